@@ -26,12 +26,13 @@ class SearchKeys(LookUp):
     """Base class: ranks pages by their best key and uses the best `top_k`; None: all that have one.
 
     `merge`: score, all keys are one ranking; rank, the keys of each kind are one, and a page stands
-    at its best place in any (appendix E.3). Where the question has a time range, made `widen_days`
-    days longer at either end, pages outside of it go to the end (`out_of_range: last`, as
-    published) or are left out (`drop`). `dated_by` says which are within: events, those in whose
-    session an event was dated within the range (the authors' temp_query_search_pruning.py); any,
-    also those one of whose keys is of a day within it, such as the session's, and those without a
-    date.
+    at its best place in any (appendix E.3), where some page has keys of several kinds; else they
+    are joined, and those of pages without items compete with the others. Where the question has a
+    time range, made `widen_days` days longer at either end, pages outside of it go to the end
+    (`out_of_range: last`, as published) or are left out (`drop`). `dated_by` says which are within:
+    events, those in whose session an event was dated within the range (the authors'
+    temp_query_search_pruning.py); any, also those one of whose keys is of a day within it, such as
+    the session's, and those without a date.
     """
 
     name = "search_keys"
@@ -45,10 +46,9 @@ class SearchKeys(LookUp):
         """Questions -> one turn each, best page first. No calls. Problem: upstream (a time range
         without a reply)."""
         ranked = [await self.ranked(rows, kind) for kind in self._kinds(rows)]
-        of_questions = zip(*ranked, strict=True) if ranked else [()] * len(rows.questions)
         return [
             self._turn(rows, question, _by_rank(own))
-            for question, own in zip(rows.questions, of_questions, strict=True)
+            for question, *own in zip(rows.questions, *ranked, strict=True)
         ]
 
     @abstractmethod
@@ -57,8 +57,11 @@ class SearchKeys(LookUp):
 
     def _kinds(self, rows: UnitRows) -> list[str | None]:
         """The kinds of keys that have a ranking of their own, that of the values first."""
-        kinds = {key.kind for key in rows[Key]}
-        return sorted(kinds, key=lambda kind: kind != "value") if self.merge == "rank" else [None]
+        of_pages = {(key.page_index, key.kind) for key in rows[Key]}
+        has_several = len(of_pages) > len({page for page, _ in of_pages})
+        if self.merge == "score" or not has_several:
+            return [None]
+        return sorted({kind for _, kind in of_pages}, key=lambda kind: kind != "value")
 
     def _turn(self, rows: UnitRows, question: Question, best: Sequence[RankedPage]) -> Lookup:
         if lost := lost_turn(question, rows.of(Query, question)):
@@ -76,7 +79,7 @@ class SearchKeysByBM25(SearchKeys):
     """By BM25 over all keys of the document; `bm25` as for the look-up of that name."""
 
     kind = "bm25"
-    version = 2
+    version = 3
     reads = (Page, Key, Expansion, Query)
     bm25: Ranking
 
@@ -92,7 +95,7 @@ class SearchKeysByVectors(SearchKeys):
     """By the embeddings of the keys."""
 
     kind = "dense"
-    version = 2
+    version = 3
     reads = (Page, Key, Expansion, Embedding, Query)
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)

@@ -1,5 +1,6 @@
 """Values found by their keys, and what a time range does to them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -130,34 +131,55 @@ def test_time_goes_by_the_events_of_sessions(
     assert found(rows, dated_by="events", out_of_range="drop").used == within
 
 
-def pools() -> UnitRows:
-    """For "bell rope": the values rank 0, 1, 2, the facts 2, 1; all as one pool 0, 2, 1."""
-    keys = [
-        (0, "value", "bell rope"),
-        (1, "value", "bell tower stair oil monk"),
-        (1, "fact", "rope stair oil monk tower stair"),
-        (2, "value", "monk"),
-        (2, "fact", "bell rope oil"),
-    ]
+# For "bell rope": the values rank 1, 0, 2, the facts 2, 0; all as one pool 1, 0, 2.
+SEPARATE = [
+    (0, "value", "bell rope monk stair"),
+    (0, "fact", "oil"),
+    (1, "value", "bell rope"),
+    (2, "value", "monk"),
+    (2, "fact", "bell"),
+]
+JOINED = [
+    (0, "value", "weather in Bern monk"),
+    (1, "value", "stair oil"),
+    (2, "merged", "The bell has a rope. bell rope"),
+    (3, "merged", "bell tower rope bell"),
+]
+
+
+def pools(keys: Sequence[tuple[int, str, str]] = SEPARATE) -> UnitRows:
     made = [
         Key(document_id="d", page_index=page, key_index=n, kind=kind, text=text, day=None)
         for n, (page, kind, text) in enumerate(keys)
     ]
     asked = Query(document_id="d", question_id="q", query_index=0, kind="question", text=ASKED)
-    rows = book(["a ", "b ", "c "], questions=[question(text=ASKED)])
+    rows = book(["a "] * (1 + max((page for page, *_ in keys), default=0)),
+                questions=[question(text=ASKED)])  # fmt: skip
     return adding(rows, {Key: made, Expansion: [], Query: [asked]})
+
+
+def found_by_vectors(rows: UnitRows, merge: Any) -> Lookup:
+    vectors = run(EmbedKeys(embedder=AXES), rows, never())[0]
+    stage = SearchKeysByVectors(top_k=None, embedder=AXES, **{**SETTINGS, "merge": merge})
+    (turn,), _ = run(stage, adding(rows, {type(vectors[0]): vectors}), never())
+    assert isinstance(turn, Lookup)
+    return turn
 
 
 def test_ranks_of_kinds_of_keys_are_merged() -> None:
     """Appendix E.3: a page's best place in any ranking counts, in that of the values first."""
-    assert found(pools()).used == (0, 2, 1)
-    assert found(pools(), merge="rank").used == (0, 2, 1)
-    vectors = run(EmbedKeys(embedder=AXES), pools(), never())[0]
-    rows = adding(pools(), {type(vectors[0]): vectors})
-    settings = {**SETTINGS, "merge": "rank"}
-    stage = SearchKeysByVectors(top_k=None, embedder=AXES, **settings)
-    (turn,), _ = run(stage, rows, never())
-    assert turn.used == (0, 2, 1)
+    assert found(pools()).used == (1, 0, 2)
+    assert found(pools(), merge="rank").used == (1, 2, 0)
+    # The words shared: of values 2, 2 and 0, of the facts of page 2 one.
+    assert found_by_vectors(pools(), "score").used == (0, 1, 2)
+    assert found_by_vectors(pools(), "rank").used == (0, 2, 1)
+
+
+@pytest.mark.parametrize("merge", ["score", "rank"])
+def test_keys_that_are_joined_are_one_ranking(merge: str) -> None:
+    """A value without a fact has no place beside keys that match the question better."""
+    assert found(pools(JOINED), merge=merge).used == (2, 3, 0, 1)
+    assert found(pools([]), merge=merge).used == ()
 
 
 def test_without_a_reply_nothing_is_looked_up() -> None:
