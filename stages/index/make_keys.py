@@ -119,7 +119,7 @@ class MakeKeys(Stage):
     """
 
     name = "keys"
-    version = 2
+    version = 3
     reads = (Page, Expansion)
     writes = Key
     join: Join
@@ -146,7 +146,8 @@ class MakeKeys(Stage):
             if row.text is not None
         ]
         if not items:
-            is_lost = self.join == "merge_as_published" and not any(row.problem for row in found)
+            is_empty = any(row.kind in ("fact", "event") and not row.problem for row in found)
+            is_lost = self.join == "merge_as_published" and is_empty
             return [replace(value, text=None) if is_lost else value]
         is_split = self.join.startswith("split_")
         items = _split(items) if is_split else [_together(items, value.day)]

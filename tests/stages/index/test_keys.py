@@ -129,6 +129,12 @@ def test_joins(join: str, expected: list[tuple[int, int, str, str | None]]) -> N
     assert texts(keys(expanded(in_turn(*FACTS)), join)) == expected
 
 
+def test_only_an_empty_list_loses_a_page() -> None:
+    for found in (expanded(never(), "none"), expanded(never(), enabled=False)):
+        assert [key.text for key in keys(found, "merge_as_published")] == VALUES
+    assert [key.text for key in keys(expanded(always("[]")), "merge_as_published")] == [None] * 3
+
+
 def test_summaries_and_keyphrases() -> None:
     summary = keys(expanded(always("A cat."), "summary"), "replace")
     assert [(key.kind, key.text) for key in summary] == [("summary", "A cat.")] * 3
