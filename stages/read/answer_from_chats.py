@@ -132,6 +132,7 @@ class AnswerFromExpandedChat(AnswerFromChat):
         return replace(
             whole,
             spans=tuple(Span(page.start_char, page.end_char) for page in raw),
+            page_indexes=tuple(page.page_index for page in raw),
             num_words=sum(page.num_words for page in raw) + sum(map(num_words, items)),
         )
 

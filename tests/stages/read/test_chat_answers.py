@@ -166,17 +166,17 @@ CAT = '[{"role": "user", "content": "She is three."}]'
 
 
 @pytest.mark.parametrize(
-    ("shown", "history", "text", "num_spans", "words"),
+    ("shown", "history", "text", "raw", "words"),
     [
-        ("value", "json", CAT, 2, 5 + 15),
-        ("items", "json", '["A cat.", "It is 3."]', 1, 5 + 5),
-        ("items", "text", "A cat.\nIt is 3.", 1, 5 + 5),
-        ("both", "json", f'{{"noted": ["A cat.", "It is 3."], "chat": {CAT}}}', 2, 5 + 15 + 5),
-        ("both", "text", "Noted: A cat.\nIt is 3.\n\nuser: She is three.", 2, 5 + 15 + 5),
+        ("value", "json", CAT, (0, 1), 5 + 15),
+        ("items", "json", '["A cat.", "It is 3."]', (1,), 5 + 5),
+        ("items", "text", "A cat.\nIt is 3.", (1,), 5 + 5),
+        ("both", "json", f'{{"noted": ["A cat.", "It is 3."], "chat": {CAT}}}', (0, 1), 5 + 15 + 5),
+        ("both", "text", "Noted: A cat.\nIt is 3.\n\nuser: She is three.", (0, 1), 5 + 15 + 5),
     ],
 )
 def test_what_was_extracted_is_shown_instead_or_before(
-    shown: Any, history: Any, text: str, num_spans: int, words: int
+    shown: Any, history: Any, text: str, raw: tuple[int, ...], words: int
 ) -> None:
     """Facts of page 0 alone; page 1 is shown as it is in any case."""
     pages = ("\f[2023/05/20 (Sat) 10:00]\nuser: She is three.\n\n", "user: Bye.\n\n")
@@ -189,7 +189,8 @@ def test_what_was_extracted_is_shown_instead_or_before(
     assert isinstance(fields, AnswerFromChats)
     first, second = (passage.text.split("\n", 2)[2] for passage in fields.passages)
     assert first == text and "Bye." in second
-    assert (answer.page_indexes, len(answer.context_spans)) == ((0, 1), num_spans)
+    assert (answer.page_indexes, answer.num_lookups) == (raw, len(raw))
+    assert len(answer.context_spans) == len(raw)
 
 
 def test_a_note_without_a_reply_loses_the_answer(tmp_path: Path) -> None:
