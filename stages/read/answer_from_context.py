@@ -78,13 +78,26 @@ class AnswerFromContext(Stage):
         """Pages that the engine's context has no room for are left out, the least important first,
         and counted in `detail`; what does not fit without any is a context_overflow."""
         used = used_pages(rows, question) if Lookup in self.reads else []
+        return await self.answer_from(used, empty, rows, question, ask)
+
+    async def answer_from(
+        self,
+        used: Sequence[int],
+        empty: Answer,
+        rows: UnitRows,
+        question: Question,
+        ask: Ask,
+        turn: int | None = None,
+    ) -> Answer:
+        """From those of the pages `used` that there is room for; `turn`: of the question's calls,
+        where it has several."""
         num_pages = len(used)
-        made = await self.answer(empty, question, self.context(rows, question, used), ask)
+        made = await self.answer(empty, question, self.context(rows, question, used), ask, turn)
         while made.problem == "context_overflow" and num_pages:
             num_pages = await self._num_fitting(rows, question, used[:num_pages], ask)
             note = f"no room for {len(used) - num_pages} of {len(used)} pages"
             context = self.context(rows, question, used[:num_pages])
-            made = await self.answer(replace(empty, detail=note), question, context, ask)
+            made = await self.answer(replace(empty, detail=note), question, context, ask, turn)
         return made
 
     async def _num_fitting(
@@ -111,10 +124,17 @@ class AnswerFromContext(Stage):
             asked_at=question.asked_at or "",
         )
 
-    async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
+    async def answer(
+        self,
+        empty: Answer,
+        question: Question,
+        context: Context,
+        ask: Ask,
+        turn: int | None = None,
+    ) -> Answer:
         """Ask the reader; `empty` with the reply and facts about its context filled in."""
         prompt = self.prompt(question, context)
-        asked = await ask(prompt, Subject(question_id=question.question_id))
+        asked = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
         if not asked.has_reply:
             return replace(empty, problem=asked.problem)
         return self.answered(with_context(empty, context), question, asked)

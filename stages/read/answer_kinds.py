@@ -91,7 +91,14 @@ class AnswerConstant(AnswerFromContext):
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return Context()
 
-    async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
+    async def answer(
+        self,
+        empty: Answer,
+        question: Question,
+        context: Context,
+        ask: Ask,
+        turn: int | None = None,
+    ) -> Answer:
         text = "Answer: (A)" if question.options else self.constant_answer
         return replace(
             with_context(empty, context),

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipeline.asking.ask import Ask
-from pipeline.core.calls import Subject
-from pipeline.core.rows import Question, UnitRows
+from pipeline.core.rows import Question, QuestionRow, UnitRows
 from stages.index.context import Context, raw_pages
-from stages.read.answer_from_context import AnswerFromContext, with_context
+from stages.read.answer_from_context import AnswerFromContext
+from stages.retrieve.refine import needed_steps
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup, Refinement
 from stages.tables.pages import Page
@@ -31,11 +31,14 @@ class AnswerFromTrajectories(AnswerFromContext):
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return raw_pages(rows, used, self.first_page)
 
+    def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
+        return [*needed_steps(rows.of(Refinement, question)), *rows.of(Lookup, question)]
+
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """A call for each trajectory; `detail` says which was chosen. Problems: of all of them that
-        of the first; else those of the answer that was chosen."""
+        """A call for each trajectory, of pages that there is room for; `detail` says which was
+        chosen. Where each has a problem, the first with a text is."""
         steps = rows.of(Refinement, question)
         numbers = sorted({step.trajectory for step in steps})
         made = await asyncio.gather(
@@ -43,21 +46,18 @@ class AnswerFromTrajectories(AnswerFromContext):
         )
         fine = [n for n, answer in enumerate(made) if answer.answer and not answer.problem]
         if not fine:
-            return made[0]
+            return next((answer for answer in made if answer.answer), made[0])
         words = [_words(answer) for answer in made]
         best = max(fine, key=lambda n: sum(_shared(words[n], words[m]) for m in fine if m != n))
-        return replace(made[best], detail=f"trajectory {numbers[best]} of {len(numbers)}")
+        details = [f"trajectory {numbers[best]} of {len(numbers)}", made[best].detail]
+        return replace(made[best], detail=", ".join(filter(None, details)))
 
     async def _of_trajectory(
         self, empty: Answer, rows: UnitRows, question: Question, number: int, ask: Ask
     ) -> Answer:
         steps = [step for step in rows.of(Refinement, question) if step.trajectory == number]
-        context = self.context(rows, question, [page for step in steps for page in step.used])
-        subject = Subject(question_id=question.question_id, turn=number)
-        asked = await ask(self.prompt(question, context), subject)
-        if not asked.has_reply:
-            return replace(empty, problem=asked.problem)
-        return self.answered(with_context(empty, context), question, asked)
+        used = [page for step in steps for page in step.used]
+        return await self.answer_from(used, empty, rows, question, ask, turn=number)
 
 
 def _words(answer: Answer) -> Counter[str]:

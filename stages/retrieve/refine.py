@@ -18,7 +18,7 @@ from stages.prompts.memorag.refine_query import ACTIONS, Action, RefineQuery
 from stages.retrieve.look_up import RANKS_KEPT, LookUp, lost_turn, turn_row
 from stages.retrieve.ranked_pages import by_bm25, nearest
 from stages.tables.keys import Embedding
-from stages.tables.lookups import Lookup, RankedPage, Refinement
+from stages.tables.lookups import Dropped, Lookup, RankedPage, Refinement
 from stages.tables.pages import Page
 from stages.text.ranking import Ranking
 
@@ -42,8 +42,9 @@ class Refine(Stage):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Refinement]:
         """Questions -> their Refinements, in question order, then by trajectory and step; calls of
-        a trajectory are sequential. Problems: unparseable, truncated (the trajectory ends there);
-        context_overflow, timeout, refused, engine_failed."""
+        a trajectory are sequential. Problems: truncated, unparseable (the trajectory ends there);
+        context_overflow, after which a later step ends it, too; timeout, refused, engine_failed.
+        """
         made = await asyncio.gather(*(self._question(rows, q, ask) for q in rows.questions))
         return [row for found in made for row in found]
 
@@ -122,6 +123,12 @@ class RefineByVectors(Refine):
         return [page for page in found if page.score is not None]
 
 
+def needed_steps(steps: Sequence[Refinement]) -> list[Refinement]:
+    """Those without which a question cannot be answered: a trajectory that outgrows the context
+    after its first step has found pages."""
+    return [step for step in steps if step.action or step.problem != "context_overflow"]
+
+
 class RefinedLookUp(LookUp):
     """A turn for each query of a refine stage; a page that an earlier one found is used once. No
     calls."""
@@ -133,13 +140,19 @@ class RefinedLookUp(LookUp):
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """Problem: upstream (a query without a reply)."""
         steps = rows.of(Refinement, question)
-        if lost := lost_turn(question, steps):
+        if lost := lost_turn(question, needed_steps(steps)):
             return [lost]
         made: list[Lookup] = []
         seen: set[int] = set()
         for step in (step for step in steps if step.text):
-            used = tuple(page for page in step.used if page not in seen)
-            turn = replace(turn_row(question, len(made)), requested=step.used, used=used)
-            made.append(replace(turn, ranked=step.ranked))
-            seen.update(used)
+            made.append(
+                replace(
+                    turn_row(question, len(made)),
+                    requested=step.used,
+                    used=tuple(page for page in step.used if page not in seen),
+                    dropped=tuple(Dropped(page, "duplicate") for page in step.used if page in seen),
+                    ranked=step.ranked,
+                )
+            )
+            seen.update(step.used)
         return made or [turn_row(question)]

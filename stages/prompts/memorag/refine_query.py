@@ -15,7 +15,7 @@ from stages.text.ranking import terms
 
 Action = Literal["rewrite", "decompose", "disambiguate"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
-_ENOUGH = re.compile(r"\W*enough\W*", re.IGNORECASE)
+_ENOUGH = re.compile(r"\W*(ENOUGH\b|(?i:enough)\W*\Z)")
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class RefineQuery(Prompt[str]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def read(self, reply: str, is_cut: bool) -> str | None:
-        """The first line, without a label; "" for `ENOUGH` alone. None for a reply without a word
-        or digit."""
-        if _ENOUGH.fullmatch(reply):
+        """The first line, without a label; "" for one that begins with `ENOUGH`, which a lower-case
+        "enough" alone is, too. None for a reply without a word or digit."""
+        if _ENOUGH.match(reply):
             return ""
         lines = parse_lines(reply, is_cut)
         return lines[0] if lines else None

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from pipeline.core.rows import UnitRows
-from stages.prompts.memorag.refine_query import RefineQuery
+from stages.index.context import raw_pages
+from stages.prompts.memorag.refine_query import ACTIONS, RefineQuery
 from stages.read.answer_trajectories import AnswerFromTrajectories
 from stages.retrieve.refine import RefineByBM25, RefineByVectors, RefinedLookUp
 from stages.tables.keys import Embedding
-from stages.tables.lookups import Lookup, Refinement
+from stages.tables.lookups import Dropped, Lookup, Refinement
 from tests.stages.retrieve.test_search import WORDS, Axes
 from tests.support.reading import (
     Listener,
@@ -19,6 +20,7 @@ from tests.support.reading import (
     book,
     deadline,
     never,
+    num_tokens,
     question,
     run,
     scripted,
@@ -67,6 +69,8 @@ def test_each_action_on_the_question_begins_a_trajectory() -> None:
     (turn, *others), _ = run(RefinedLookUp(), rows(made), never())
     used = [one.used for one in (turn, *others)]
     assert used == [(0,), (1,), (2,), (3,), (), ()], "a page that was found is used once"
+    dropped = [one.dropped for one in (turn, *others)]
+    assert dropped == [(), (), (), (), (), (Dropped(0, "duplicate"),)]
 
 
 def test_by_vectors_and_at_most_so_many_steps() -> None:
@@ -98,6 +102,23 @@ def test_a_step_without_a_query_ends_its_trajectory(
     assert (turn.problem, turn.detail) == (("upstream", lack) if lack else (None, None))
 
 
+def test_a_step_that_outgrows_the_context_ends_its_trajectory() -> None:
+    """What the steps before it found is answered from; a question without room is not."""
+    first = max(num_tokens(RefineQuery((), "Who rang?", (), (), action)) for action in ACTIONS)
+    engine = Listener(lambda request: "bell", first + 50)
+    made, _ = run(STAGE, rows(), engine, reply_tokens={"refine_query": 50})
+    steps = [("bell", None), (None, "context_overflow")]
+    assert [(row.text, row.problem) for row in made] == steps * 3
+    (turn, *_), _ = run(RefinedLookUp(), rows(made), never())
+    assert (turn.used, turn.problem) == ((0,), None)
+    (answer,), _ = run(ANSWER, rows(made, [turn]), always("Nobody."))
+    assert (answer.answer, answer.page_indexes, answer.problem) == ("Nobody.", (0,), None)
+    engine = Listener(lambda request: "bell", 60)
+    made, _ = run(STAGE, rows(), engine, reply_tokens={"refine_query": 50})
+    (turn,), _ = run(RefinedLookUp(), rows(made), never())
+    assert (turn.used, turn.problem) == (None, "upstream")
+
+
 def found(*used: tuple[int, ...]) -> list[Refinement]:
     return [
         Refinement(document_id="d", question_id="q", turn=n, trajectory=n, text="x", used=pages)
@@ -105,11 +126,12 @@ def found(*used: tuple[int, ...]) -> list[Refinement]:
     ]
 
 
-def answered(engine: Any, **more: Any) -> Any:
+def answered(engine: Any, reply_tokens: Any = None, **more: Any) -> Any:
     refined = found((0,), (1, 2), (3,))
     looked_up = [Lookup(document_id="d", question_id="q", turn=0, used=(0, 1, 2, 3))]
-    (answer,), calls = run(ANSWER, rows(refined, looked_up, **more), engine)
-    assert [call.turn for call in calls] == [0, 1, 2]
+    unit = rows(refined, looked_up, **more)
+    (answer,), calls = run(ANSWER, unit, engine, reply_tokens=reply_tokens)
+    assert {call.turn for call in calls} == {0, 1, 2}
     return answer
 
 
@@ -141,3 +163,37 @@ def test_a_trajectory_without_an_answer_does_not_count() -> None:
     assert (answer.answer_index, answer.problem) == (1, None)
     lost = answered(by_page("???", "???", "???"), **options)
     assert lost.problem == "unparseable"
+
+
+def test_pages_without_room_are_left_out_of_a_trajectory() -> None:
+    """Two pages are one too many."""
+    asked = [ANSWER.prompt(question(text="Who rang?"), raw_pages(rows(), used, 0))
+             for used in ((2,), (1, 2))]  # fmt: skip
+    one, two = (num_tokens(prompt) for prompt in asked)
+    assert one < two
+    engine = by_page("z", "a b", "a b c")
+    engine.context_tokens = two - 1 + 50
+    answer = answered(engine, {"answer": 50})
+    assert (answer.answer, answer.page_indexes, answer.problem) == ("a b", (1,), None)
+    assert answer.detail == "trajectory 1 of 3, no room for 1 of 2 pages"
+
+
+def test_of_answers_with_problems_the_first_with_a_text_is_kept(tmp_path: Path) -> None:
+    rules = ({"match": "bell", "reply": "x", "finish_reason": "abort"},
+             {"match": "rope", "reply": "cut", "finish_reason": "length"},
+             {"reply": "x", "finish_reason": "abort"})  # fmt: skip
+    answer = answered(scripted(tmp_path, *rules))
+    assert (answer.answer, answer.problem, answer.page_indexes) == ("cut", "truncated", (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("reply", "query"),
+    [
+        ("ENOUGH", ""), ("enough.", ""), ("ENOUGH\n\nThe parts say who rang it.", ""),
+        ("**ENOUGH**\nbecause they do", ""), ("ENOUGH. The parts answer it.", ""),
+        ("ENOUGHS", "ENOUGHS"), ("Enough oil for the bell", "Enough oil for the bell"),
+        ("bell rope\nENOUGH", "bell rope"),
+    ],
+)  # fmt: skip
+def test_a_first_line_that_begins_with_enough_is_no_query(reply: str, query: str) -> None:
+    assert RefineQuery((), "Who rang?", (), ("bell",), None).read(reply, is_cut=False) == query
