@@ -13,10 +13,11 @@ from pipeline.core.errors import UsageError
 from pipeline.store.sql.connection import query
 
 Rows = Sequence[Mapping[str, Any]]
+_TEXTS = ("text", "judged")
 
 
 def _jsonl(rows: Rows) -> str:
-    kept = ({key: value for key, value in row.items() if key != "text"} for row in rows)
+    kept = ({key: value for key, value in row.items() if key not in _TEXTS} for row in rows)
     return "".join(json_text(row) + "\n" for row in kept)
 
 
@@ -26,7 +27,9 @@ def _scrolls(rows: Rows) -> str:
 
 
 def _longmemeval(rows: Rows) -> str:
-    return _jsonl([{"question_id": r["question_id"], "hypothesis": r["text"]} for r in rows])
+    """What raters see is the hypothesis: the whole reply where the family says so."""
+    said = {row["question_id"]: row["judged"] or row["text"] for row in rows}
+    return _jsonl([{"question_id": name, "hypothesis": text} for name, text in said.items()])
 
 
 FORMATS: Mapping[str, Callable[[Rows], str]] = {
@@ -80,5 +83,7 @@ def _method(connection: Any, wanted: str | None, run: str) -> str:
 _METHODS = "select distinct method from predictions order by method"
 _ANSWERS = """
 select question_id, document_id, method, repeat, answer, answer_index, problem,
-  coalesce(options[answer_index + 1], answer, '') as text
-from {source} where method = '{method}' order by document_id, question_id, repeat"""
+  coalesce(options[answer_index + 1], answer, '') as text, judged
+from {source} join (select method, repeat, document_id, question_id, judged from answers)
+  using (method, repeat, document_id, question_id)
+where method = '{method}' order by document_id, question_id, repeat"""

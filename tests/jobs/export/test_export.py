@@ -20,7 +20,7 @@ from jobs.report.report import Report, Row, make_report
 from pipeline.work.stage import Column
 from stages.read.prediction_file import read_predictions
 from tests.support.clusters.s3_server import BUCKET, client, s3_server
-from tests.support.command import gistmill, refused, sql, succeed
+from tests.support.command import DATA, gistmill, refused, sql, succeed
 from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.hand_numbers import ORDER, WORKED
@@ -355,3 +355,20 @@ def test_everything_can_be_written_to_s3(
         for verb in wanted.values():
             told = refused(*verb, *words(hand), "to=s3://no-such-bucket/x.csv")
             assert told.startswith("to=s3://no-such-bucket/x.csv: cannot be written (")
+
+
+@pytest.mark.slow
+def test_what_raters_see_is_the_hypothesis(tmp_path: Path) -> None:
+    """With `judged: whole_reply` (family longmemeval) the notes are part of it."""
+    said = "1. A pear at 40 francs, a lamp at 12.\nAnswer: 52 francs"
+    script = tmp_path / "script.yaml"
+    script.write_text(json.dumps({"replies": [{"reply": said}]}))
+    corpus = DATA / "longmemeval" / "longmemeval_oracle_16.json"
+    warehouse = f"warehouse={tmp_path / 'w'}"
+    succeed("run", "corpus=longmemeval", f"corpus.path={corpus}", "family=longmemeval", "limit=1",
+            "methods=full_history(reading=con)", "engine=scripted", f"engine.script={script}",
+            "rater=none", "cluster=inline", warehouse)  # fmt: skip
+    rows = [json.loads(succeed("export", "predictions", warehouse, *form))
+            for form in (["format=longmemeval"], ["format=jsonl"])]  # fmt: skip
+    assert [rows[0]["hypothesis"], rows[1]["answer"]] == [said, "52 francs"]
+    assert "judged" not in rows[1]

@@ -171,8 +171,9 @@ def test_a_segment_without_words_is_no_reason_to_stop() -> None:
 
 def test_the_share_that_no_walk_reaches_is_in_report_and_trace(tmp_path: Path) -> None:
     """Nodes of 0.2 may lack a summary. One for which its text stands in is no loss, whatever failed
-    (a reply cut before its first word is `truncated`); one that was cut is its own. Nodes 0 to 3 of 10 characters, their parents and the
-    root; without node 4 half of the text cannot be reached, without leaf 2, too, three quarters."""
+    (a reply cut before its first word is `truncated`); one that was cut is its own. Nodes 0 to 3 of
+    10 characters, their parents and the root; without node 4 half of the text cannot be reached,
+    without leaf 2, too, three quarters."""
     spans = [(0, 10), (10, 20), (20, 30), (30, 40), (0, 20), (20, 40), (0, 40)]
     parents = [4, 4, 5, 5, 6, 6, None]
     failed: dict[int, dict[str, Any]] = {
