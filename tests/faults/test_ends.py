@@ -136,7 +136,7 @@ def test_a_run_says_why_a_worker_does_not_start(
     (tmp_path / "sitecustomize.py").write_text(IN_WORKERS.format(module=module, how=how))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     driver = begun(words(tmp_path, {"reply": "short"}))
-    _, told = driver.communicate(timeout=120)
+    _, told = driver.communicate(timeout=400)
     assert driver.returncode == 1, told
     last = told.splitlines()[-1]
     assert last.startswith("gistmill: a worker ") and MISSING in last
