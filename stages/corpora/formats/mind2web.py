@@ -4,11 +4,12 @@ actions that did it (ReadAgent appendix D).
 Every action of an episode is a document, the page as it was then (`cleaned_html`), and a question:
 what to do next. Its references are the elements that count as right (`pos_candidates`), each with
 the operation, written as a reader is asked to write it; an action without one has a reference
-without an element, which no reply can be, as its authors count it as failed. The evidence is the elements' opening tags.
+without an element, which no reply can be, as its authors count it as failed. The evidence is the
+elements' opening tags.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from pipeline.core.rows import Document, Span
@@ -55,9 +56,9 @@ class Mind2WebCorpus(FileCorpus):
                 yield self._step(action, task, done[:step], about, ids)
 
     def _step(
-        self, row: Row, task: str, done: list[str], labels: Mapping[str, Any], ids: Ids
+        self, row: Row, task: str, done: list[str], labels: dict[str, Any], ids: Ids
     ) -> Loaded:
-        found = document_id, _ = ids.of_row(row, "action_uid", dict(labels), len(done))
+        found = document_id, _ = ids.of_row(row, "action_uid", labels, len(done))
         about = json_text(labels)
 
         def made(value: Value, document_id: str) -> Document:
