@@ -27,7 +27,7 @@ def _scrolls(rows: Rows) -> str:
 
 
 def _longmemeval(rows: Rows) -> str:
-    """What raters see is the hypothesis: the whole reply where the family says so."""
+    """The hypothesis is the text that raters see: the whole reply where the family says so."""
     said = {row["question_id"]: row["judged"] or row["text"] for row in rows}
     return _jsonl([{"question_id": name, "hypothesis": text} for name, text in said.items()])
 
@@ -84,6 +84,4 @@ _METHODS = "select distinct method from predictions order by method"
 _ANSWERS = """
 select question_id, document_id, method, repeat, answer, answer_index, problem,
   coalesce(options[answer_index + 1], answer, '') as text, judged
-from {source} join (select method, repeat, document_id, question_id, judged from answers)
-  using (method, repeat, document_id, question_id)
-where method = '{method}' order by document_id, question_id, repeat"""
+from {source} where method = '{method}' order by document_id, question_id, repeat"""

@@ -3,7 +3,8 @@ create view {prefix}predictions as
 -- What a method said to each question, without what it read.
 -- answer: as the model gave it; null: none
 -- answer_index: the option chosen
-select {run}method, repeat, document_id, question_id, answer, answer_index, problem, detail
+-- judged: the whole reply, where raters see that; null: they see the answer
+select {run}method, repeat, document_id, question_id, answer, answer_index, problem, detail, judged
 from {prefix}answers where not skipped;
 
 -- name: measures
