@@ -98,7 +98,7 @@ _BAD = {
 
 def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
     """Raise UsageError if the run has documents or questions that this command leaves out, except
-    those that could not be used: they may be mended, which gives some another id, or deleted, and
+    those that could not be used: they may be fixed, which gives some another id, or deleted, and
     files that were never read may be converted or moved, as their rows advise."""
     questions = {question.question_id for key in keys for question in key.questions}
     for what, now in (("document", {key.document_id for key in keys}), ("question", questions)):

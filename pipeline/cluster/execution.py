@@ -129,7 +129,7 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
     except ray.exceptions.RayActorError as error:
         refuse_shadowed_workers(error)
         raise EngineError(
-            f"a worker cannot be started: {first_cause(error)}; mend that, then run the same "
+            f"a worker cannot be started: {first_cause(error)}; fix that, then run the same "
             "command to resume"
         ) from None
     except ray.exceptions.GetTimeoutError:
