@@ -162,7 +162,7 @@ def _alternatives(place: str, written: str) -> Iterator[Any]:
     for part in written.split("|"):
         span = re.fullmatch(r"\s*(\d+)\.\.(\d+)\s*", part)
         if not span:
-            yield _value(place, part)
+            yield value_of(place, part)
         elif int(span[1]) > int(span[2]):
             raise UsageError(f"{place}={part.strip()} counts down; write {span[2]}..{span[1]}")
         elif int(span[2]) - int(span[1]) >= _MOST_VALUES:
@@ -171,7 +171,8 @@ def _alternatives(place: str, written: str) -> Iterator[Any]:
             yield from range(int(span[1]), int(span[2]) + 1)
 
 
-def _value(place: str, written: str) -> str | int | float:
+def value_of(place: str, written: str) -> str | int | float:
+    """A value as YAML reads it. Raises UsageError, which names the place, for what is none."""
     try:
         value = yaml.load(written, YAML_LOADER)
     except (yaml.YAMLError, ValueError):  # ValueError: 2024-13-45 is no date
