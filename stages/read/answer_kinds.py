@@ -91,17 +91,12 @@ class AnswerConstant(AnswerFromContext):
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return Context()
 
-    async def answer(
-        self,
-        empty: Answer,
-        question: Question,
-        context: Context,
-        ask: Ask,
-        turn: int | None = None,
+    async def answer_with_room(
+        self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
         text = "Answer: (A)" if question.options else self.constant_answer
         return replace(
-            with_context(empty, context),
+            with_context(empty, Context()),
             reader="constant",
             answer=text,
             answer_index=0 if question.options else None,
