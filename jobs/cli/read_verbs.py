@@ -49,20 +49,10 @@ def report(  # noqa: PLR0913  # they are its options
     markdown: WholeTables = False,
 ) -> None:
     """Print the table of a run: methods, scores, costs."""
+    _refuse_together(options, bool(corpus or picture), html is not None, published)
     if published:
-        if corpus or picture or html:
-            raise UsageError("--published stands alone; leave --corpus, --picture and --html out")
         print_found(published_figures(options), published_parts, json, markdown)
-        return
-    if options.plugins and not html:
-        raise UsageError(
-            "plugins= is for --html, which shows the rows of their tables; leave it out"
-        )
-    if corpus or picture:
-        if html is not None:
-            raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
-        if options.by or options.where or options.rater:
-            raise UsageError("--corpus is about all documents; leave by=, where= and rater= out")
+    elif corpus or picture:
         with connect(options.warehouse, options.run) as connection:
             found = distributions(connection)
             if picture:
@@ -74,6 +64,20 @@ def report(  # noqa: PLR0913  # they are its options
         show_written(options, html, json)
     else:
         print_found(make_report(options), parts_of, json, markdown)
+
+
+def _refuse_together(options: ReadOptions, corpus: bool, html: bool, published: bool) -> None:
+    """Raise UsageError for options of `report` of which one would do nothing."""
+    if published and (corpus or html):
+        raise UsageError("--published stands alone; leave --corpus, --picture and --html out")
+    if options.plugins and not html:
+        raise UsageError(
+            "plugins= is for --html, which shows the rows of their tables; leave it out"
+        )
+    if corpus and html:
+        raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
+    if corpus and (options.by or options.where or options.rater):
+        raise UsageError("--corpus is about all documents; leave by=, where= and rater= out")
 
 
 @reading(*RUN, "by", "where", "rater", "plugins", "port")
