@@ -54,9 +54,8 @@ class _Starts(HTMLParser):
         self._begin()
 
     def handle_endtag(self, tag: str) -> None:
-        if (
-            tag in self._open
-        ):  # of one never opened, or opened before, not closed within: as browsers do
+        # As browsers do: one that was never opened closes nothing, another all that is within.
+        if tag in self._open:
             while self._open.pop() != tag:
                 pass
 

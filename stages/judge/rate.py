@@ -7,11 +7,11 @@ answers that the rater scored, as its failures say nothing of the method.
 LongMemEval A.4, figure 10: once by the rubric of the type. `accuracy` is the share of right
 answers, overall and as the mean over question types; abstention questions count in their own types,
 too, and stand apart beside them, all as published. Three things differ from the authors' script. A
-missing answer is wrong; theirs leaves it out. One with a problem is, too, as in all means: one that
-was truncated and, unless raters see the whole reply (`judged`), one without an answer after its
-notes; theirs is judged. A reply is parsed as a verdict, and one that is
-none leaves the answer unscored; theirs takes every reply that has "yes" in it for yes ("No,
-yesterday it was ..."), every other for no.
+missing answer is wrong; theirs leaves it out. One with a problem is wrong, as in all means: one
+that was truncated and, unless raters see the whole reply (`judged`), one without an answer after
+its notes; theirs judges both. A reply is parsed as a verdict, and one that is none leaves the
+answer unscored; theirs takes every reply that has "yes" in it for yes ("No, yesterday it was ..."),
+every other for no.
 """
 
 from collections.abc import Mapping

@@ -38,7 +38,6 @@ class Mind2WebCorpus(FileCorpus):
     papers: ClassVar[tuple[str, ...]] = ("mind2web",)
     files: ClassVar[tuple[str, ...]] = ("*.json",)
     format: Literal["mind2web"]
-
     splits: ClassVar[tuple[str, ...]] = ("test_task", "test_website", "test_domain")
 
     def load(self) -> Iterator[Loaded]:
