@@ -60,6 +60,7 @@ def is_in_key(content: bytes, place: int) -> bool:
     return any(0 <= start <= place < start + length for start, length in starts)
 
 
+@pytest.mark.slow
 def test_ten_thousand_flips_are_noticed(warehouse: Path) -> None:
     draw, num_flips, unseen = random.Random(27), 0, []
     before = {file: file.read_bytes() for file in files(warehouse)}

@@ -102,6 +102,7 @@ def test_mistakes_are_one_line(method: str, words: str) -> None:
     assert words in refused("run", f"methods={method}", "memory=model")
 
 
+@pytest.mark.slow
 def test_a_run_of_them_goes_on_from_its_stored_config(tmp_path: Path) -> None:
     """Compared in one table, and rated later: what is stored says all."""
     warehouse = f"warehouse={tmp_path}"

@@ -56,6 +56,7 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path / "corpus"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["mended", "deleted"])
 @pytest.mark.parametrize("what", BROKEN)
 def test_the_same_command_goes_on(what: str, how: str, corpus: Path, tmp_path: Path) -> None:
