@@ -84,9 +84,15 @@ def write_always(folder: UPath) -> None:
 
 
 def prepare_folder(path: UPath) -> None:
-    """Make a local folder to write in, once. Raises OSError."""
+    """Make a local folder to write in, once, and those above it. Raises OSError."""
     _refuse_another(path)
-    path.mkdir(parents=True, exist_ok=True)
+    if path in _marked:  # it is there; made again, it would be another
+        return
+    try:
+        path.mkdir(exist_ok=True)
+    except FileNotFoundError:  # each above is checked for itself: the marked one may go meanwhile
+        prepare_folder(path.parent)
+        path.mkdir(exist_ok=True)
 
 
 def _refuse_another(path: UPath) -> None:

@@ -20,6 +20,8 @@ from pipeline.files.place import (
     modified_at,
     read,
     write,
+    write_always,
+    write_only_while,
 )
 from pipeline.files.storage_retries import (
     Advisory,
@@ -140,6 +142,36 @@ def test_what_is_not_there_is_no_refusal(tmp_path: Path, pauses: list[float]) ->
     with pytest.raises(StorageError, match="File exists; put that right"):
         write(as_path(tmp_path / "file" / "below"), b"x")
     assert pauses == []
+
+
+@pytest.mark.parametrize("where", ["runs/a/alive/worker.json", "worker.json"])
+def test_a_folder_that_goes_while_one_below_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Moved away after it was found in its place, and before the first change."""
+    warehouse, away = tmp_path / "warehouse", tmp_path / "away"
+    warehouse.mkdir()
+    write(as_path(warehouse / "id"), b"1")
+    write_only_while(as_path(warehouse), "id")
+
+    def moved_first(change: Callable[..., Any]) -> Callable[..., Any]:
+        def call(path: Path, *args: Any, **kwargs: Any) -> Any:
+            is_read = "rb" in (*args, *kwargs.values())
+            if path.is_relative_to(warehouse) and not is_read and not away.exists():
+                warehouse.rename(away)
+            return change(path, *args, **kwargs)
+
+        return call
+
+    try:
+        monkeypatch.setattr(Path, "mkdir", moved_first(Path.mkdir))
+        monkeypatch.setattr(Path, "open", moved_first(Path.open))
+        with pytest.raises(StorageError, match="put the folder back"):
+            write(as_path(warehouse / where), b"{}")
+    finally:
+        write_always(as_path(warehouse))
+    assert not warehouse.exists()
+    assert [*away.iterdir()] == [away / "id"]
 
 
 def test_libraries_of_object_stores() -> None:
