@@ -23,7 +23,8 @@ _LIKE_RATER = ("memory_engine", "extractor", "query_expander")
 # Keys whose values are taken literally: paths, names and lists of methods contain characters that
 # have a meaning in Hydra's grammar.
 _PLAIN = {
-    "corpus.path", "corpus.name", "corpus.stories", "corpus.fillers", "embedder.model",
+    "corpus.path", "corpus.name", "corpus.stories", "corpus.fillers", "corpus.corrections",
+    "embedder.model",
     "cluster.address", "warehouse", "run",
     "methods", "family", "cluster.image", "cluster.time", "cluster.memory", "cluster.partition",
     "cluster.account", "plugins",
@@ -31,9 +32,10 @@ _PLAIN = {
       for key in ("model", "script", "base_url", "chat_template")),
 }  # fmt: skip
 # Sections whose keys are those of another library, or prompts' names: any key may be added there.
+# And the key that every corpus may have, which no file of one writes.
 _OPEN = re.compile(
     rf"((engine|rater|{'|'.join(_LIKE_RATER)})\.(args|chat_template_kwargs)"
-    r"|cluster\.(runtime_env|node_selector)|reply_tokens)(\.|$)"
+    r"|cluster\.(runtime_env|node_selector)|reply_tokens|corpus\.corrections)(\.|$)"
 )
 _GROUPS = ("corpus", "memory", "engine", "rater", *_LIKE_RATER, "cluster", "experiment")
 
@@ -119,7 +121,7 @@ def _quoted(word: str, folders: Sequence[Path]) -> str:
     # OmegaConf unescapes backslashes before ${, then Hydra those before quotes and at the end.
     inner = re.sub(r"(\\*)\$\{", r"\1\1\${", value)
     inner = re.sub(r"(\\*)('|\Z)", _escaped, inner)
-    return f"{key}='{inner}'"
+    return f"{'++' if _OPEN.match(key) else ''}{key}='{inner}'"
 
 
 def _chosen(word: str) -> str:

@@ -13,6 +13,9 @@ from pipeline.work.steps import Step
 Fields = tuple[str, ...] | None
 """Names of the record fields that a stage is given; None stands for all."""
 _STATE = ("problem", "skipped", "detail")  # every stage is given these, too
+# Columns that earlier versions did not have: not hashed at their defaults, so that committed
+# questions are found again.
+_ADDED = {"original_question": None, "original_references": None, "skipped": False}
 _FIELDS = {
     kind: sorted(field.name for field in dataclasses.fields(kind)) for kind in (Document, Question)
 }
@@ -55,7 +58,7 @@ class DocumentKey:
                 QuestionKey(
                     question.question_id,
                     _shas(question, of_question),
-                    question.problem is not None,
+                    question.problem is not None or question.skipped,
                 )
                 for question in questions
             ),
@@ -67,11 +70,14 @@ def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]
     ids = json_text((row.document_id, getattr(row, "question_id", None)))
     state = tuple(name for name in _STATE if getattr(row, name, None))
     names = _FIELDS[type(row)]
-    own = {name: f'"{name}":{_json_of_field(getattr(row, name))}' for name in names}
+    added = _ADDED if isinstance(row, Question) else {}
+    values = {name: getattr(row, name) for name in names}
+    own = {name: f'"{name}":{_json_of_field(value)}' for name, value in values.items()
+           if name not in added or value != added[name]}  # fmt: skip
     found = {}
     for fields in sets:
         chosen = names if fields is None else _in_order(fields, state)
-        used = ",".join([own[name] for name in chosen])
+        used = ",".join([own[name] for name in chosen if name in own])
         found[fields] = sha_of_json(f"[{ids},{{{used}}}]", 32)
     return found
 

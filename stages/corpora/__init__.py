@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from stages.corpora.reading.corpus import FORMATS, Corpus
+from stages.corpora.reading.corpus import FORMATS, Corpus, FileCorpus, refuse_missing
+from stages.corpora.reading.corrections import corrected
 from stages.corpora.reading.loaded import Loaded
 
 __all__ = ["Corpus", "Loaded", "corpus_of", "load"]
@@ -32,7 +33,11 @@ def load(corpus: Corpus) -> Iterator[Loaded]:
     """Load the corpus, one document at a time; details are in the module of its format.
 
     Raises UsageError at once where the path or the split is missing, and on the first `next` where
-    the path holds nothing of this format.
+    the path holds nothing of this format, or `corpus.corrections` none of its questions.
     """
     corpus.check()
-    return corpus.load()
+    if corpus.corrections is None:
+        return corpus.load()
+    refuse_missing(corpus.corrections, "corpus.corrections")
+    split = corpus.split if isinstance(corpus, FileCorpus) else None
+    return corrected(corpus.load, corpus.corrections, corpus.name, split)

@@ -97,7 +97,7 @@ def _inputs_view(tables: Mapping[str, Any], prefix: str = "", rows_of: str = "")
             _SQL["outcomes"],
             table=table,
             question="question_id" if "question_id" in columns.names else "null::varchar",
-            skipped="bool_and(skipped)" if "skipped" in columns.names else "false",
+            skipped="coalesce(bool_and(skipped), false)" if "skipped" in columns.names else "false",
         )
         for table, columns in tables.items()
         if table != Call.table

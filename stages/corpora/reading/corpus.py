@@ -55,6 +55,9 @@ class Corpus(Settings):
     paragraphs: Paragraphs
     family: Annotated[str, Unhashed()]  # of prompts; hashed with the prompts
     seed: Annotated[StrictInt, Field(ge=0), Unhashed()]  # of the random draw that `sample` makes
+    # A file or folder of corrections, which name questions by what they change. No file in
+    # conf/corpus/ has the key.
+    corrections: Address | None = None
 
     papers: ClassVar[tuple[str, ...]] = ()  # keys in papers.bib, of the dataset's own
     page_breaks: ClassVar[bool] = False  # whether a form feed in the text ends a page
@@ -70,7 +73,8 @@ class Corpus(Settings):
 
     def selection(self) -> Mapping[str, Any]:
         """The settings that select the corpus and its rows; hashed into the run's name."""
-        return self.model_dump(mode="json", include=self._unhashed() - {"family"})
+        without = {"family"} if self.corrections else {"family", "corrections"}
+        return self.model_dump(mode="json", include=self._unhashed() - without)
 
     @classmethod
     def _unhashed(cls) -> set[str]:

@@ -11,17 +11,17 @@ from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.opening import refuse_no_file
 
 
-def files_of(path: UPath, *patterns: str) -> list[UPath]:
+def files_of(path: UPath, *patterns: str, setting: str = "corpus.path") -> list[UPath]:
     """Return `path` itself if it is a file, else the matching files in the folder, sorted by name.
 
-    Raises UsageError where no file matches.
+    Raises UsageError, which names the setting, where no file matches.
     """
     if not path.is_dir():
         return [path]
     either = [name for pattern in patterns for name in (pattern, f"{pattern}.gz")]
     found = {file for pattern in either for file in path.glob(pattern) if not file.is_dir()}
     if not found:
-        raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set corpus.path=...")
+        raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set {setting}=...")
     return sorted(found)
 
 
@@ -56,7 +56,7 @@ def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
     raise UsageError(f"{path}: no {' or '.join(names)} here; set corpus.path or corpus.split")
 
 
-def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
+def rows_of(files: Sequence[UPath], setting: str = "corpus.path") -> Iterator[Row]:
     """Yield the rows of the files, in order; file types are those of containers.py.
 
     Raises UsageError, before the first row, where no row of any file is a JSON object.
@@ -72,5 +72,5 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
                 unreadable.clear()
     if not usable:
         where = files[0] if len(files) == 1 else files[0].parent
-        first = unreadable[0].detail(unreadable[0].wrong) if unreadable else "set corpus.path=..."
+        first = unreadable[0].detail(unreadable[0].wrong) if unreadable else f"set {setting}=..."
         raise UsageError(f"{where}: no line or row in it is an object; {first}")

@@ -14,12 +14,14 @@ class Loaded:
     """A document and its questions; the document_id of every question is the document's.
 
     Questions about a missing document come with a Document of problem `bad_input`. `note`: what of
-    a document that can be read could not be, after the file's name.
+    a document that can be read could not be, after the file's name. `is_left_out`: the corrections,
+    which are all that is asked, do not have it.
     """
 
     document: Document
     questions: tuple[Question, ...]
     note: str | None = None
+    is_left_out: bool = False
 
 
 def bad_document(document_id: str, detail: str) -> Document:
