@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
+from pipeline.work.stage import QuestionKind
 from pipeline.work.steps import Step
 
 _ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)
@@ -115,8 +116,8 @@ def stage_names(steps: Sequence[Step]) -> list[str]:
 
 
 def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:
-    """The report's columns by kind of question: any, free (free-form), choice (with options)."""
-    found: dict[str, dict[str, dict[str, Any]]] = {"any": {}, "free": {}, "choice": {}}
+    """The report's columns by kind of question."""
+    found: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in get_args(QuestionKind)}
     for step in steps:
         for kind, columns in (step.stage.columns() if step.stage else {}).items():
             found[kind] |= {column.measure: asdict(column) for column in columns}

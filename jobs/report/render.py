@@ -48,6 +48,10 @@ _NO_MODEL = {
         "Calls, tokens and times are what the table shows; scores mean nothing."
     ),
 }
+_ORIGINAL = (
+    "..._original: the same answers against the references as they were (a question with new words "
+    "was answered as it is now)."
+)
 _HEADINGS = {"prompt_tokens": "prompt tokens", "cached_tokens": "cached",
              "cached_share": "cached %", "reply_tokens": "reply tokens"}  # fmt: skip
 
@@ -61,7 +65,7 @@ def parts_of(report: Report, intervals: bool = True) -> list[Part]:
     """The texts and tables of a report, the scores first among the tables; a run prints it without
     `intervals` at its end."""
     parts: list[Part] = [Heading(report.run), *_incomplete(report), *_other_models(report)]
-    parts.append(_corpus(report))
+    parts += [_corpus(report), *_corrections(report)]
     parts += _answers(report) if report.rows else _unasked(report)
     if report.stages:
         parts.append(Table([_stage(row) for row in report.stages]))
@@ -212,6 +216,15 @@ def _corpus(report: Report) -> str:
     documents, words = report.memory["documents"], report.memory["words"]
     size = f"{counted(documents, 'document')}, {counted(words, 'word')}"
     return size if report.memories else f"{size}; no pages"
+
+
+def _corrections(report: Report) -> list[str]:
+    """One line of a run whose corpus was corrected."""
+    of = report.corrections
+    if of is None:
+        return []
+    counts = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in of.items())
+    return [f"Corrected questions: {counts}. {_ORIGINAL if of['new_references'] else ''}".rstrip()]
 
 
 def _memories(report: Report) -> list[dict[str, object]]:

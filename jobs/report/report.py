@@ -50,6 +50,7 @@ class Report:
     planned: list[dict[str, Any]] | None = None  # None without a stored plan
     sizes: tuple[Distribution, ...] = ()  # of documents and memories; only if nothing is asked
     left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
+    corrections: dict[str, int] | None = None  # what they came to, in questions; None without any
 
 
 def make_report(options: ReadOptions) -> Report:
@@ -80,13 +81,15 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         planned=planned_beside(folder, connection),
         sizes=() if rows else tuple(distributions(connection)),
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
+        corrections=next(iter(query(connection, _SQL["corrections"])), None),
     )
 
 
 def create_chosen_table(connection: Any, options: ReadOptions) -> None:
     """Create the table `chosen` of the report's questions; `by_value` is the group of each."""
     source = """(select q.*, d.title, d.num_words as num_document_words
-        from questions q join documents d using (document_id) where q.problem is null)"""
+        from questions q join documents d using (document_id) where q.problem is null
+            and q.skipped is not true)"""
     group = expression(connection, "by", options.by or "null")
     condition = expression(connection, "where", options.where or "true")
     query(  # the line breaks end a comment at the end of an expression
@@ -117,7 +120,9 @@ def shown_columns(
     """The columns for the kinds of questions that the run has, in order; and the names of those
     that measure answers, which are the ones specific to a kind of question."""
     kinds = query(connection, _SQL["kinds"])[0]
-    own = [Column(**column) for kind in ("free", "choice") if kinds[kind] for column in found[kind]]
+    # Runs of earlier versions have no columns of corrected questions.
+    own = [Column(**column) for kind in ("free", "choice", "corrected") if kinds[kind]
+           for column in found.get(kind, ())]  # fmt: skip
     of_any = [Column(**column) for column in found["any"]]
     columns = {c.measure: c for c in sorted([*own, *of_any, FALLBACK], key=lambda c: c.place)}
     measures = {column.measure for column in own}

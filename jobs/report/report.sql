@@ -1,6 +1,16 @@
 -- name: kinds
 select bool_or(len(options) = 0 and len("references") > 0) as free,
-  bool_or(len(options) > 0) as choice from questions;
+  bool_or(len(options) > 0) as choice, bool_or(original_references is not null) as corrected
+from questions where skipped is not true;
+
+-- name: corrections
+-- What the corrections of the corpus came to; null of a run without any.
+select count(original_question) as reworded,
+  count(*) filter (original_references is not null) as new_references,
+  count(*) filter (skipped) as left_out,
+  count(*) filter (metadata ->> '$.correction' is not null and problem is not null) as unused
+from questions
+having reworded + new_references + left_out + unused > 0;
 
 -- name: counted
 select method, by_value, counted, sum(value)::bigint as value

@@ -91,7 +91,7 @@ def stored_config(folder: RunFolder) -> RunConfig:
 _BAD = {
     "document": "select document_id as id from documents where problem is not null or skipped",
     "question": """select question_id as id from questions
-        where problem is not null or document_id in
+        where problem is not null or skipped or document_id in
             (select document_id from documents where problem is not null or skipped)""",
 }
 

@@ -21,6 +21,9 @@ Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
 ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "query_expander", "judge")
 STAGES: "dict[str, dict[str, type[Stage]]]" = {}  # name -> kind -> class
 
+QuestionKind = Literal["any", "free", "choice", "corrected"]
+"""The questions of a run: any, free-form, with options; corrected, if any has other references."""
+
 ASKED = ("question", "options", "asked_at")  # fields of a question that prompts show
 GOLD = ("references", "answer_index", "evidence")  # fields that only judges and scores may use
 
@@ -169,9 +172,9 @@ class Stage(Settings):
     def refuse_unusable(self, place: str) -> None:
         """Raise UsageError, naming `place`, if the stage cannot run on this machine."""
 
-    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         """Its columns of the report by kind of question: any, free (if some questions are
-        free-form), choice (if some have options)."""
+        free-form), choice (if some have options), corrected (if the references of some were)."""
         return {}
 
     @classmethod

@@ -16,10 +16,9 @@ every other for no.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal
 
 from pipeline.core.rows import Question
-from pipeline.work.stage import Column
+from pipeline.work.stage import Column, QuestionKind
 from stages.judge.answer_rater import AnswerRater, Wanted
 from stages.prompts.judging.rate_permissive import PermissiveRating
 from stages.prompts.judging.rate_strict import StrictRating
@@ -46,7 +45,7 @@ class RateAnswers(AnswerRater):
     version = 2
     prompts = (StrictRating, PermissiveRating)
 
-    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         judged = partial(Column, more_is_better=True, is_judged=True)
         lr_2 = "the same of exact or partial (permissive prompt)"
         return {
@@ -101,7 +100,7 @@ class RateByType(AnswerRater):
         "question", "options", "references", "question_type", "task",
     )  # fmt: skip
 
-    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         by_type = ("accuracy", "question_type")
         judged = partial(Column, more_is_better=True, is_judged=True)
         return {

@@ -10,7 +10,7 @@ from pydantic import PositiveInt
 
 from pipeline.core.prompts import Asked
 from pipeline.core.rows import Question, Record, UnitRows
-from pipeline.work.stage import Column, Stage
+from pipeline.work.stage import Column, QuestionKind, Stage
 from stages.tables.lookups import Query
 from stages.text.words import num_words
 
@@ -34,7 +34,7 @@ class MakeQueries(Stage):
     def empty(self, rows: UnitRows, about: Record) -> Query:
         return Query.about(about, kind="question")
 
-    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         return {"any": (Column("queries", "queries", 15, has_interval=False),)}
 
 

@@ -6,7 +6,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import Field, PositiveInt
 
@@ -14,7 +14,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
-from pipeline.work.stage import Column, Stage
+from pipeline.work.stage import Column, QuestionKind, Stage
 from stages.index.context import Context, memory, raw_pages
 from stages.prompts.parsing.passages import shown
 from stages.prompts.readagent.answer import AnswerQuestion
@@ -155,7 +155,7 @@ class AnswerFromContext(Stage):
     def empty(self, rows: UnitRows, about: Record) -> Answer:
         return Answer.about(about, num_document_words=rows.document.num_words)
 
-    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         return {
             "any": (
                 Column(

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, Record, UnitRows
-from pipeline.work.stage import Column, Stage
+from pipeline.work.stage import Column, QuestionKind, Stage
 from stages.corpora.reading.row_checks import kind_of
 from stages.prompts.readagent.answer import parse_option
 from stages.read.answer_from_context import GIVEN, LENGTH
@@ -45,7 +45,7 @@ class ImportedAnswer(Stage):
     def hashed(self) -> dict[str, Any]:
         return {"kind": self.kind}
 
-    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         return {"any": (LENGTH,)}
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:

@@ -11,7 +11,7 @@ from pydantic import PositiveInt
 from pipeline.asking.ask import Ask
 from pipeline.core.prompts import Asked
 from pipeline.core.rows import Question, UnitRows
-from pipeline.work.stage import Column, Stage
+from pipeline.work.stage import Column, QuestionKind, Stage
 from stages.prompts.memwalker.actions import ANSWER, REVERT
 from stages.prompts.memwalker.read_leaf import LeafReply, ReadLeaf, answer_text
 from stages.prompts.memwalker.triage import Triage
@@ -141,7 +141,7 @@ class Navigate(Stage):
             walk.rejected.clear()
         return replace(row, action="revert", to_node=to_node)
 
-    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         return {"any": COLUMNS}
 
 

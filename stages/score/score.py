@@ -4,6 +4,9 @@ All values are 0-100. An answer with a problem scores 0 and its rows have proble
 mean over all rows is the headline, the mean over rows without a problem the answered-only one. A
 metric that does not apply to a question, such as one for Chinese to an English one, is None there.
 
+Where a question's references were corrected (`corpus.corrections`) its answer is scored against the
+original ones, too, as `rougeL_stem_original`; the view `measures` has these of all questions then.
+
 Some metrics are no mean over questions (`metrics.PARTS`): the rows are of their parts, and
 `scrolls_rouge` of a run is
 `select method, product(mean) ** (1 / count(*)) from (select method, metric, avg(value) as mean
@@ -11,21 +14,22 @@ from scores where metric like 'scrolls_%' group by all) group by method`.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 from pydantic import field_validator
 
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, UnitRows
-from pipeline.work.stage import GOLD, Column, Stage
+from pipeline.work.stage import GOLD, Column, QuestionKind, Stage
 from stages.read.answer_from_context import GIVEN
 from stages.score.metrics import ABOUT, METRICS, PARTS
 from stages.tables.answers import Answer, Score
 from stages.tables.lookups import RANKING_MEASURES
 from stages.text.words import covered_chars
 
+ORIGINAL = "_original"  # ends the names of metrics against references before a correction
 _EPISODE = "share of episodes all of whose steps are right (Mind2Web's success rate)"
 _RECALL = "share of the gold evidence, in characters, that is in the raw text of the final context"
 
@@ -40,7 +44,7 @@ class ScoreAnswers(Stage):
     writes = Score
     document_fields = ()
     question_fields = (
-        "question", "options", "only_judged", "task", "classes", *GOLD,
+        "question", "options", "only_judged", "task", "classes", "original_references", *GOLD,
     )  # fmt: skip
     metrics: tuple[str, ...]
 
@@ -59,9 +63,9 @@ class ScoreAnswers(Stage):
         """None: `run` looks at each answer's problem."""
         return None
 
-    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         better = partial(Column, more_is_better=True)
-        metrics = (
+        metrics = [
             better(
                 name,
                 name,
@@ -71,7 +75,7 @@ class ScoreAnswers(Stage):
             )
             for place, name in enumerate(self.metrics)
             if name not in RANKING_MEASURES
-        )
+        ]
         episodes = [better("mind2web_episode", "mind2web_episode", 49, about=_EPISODE)]
         of_rankings = (Column(name, name, 75) for name in self.metrics if name in RANKING_MEASURES)
         recall = Column(
@@ -97,6 +101,7 @@ class ScoreAnswers(Stage):
                     about="share of multiple-choice questions whose right option was chosen",
                 ),
             ),
+            "corrected": tuple(map(_of_originals, metrics)),
             "any": (recall, any_hit, *of_rankings),
         }
 
@@ -141,7 +146,17 @@ class ScoreAnswers(Stage):
                 right = answer.problem is None and answer.answer_index == question.answer_index
                 yield "accuracy", 100.0 * right
             return
-        if not question.references or question.only_judged:
+        if question.only_judged:
+            return
+        yield from self._overlap(question, answer)
+        if question.original_references is not None:
+            original = replace(question, references=question.original_references)
+            for name, value in self._overlap(original, answer):
+                yield name + ORIGINAL, value
+
+    def _overlap(self, question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:
+        """Every metric against the question's references; nothing without any."""
+        if not question.references:
             return
         text = answer.answer if answer.problem is None else None
         asked = [name for name in self.metrics if name not in RANKING_MEASURES]
@@ -158,6 +173,17 @@ class ScoreAnswers(Stage):
                 question, Answer.about(question, problem="upstream")
             )
         ]
+
+
+def _of_originals(column: Column) -> Column:
+    """The column of the same metric against the references before they were corrected."""
+    return replace(
+        column,
+        measure=column.measure + ORIGINAL,
+        heading=column.heading + ORIGINAL,
+        geometric_mean_of=tuple(part + ORIGINAL for part in column.geometric_mean_of),
+        about=f"{column.about}; against the references before they were corrected".lstrip("; "),
+    )
 
 
 def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:

@@ -15,14 +15,24 @@ from valued a join valued b using ({run}repeat, document_id, question_id, metric
 where a.method <> b.method;
 
 -- name: measures
-with steps as (
+with corrected as (
+  select document_id, question_id, original_references is not null as is_corrected from questions),
+every as (
+  from scores
+  union all by name
+  -- Against the original references; those of a question that was not corrected are its own.
+  select s.* replace (metric || '_original' as metric)
+  from scores s join corrected using (document_id, question_id)
+  where not is_corrected and metric || '_original' in (
+    select metric from scores where ends_with(metric, '_original'))),
+steps as (
   select s.*, metadata ->> '$.annotation_id' as episode, (metadata ->> '$.step')::int as step,
     (metadata ->> '$.steps')::int as steps
-  from questions join scores s using (document_id, question_id)
+  from questions join every s using (document_id, question_id)
   where metric like 'mind2web%' and value is not null)
 select method, repeat, document_id, question_id, null::varchar as rater, problem,
   metric as measure, value
-from scores where not skipped and value is not null and metric not like 'mind2web%'
+from every where not skipped and value is not null and metric not like 'mind2web%'
 union all by name
 -- Mind2Web's are means over episodes, each of which stands with its first step.
 select method, repeat, arg_min(document_id, step) as document_id,

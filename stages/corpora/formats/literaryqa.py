@@ -139,9 +139,7 @@ def pair(annotated: Sequence[Annotated], questions: Sequence[Question]) -> list[
     return [None if number is None else questions[number] for number in numbers]
 
 
-def _take_best(
-    found: dict[int, int], scored: dict[tuple[int, int], tuple[int, float]]
-) -> None:
+def _take_best(found: dict[int, int], scored: dict[tuple[int, int], tuple[int, float]]) -> None:
     """Add the pairs, those of the highest score first, the earlier of equal ones."""
     for place, number in sorted(scored, key=lambda pair: scored[pair], reverse=True):
         if place not in found and number not in found.values():
