@@ -2,6 +2,7 @@
 with it the inputs that stages supply for single questions, such as imported answers."""
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -37,7 +38,7 @@ def load_corpus(
     documents, questions = loading = steps[:2]
     committed = shards.committed(loading)
     keys = []
-    said = _LoadingWarnings(warn)
+    said = _LoadingWarnings(warn, config.corpus.corrections is not None)
     for loaded in chosen_documents(config):
         key = DocumentKey.of(loaded.document, loaded.questions, steps)
         by_id = {question.question_id: question for question in loaded.questions}
@@ -55,25 +56,41 @@ def load_corpus(
 
 
 class _LoadingWarnings:
-    """The warnings about a loaded corpus: rows that were skipped, read in part, or bad."""
+    """The warnings about a loaded corpus: rows that were skipped, read in part, or bad; and what
+    its corrections came to."""
 
-    def __init__(self, warn: Callable[[str], None]) -> None:
+    def __init__(self, warn: Callable[[str], None], has_corrections: bool) -> None:
         self._warn = warn
+        self._has_corrections = has_corrections
+        self._corrected = Counter[str]()
         self._without_text = 0
         self._lines: dict[str, list[str]] = {"not read": [], "read in part": [], "bad_input": []}
 
     def add(self, loaded: Loaded) -> None:
         document = loaded.document
+        for question in loaded.questions:
+            self._corrected["reworded"] += question.original_question is not None
+            self._corrected["new references"] += question.original_references is not None
+            self._corrected["left out"] += question.skipped
+        if loaded.is_left_out:
+            self._corrected["documents left out"] += 1
+            return
         if document.skipped and document.detail:
             self._lines["not read"].append(document.detail)
             return
         self._without_text += document.skipped
         if loaded.note:
             self._lines["read in part"].append(loaded.note)
-        details = [document.detail, *(question.detail for question in loaded.questions)]
+        bad = (question.detail for question in loaded.questions if question.problem)
+        details = [document.detail, *bad]
         self._lines["bad_input"] += dict.fromkeys(detail for detail in details if detail)
 
     def warn_all(self) -> None:
+        if self._has_corrections:
+            counts = ("reworded", "new references", "left out", "documents left out")
+            shown = ", ".join(f"{what} {self._corrected[what]}" for what in counts)
+            self._warn(f"corrected questions: {shown}; see original_question, "
+                       "original_references and skipped of questions")  # fmt: skip
         if self._without_text:
             self._warn(
                 f"{self._without_text} documents have no text to read (no story) and are skipped"

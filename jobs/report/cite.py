@@ -105,9 +105,8 @@ def _url() -> str:
     return next((url.partition(", ")[2] for url in found if url.startswith("Repository,")), "")
 
 
-_QUESTIONS = (
-    "select count(*) as questions from questions where problem is null and skipped is not true"
-)
+_QUESTIONS = """select count(*) as questions from questions
+where problem is null and skipped is not true"""
 _RATERS = """
 select rater, rater_is_model as is_model, rubric, count(*) as n,
   count(*) filter (label is null) as unscored

@@ -88,6 +88,7 @@ class QuestionCorrections(Corrections):
             try:
                 questions.append(_corrected(question, of_cells(row)) if row else question)
             except BadInputError as wrong:
+                assert row is not None
                 questions.append(question)
                 misfits.append(misfit(row, document_id, wrong))
         return replace(loaded, questions=(*questions, *misfits))
@@ -125,7 +126,7 @@ def correct(question: Question, text: str | None, references: tuple[str, ...] | 
 
 
 def misfit(row: Row, document_id: str, wrong: BadInputError | str) -> Question:
-    """The row of a correction that is not applied: a bad question, with what it says in metadata."""
+    """The row of a correction that is not applied: a bad question, its content in metadata."""
     made = bad_question(row, document_id, _id(row), wrong)
     return replace(made, metadata=json_text({"correction": row.value}))
 
