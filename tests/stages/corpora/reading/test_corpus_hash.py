@@ -24,9 +24,11 @@ OF_FILES = [name for name in NAMES if name != "synthetic"]
 
 
 def addresses(section: type[BaseModel]) -> list[str]:
-    """The fields that hold a path, found by how their types are printed."""
+    """The fields that hold a path, found by how their types are printed, but for that of all."""
     fields = section.model_fields.items()
-    return [name for name, field in fields if "Path" in str(field.annotation)]
+    found = [name for name, field in fields if "Path" in str(field.annotation)]
+    assert "corrections" in found
+    return [name for name in found if name != "corrections"]
 
 
 def test_the_fields_that_hold_a_path_are_found() -> None:
@@ -69,6 +71,15 @@ def test_a_synthetic_corpus_is_hashed_by_what_it_is_made_of() -> None:
     section = compose(["corpus=synthetic"])["corpus"]
     corpus = FORMATS["synthetic"].model_validate(section)
     assert set(corpus.hashed()) == set(section) - {"seed", "family"}
+
+
+def test_corrections_are_hashed_by_the_questions_they_change_alone(tmp_path: Path) -> None:
+    """The file chooses the run, and a corpus without one is chosen as it was before there were any."""
+    plain = corpus_of(tmp_path, "tables")
+    corrected = corpus_of(tmp_path, "tables", corrections=str(tmp_path / "c.jsonl"))
+    assert corrected.hashed() == plain.hashed()
+    assert "corrections" not in plain.selection()
+    assert {**plain.selection(), "corrections": str(tmp_path / "c.jsonl")} == corrected.selection()
 
 
 class Kind(Corpus):
