@@ -16,15 +16,18 @@ where a.method <> b.method;
 
 -- name: measures
 with corrected as (
-  select document_id, question_id, original_references is not null as is_corrected from questions),
+  select document_id, question_id from questions where original_references is not null),
+of_both as (
+  select distinct left(metric, -len('_original')) as metric
+  from scores semi join corrected using (document_id, question_id)
+  where ends_with(metric, '_original')),
 every as (
   from scores
   union all by name
   -- Against the original references; those of a question that was not corrected are its own.
   select s.* replace (metric || '_original' as metric)
-  from scores s join corrected using (document_id, question_id)
-  where not is_corrected and metric || '_original' in (
-    select metric from scores where ends_with(metric, '_original'))),
+  from scores s semi join of_both using (metric)
+  anti join corrected using (document_id, question_id)),
 steps as (
   select s.*, metadata ->> '$.annotation_id' as episode, (metadata ->> '$.step')::int as step,
     (metadata ->> '$.steps')::int as steps

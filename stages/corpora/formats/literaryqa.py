@@ -50,7 +50,7 @@ class Annotated:
         return cls(row, question_of(row.value, "question"), is_reworded, answers, kept)
 
     def num_kept(self, question: Question) -> int:
-        """How many answers that were not modified are among the question's references."""
+        """Count the answers that were not modified and are among the question's references."""
         theirs = {_plain(reference) for reference in question.references} - {""}
         pairs = zip(self.answers, self.kept, strict=True)
         return sum(is_kept and _plain(answer) in theirs for answer, is_kept in pairs)

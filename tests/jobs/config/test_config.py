@@ -12,7 +12,7 @@ from jobs.graph.read_run import read_run, run_of
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
-from tests.support.texts.loading import NEEDED
+from tests.support.texts.loading import LEFT_OPEN, NEEDED
 
 PLAIN = [
     "My Books (2024)",
@@ -55,9 +55,10 @@ def complaint(*words: str) -> str:
 
 @pytest.mark.parametrize("value", PLAIN)
 def test_paths_are_taken_as_written(value: str) -> None:
-    resolved = read_run([f"corpus.path={value}", f"warehouse={value}"])
-    dumped = resolved.config.model_dump(mode="json")
-    assert (dumped["corpus"]["path"], dumped["warehouse"]) == (value, value)
+    words = [f"{key}={value}" for key in ("corpus.path", "corpus.corrections", "warehouse")]
+    dumped = read_run(words).config.model_dump(mode="json")
+    paths = dumped["corpus"]["path"], dumped["corpus"]["corrections"], dumped["warehouse"]
+    assert paths == (value, value, value)
 
 
 @pytest.mark.slow
@@ -246,7 +247,8 @@ def test_a_run_is_named_after_experiment_or_corpus() -> None:
 @pytest.mark.parametrize("experiment", sorted(f.stem for f in (CONF / "experiment").glob("*.yaml")))
 def test_every_experiment_makes_steps(experiment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.engines.embedder.find_spec", lambda name: name)  # the extra dense
-    resolved = read_run([f"experiment={experiment}", "corpus.path=x"])
+    words = LEFT_OPEN.get(experiment, ())
+    resolved = read_run([f"experiment={experiment}", "corpus.path=x", *words])
     steps = [step.id for step, _ in resolved.steps_with_engines]
     assert len(set(steps)) == len(steps)
     resolved.refuse_unusable()

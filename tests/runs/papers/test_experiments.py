@@ -10,9 +10,11 @@ from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.settings import CONF
 from tests.support.command import sql, succeed
 from tests.support.engines.embedding import minilm
+from tests.support.texts.loading import LEFT_OPEN
 from tests.support.texts.paper_corpora import corpus_path
 
 FILES = {file.stem: file for file in sorted((CONF / "experiment").glob("*.yaml"))}
+CORRECTED = "literaryqa"  # runs over its annotations, in tests/runs/test_corrected_run.py
 OWN_FILES = ("ask", "demo")  # of files that a command names, or that ship
 CORPUS = re.compile(r"override /corpus: (\w+)")
 OF_PAPERS = re.compile(r"(readagent|memwalker|memorag|longmemeval)_(table|fig)(\d+)(_\w+)?")
@@ -25,7 +27,7 @@ def corpus_of(name: str) -> str:
 
 
 def resolved(name: str) -> ResolvedRun:
-    return read_run([f"experiment={name}", "corpus.path=."])
+    return read_run([f"experiment={name}", "corpus.path=.", *LEFT_OPEN.get(name, ())])
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in OWN_FILES])
@@ -85,7 +87,7 @@ def ran(name: str, folder: Path, *words: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [name for name in FILES if name not in (*NEEDS_EMBEDDER, *OWN_FILES)]
+    "name", [name for name in FILES if name not in (*NEEDS_EMBEDDER, *OWN_FILES, CORRECTED)]
 )
 def test_it_runs_on_two_documents(name: str, tmp_path: Path) -> None:
     ran(name, tmp_path)

@@ -1,5 +1,5 @@
-"""LiteraryQA's annotations over NarrativeQA: which question each is of, on lines made by hand in its
-format and on its own of seven novels, against a reader of the raw files."""
+"""LiteraryQA's annotations over NarrativeQA: which question each is of, on lines made by hand in
+its format and on its own of seven novels, against a reader of the raw files."""
 
 import csv
 import json

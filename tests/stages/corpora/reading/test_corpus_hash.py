@@ -74,7 +74,7 @@ def test_a_synthetic_corpus_is_hashed_by_what_it_is_made_of() -> None:
 
 
 def test_corrections_are_hashed_by_the_questions_they_change_alone(tmp_path: Path) -> None:
-    """The file chooses the run, and a corpus without one is chosen as it was before there were any."""
+    """The file chooses the run; a corpus without one is chosen as before there were any."""
     plain = corpus_of(tmp_path, "tables")
     corrected = corpus_of(tmp_path, "tables", corrections=str(tmp_path / "c.jsonl"))
     assert corrected.hashed() == plain.hashed()
