@@ -86,11 +86,11 @@ def test_the_report_has_the_means_of_both_references_over_all_questions(folder: 
     original = [["reference 0 of question 1"], *corrected[1:]]
 
     def means(of: list[list[str]]) -> float:
-        return mean(
-            100
-            * max(scorer.score(reference, row["answer"])["rougeL"].fmeasure for reference in own)
+        each = [
+            max(float(scorer.score(r, row["answer"])["rougeL"].fmeasure) for r in own)
             for row, own in zip(said, of, strict=True)
-        )
+        ]
+        return 100 * mean(each)
 
     report = succeed("report", f"warehouse={folder / 'warehouse'}", "run=after", "--json")
     [method] = json.loads(report)["rows"]

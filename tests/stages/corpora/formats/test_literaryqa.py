@@ -237,14 +237,15 @@ def test_every_annotation_of_the_seven_novels_is_of_the_question_it_was_made_fro
 def aligned(annotated: list[Any], rows: list[dict[str, str]]) -> list[dict[str, str]]:
     """For each annotation its row: the most alike, in order (as of two texts' longest common
     subsequence)."""
-    best: list[list[tuple[float, list[int]]]] = [[(0, [])] * (len(rows) + 1)]
+    none: tuple[float, list[int]] = (float("-inf"), [])
+    best: list[tuple[float, list[int]]] = [(0.0, [])] * (len(rows) + 1)
     for own in annotated:
-        line: list[tuple[float, list[int]]] = [(float("-inf"), [])]
+        line = [none]
         for number, row in enumerate(rows):
-            score, before = best[-1][number]
+            score, before = best[number]
             line.append(max(line[-1], (score + alike(own, row), [*before, number])))
-        best.append(line)
-    return [rows[number] for number in best[-1][-1][1]]
+        best = line
+    return [rows[number] for number in best[-1][1]]
 
 
 def alike(own: dict[str, Any], row: dict[str, str]) -> float:
