@@ -209,7 +209,7 @@ def test_every_annotation_of_the_seven_novels_is_of_the_question_it_was_made_fro
         for name in ("validation", "test")
         for line in (WHOLE / "literaryqa" / f"{name}.jsonl").read_text().splitlines()
     ]
-    expected: dict[tuple[str, str], list[Any]] = {}
+    expected: dict[tuple[str, str], dict[str, Any]] = {}
     for line in lines:
         rows = theirs[line["document_id"]]
         for own, row in zip(line["qas"], aligned(line["qas"], rows), strict=True):
