@@ -9,12 +9,13 @@ from pathlib import Path
 from jobs.config.options import KEYS
 
 _MAKING = (
-    "experiment", "corpus", "corpus.path", "methods", "engine", "engine.model", "rater",
-    "rater.model", "memory", "embedder.model", "family", "limit", "sample", "repeats",
+    "experiment", "corpus", "corpus.path", "corpus.corrections", "methods", "engine",
+    "engine.model", "rater", "rater.model", "memory", "embedder.model", "family", "limit", "sample",
+    "repeats",
     "repeat_from", "run", "warehouse", "plugins", "cluster", "cluster.address",
     "cluster.deadline", "reply_format",
 )  # fmt: skip
-_NOT_OF_ASK = {"experiment", "corpus", "corpus.path", "methods", "run"}
+_NOT_OF_ASK = {"experiment", "corpus", "corpus.path", "corpus.corrections", "methods", "run"}
 _KEYS = dict(
     **KEYS,
     ask=("method", *(key for key in _MAKING if key not in _NOT_OF_ASK)),
