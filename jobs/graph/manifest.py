@@ -62,6 +62,7 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
     config, family, steps = run.config, run.family, run.steps
     return {
         "corpus": config.corpus.name,
+        "corrections": config.corpus.corrections and config.corpus.corrections.name,
         "engine": config.engine.title if config.methods else "none",
         "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
         "is_model": config.engine.is_model or not config.methods,

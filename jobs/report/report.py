@@ -213,8 +213,9 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     versions = [launch.get("versions", {}) for launch in launches]
     hashed = (folder.config() or {}).get("hashed", {})  # of the run, as it was then
     family_sha = sha(hashed.get("family"), 8)
+    corrected = f" corrected by {file}" if (file := facts.get("corrections")) else ""
     return {
-        "corpus": f"{facts['corpus']} {made.get('corpus_sha', '-')}",
+        "corpus": f"{facts['corpus']} {made.get('corpus_sha', '-')}{corrected}",
         "engine": facts["engine"],
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",

@@ -1,6 +1,7 @@
 """Runs over corrected corpora: what is asked anew and counted, and both scores of one answer."""
 
 import json
+import re
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -101,6 +102,7 @@ def test_the_report_has_the_means_of_both_references_over_all_questions(folder: 
     printed = succeed("report", f"warehouse={folder / 'warehouse'}", "run=after")
     assert f"| {METRIC} | {METRIC}_original |" in printed
     assert "Corrected questions: reworded 1, new references 1, left out 0, unused 2." in printed
+    assert re.search(r"^corpus tables [0-9a-f]{12} corrected by mine\.jsonl · ", printed, re.M)
     plain = succeed("report", f"warehouse={folder / 'warehouse'}", "run=before")
     assert "_original" not in plain and "Corrected" not in plain
 

@@ -56,9 +56,9 @@ class Corrections(ABC):
         return cls(rows)
 
     def is_about(self, loaded: Loaded) -> bool:
-        """True if a correction names the document or one of its questions."""
-        ids = [loaded.document.document_id, *(asked.question_id for asked in loaded.questions)]
-        return any(own in self.rows for own in ids)
+        """True if a correction names the document, or one of its questions."""
+        rows = [loaded.document] if self.about == "document_id" else loaded.questions
+        return any(getattr(row, self.about) in self.rows for row in rows)
 
     @abstractmethod
     def corrected(self, loaded: Loaded) -> Loaded:
