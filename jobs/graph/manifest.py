@@ -13,6 +13,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.work.stage import QuestionKind
 from pipeline.work.steps import Step
+from stages.corpora.reading.corrections import format_of
 
 _ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)
 
@@ -92,6 +93,8 @@ def _papers(run: ResolvedRun) -> Iterator[tuple[str, Sequence[str]]]:
         yield str(method.file), method.papers
     corpus = run.config.corpus
     yield f"corpus.format={corpus.format}", corpus.papers
+    if corpus.corrections:
+        yield "corpus.corrections", format_of(corpus.corrections).papers
 
 
 def _given(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:

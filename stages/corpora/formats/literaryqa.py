@@ -70,6 +70,7 @@ class LiteraryQA(Corrections):
 
     key = "qas"
     about = "document_id"
+    papers = ("literaryqa",)
 
     @classmethod
     def of_split(cls, rows: Iterable[Row], split: str | None) -> "Corrections":

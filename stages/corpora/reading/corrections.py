@@ -33,6 +33,7 @@ class Corrections(ABC):
 
     key: ClassVar[str]  # a row that has it is of this format
     about: ClassVar[str]  # the key of the id that a row is about, document_id or question_id
+    papers: ClassVar[tuple[str, ...]] = ()  # keys in papers.bib
 
     @classmethod
     def __init_subclass__(cls) -> None:
@@ -144,7 +145,7 @@ def corrected(
 
     Raises UsageError where nothing there is a correction, or none is of the corpus's questions.
     """
-    corrections = _read(path, split)
+    corrections = format_of(path).of_split(_rows(path), split)
     if not any(corrections.is_about(loaded) for loaded in load()):
         of = f"corpus={corpus}" + (f" corpus.split={split}" if split else "")
         first = next(iter(corrections.rows), None)
@@ -158,12 +159,16 @@ def corrected(
     yield from corrections.rest()
 
 
-def _read(path: UPath, split: str | None) -> Corrections:
-    rows = list(rows_of(files_of(path, "*.jsonl", setting=_SETTING), setting=_SETTING))
-    for key, kind in FORMATS.items():
-        if any(key in (row.value or {}) for row in rows):
-            return kind.of_split(rows, split)
-    raise UsageError(
-        f"{rows[0].file}: expected corrections, rows with the key {' or '.join(FORMATS)}; "
-        f"set {_SETTING}=..."
-    )
+def format_of(path: UPath) -> type[Corrections]:
+    """The format of a file or folder of corrections, by the first row with the key of one. Raises
+    UsageError where none has."""
+    for row in _rows(path):
+        for key, kind in FORMATS.items():
+            if key in (row.value or {}):
+                return kind
+    keys = " or ".join(FORMATS)
+    raise UsageError(f"{path}: expected corrections, rows with the key {keys}; set {_SETTING}=...")
+
+
+def _rows(path: UPath) -> Iterator[Row]:
+    return rows_of(files_of(path, "*.jsonl", setting=_SETTING), setting=_SETTING)
