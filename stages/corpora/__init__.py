@@ -13,6 +13,7 @@ from pipeline.core.errors import UsageError
 from stages.corpora.reading.corpus import FORMATS, Corpus, FileCorpus, refuse_missing
 from stages.corpora.reading.corrections import corrected
 from stages.corpora.reading.loaded import Loaded
+from stages.corpora.reading.opening import refuse_no_file
 
 __all__ = ["Corpus", "Loaded", "corpus_of", "load"]
 
@@ -39,5 +40,7 @@ def load(corpus: Corpus) -> Iterator[Loaded]:
     if corpus.corrections is None:
         return corpus.load()
     refuse_missing(corpus.corrections, "corpus.corrections")
+    if not corpus.corrections.is_dir():
+        refuse_no_file(corpus.corrections, "set corpus.corrections=...")
     split = corpus.split if isinstance(corpus, FileCorpus) else None
     return corrected(corpus.load, corpus.corrections, corpus.name, split)

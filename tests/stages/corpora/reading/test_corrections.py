@@ -156,6 +156,7 @@ def test_a_path_with_nothing_to_read_is_refused(folder: Path) -> None:
     for path, says in (
         (folder / "no", "no: no such file or folder; set corpus.corrections=..."),
         (folder / "empty", "empty: no *.jsonl in this folder; set corpus.corrections=..."),
+        (Path("/dev/null"), "/dev/null: a device, not a file; set corpus.corrections=..."),
     ):
         with pytest.raises(UsageError) as error:
             loaded(folder, "tables", corrections=str(path))
