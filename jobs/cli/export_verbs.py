@@ -6,6 +6,7 @@ import typer
 
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
 from jobs.config.options import ReadOptions
+from jobs.export.export_inspect import export_inspect
 from jobs.export.export_predictions import exported_predictions as predictions_text
 from jobs.export.export_report import exported_report
 from jobs.export.target import Target
@@ -64,6 +65,16 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
             raise UsageError(f"{name}: no such view; nearest: {nearest(name, sorted(names), 5)}")
         num_rows = write_view(connection, name, options.where, target.path)
     _say(target, num_rows, json)
+
+
+@reading(*RUN, "method", "where", "to", of=export)
+def inspect(options: ReadOptions, force: Force = False, json: Json = False) -> None:
+    """Write the answers of a method as a log of inspect_ai.
+
+    to=FILE.eval, which its viewer opens, or FILE.json.
+    """
+    target = Target.of(options.to, force)
+    _say(target, export_inspect(options, target, warn), json)
 
 
 @reading(*RUN)

@@ -39,15 +39,16 @@ class Target:
             raise UsageError(f"to={to}: {blocking} is not a writable folder; name another")
         return cls(path)
 
-    def write(self, text: str) -> None:
-        """Write a text as UTF-8. Raises UsageError if a remote store has no such bucket, and
-        StorageError."""
+    def write(self, content: str | bytes) -> None:
+        """Write a text as UTF-8, or bytes to a file. Raises UsageError if a remote store has no
+        such bucket, and StorageError."""
+        content_bytes = content.encode() if isinstance(content, str) else content
         if self.path is None:
-            sys.stdout.write(text)
+            sys.stdout.write(content_bytes.decode())
             return
         with refuse_unwritable_path(self.path, "to"):
             delete_abandoned(self.path)
-            write(self.path, text.encode())
+            write(self.path, content_bytes)
 
 
 def warn_incomplete(run: str, inputs: Mapping[str, int], warn: Callable[[str], None]) -> None:
