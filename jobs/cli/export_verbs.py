@@ -7,10 +7,11 @@ import typer
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
 from jobs.config.options import ReadOptions
 from jobs.export.export_inspect import export_inspect
+from jobs.export.export_lake import export_lake
 from jobs.export.export_predictions import exported_predictions as predictions_text
 from jobs.export.export_report import exported_report
 from jobs.export.target import Target
-from jobs.output.cells import counted
+from jobs.output.cells import Table, counted
 from jobs.output.print_tables import print_found, print_json
 from jobs.report.cite import statement
 from jobs.report.show_cite import cite_parts
@@ -75,6 +76,16 @@ def inspect(options: ReadOptions, force: Force = False, json: Json = False) -> N
     """
     target = Target.of(options.to, force)
     _say(target, export_inspect(options, target, warn), json)
+
+
+@reading(*RUN, "format", "to", "tables", of=export)
+def lake(options: ReadOptions, force: Force = False, json: Json = False) -> None:
+    """Make tables over the compacted files, without copying them.
+
+    format=delta or iceberg. Without run= they have the rows of all runs.
+    """
+    found = export_lake(options, force, warn)
+    print_found(found, lambda _: [Table(found["tables"], left=("open",))], json)
 
 
 @reading(*RUN)

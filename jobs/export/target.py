@@ -1,14 +1,24 @@
-"""The target of an export: `to=FILE`, on any filesystem, or `to=-`, standard output."""
+"""The target of an export: `to=FILE`, on any filesystem, `to=-`, standard output, or a folder."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.files.named_paths import refuse_unreachable_path, refuse_unwritable_path, unwritable
-from pipeline.files.place import as_path, delete_abandoned, path_kind, write
+from pipeline.files.place import (
+    as_path,
+    delete_abandoned,
+    delete_folder,
+    exists,
+    is_remote,
+    make_folder,
+    path_kind,
+    write,
+)
 
 STANDARD_OUTPUT = "-"
 
@@ -49,6 +59,36 @@ class Target:
         with refuse_unwritable_path(self.path, "to"):
             delete_abandoned(self.path)
             write(self.path, content_bytes)
+
+
+_MARK = ".gistmill-export"  # an empty file in a folder that an export made
+
+
+@contextmanager
+def export_folder(to: str, is_forced: bool) -> Iterator[UPath]:
+    """A new folder `to=` on this machine for what the `with` block writes; deleted if that fails.
+
+    Raises UsageError for what cannot be written and for what exists, but with --force replaces a
+    folder that an export made.
+    """
+    path = as_path(to)
+    if to == STANDARD_OUTPUT or is_remote(path):
+        raise UsageError(f"to={to}: no folder on this machine; add to=FOLDER")
+    there = path_kind(path)
+    if there and not (is_forced and exists(path / _MARK)):
+        what = "is no export of gistmill" if is_forced else "exists already"
+        more = "" if is_forced else ", or add --force"
+        raise UsageError(f"to={to}: {what}; name another folder{more}")
+    if blocking := unwritable(path.parent):
+        raise UsageError(f"to={to}: {blocking} is not a writable folder; name another")
+    delete_folder(path)
+    make_folder(path)
+    write(path / _MARK, b"")
+    try:
+        yield path
+    except BaseException:
+        delete_folder(path)
+        raise
 
 
 def warn_incomplete(run: str, inputs: Mapping[str, int], warn: Callable[[str], None]) -> None:
