@@ -88,6 +88,7 @@ _OPTIONS: dict[str, Any] = {
     "format": _option(str, "NAME", "The first of those named above by default."),
     "to": _option(str, "FILE", "On any filesystem; by default -, standard output."),
     "tables": _option(str, "NAME,...", "By default all that have rows."),
+    "licence": _option(str, "ID", "In the Hub's words, as cc-by-4.0; by default unknown."),
     "n": _option(int, "NUMBER", "How many answers; by default 200.", min=1, max=_MOST),
     "seed": _option(int, "NUMBER", "Of what is drawn; by default 0.", min=0, max=_MOST),
     "rows": _option(int, "NUMBER", "So many are printed; by default 10,000.", min=1, max=10**12),

@@ -6,6 +6,7 @@ import typer
 
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
 from jobs.config.options import ReadOptions
+from jobs.export.export_hub import export_hub
 from jobs.export.export_inspect import export_inspect
 from jobs.export.export_lake import export_lake
 from jobs.export.export_predictions import exported_predictions as predictions_text
@@ -86,6 +87,23 @@ def lake(options: ReadOptions, force: Force = False, json: Json = False) -> None
     """
     found = export_lake(options, force, warn)
     print_found(found, lambda _: [Table(found["tables"], left=("open",))], json)
+
+
+@reading(*RUN, "to", "tables", "licence", of=export)
+def hub(
+    options: ReadOptions,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="With the texts of documents, pages and prompts.")
+    ] = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write a folder that can be pushed to the Hugging Face Hub.
+
+    A dataset card, and a Parquet file for each table. Nothing is uploaded.
+    """
+    found = export_hub(options, texts, force, warn)
+    print_found(found, lambda _: [Table(found["tables"])], json)
 
 
 @reading(*RUN)

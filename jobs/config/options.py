@@ -41,6 +41,7 @@ class ReadOptions:
     format: str | None = None  # of exports
     to: str = "-"
     tables: str | None = None  # of `export lake` and `export hub`: names with commas between them
+    licence: str = "unknown"  # of `export hub`
     n: int = 200  # of sheets for people
     seed: int = 0
     person: str = ""
