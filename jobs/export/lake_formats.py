@@ -51,14 +51,16 @@ def _iceberg() -> Make:
 
     def make(folder: UPath, tables: Tables) -> dict[str, str]:
         root = folder.absolute()
+        if {*"?#"} & {*str(root)}:  # pyiceberg reads addresses as they stand, without escapes
+            raise UsageError(f"to={folder}: ? and # end an address of Iceberg; name another folder")
         uri = f"sqlite:///{root / CATALOG}"
-        catalog = SqlCatalog(NAMESPACE, uri=uri, warehouse=root.as_uri())
+        catalog = SqlCatalog(NAMESPACE, uri=uri, warehouse=f"file://{root}")
         catalog.create_namespace(NAMESPACE)
         found = {}
         for name, columns, files in tables:
-            place = (root / name).as_uri()
+            place = f"file://{root / name}"
             table = catalog.create_table(f"{NAMESPACE}.{name}", columns, location=place)
-            table.add_files([file.absolute().as_uri() for file in files])
+            table.add_files([f"{place}/{file.name}" for file in files])
             found[name] = str(table.metadata_location)
         catalog.close()
         return found
