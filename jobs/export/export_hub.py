@@ -98,6 +98,6 @@ def _parts(facts: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> Ite
 
 
 def _about(table: Mapping[str, Any]) -> str:
-    """What a row of the table is: the first paragraph of its class's documentation."""
+    """A description of the table's rows: the first paragraph of their class's documentation."""
     first, *_ = (RECORDS[table["table"]].__doc__ or "").split("\n\n")
     return " ".join(first.split())

@@ -55,19 +55,19 @@ def export_inspect(options: ReadOptions, target: Target, warn: Callable[[str], N
 def _answers(
     connection: Any, where: str | None, method: str, facts: Mapping[str, Any]
 ) -> Sequence[Mapping[str, Any]]:
-    """The answers with their questions, `scores` and `calls`. First come the scores that measure
+    """The answers with their questions, `values` and `calls`. First come the values that measure
     the quality of answers: the viewer shows those of its first scorer. Raises UsageError."""
     source, name = answers(connection, where), text(method)
-    rows = query(connection, filled(_SQL["answers"], source=source, method=name))
+    rows = query(connection, filled(_SQL["replies"], source=source, method=name))
     if not rows:
         raise UsageError(f"where={where}: leaves no answer of {method}")
     columns = facts["columns"]
     first = {column["measure"] for kind in ("free", "choice") for column in columns[kind]}
-    scores = query(connection, filled(_SQL["scores"], method=name))
-    scores.sort(key=lambda score: score["measure"] not in first)
+    values = query(connection, filled(_SQL["values"], method=name))
+    values.sort(key=lambda value: value["measure"] not in first)
     calls = query(connection, filled(_SQL["calls"], method=name))
     found: dict[str, defaultdict[Any, list[Any]]] = {}
-    for kind, parts in (("scores", scores), ("calls", calls)):
+    for kind, parts in (("values", values), ("calls", calls)):
         found[kind] = defaultdict(list)
         for part in parts:
             found[kind][part["question_id"], part["repeat"]].append(part)

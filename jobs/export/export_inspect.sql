@@ -1,11 +1,11 @@
--- name: answers
+-- name: replies
 select a.question_id, a.repeat, a.document_id, a.title, a.question, a.question_type, a.options,
-  a."references", q.answer_index as right_index, a.answer, a.problem, a.detail,
+  a."references", q.answer_index as right_index, a.answer as said, a.problem, a.detail,
   coalesce(a.options[a.answer_index + 1], a.answer) as text
 from {source} a join questions q using (question_id)
 where a.method = {method} order by a.document_id, a.question_id, a.repeat;
 
--- name: scores
+-- name: values
 select question_id, repeat, measure, measure || coalesce(' by ' || rater, '') as name, value
 from measures where method = {method} and value is not null order by name;
 

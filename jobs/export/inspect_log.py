@@ -13,13 +13,13 @@ _ID_DIGITS = 22
 
 def inspect_log(head: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The log of a run's `head`: run, method, corpus, engine, family, reply_format, started_at
-    (UTC), is_incomplete; and its answers (export_inspect.sql) with `scores` and `calls`."""
+    (UTC), is_incomplete; and its answers (export_inspect.sql) with `values` and `calls`."""
     samples = [_sample(row, head["engine"]) for row in rows]
     return {
         "status": "cancelled" if head["is_incomplete"] else "success",
         "eval": _spec(head, rows),
         "samples": samples,
-        "results": _results(samples),
+        "results": _results(rows),
         "stats": {"started_at": head["started_at"], "model_usage": _total_usage(samples)},
     }
 
@@ -45,29 +45,26 @@ def _spec(head: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[st
 def _sample(row: Mapping[str, Any], engine: str) -> dict[str, Any]:
     """One answer. The target of a question with options is the right one's letter, as inspect_ai's
     multiple_choice has it."""
-    said, right = row["answer"] or "", row["right_index"]
+    said, right = row["said"] or "", row["right_index"]
     asked = {"role": "user", "content": row["question"]}
     reply = {"role": "assistant", "content": said}
     stopped = "max_tokens" if row["problem"] == "truncated" else "stop"
     what = f"{row['problem']}: {row['detail'] or 'no answer'}"
-    return {
-        "id": row["question_id"],
-        "epoch": row["repeat"] + 1,
-        "input": row["question"],
-        "choices": row["options"] or None,
-        "target": row["references"] if right is None else chr(ord("A") + right),
-        "messages": [asked, reply],
-        "output": {"model": engine, "choices": [{"message": reply, "stop_reason": stopped}]},
-        "scores": {
-            score["name"]: {"value": score["value"], "answer": row["text"]}
-            for score in row["scores"]
-        },
-        "model_usage": {call["engine"]: _usage(call) for call in row["calls"]},
-        "metadata": {name: row[name] for name in _ABOUT},
-        "error": {"message": what, "traceback": "", "traceback_ansi": ""}
-        if row["problem"] and not said
-        else None,
-    }
+    # As keywords: a text "scores" would be the name of a table.
+    values = {own["name"]: dict(value=own["value"], answer=row["text"]) for own in row["values"]}
+    return dict(
+        id=row["question_id"],
+        epoch=row["repeat"] + 1,
+        input=row["question"],
+        choices=row["options"] or None,
+        target=row["references"] if right is None else chr(ord("A") + right),
+        messages=[asked, reply],
+        output={"model": engine, "choices": [{"message": reply, "stop_reason": stopped}]},
+        scores=values,
+        model_usage={call["engine"]: _usage(call) for call in row["calls"]},
+        metadata={name: row[name] for name in _ABOUT},
+        error=dict(message=what, traceback="", traceback_ansi="") if _is_failed(row) else None,
+    )
 
 
 def _usage(call: Mapping[str, Any]) -> dict[str, int]:
@@ -88,23 +85,25 @@ def _total_usage(samples: Sequence[Mapping[str, Any]]) -> Mapping[str, Mapping[s
     return total
 
 
-def _results(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _results(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The means, each over the answers that have such a value, a problem counting 0."""
     values = defaultdict[str, list[float]](list)
-    for sample in samples:
-        for name, score in sample["scores"].items():
-            values[name].append(score["value"])
-    return {
-        "total_samples": len(samples),
-        "completed_samples": sum(sample["error"] is None for sample in samples),
-        "scores": [
-            {
-                "name": name,
-                "scorer": name,
-                "scored_samples": len(own),
-                "unscored_samples": len(samples) - len(own),
-                "metrics": {"mean": {"name": "mean", "value": sum(own) / len(own)}},
-            }
-            for name, own in values.items()
-        ],
-    }
+    for row in rows:
+        for value in row["values"]:
+            values[value["name"]].append(value["value"])
+    means = [
+        {
+            "name": name,
+            "scorer": name,
+            "scored_samples": len(own),
+            "unscored_samples": len(rows) - len(own),
+            "metrics": {"mean": {"name": "mean", "value": sum(own) / len(own)}},
+        }
+        for name, own in values.items()
+    ]
+    num_completed = sum(not _is_failed(row) for row in rows)
+    return dict(total_samples=len(rows), completed_samples=num_completed, scores=means)
+
+
+def _is_failed(row: Mapping[str, Any]) -> bool:
+    return row["problem"] is not None and not row["said"]

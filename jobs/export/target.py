@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from upath import UPath
@@ -84,11 +84,10 @@ def export_folder(to: str, is_forced: bool) -> Iterator[UPath]:
     delete_folder(path)
     make_folder(path)
     write(path / _MARK, b"")
-    try:
+    with ExitStack() as undo:
+        undo.callback(delete_folder, path)
         yield path
-    except BaseException:
-        delete_folder(path)
-        raise
+        undo.pop_all()
 
 
 def warn_incomplete(run: str, inputs: Mapping[str, int], warn: Callable[[str], None]) -> None:

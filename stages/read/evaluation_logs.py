@@ -140,7 +140,7 @@ def _filled(value: Any, paths: Iterable[str]) -> Iterator[str]:
 
 
 def _at(value: Any, path: str) -> Any:
-    """What stands at a dotted path; None where there is nothing."""
+    """The value at a dotted path; None where there is none."""
     for part in path.split("."):
         if isinstance(value, dict):
             value = value.get(part)
