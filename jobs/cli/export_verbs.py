@@ -83,7 +83,7 @@ def inspect(options: ReadOptions, force: Force = False, json: Json = False) -> N
 def lake(options: ReadOptions, force: Force = False, json: Json = False) -> None:
     """Make tables over the compacted files, without copying them.
 
-    format=delta or iceberg. Without run= they have the rows of all runs.
+    format=delta or iceberg, to=FOLDER. Without run= they have the rows of all runs.
     """
     found = export_lake(options, force, warn)
     print_found(found, lambda _: [Table(found["tables"], left=("open",))], json)
@@ -100,7 +100,7 @@ def hub(
 ) -> None:
     """Write a folder that can be pushed to the Hugging Face Hub.
 
-    A dataset card, and a Parquet file for each table. Nothing is uploaded.
+    to=FOLDER gets a dataset card, and a Parquet file for each table. Nothing is uploaded.
     """
     found = export_hub(options, texts, force, warn)
     print_found(found, lambda _: [Table(found["tables"])], json)
