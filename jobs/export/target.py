@@ -68,14 +68,15 @@ _MARK = ".gistmill-export"  # an empty file in a folder that an export made
 def export_folder(to: str, is_forced: bool) -> Iterator[UPath]:
     """A new folder `to=` on this machine for what the `with` block writes; deleted if that fails.
 
-    Raises UsageError for what cannot be written and for what exists, but with --force replaces a
-    folder that an export made.
+    Raises UsageError for what cannot be written and for what exists, but with --force replaces an
+    empty folder and one that an export made.
     """
     path = as_path(to)
     if to == STANDARD_OUTPUT or is_remote(path):
         raise UsageError(f"to={to}: no folder on this machine; add to=FOLDER")
     there = path_kind(path)
-    if there and not (is_forced and exists(path / _MARK)):
+    is_ours = there == "directory" and (exists(path / _MARK) or not any(path.iterdir()))
+    if there and not (is_forced and is_ours):
         what = "is no export of gistmill" if is_forced else "exists already"
         more = "" if is_forced else ", or add --force"
         raise UsageError(f"to={to}: {what}; name another folder{more}")

@@ -92,6 +92,7 @@ def test_chosen_tables_and_mistakes(hand: HandRun, made: Path, tmp_path: Path) -
     assert refused(*other).startswith("tables=page_texts: no such table; nearest: ")
     assert not (tmp_path / "other").exists()
     (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").touch()
     assert refused(*again[:-1], f"to={tmp_path / 'mine'}", "--force").endswith(
         "is no export of gistmill; name another folder"
     )

@@ -10,6 +10,7 @@ import pytest
 from tests.support.command import gistmill, refused, sql, succeed
 from tests.support.runs.hand_numbers import ORDER, WORKED
 from tests.support.runs.hand_run import HandRun
+from tests.support.runs.kinds_of_runs import make
 
 BM25, READAGENT = "bm25(top_k=1)", "readagent_p(max_pages=2)"
 
@@ -108,6 +109,41 @@ def scores(warehouse: str, method: str) -> Mapping[tuple[str, str], float | None
         where method = '{method}' and not starts_with(metric, 'evidence')"""
     rows: list[dict[str, Any]] = sql(warehouse, query, "run=hand")
     return {(row["question_id"], row["metric"]): row["value"] for row in rows}
+
+
+@pytest.mark.interchange
+def test_repeats_are_epochs(tmp_path: Path) -> None:
+    """Of which `score` takes one."""
+    from inspect_ai.log import read_eval_log
+
+    make(tmp_path, "repeated")
+    own = [f"warehouse={tmp_path / 'warehouse'}", "run=repeated"]
+    log = tmp_path / "both.eval"
+    succeed("export", "inspect", *own, "method=gist_only", f"to={log}")
+    read = read_eval_log(str(log))
+    assert read.eval.config.epochs == 2
+    found = sorted((sample.id, sample.epoch) for sample in read.samples)
+    assert found == [(f"q{n}", epoch) for n in range(3) for epoch in (1, 2)]
+    again = ["score", f"predictions={log}", "method=Theirs", *own]
+    assert "is answered twice, first in both.eval:1:samples[0]" in refused(*again)
+    one = [*own, "method=gist_only", "where=repeat = 1", f"to={log}", "--force"]
+    assert succeed("export", "inspect", *one) == f"3 rows in {log}\n"
+    succeed(*again)
+
+
+@pytest.mark.interchange
+def test_a_run_that_is_not_complete(tmp_path: Path) -> None:
+    """One of its two documents is not read yet."""
+    from inspect_ai.log import read_eval_log
+
+    make(tmp_path, "incomplete")
+    log = tmp_path / "some.json"
+    own = [f"warehouse={tmp_path / 'warehouse'}", "run=incomplete", "method=gist_only"]
+    done = gistmill("export", "inspect", *own, f"to={log}")
+    assert done.stderr.startswith("INCOMPLETE: ")
+    read = read_eval_log(str(log))
+    assert read.status == "cancelled"
+    assert len({sample.metadata["document_id"] for sample in read.samples}) == 1
 
 
 @pytest.mark.slow

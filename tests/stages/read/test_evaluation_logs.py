@@ -5,6 +5,7 @@ and `eval.py` of their repositories: both need torch. inspect_ai's log is also m
 """
 
 import json
+import pickle
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -152,7 +153,8 @@ def test_the_stage_asks_for_the_corpus_only_for_a_log(tmp_path: Path) -> None:
     stage = ImportedAnswer(file=str(log))
     stage.refuse_unusable("theirs")
     stage.match_questions(lambda: CORPUS)
-    assert stage.inputs_per_question() == {"s1": "Hans"}
+    log.unlink()
+    assert pickle.loads(pickle.dumps(stage)).inputs_per_question() == {"s1": "Hans"}
     (tmp_path / "a.json").write_text('{"s1": "Hans"}')
     own = ImportedAnswer(file=str(tmp_path / "a.json"))
     own.match_questions(lambda: pytest.fail("the corpus is not needed"))
