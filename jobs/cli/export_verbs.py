@@ -1,6 +1,7 @@
 """Verbs that write a run's contents to files of other programs."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +13,7 @@ from jobs.export.export_lake import export_lake
 from jobs.export.export_predictions import exported_predictions as predictions_text
 from jobs.export.export_report import exported_report
 from jobs.export.target import Target
-from jobs.output.cells import Table, counted
+from jobs.output.cells import Part, Table, counted
 from jobs.output.print_tables import print_found, print_json
 from jobs.report.cite import statement
 from jobs.report.show_cite import cite_parts
@@ -86,7 +87,7 @@ def lake(options: ReadOptions, force: Force = False, json: Json = False) -> None
     format=delta or iceberg, to=FOLDER. Without run= they have the rows of all runs.
     """
     found = export_lake(options, force, warn)
-    print_found(found, lambda _: [Table(found["tables"], left=("open",))], json)
+    print_found(found, _table, json)
 
 
 @reading(*RUN, "to", "tables", "licence", of=export)
@@ -103,7 +104,7 @@ def hub(
     to=FOLDER gets a dataset card, and a Parquet file for each table. Nothing is uploaded.
     """
     found = export_hub(options, texts, force, warn)
-    print_found(found, lambda _: [Table(found["tables"])], json)
+    print_found(found, _table, json)
 
 
 @reading(*RUN)
@@ -120,6 +121,12 @@ def give(target: Target, text: str, num_rows: int, as_json: bool) -> None:
     target.write(text)
     if target.path is not None:
         _say(target, num_rows, as_json)
+
+
+def _table(found: Mapping[str, Any]) -> list[Part]:
+    """A row per table that an export made."""
+    rows = [{key.replace("_", " "): own for key, own in row.items()} for row in found["tables"]]
+    return [Table(rows, left=("open", "left out"))]
 
 
 def _say(target: Target, num_rows: int, as_json: bool) -> None:

@@ -42,7 +42,7 @@ def export_hub(
             file, left_out = made / "data" / f"{name}.parquet", ", ".join(columns)
             selected = f'select * {f"exclude ({left_out})" if columns else ""} from "{name}"'
             num_rows = write_rows(connection, selected, file)
-            tables.append({"table": name, "rows": num_rows, "left out": left_out or None})
+            tables.append({"table": name, "rows": num_rows, "left_out": left_out or None})
         warn_incomplete(folder.path.name, query(connection, INPUTS)[0], warn)
         card = _card(statement(options), tables, options.licence)
         write(made / "README.md", card.encode())
@@ -84,7 +84,7 @@ def _parts(facts: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> Ite
         "of Parquet. Rows of the same question have the same `question_id`, rows of the same "
         "document the same `document_id`."
     )
-    columns = [f"`{table['table']}`: {table['left out']}" for table in tables if table["left out"]]
+    columns = [f"`{table['table']}`: {table['left out']}" for table in tables if table["left_out"]]
     if columns:
         yield (
             f"Columns with the documents' own text are left out: {'; '.join(columns)}. Gists, "

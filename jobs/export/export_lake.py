@@ -55,8 +55,8 @@ def _about(table: LakeTable, places: Mapping[str, str]) -> Mapping[str, Any]:
     return {
         "table": table.name,
         "rows": table.num_rows,
-        "linked files": len(table.whole),
-        "rows written anew": table.num_others,
+        "linked_files": len(table.whole),
+        "written_anew": table.num_others,
         "open": places[table.name],
     }
 

@@ -100,7 +100,7 @@ def test_a_log_that_is_scored_has_the_same_scores(
     assert ours.keys() == theirs.keys() and {name for name, _ in ours} == {*ORDER}
     differing = {key[0] for key in ours if ours[key] != theirs[key]}
     assert differing <= {"m1"}, "a truncated answer is a whole one there"
-    assert ours["m2", "rouge1_stem"] == theirs["m2", "rouge1_stem"] > 0
+    assert ours["m2", "rouge1_stem"] == theirs["m2", "rouge1_stem"] != 0
 
 
 def scores(warehouse: str, method: str) -> Mapping[tuple[str, str], float | None]:

@@ -81,7 +81,7 @@ def test_the_rows_are_those_of_the_views_and_none_is_copied(warehouse: Path, for
         name = table["table"]
         rows = READ[form](folder, name)
         assert counted(rows) == shown(warehouse, name), name
-        assert table["rows"] == rows.num_rows and table["rows written anew"] == 0
+        assert table["rows"] == rows.num_rows and table["written_anew"] == 0
         assert Path(table["open"].removeprefix("file://")).exists()
     ours = {file.stat().st_ino for file in (warehouse / "compacted").rglob("*/*.parquet")}
     theirs = {file.stat().st_ino for file in folder.rglob("*.parquet")}
@@ -99,7 +99,7 @@ def test_rows_that_do_not_count_are_left_out(warehouse: Path, form: str) -> None
     (answers,) = [table for table in tables if table["table"] == "answers"]
     rows = READ[form](folder, "answers")
     assert counted(rows) == shown(warehouse, "answers") < before
-    assert answers["rows written anew"] == answers["rows"] == rows.num_rows
+    assert answers["written_anew"] == answers["rows"] == rows.num_rows
     assert {*rows["method"].to_pylist()} == {"bm25(top_k=3)", "constant"}
 
 

@@ -170,7 +170,6 @@ def test_a_log_that_inspect_itself_writes(tmp_path: Path, form: str) -> None:
     from inspect_ai.model import ModelOutput
     from inspect_ai.solver import solver
 
-    @solver
     def scripted() -> Any:
         async def solve(state: Any, generate: Any) -> Any:
             state.output = ModelOutput.from_content("mockllm/model", state.metadata["reply"])
@@ -183,7 +182,7 @@ def test_a_log_that_inspect_itself_writes(tmp_path: Path, form: str) -> None:
         Sample(input="What is it about?", id="other",
                metadata={"reply": "Money.", "document_id": "meeting"}),
     ]  # fmt: skip
-    (log,) = eval(Task(asked, solver=scripted()), model="mockllm/model", log_dir=str(tmp_path),
+    (log,) = eval(Task(asked, solver=solver(scripted)()), model="mockllm/model", log_dir=str(tmp_path),
                   log_format=form, display="none")  # fmt: skip
     assert log.status == "success"
     (file,) = tmp_path.glob(f"*.{form}")
