@@ -36,18 +36,16 @@ def export_lake(
     make, warehouse = FORMATS[form](), options.warehouse
     if is_remote(warehouse):
         raise UsageError(f"warehouse={warehouse}: files cannot be linked there; copy it first")
-    if compact(warehouse, least=1) is None:
-        warn("another process compacts the warehouse; what is still loose is not exported")
-    with (
-        connect(warehouse, options.run) as connection,
-        export_folder(options.to, is_forced) as folder,
-    ):
-        tables = lake_tables(connection, warehouse, options.run, options.chosen_tables())
-        if loose := num_loose_shards(connection):
-            warn(f"{loose} shards are not compacted, and not in what is exported")
-        files = [_files(connection, table, folder / table.name) for table in tables]
-        made = [(t.name, t.columns, own) for t, own in zip(tables, files, strict=True)]
-        places = make(folder, made)
+    with export_folder(options.to, is_forced) as folder:
+        if compact(warehouse, least=1) is None:
+            warn("another process compacts the warehouse; what is still loose is not exported")
+        with connect(warehouse, options.run) as connection:
+            tables = lake_tables(connection, warehouse, options.run, options.chosen_tables())
+            if loose := num_loose_shards(connection):
+                warn(f"{loose} shards are not compacted, and not in what is exported")
+            files = [_files(connection, table, folder / table.name) for table in tables]
+            made = [(t.name, t.columns, own) for t, own in zip(tables, files, strict=True)]
+            places = make(folder, made)
     return {"to": options.to, "format": form, "tables": [_about(t, places) for t in tables]}
 
 

@@ -55,7 +55,7 @@ def lake_tables(
     chosen = {table: own for table, own in files.items() if not names or table in names}
     found = list(_counted(connection, chosen, run))
     if not found:
-        raise UsageError(f"{warehouse}: no compacted file has a row of a run; start one")
+        raise UsageError(f"{warehouse}: no compacted file has a row of a run; gistmill gc compacts")
     return found
 
 

@@ -2,9 +2,10 @@
 packages, and compared with the views."""
 
 import json
+import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.command import refused, sql, succeed
+from pipeline.files.lease import UPKEEP, lease
+from pipeline.files.place import as_path
+from tests.support.command import gistmill, refused, sql, succeed
 
 TABLES = ("answers", "calls", "documents", "pages", "questions", "scores")
 
@@ -178,3 +181,33 @@ def test_mistakes_are_one_line(made: Path, tmp_path: Path, monkeypatch: pytest.M
     assert "cannot be linked there" in refused(
         *elsewhere[:2], "warehouse=memory://lake", f"to={tmp_path / 'a'}"
     )
+
+
+def made_nowhere(_: Path, tables: Sequence[tuple[str, Any, Any]]) -> dict[str, str]:
+    """In place of a format, whose package the tests of every day do not have."""
+    return {name: "" for name, _, _ in tables}
+
+
+@pytest.mark.slow
+def test_while_another_process_compacts(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is compacted there yet; later on all but one run is."""
+    monkeypatch.setattr("jobs.export.export_lake.FORMATS", {"delta": lambda: made_nowhere})
+    folder, held = warehouse.parent / "lake", "another process compacts the warehouse; "
+    words = ["export", "lake", f"warehouse={warehouse}", f"to={folder}", "--json"]
+    with lease(as_path(warehouse), UPKEEP):
+        done = gistmill(*words)
+    assert done.returncode == 2 and not folder.exists()
+    warned, refusal = done.stderr.splitlines()
+    assert warned.startswith(held)
+    assert refusal.endswith("no compacted file has a row of a run; gistmill gc compacts")
+    succeed("gc", f"warehouse={warehouse}")
+    before = shown(warehouse, "answers")[0]
+    own = ["corpus=demo", "limit=1", "rater=none", "methods=closed_book", "run=three"]
+    succeed("run", *own, f"warehouse={warehouse}")
+    with lease(as_path(warehouse), UPKEEP):
+        done = gistmill(*words)
+    warned, loose = done.stderr.splitlines()
+    assert warned.startswith(held)
+    assert re.fullmatch(r"[1-9]\d* shards are not compacted, and not in what is exported", loose)
+    tables = {table["table"]: table["rows"] for table in json.loads(done.stdout)["tables"]}
+    assert tables["answers"] == before < shown(warehouse, "answers")[0]

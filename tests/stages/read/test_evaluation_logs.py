@@ -182,8 +182,9 @@ def test_a_log_that_inspect_itself_writes(tmp_path: Path, form: str) -> None:
         Sample(input="What is it about?", id="other",
                metadata={"reply": "Money.", "document_id": "meeting"}),
     ]  # fmt: skip
-    (log,) = eval(Task(asked, solver=solver(scripted)()), model="mockllm/model", log_dir=str(tmp_path),
-                  log_format=form, display="none")  # fmt: skip
+    task = Task(asked, solver=solver(scripted)())
+    (log,) = eval(task, model="mockllm/model", log_dir=str(tmp_path), log_format=form,
+                  display="none")  # fmt: skip
     assert log.status == "success"
     (file,) = tmp_path.glob(f"*.{form}")
     assert found(file) == {"s1": "A miller.", "m1": "Money."}
