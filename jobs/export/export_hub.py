@@ -84,7 +84,7 @@ def _parts(facts: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> Ite
         "of Parquet. Rows of the same question have the same `question_id`, rows of the same "
         "document the same `document_id`."
     )
-    columns = [f"`{table['table']}`: {table['left out']}" for table in tables if table["left_out"]]
+    columns = [f"`{table['table']}`: {table['left_out']}" for table in tables if table["left_out"]]
     if columns:
         yield (
             f"Columns with the documents' own text are left out: {'; '.join(columns)}. Gists, "
