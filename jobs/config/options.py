@@ -40,12 +40,18 @@ class ReadOptions:
     older_than: str | None = None  # of `gc`
     format: str | None = None  # of exports
     to: str = "-"
+    tables: str | None = None  # of `export lake` and `export hub`: names with commas between them
+    licence: str = "unknown"  # of `export hub`
     n: int = 200  # of sheets for people
     seed: int = 0
     person: str = ""
     rows: int = 10_000  # of `sql`: printed at most
     seconds: float = 600.0
     memory_limit: str | None = None
+
+    def chosen_tables(self) -> list[str]:
+        """The names in `tables`; empty without any."""
+        return [name.strip() for name in (self.tables or "").split(",") if name.strip()]
 
     @contextmanager
     def opened(self) -> Iterator[tuple[RunFolder, Any]]:

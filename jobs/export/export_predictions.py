@@ -52,7 +52,7 @@ def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> t
         raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
     with options.opened() as (folder, connection):
         name = folder.path.name
-        method = _method(connection, options.method, name)
+        method = method_of(connection, options.method, name)
         source = answers(connection, options.where)
         statement = _ANSWERS.format(source=source, method=method.replace("'", "''"))
         rows = query(connection, statement)
@@ -68,7 +68,7 @@ def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> t
     return FORMATS[form](rows), len(rows)
 
 
-def _method(connection: Any, wanted: str | None, run: str) -> str:
+def method_of(connection: Any, wanted: str | None, run: str) -> str:
     """The method of this name, resolved as in `compare`; without a name the run's only one."""
     names = [str(row["method"]) for row in query(connection, _METHODS)]
     if not names:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jobs.graph.check_config import equal_in_repeats
-from jobs.graph.loading import check_own_inputs, load_corpus
+from jobs.graph.loading import check_own_inputs, load_corpus, match_questions
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.files.place import AnyPath
 from pipeline.store import Shards
@@ -49,6 +49,7 @@ def prepare(
     """
     run.refuse_unusable()
     config, steps, shards = run.config, run.steps, shards or Shards(warehouse)
+    match_questions(config, steps)
     keys, known = load_corpus(config, shards, steps, warn)
     check_own_inputs(config, steps, keys, warn)
     if equal := equal_in_repeats(config, run.steps_with_engines):

@@ -84,6 +84,9 @@ HOMES = {
     "pypdfium2": ("stages/extract/pdf.py",),
     "mammoth": ("stages/extract/word.py",),
     "datasets": ("stages/corpora/own/huggingface.py",),
+    "inspect_ai": ("jobs/export/export_inspect.py", "stages/read/evaluation_logs.py"),
+    "deltalake": ("jobs/export/lake_formats.py",),
+    "pyiceberg": ("jobs/export/lake_formats.py",),
 }
 BROAD_HANDLER = "pipeline/worker/executor.py"
 OF_VARIABLES = "pipeline/core/plugins.py"  # imports what a user names
