@@ -158,8 +158,10 @@ class Stage(Settings):
         return self.prompts
 
     def hashed(self) -> dict[str, Any]:
-        """Its kind and settings as JSON, for the hash in the step's name."""
-        return {**({"kind": self.kind} if self.kind else {}), **self.model_dump(mode="json")}
+        """Its kind and settings as JSON, for the hash in the step's name. A setting that came later
+        has a default, and is hashed only where it is another."""
+        own = self.model_dump(mode="json", exclude_defaults=True)
+        return {**({"kind": self.kind} if self.kind else {}), **own}
 
     def inputs_per_question(self) -> Mapping[str, Any]:
         """Inputs of single questions that the stage itself supplies, as JSON by question_id. They
@@ -168,6 +170,10 @@ class Stage(Settings):
 
     def refuse_unusable(self, place: str) -> None:
         """Raise UsageError, naming `place`, if the stage cannot run on this machine."""
+
+    def refuse_upstream(self, place: str, upstream: Sequence["Stage"]) -> None:
+        """Raise UsageError, naming `place`, if its settings cannot work with those of the stages
+        whose rows it reads."""
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         """Its columns of the report by kind of question: any, free (if some questions are

@@ -18,7 +18,8 @@ from pipeline.work.stage import Column, Stage
 from stages.index.context import Context, memory, raw_pages
 from stages.prompts.parsing.passages import shown
 from stages.prompts.readagent.answer import AnswerQuestion
-from stages.retrieve.look_up import used_pages
+from stages.read.budget import pages_within, refuse_small
+from stages.retrieve.look_up import by_importance, used_pages
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page
@@ -31,13 +32,23 @@ _COMPRESSION = (
 )
 LENGTH = Column("length", "length", 100, has_interval=False, about="words of the answer")
 
+TOKENS_READ = Column(
+    "tokens_read",
+    "tokens read",
+    81,
+    has_interval=False,
+    about="tokens of gists and raw text in the final context, by the reader's tokenizer",
+)
+
 
 class AnswerFromContext(Stage):
     """Base class; subclasses build the final context.
 
     `answer_words`: the length of a free-form answer that the prompt asks for; None asks for a brief
-    one. `answer_page_tags`: whether passages are shown with their page numbers. Where a row that
-    the question depends on failed, the answer is an `upstream` row; where one is skipped, skipped.
+    one. `answer_page_tags`: whether passages are shown with their page numbers. `budget`: the most
+    tokens that the final context may have, counted as `Answer.num_context_tokens` is; of the pages
+    that were found the first are read, up to the one that would pass it. Where a row that the
+    question depends on failed, the answer is an `upstream` row; where one is skipped, skipped.
     """
 
     name = "answer"
@@ -46,6 +57,7 @@ class AnswerFromContext(Stage):
     first_page: int = Field(ge=0, le=1)
     answer_words: PositiveInt | None
     answer_page_tags: bool
+    budget: PositiveInt | None = None
 
     @abstractmethod
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
@@ -75,9 +87,11 @@ class AnswerFromContext(Stage):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Pages that the engine's context has no room for are left out, the least important first,
-        and counted in `detail`; what does not fit without any is a context_overflow."""
-        used = used_pages(rows, question) if Lookup in self.reads else []
+        """Pages that the budget or the engine's context has no room for are left out, the least
+        important first, and counted in `detail`; what does not fit without any is a
+        context_overflow, and so is a budget in which the first page has no room."""
+        in_order = used_pages if self.budget is None else by_importance
+        used = in_order(rows, question) if Lookup in self.reads else []
         return await self.answer_from(used, empty, rows, question, ask)
 
     async def answer_from(
@@ -91,14 +105,23 @@ class AnswerFromContext(Stage):
     ) -> Answer:
         """From those of the pages `used` that there is room for; `turn`: of the question's calls,
         where it has several."""
+
+        def context(number: int) -> Context:
+            return self.context(rows, question, used[:number])
+
         num_pages = len(used)
-        made = await self.answer(empty, question, self.context(rows, question, used), ask, turn)
-        while made.problem == "context_overflow" and num_pages:
+        if self.budget is not None:
+            num_pages, lack = await pages_within(self.budget, num_pages, context, ask)
+            if lack:
+                return replace(empty, problem="context_overflow", detail=lack)
+        while True:
+            left_out = len(used) - num_pages
+            note = f"no room for {left_out} of {len(used)} pages" if left_out else None
+            noted = replace(empty, detail=note)
+            made = await self.answer(noted, question, context(num_pages), ask, turn)
+            if made.problem != "context_overflow" or not num_pages:
+                return made
             num_pages = await self._num_fitting(rows, question, used[:num_pages], ask)
-            note = f"no room for {len(used) - num_pages} of {len(used)} pages"
-            context = self.context(rows, question, used[:num_pages])
-            made = await self.answer(replace(empty, detail=note), question, context, ask, turn)
-        return made
 
     async def _num_fitting(
         self, rows: UnitRows, question: Question, used: Sequence[int], ask: Ask
@@ -156,6 +179,10 @@ class AnswerFromContext(Stage):
     def empty(self, rows: UnitRows, about: Record) -> Answer:
         return Answer.about(about, num_document_words=rows.document.num_words)
 
+    def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
+        if self.budget is not None:
+            refuse_small(self.budget, place, upstream)
+
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         return {
             "any": (
@@ -180,6 +207,7 @@ class AnswerFromContext(Stage):
                     has_interval=False,
                     about="words of gists and raw text in the final context",
                 ),
+                *([] if self.budget is None else [TOKENS_READ]),
                 LENGTH,
             )
         }

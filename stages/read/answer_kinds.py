@@ -58,13 +58,19 @@ class AnswerFromTruncatedText(AnswerFromContext):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Cuts the text; a question that does not fit without it is a context_overflow."""
+        """Cuts the text, within the budget, too; a question that does not fit without it is a
+        context_overflow."""
 
         async def size(num_chars: int) -> int:
             return await ask.num_tokens(self.prompt(question, self._kept(rows, num_chars)))
 
+        async def own_size(num_chars: int) -> int:
+            return await ask.part_tokens(self._kept(rows, num_chars).parts)
+
         text = rows.document.text
         num_chars = await largest_part(text, self.keep, room_tokens(ask), size)
+        if self.budget is not None:
+            num_chars = min(num_chars, await largest_part(text, self.keep, self.budget, own_size))
         return await self.answer(empty, question, self._kept(rows, num_chars), ask)
 
 

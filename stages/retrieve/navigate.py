@@ -15,7 +15,7 @@ from pipeline.work.stage import Column, Stage
 from stages.prompts.memwalker.actions import ANSWER, REVERT
 from stages.prompts.memwalker.read_leaf import LeafReply, ReadLeaf, answer_text
 from stages.prompts.memwalker.triage import Triage
-from stages.retrieve.walk import COLUMNS, Walk, ask_for_action, with_memory
+from stages.retrieve.walk import COLUMNS, Walk, ask_for_action, with_memory, within_tokens
 from stages.tables.lookups import Visit
 from stages.tables.pages import Node, Page
 from stages.text.words import num_words
@@ -32,7 +32,8 @@ class Navigate(Stage):
     call, where none is, the navigation reverts by itself; `may_revert`: inner nodes below the root
     may revert, too, as section 3 has it and the prompts do not; `all_rejected`: from a root without
     a child left the navigation stops, or starts over with none rejected; it stops after `max_steps`
-    visits in any case. Three replies in a row without a legal action end it (section 3).
+    visits in any case. Three replies in a row without a legal action end it (section 3). `budget`:
+    the most tokens of a segment and the working memory shown with it.
     """
 
     name = "navigate"
@@ -49,13 +50,15 @@ class Navigate(Stage):
     all_rejected: Literal["stop", "start_over"]
     max_steps: PositiveInt
     answer_words: PositiveInt | None  # of a free-form answer; null: brief
+    budget: PositiveInt | None = None
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Visit]:
         """Questions -> their Visits, in question order, then by turn; sequential per question.
 
         Problems, of the last visit: unparseable or truncated (three replies without a legal
-        action), truncated and out_of_range (of the answer, whose text is kept); context_overflow,
-        timeout, refused, engine_failed (no reply); empty_input (a document without a segment).
+        action), truncated and out_of_range (of the answer, whose text is kept); context_overflow
+        (also of a segment that is over the budget), timeout, refused, engine_failed (no reply);
+        empty_input (a document without a segment).
         """
         walks = await asyncio.gather(*(self._walk(rows, q, ask) for q in rows.questions))
         return [visit for visits in walks for visit in visits]
@@ -115,7 +118,14 @@ class Navigate(Stage):
         )
         remembered = walk.remembered(self.working_memory)
         memory = "\n\n".join(node.summary or "" for node in remembered)
-        prompt = await with_memory(prompt, memory, self.keep_memory, ask)
+        most = memory
+        if self.budget is not None:
+            tokens = await ask.part_tokens([prompt.segment])
+            if tokens > self.budget:
+                detail = f"budget={self.budget}: the segment has {tokens} tokens; raise the budget"
+                return replace(row, problem="context_overflow", detail=detail)
+            most = await within_tokens(memory, self.budget - tokens, self.keep_memory, ask)
+        prompt = await with_memory(prompt, most, self.keep_memory, ask)
         shown = num_words(prompt.working_memory)
         row = replace(
             row,

@@ -1,0 +1,45 @@
+"""A budget: the most of the reader's tokens that the final context of an answer may have, so that
+methods are compared by what they make of the same room."""
+
+from collections.abc import Callable, Sequence
+
+from pipeline.asking.ask import Ask
+from pipeline.core.errors import UsageError
+from pipeline.work.stage import Stage
+from stages.index.context import Context
+from stages.index.paginate import Paginate
+from stages.text.fit_to_limit import largest_number
+
+
+async def pages_within(
+    budget: int, num_pages: int, context: Callable[[int], Context], ask: Ask
+) -> tuple[int, str | None]:
+    """The number of pages that the budget has room for, up to the first that would pass it; and why
+    nothing can be answered within it, None where something can. `context`: the one with the first
+    so many of the `num_pages` pages."""
+
+    async def size(number: int) -> int:
+        return await ask.part_tokens(context(number).parts)
+
+    fitting = await largest_number(budget, size, num_pages)
+    tokens = await size(fitting)
+    if tokens > budget:
+        return 0, f"budget={budget}: {tokens} tokens without any page; raise the budget"
+    if num_pages and not fitting and not tokens:
+        first = await size(1)
+        advice = "raise the budget or make shorter pages"
+        return 0, f"budget={budget}: the first page has {first} tokens; {advice}"
+    return fitting, None
+
+
+def refuse_small(budget: int, place: str, upstream: Sequence[Stage]) -> None:
+    """Raise UsageError, naming `place`, where the pages that the stages make are larger than the
+    budget, as far as that is known before they are made: a word has a token or more."""
+    for stage in upstream:
+        size = stage.page_size() if isinstance(stage, Paginate) else None
+        if size and size[1] > budget:
+            name, least = size
+            raise UsageError(
+                f"{place}: budget={budget} is smaller than a page, as {name}={least}; raise the "
+                f"budget to {least} or more, or make shorter pages"
+            )
