@@ -24,10 +24,10 @@ async def pages_within(
     fitting = await largest_number(budget, size, num_pages)
     tokens = await size(fitting)
     if tokens > budget:
-        return 0, f"budget={budget}: {tokens} tokens without any page; raise the budget"
+        return 0, f"budget={budget}: the context has {tokens} tokens without any page; raise it"
     if num_pages and not fitting and not tokens:
         first = await size(1)
-        advice = "raise the budget or make shorter pages"
+        advice = "raise it or make shorter pages"
         return 0, f"budget={budget}: the first page has {first} tokens; {advice}"
     return fitting, None
 

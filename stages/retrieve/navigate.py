@@ -122,7 +122,7 @@ class Navigate(Stage):
         if self.budget is not None:
             tokens = await ask.part_tokens([prompt.segment])
             if tokens > self.budget:
-                detail = f"budget={self.budget}: the segment has {tokens} tokens; raise the budget"
+                detail = f"budget={self.budget}: the segment has {tokens} tokens; raise it"
                 return replace(row, problem="context_overflow", detail=detail)
             most = await within_tokens(memory, self.budget - tokens, self.keep_memory, ask)
         prompt = await with_memory(prompt, most, self.keep_memory, ask)

@@ -171,7 +171,8 @@ class Visit(QuestionRow):
     def why_unusable(self) -> str | None:
         """Only where there was no reply; one that cannot be read means no answer."""
         is_reply = self.problem in (None, "truncated", "unparseable", "out_of_range")
-        return None if is_reply else f"navigate: {self.detail or self.problem}"
+        why = self.detail if self.problem == "context_overflow" else None  # a budget's
+        return None if is_reply else f"navigate: {why or self.problem}"
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
