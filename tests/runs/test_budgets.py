@@ -12,6 +12,7 @@ from tests.support.docs.pages import blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
+TOKEN = r"[\p{L}\p{N}_]+|[^\p{L}\p{N}_\s]"  # of the extractive engine, as DuckDB writes it
 BUDGETS = (1000, 2000, 4000, 8000)
 (COMMAND,) = [block for block in blocks("docs/methods/budgets.md", "sh") if "dos_rag" in block]
 (COUNTED,) = [block for block in blocks("docs/methods/budgets.md", "sh") if "counted" in block]
@@ -72,8 +73,7 @@ def test_sql_counts_the_same(warehouse: Path) -> None:
 def test_the_next_page_of_the_ranking_would_pass_it(warehouse: Path, method: str) -> None:
     """And what is read is the beginning of the ranking, shown in document order."""
     query = f"""select a.method, a.page_indexes, l.requested, a.num_context_tokens,
-          (select list(length(regexp_extract_all(text, '[\\p{{L}}\\p{{N}}_]+|[^\\p{{L}}\\p{{N}}_\\s]'))
-            order by page_index) from pages p
+          (select list(length(regexp_extract_all(text, '{TOKEN}')) order by page_index) from pages p
             where p.memory = a.memory and p.document_id = a.document_id) as tokens
         from answers a join lookups l using (method, document_id, question_id)
         where a.method like '{method}(%'"""
@@ -96,9 +96,7 @@ def test_the_next_page_of_the_ranking_would_pass_it(warehouse: Path, method: str
         ("readagent_p(budget=100)", "min_words=280"),
     ],
 )
-def test_a_budget_below_a_page_ends_before_the_run(
-    tmp_path: Path, method: str, least: str
-) -> None:
+def test_a_budget_below_a_page_ends_before_the_run(tmp_path: Path, method: str, least: str) -> None:
     line = refused(
         "run", "corpus=qmsum", f"corpus.path={QMSUM}", "rater=none", f"methods={method}",
         f"warehouse={tmp_path / 'warehouse'}",
