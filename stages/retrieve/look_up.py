@@ -38,8 +38,8 @@ def used_pages(rows: UnitRows, question: Question) -> list[int]:
 
 
 def by_importance(rows: UnitRows, question: Question) -> list[int]:
-    """The same pages in an order that favours no turn: the page that each turn requested first,
-    then the second of each, and so on."""
+    """The page indexes that a question's look-up read, in an order that favours no turn: the page
+    that each turn requested first, then the second of each, and so on."""
     turns = rows.of(Lookup, question)
     used = {*used_pages(rows, question)}
     places = zip_longest(*(turn.requested for turn in turns))

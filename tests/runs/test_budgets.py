@@ -1,6 +1,7 @@
 """Twelve methods within four budgets on a meeting of QMSum: what they read is counted again in SQL
 from the texts that other tables hold."""
 
+import shlex
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,23 @@ def test_a_budget_below_a_page_ends_before_the_run(tmp_path: Path, method: str, 
     budget = method.rpartition("=")[2].rstrip(")")
     assert f"budget={budget} is smaller than a page, as {name}={tokens}; raise the budget" in line
     assert not (tmp_path / "warehouse").exists()
+
+
+def test_memagents_sizes_fit_its_window(tmp_path: Path) -> None:
+    """Segments of 5,000 tokens, each read with a memory of at most 1,024, in 8,192."""
+    (command,) = [block for block in blocks("docs/methods/budgets.md", "sh") if "memagent" in block]
+    words = [word for word in shlex.split(command)[1:] if not word.startswith("corpus.path=")]
+    succeed(*words, f"corpus.path={QMSUM}", f"warehouse={tmp_path}")
+    (read,) = sql(
+        tmp_path,
+        f"""select count(*) as n, count(running_summaries.problem) as problems,
+          count(distinct segment_index) as segments,
+          max(length(regexp_extract_all(summary, '{TOKEN}'))) as memory,
+          any_value(length(regexp_extract_all(text, '{TOKEN}'))) as tokens
+        from running_summaries join documents using (document_id)""",
+    )
+    assert read["n"] == 5 * read["segments"]
+    assert read["segments"] == -(-read["tokens"] // 5000) and read["problems"] == 0
+    assert 500 < read["memory"] <= 1024
+    (sent,) = sql(tmp_path, "select max(prompt_tokens) as most from calls")
+    assert 5000 < sent["most"] <= 8192 - 1024
