@@ -158,10 +158,8 @@ class Stage(Settings):
         return self.prompts
 
     def hashed(self) -> dict[str, Any]:
-        """Its kind and settings as JSON, for the hash in the step's name. A setting that came later
-        has a default, and is hashed only where it is another."""
-        own = self.model_dump(mode="json", exclude_defaults=True)
-        return {**({"kind": self.kind} if self.kind else {}), **own}
+        """Its kind and settings as JSON, for the hash in the step's name."""
+        return {**({"kind": self.kind} if self.kind else {}), **self.model_dump(mode="json")}
 
     def inputs_per_question(self) -> Mapping[str, Any]:
         """Inputs of single questions that the stage itself supplies, as JSON by question_id. They

@@ -14,11 +14,11 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
-from pipeline.work.stage import Column, Stage
+from pipeline.work.stage import Column
+from stages.index.budget import Budgeted, pages_within
 from stages.index.context import Context, memory, raw_pages
 from stages.prompts.parsing.passages import shown
 from stages.prompts.readagent.answer import AnswerQuestion
-from stages.read.budget import pages_within, refuse_small
 from stages.retrieve.look_up import by_importance, used_pages
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
@@ -41,14 +41,14 @@ TOKENS_READ = Column(
 )
 
 
-class AnswerFromContext(Stage):
+class AnswerFromContext(Budgeted):
     """Base class; subclasses build the final context.
 
     `answer_words`: the length of a free-form answer that the prompt asks for; None asks for a brief
-    one. `answer_page_tags`: whether passages are shown with their page numbers. `budget`: the most
-    tokens that the final context may have, counted as `Answer.num_context_tokens` is; of the pages
-    that were found the first are read, up to the one that would pass it. Where a row that the
-    question depends on failed, the answer is an `upstream` row; where one is skipped, skipped.
+    one. `answer_page_tags`: whether passages are shown with their page numbers. With a `budget`
+    the first of the pages that were found are read, up to the one that would pass it. Where a row
+    that the question depends on failed, the answer is an `upstream` row; where one is skipped,
+    skipped.
     """
 
     name = "answer"
@@ -57,7 +57,6 @@ class AnswerFromContext(Stage):
     first_page: int = Field(ge=0, le=1)
     answer_words: PositiveInt | None
     answer_page_tags: bool
-    budget: PositiveInt | None = None
 
     @abstractmethod
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
@@ -178,10 +177,6 @@ class AnswerFromContext(Stage):
 
     def empty(self, rows: UnitRows, about: Record) -> Answer:
         return Answer.about(about, num_document_words=rows.document.num_words)
-
-    def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
-        if self.budget is not None:
-            refuse_small(self.budget, place, upstream)
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         return {

@@ -11,7 +11,8 @@ from pydantic import PositiveInt
 from pipeline.asking.ask import Ask
 from pipeline.core.prompts import Asked
 from pipeline.core.rows import Question, UnitRows
-from pipeline.work.stage import Column, Stage
+from pipeline.work.stage import Column
+from stages.index.budget import Budgeted
 from stages.prompts.memwalker.actions import ANSWER, REVERT
 from stages.prompts.memwalker.read_leaf import LeafReply, ReadLeaf, answer_text
 from stages.prompts.memwalker.triage import Triage
@@ -21,7 +22,7 @@ from stages.tables.pages import Node, Page
 from stages.text.words import num_words
 
 
-class Navigate(Stage):
+class Navigate(Budgeted):
     """From the root the model enters one child after another; at a leaf it answers or reverts.
 
     `reasoning`: it is asked for reasons before each action (table 3). `working_memory`: a leaf is
@@ -50,7 +51,6 @@ class Navigate(Stage):
     all_rejected: Literal["stop", "start_over"]
     max_steps: PositiveInt
     answer_words: PositiveInt | None  # of a free-form answer; null: brief
-    budget: PositiveInt | None = None
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Visit]:
         """Questions -> their Visits, in question order, then by turn; sequential per question.

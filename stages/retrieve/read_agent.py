@@ -17,6 +17,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
+from stages.index.budget import Budgeted
 from stages.index.context import memory
 from stages.prompts.parsing.passages import Passage, shown
 from stages.prompts.readagent.answer import AnswerQuestion
@@ -27,14 +28,13 @@ from stages.tables.lookups import Dropped, Lookup
 from stages.tables.pages import Gist, Page
 
 
-class _FromGists(LookUp):
+class _FromGists(Budgeted, LookUp):
     """Base class: prompts show the gist memory, with the pages read so far in place."""
 
     reads = (Page, Gist)
     leaves_room_for = (AnswerQuestion,)
     max_pages: PositiveInt
     first_page: int = Field(ge=0, le=1)
-    budget: PositiveInt | None = None  # the reader's tokens of the final context
 
     def room_tokens(self, ask: Ask) -> int:
         """Tokens that must remain free in the context: for the answer or the next look-up."""
