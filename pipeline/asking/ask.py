@@ -1,7 +1,6 @@
 """`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, sends
 it, removes thinking from the reply, parses it and records a Call."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
+from pipeline.asking.text_tokens import TextTokens
 from pipeline.core.calls import (
     Call,
     Subject,
@@ -83,8 +83,7 @@ class Ask:
         self._log = log
         self._calls: list[Call] = []
         self.sent_calls: list[Call] = []
-        self._template_tokens: int | None = None  # around an empty message
-        self._part_tokens: dict[str, int] = {}
+        self._texts = TextTokens(lambda messages: self._reader.engine.count_tokens(messages))
         self.progress = UnitProgress()
 
     @property
@@ -118,19 +117,12 @@ class Ask:
 
     async def text_tokens(self, text: str) -> int:
         """The tokens of a text by itself, as the engine counts, without its chat template's."""
-        count = self._reader.engine.count_tokens
-        if self._template_tokens is None:
-            self._template_tokens = await count((Message(role="user", content=""),))
-        return await count((Message(role="user", content=text),)) - self._template_tokens
+        return await self._texts.of(text)
 
     async def part_tokens(self, parts: Iterable[str]) -> int:
         """The sum of `text_tokens` over the parts of a context, each counted by itself, without the
         white space around it, and once for all of the unit's questions."""
-        texts = [text for part in parts if (text := part.strip())]
-        new = [text for text in dict.fromkeys(texts) if text not in self._part_tokens]
-        counts = await asyncio.gather(*map(self.text_tokens, new))
-        self._part_tokens.update(zip(new, counts, strict=True))
-        return sum(self._part_tokens[text] for text in texts)
+        return await self._texts.of_parts(parts)
 
     async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
         """True if the rendered prompt plus `max_reply_tokens` fit the engine's context."""
