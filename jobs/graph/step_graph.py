@@ -198,6 +198,7 @@ class _Graph:
         is_index = stage.is_index()
         repeat = of[1] if not is_index or self.config.repeat_from == "memory" else 0
         memory = _memory(where, stage, upstream)
+        stage.refuse_upstream(of[0] or where, [step.stage for step in upstream if step.stage])
         if memory is None and is_index and not stage.starts_memory:
             memory = of_repeat(WHOLE_TEXT, repeat)
         return Step(

@@ -9,6 +9,7 @@ from pipeline.store.sql.accounts import StepCounts
 from pipeline.store.sql.connection import query
 
 _NUM_WORST = 3
+_MOST_CHARS = 120  # of a detail
 _INPUTS = "from inputs where step_id = '{}' and problem is not null"
 
 
@@ -34,36 +35,46 @@ def exceeded_limits(
 
 
 def _worst(connection: Any, step: StepCounts, resolved: ResolvedRun) -> str:
-    """The most frequent problem, the documents with most problem rows, and a command that lists
-    them all."""
+    """The most frequent problem, with the detail of one such row where it has any, the documents
+    with most problem rows, and a command that lists them all."""
     inputs = _INPUTS.format(step.step_id)
     (common,) = query(
         connection,
         f"select problem, count(*) as n {inputs} group by all order by n desc, problem limit 1",
     )
-    worst = [f"{_shown(row['document_id'])} ({row['n']})" for row in _documents(connection, step)]
+    rows = (
+        f"from {_table(connection, step)} where step_id = '{step.step_id}' and problem is not null"
+    )
+    worst = [
+        f"{_shown(row['document_id'])} ({row['n']})"
+        for row in query(
+            connection,
+            f"select document_id, count(problem) as n {rows} "
+            f"group by document_id order by n desc, document_id limit {_NUM_WORST}",
+        )
+    ]
+    details = query(
+        connection,
+        f"select detail {rows} and problem = '{common['problem']}' and detail is not null "
+        "order by document_id, detail limit 1",
+    )
+    such_as = "".join(f", such as: {_shown(row['detail'])[:_MOST_CHARS]}" for row in details)
     select = f"select document_id, question_id, problem {inputs}"
     words = [f"warehouse={resolved.config.warehouse}", f"run={resolved.name}"]
     return (
-        f"most often {common['problem']} ({common['n']}); most rows with a problem: "
+        f"most often {common['problem']} ({common['n']}){such_as}; most rows with a problem: "
         f"{', '.join(worst)}; all of them: gistmill sql {shlex.join([select, *words])}"
     )
 
 
-def _documents(connection: Any, step: StepCounts) -> list[dict[str, Any]]:
-    """The documents with most rows with a problem, and how many of their rows have one."""
+def _table(connection: Any, step: StepCounts) -> str:
     (table,) = query(
         connection,
         f"select min(table_name) as name from shards where step_id = '{step.step_id}' "
         "and table_name <> 'calls'",
     )
-    return query(
-        connection,
-        f"select document_id, count(problem) as n from {table['name']} "
-        f"where step_id = '{step.step_id}' and problem is not null "
-        f"group by document_id order by n desc, document_id limit {_NUM_WORST}",
-    )
+    return str(table["name"])
 
 
-def _shown(document_id: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in document_id)
+def _shown(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)

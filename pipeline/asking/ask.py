@@ -1,7 +1,7 @@
 """`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, sends
 it, removes thinking from the reply, parses it and records a Call."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
+from pipeline.asking.text_tokens import TextTokens
 from pipeline.core.calls import (
     Call,
     Subject,
@@ -82,6 +83,7 @@ class Ask:
         self._log = log
         self._calls: list[Call] = []
         self.sent_calls: list[Call] = []
+        self._texts = TextTokens(lambda messages: self._reader.engine.count_tokens(messages))
         self.progress = UnitProgress()
 
     @property
@@ -115,9 +117,12 @@ class Ask:
 
     async def text_tokens(self, text: str) -> int:
         """The tokens of a text by itself, as the engine counts, without its chat template's."""
-        count = self._reader.engine.count_tokens
-        whole, around = (Message(role="user", content=content) for content in (text, ""))
-        return await count((whole,)) - await count((around,))
+        return await self._texts.of(text)
+
+    async def part_tokens(self, parts: Iterable[str]) -> int:
+        """The sum of `text_tokens` over the parts of a context, each counted by itself, without the
+        white space around it, and once for all of the unit's questions."""
+        return await self._texts.of_parts(parts)
 
     async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
         """True if the rendered prompt plus `max_reply_tokens` fit the engine's context."""

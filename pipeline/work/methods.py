@@ -1,8 +1,9 @@
 """Parse `readagent_p(max_pages=1..6),bm25[memory=uniform]` into methods, and read their YAML files.
 
 A method's YAML file has `arguments` with defaults (null: required) and `stages` in order, each with
-its settings, where `$name` stands for an argument; `papers`, which is optional, lists keys of
-papers.bib.
+its settings, where `$name` stands for an argument. Two keys may be left out: `papers` lists keys of
+papers.bib; `optional` has arguments that are null, and not part of the method's name, unless given,
+each with the defaults of other arguments that it changes.
 """
 
 import itertools
@@ -45,13 +46,15 @@ def method_of(
 
 
 def methods_in(folders: Sequence[Path]) -> dict[str, tuple[Path, Mapping[str, Any]]]:
-    """The file, arguments and defaults of every method in `folders`.
+    """The file, arguments and defaults of every method in `folders`; none: optional.
 
     Raises UsageError where two folders have a method of the same name.
     """
     found: dict[str, tuple[Path, Mapping[str, Any]]] = {}
     for file in _files(folders).values():
-        found[file.stem] = (file, _read(file)["arguments"])
+        declared = _read(file)
+        optional = dict.fromkeys(declared["optional"], "none")
+        found[file.stem] = (file, {**declared["arguments"], **optional})
     return found
 
 
@@ -111,7 +114,7 @@ def _expand_one(
         raise UsageError(f"methods: no method {name!r}; {hint(name, sorted(files))}")
     file = files[name]
     declared = _read(file)
-    given = _arguments(name, written, declared["arguments"])
+    given = _arguments(name, written, declared["arguments"], list(declared["optional"]))
     varied = _varied(name, match[3] or "")
     for values in itertools.product(*given.values()):
         method = _method(file, declared, dict(zip(given, values, strict=True)), defaults)
@@ -141,13 +144,15 @@ def _with_settings(method: Method, given: tuple[tuple[str, str], ...]) -> Method
     return replace(method, name=f"{method.name}[{printed}]", given=given)
 
 
-def _arguments(name: str, written: str, declared: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _arguments(
+    name: str, written: str, declared: Mapping[str, Any], optional: Sequence[str]
+) -> dict[str, list[Any]]:
     """The alternatives of each argument that is written."""
     given: dict[str, list[Any]] = {}
     for part in (p.strip() for p in written.split(",") if p.strip()):
         key, equals, value = (p.strip() for p in part.partition("="))
-        takes = ", ".join(declared) or "none"
-        if not equals or key not in declared:
+        takes = ", ".join([*declared, *optional]) or "none"
+        if not equals or key not in (*declared, *optional):
             raise UsageError(f"methods: {name}: no argument {part!r}; it takes {takes}")
         if key in given:
             raise UsageError(f"methods: {name}: {key} is given twice; write {key}=a|b for both")
@@ -186,8 +191,12 @@ def value_of(place: str, written: str) -> str | int | float:
 def _method(
     file: Path, declared: Mapping[str, Any], given: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> Method:
-    values = {key: given.get(key, default) for key, default in declared["arguments"].items()}
-    printed = ",".join(f"{key}={_as_yaml(value)}" for key, value in values.items())
+    values = {**declared["arguments"], **dict.fromkeys(declared["optional"])}
+    for key, others in declared["optional"].items():
+        values |= others if key in given else {}
+    values |= given
+    shown = {key: value for key, value in values.items() if value is not None}
+    printed = ",".join(f"{key}={_as_yaml(value)}" for key, value in shown.items())
     return Method(
         name=f"{file.stem}({printed})" if printed else file.stem,
         file=str(file),
@@ -234,18 +243,31 @@ def _read(file: Path) -> dict[str, Any]:
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from None
     keys = [str(key) for key in content] if isinstance(content, Mapping) else []
-    others = [key for key in keys if key not in ("arguments", "stages", "papers")]
+    others = [key for key in keys if key not in ("arguments", "optional", "stages", "papers")]
     if missing := [key for key in ("arguments", "stages") if key not in keys]:
         raise UsageError(f"{file}: {', '.join(missing)} missing; see the other methods")
     if others:
         raise UsageError(
-            f"{file}: {', '.join(others)}: no such key; a method has `arguments`, `stages` and "
-            "`papers`"
+            f"{file}: {', '.join(others)}: no such key; a method has `arguments`, `optional`, "
+            "`stages` and `papers`"
         )
     arguments = content["arguments"] or {}
     if not isinstance(arguments, Mapping):
         raise UsageError(f"{file}: arguments: write {{name: default}}, null where it must be given")
+    optional = content.get("optional") or {}
+    if not isinstance(optional, Mapping) or not all(
+        isinstance(others, Mapping) and others.keys() <= arguments.keys()
+        for others in optional.values()
+    ):
+        raise UsageError(
+            f"{file}: optional: write {{name: {{argument: its default where name is given}}}}"
+        )
     papers = content.get("papers") or []
     if not isinstance(papers, list) or not all(isinstance(key, str) for key in papers):
         raise UsageError(f"{file}: papers: write a list of keys of papers.bib")
-    return {"arguments": arguments, "stages": content["stages"], "papers": papers}
+    return {
+        "arguments": arguments,
+        "optional": optional,
+        "stages": content["stages"],
+        "papers": papers,
+    }

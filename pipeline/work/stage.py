@@ -177,6 +177,10 @@ class Stage(Settings):
     def refuse_unusable(self, place: str) -> None:
         """Raise UsageError, naming `place`, if the stage cannot run on this machine."""
 
+    def refuse_upstream(self, place: str, upstream: Sequence["Stage"]) -> None:
+        """Raise UsageError, naming `place`, if its settings cannot work with those of the stages
+        whose rows it reads."""
+
     def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         """Its columns of the report by kind of question: any, free (if some questions are
         free-form), choice (if some have options), corrected (if the references of some were)."""

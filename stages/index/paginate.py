@@ -43,6 +43,11 @@ class Paginate(Stage):
     def row_per(self) -> str:
         return "document_id"  # also where pages are read
 
+    def page_size(self) -> tuple[str, int] | None:
+        """The setting that says how many words or tokens most of its pages have at least, and their
+        number; None where none does."""
+        return None
+
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         """Raise AccountingError unless the pages, joined, are the document's text."""
         texts = [page.text or "" for page in made if isinstance(page, Page)]
@@ -74,6 +79,9 @@ class PaginateUniform(_FromText):
     version = 1
     words: PositiveInt
     max_words: PositiveInt
+
+    def page_size(self) -> tuple[str, int]:
+        return "words", self.words
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, with chosen_by `rule`. No calls."""
@@ -131,6 +139,9 @@ class PaginateByModel(_FromText):
         if isinstance(least, int) and isinstance(most, int) and least > most:
             raise ValueError(f"min_words {least} is over max_words {most}; lower it")
         return values
+
+    def page_size(self) -> tuple[str, int]:
+        return "min_words", self.min_words
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order; calls are sequential.

@@ -30,6 +30,9 @@ class PaginateByTokens(Paginate):
     page_breaks: bool
     segment_tokens: PositiveInt
 
+    def page_size(self) -> tuple[str, int]:
+        return "segment_tokens", self.segment_tokens
+
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, with chosen_by `rule`. No calls."""
         text = rows.document.text

@@ -14,11 +14,12 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
-from pipeline.work.stage import Column, QuestionKind, Stage
+from pipeline.work.stage import Column, QuestionKind
+from stages.index.budget import Budgeted, pages_within
 from stages.index.context import Context, memory, raw_pages
 from stages.prompts.parsing.passages import shown
 from stages.prompts.readagent.answer import AnswerQuestion
-from stages.retrieve.look_up import used_pages
+from stages.retrieve.look_up import by_importance, used_pages
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page
@@ -31,13 +32,23 @@ _COMPRESSION = (
 )
 LENGTH = Column("length", "length", 100, has_interval=False, about="words of the answer")
 
+TOKENS_READ = Column(
+    "tokens_read",
+    "tokens read",
+    81,
+    has_interval=False,
+    about="tokens of gists and raw text in the final context, by the reader's tokenizer",
+)
 
-class AnswerFromContext(Stage):
+
+class AnswerFromContext(Budgeted):
     """Base class; subclasses build the final context.
 
     `answer_words`: the length of a free-form answer that the prompt asks for; None asks for a brief
-    one. `answer_page_tags`: whether passages are shown with their page numbers. Where a row that
-    the question depends on failed, the answer is an `upstream` row; where one is skipped, skipped.
+    one. `answer_page_tags`: whether passages are shown with their page numbers. With a `budget`
+    the first of the pages that were found are read, up to the one that would pass it. Where a row
+    that the question depends on failed, the answer is an `upstream` row; where one is skipped,
+    skipped.
     """
 
     name = "answer"
@@ -75,9 +86,11 @@ class AnswerFromContext(Stage):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Pages that the engine's context has no room for are left out, the least important first,
-        and counted in `detail`; what does not fit without any is a context_overflow."""
-        used = used_pages(rows, question) if Lookup in self.reads else []
+        """Pages that the budget or the engine's context has no room for are left out, the least
+        important first, and counted in `detail`; what does not fit without any is a
+        context_overflow, and so is a budget in which the first page has no room."""
+        in_order = used_pages if self.budget is None else by_importance
+        used = in_order(rows, question) if Lookup in self.reads else []
         return await self.answer_from(used, empty, rows, question, ask)
 
     async def answer_from(
@@ -91,14 +104,23 @@ class AnswerFromContext(Stage):
     ) -> Answer:
         """From those of the pages `used` that there is room for; `turn`: of the question's calls,
         where it has several."""
+
+        def context(number: int) -> Context:
+            return self.context(rows, question, used[:number])
+
         num_pages = len(used)
-        made = await self.answer(empty, question, self.context(rows, question, used), ask, turn)
-        while made.problem == "context_overflow" and num_pages:
+        if self.budget is not None:
+            num_pages, lack = await pages_within(self.budget, num_pages, context, ask)
+            if lack:
+                return replace(empty, problem="context_overflow", detail=lack)
+        while True:
+            left_out = len(used) - num_pages
+            note = f"no room for {left_out} of {len(used)} pages" if left_out else None
+            noted = replace(empty, detail=note)
+            made = await self.answer(noted, question, context(num_pages), ask, turn)
+            if made.problem != "context_overflow" or not num_pages:
+                return made
             num_pages = await self._num_fitting(rows, question, used[:num_pages], ask)
-            note = f"no room for {len(used) - num_pages} of {len(used)} pages"
-            context = self.context(rows, question, used[:num_pages])
-            made = await self.answer(replace(empty, detail=note), question, context, ask, turn)
-        return made
 
     async def _num_fitting(
         self, rows: UnitRows, question: Question, used: Sequence[int], ask: Ask
@@ -137,7 +159,8 @@ class AnswerFromContext(Stage):
         asked = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
         if not asked.has_reply:
             return replace(empty, problem=asked.problem)
-        return self.answered(with_context(empty, context), question, asked)
+        tokens = await ask.part_tokens(context.parts)
+        return self.answered(with_context(empty, context, tokens), question, asked)
 
     def answered(self, answer: Answer, question: Question, asked: Asked[int | str]) -> Answer:
         """The answer with what the reply says."""
@@ -179,6 +202,7 @@ class AnswerFromContext(Stage):
                     has_interval=False,
                     about="words of gists and raw text in the final context",
                 ),
+                *([] if self.budget is None else [TOKENS_READ]),
                 LENGTH,
             )
         }
@@ -189,8 +213,8 @@ def room_tokens(ask: Ask, prompt: type[Prompt[Any]] = AnswerQuestion) -> int:
     return ask.context_tokens - ask.max_reply_tokens(prompt)
 
 
-def with_context(answer: Answer, context: Context) -> Answer:
-    """The answer with facts about its final context."""
+def with_context(answer: Answer, context: Context, num_tokens: int | None) -> Answer:
+    """The answer with facts about its final context; `num_tokens`: of its parts."""
     share = context.num_words / answer.num_document_words if answer.num_document_words else 0.0
     return replace(
         answer,
@@ -198,6 +222,7 @@ def with_context(answer: Answer, context: Context) -> Answer:
         context_spans=context.spans,
         num_lookups=len(context.page_indexes),
         num_context_words=context.num_words,
+        num_context_tokens=num_tokens,
         compression_rate=100 * (1 - share),
     )
 

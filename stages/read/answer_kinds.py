@@ -58,13 +58,19 @@ class AnswerFromTruncatedText(AnswerFromContext):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Cuts the text; a question that does not fit without it is a context_overflow."""
+        """Cuts the text, within the budget, too; a question that does not fit without it is a
+        context_overflow."""
 
         async def size(num_chars: int) -> int:
             return await ask.num_tokens(self.prompt(question, self._kept(rows, num_chars)))
 
+        async def own_size(num_chars: int) -> int:
+            return await ask.part_tokens(self._kept(rows, num_chars).parts)
+
         text = rows.document.text
         num_chars = await largest_part(text, self.keep, room_tokens(ask), size)
+        if self.budget is not None:
+            num_chars = min(num_chars, await largest_part(text, self.keep, self.budget, own_size))
         return await self.answer(empty, question, self._kept(rows, num_chars), ask)
 
 
@@ -96,7 +102,7 @@ class AnswerConstant(AnswerFromContext):
     ) -> Answer:
         text = "Answer: (A)" if question.options else self.constant_answer
         return replace(
-            with_context(empty, Context()),
+            with_context(empty, Context(), 0),
             reader="constant",
             answer=text,
             answer_index=0 if question.options else None,
@@ -144,6 +150,7 @@ class AnswerFromChunks(AnswerFromContext):
             found,
             passages=(*found.passages, *notes),
             num_words=found.num_words + sum(map(num_words, drafts)),
+            counted=(*found.parts, *drafts),
         )
 
 
@@ -172,7 +179,7 @@ class AnswerFromVisits(AnswerFromContext):
             return replace(empty, problem=last.problem or "no_answer", detail=detail)
         context = self.context(rows, question, used_pages(rows, question))
         return replace(
-            with_context(empty, context),
+            with_context(empty, context, last.num_context_tokens),
             answer=last.answer,
             answer_index=last.answer_index,
             num_answer_words=num_words(last.answer),

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
@@ -34,6 +35,15 @@ class LookUp(Stage):
 def used_pages(rows: UnitRows, question: Question) -> list[int]:
     """The page indexes that a question's look-up read, in order of importance."""
     return [index for turn in rows.of(Lookup, question) for index in turn.used or ()]
+
+
+def by_importance(rows: UnitRows, question: Question) -> list[int]:
+    """The page indexes that a question's look-up read, in an order that favours no turn: the page
+    that each turn requested first, then the second of each, and so on."""
+    turns = rows.of(Lookup, question)
+    used = {*used_pages(rows, question)}
+    places = zip_longest(*(turn.requested for turn in turns))
+    return list(dict.fromkeys(page for place in places for page in place if page in used))
 
 
 def turn_row(question: Question, turn: int = 0) -> Lookup:

@@ -11,17 +11,18 @@ from pydantic import PositiveInt
 from pipeline.asking.ask import Ask
 from pipeline.core.prompts import Asked
 from pipeline.core.rows import Question, UnitRows
-from pipeline.work.stage import Column, QuestionKind, Stage
+from pipeline.work.stage import Column, QuestionKind
+from stages.index.budget import Budgeted
 from stages.prompts.memwalker.actions import ANSWER, REVERT
 from stages.prompts.memwalker.read_leaf import LeafReply, ReadLeaf, answer_text
 from stages.prompts.memwalker.triage import Triage
-from stages.retrieve.walk import COLUMNS, Walk, ask_for_action, with_memory
+from stages.retrieve.walk import COLUMNS, Walk, ask_for_action, with_memory, within_tokens
 from stages.tables.lookups import Visit
 from stages.tables.pages import Node, Page
 from stages.text.words import num_words
 
 
-class Navigate(Stage):
+class Navigate(Budgeted):
     """From the root the model enters one child after another; at a leaf it answers or reverts.
 
     `reasoning`: it is asked for reasons before each action (table 3). `working_memory`: a leaf is
@@ -32,7 +33,8 @@ class Navigate(Stage):
     call, where none is, the navigation reverts by itself; `may_revert`: inner nodes below the root
     may revert, too, as section 3 has it and the prompts do not; `all_rejected`: from a root without
     a child left the navigation stops, or starts over with none rejected; it stops after `max_steps`
-    visits in any case. Three replies in a row without a legal action end it (section 3).
+    visits in any case. Three replies in a row without a legal action end it (section 3). `budget`:
+    the most tokens of a segment and the working memory shown with it.
     """
 
     name = "navigate"
@@ -54,8 +56,9 @@ class Navigate(Stage):
         """Questions -> their Visits, in question order, then by turn; sequential per question.
 
         Problems, of the last visit: unparseable or truncated (three replies without a legal
-        action), truncated and out_of_range (of the answer, whose text is kept); context_overflow,
-        timeout, refused, engine_failed (no reply); empty_input (a document without a segment).
+        action), truncated and out_of_range (of the answer, whose text is kept); context_overflow
+        (also of a segment that is over the budget), timeout, refused, engine_failed (no reply);
+        empty_input (a document without a segment).
         """
         walks = await asyncio.gather(*(self._walk(rows, q, ask) for q in rows.questions))
         return [visit for visits in walks for visit in visits]
@@ -115,7 +118,14 @@ class Navigate(Stage):
         )
         remembered = walk.remembered(self.working_memory)
         memory = "\n\n".join(node.summary or "" for node in remembered)
-        prompt = await with_memory(prompt, memory, self.keep_memory, ask)
+        most = memory
+        if self.budget is not None:
+            tokens = await ask.part_tokens([prompt.segment])
+            if tokens > self.budget:
+                detail = f"budget={self.budget}: the segment has {tokens} tokens; raise it"
+                return replace(row, problem="context_overflow", detail=detail)
+            most = await within_tokens(memory, self.budget - tokens, self.keep_memory, ask)
+        prompt = await with_memory(prompt, most, self.keep_memory, ask)
         shown = num_words(prompt.working_memory)
         row = replace(
             row,
@@ -123,6 +133,7 @@ class Navigate(Stage):
             + walk.new_in_memory(remembered, shown, self.keep_memory),
             num_memory_words=shown,
             is_memory_cut=prompt.working_memory != memory,
+            num_context_tokens=await ask.part_tokens([prompt.segment, prompt.working_memory]),
         )
         row, asked = await ask_for_action(prompt, (REVERT, ANSWER), row, ask)
         if asked is None or asked.value is None:

@@ -1,7 +1,9 @@
 """Look-ups by a model, which reads the gist memory and chooses pages: ReadAgent-P and -S.
 
-ReadAgent section 3.2; pages that would overflow the context are not read (appendix H). Page numbers
-in prompts and replies start at the family's `first_page`; rows hold page indexes, from 0.
+ReadAgent section 3.2; pages that would overflow the context are not read (appendix H), nor are
+those with which gists and pages would pass the budget; where the gists alone do, none is asked for,
+and the answer says so. Page numbers in prompts and replies start at the family's `first_page`; rows
+hold page indexes, from 0.
 """
 
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
+from stages.index.budget import Budgeted
 from stages.index.context import memory
 from stages.prompts.parsing.passages import Passage, shown
 from stages.prompts.readagent.answer import AnswerQuestion
@@ -25,7 +28,7 @@ from stages.tables.lookups import Dropped, Lookup
 from stages.tables.pages import Gist, Page
 
 
-class _FromGists(LookUp):
+class _FromGists(Budgeted, LookUp):
     """Base class: prompts show the gist memory, with the pages read so far in place."""
 
     reads = (Page, Gist)
@@ -40,6 +43,12 @@ class _FromGists(LookUp):
 
     def passages(self, rows: UnitRows, used: Sequence[int]) -> tuple[Passage, ...]:
         return memory(rows, used, self.first_page).passages
+
+    async def within_budget(self, rows: UnitRows, used: Sequence[int], ask: Ask) -> bool:
+        """True if the gist memory with the pages `used` in it does not pass the budget."""
+        if self.budget is None:
+            return True
+        return await ask.part_tokens(memory(rows, used, self.first_page).parts) <= self.budget
 
     def refusal(self, rows: UnitRows, page_index: int, used: Sequence[int]) -> str | None:
         """The reason why a requested page cannot be read: out_of_range, duplicate, or None if it
@@ -59,6 +68,8 @@ class ReadAgentP(_FromGists):
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """One turn. Problems: unparseable, truncated (nothing used, the gists remain);
         context_overflow, timeout, refused, engine_failed (used is None)."""
+        if not await self.within_budget(rows, (), ask):
+            return [turn_row(question)]
         subject = Subject(question_id=question.question_id, turn=0)
         asked = await ask(self._prompt(rows, question, ()), subject)
         if not asked.has_reply:
@@ -95,7 +106,8 @@ class ReadAgentP(_FromGists):
     ) -> bool:
         # Measured by the look-up prompt, which is never shorter than the answer prompt (a test of
         # every family): so a changed answer prompt does not redo look-ups.
-        return await ask.fits(self._prompt(rows, question, used), self.room_tokens(ask))
+        has_room = await ask.fits(self._prompt(rows, question, used), self.room_tokens(ask))
+        return has_room and await self.within_budget(rows, used, ask)
 
     def _prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> ParallelLookUp:
         return ParallelLookUp(
@@ -136,6 +148,8 @@ class ReadAgentS(_FromGists):
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """One row per turn; STOP is a row with empty `used`. Problems: unparseable, truncated (the
         look-up stops); context_overflow, timeout, refused, engine_failed (`used` is None)."""
+        if not await self.within_budget(rows, (), ask):
+            return [turn_row(question)]
         found: list[Lookup] = []
         used: list[int] = []
         while len(used) < self.max_pages:
@@ -191,7 +205,9 @@ class ReadAgentS(_FromGists):
         self, rows: UnitRows, question: Question, used: Sequence[int], index: int, ask: Ask
     ) -> str | None:
         prompt = self._prompt(rows, question, [*used, index], ())
-        return None if await ask.fits(prompt, self.room_tokens(ask)) else "no_room"
+        has_room = await ask.fits(prompt, self.room_tokens(ask))
+        has_room = has_room and await self.within_budget(rows, [*used, index], ask)
+        return None if has_room else "no_room"
 
     def _prompt(
         self,

@@ -21,15 +21,15 @@ from stages.text.ranking import Ranking
 
 
 class Search(LookUp):
-    """Base class: a turn per query, which requests its best `top_k` pages and uses those that no
-    earlier query found; the others are dropped, reason duplicate. So the pages used are those of
-    all queries, each once. A page without a vector, and what shares nothing with a query (score 0),
-    is not found; by the question itself the latter is, as it is by the look-ups of pages. With
-    `mean` all queries of a question are searched for as one, in a single turn.
+    """Base class: a turn per query, which requests its best `top_k` pages (None: all) and uses
+    those that no earlier query found; the others are dropped, reason duplicate. So the pages used
+    are those of all queries, each once. A page without a vector, and what shares nothing with a
+    query (score 0), is not found; by the question itself the latter is, as it is by the look-ups of
+    pages. With `mean` all queries of a question are searched for as one, in a single turn.
     """
 
     name = "search"
-    top_k: PositiveInt
+    top_k: PositiveInt | None
     mean: bool
 
     def found(

@@ -15,7 +15,7 @@ from stages.prompts.memwalker.read_leaf import ReadLeaf
 from stages.prompts.memwalker.triage import Triage
 from stages.tables.lookups import Visit
 from stages.tables.pages import Node, Page
-from stages.text.fit_to_limit import Keep, fit_to_limit
+from stages.text.fit_to_limit import Keep, fit_to_limit, largest_number
 from stages.text.words import word_spans
 
 COLUMNS = (
@@ -137,6 +137,15 @@ async def with_memory(prompt: ReadLeaf, memory: str, keep: Keep, ask: Ask) -> Re
     if whole <= limit:
         return shown(num)
     return shown(await fit_to_limit(limit, size, range(num + 1), await size(0), whole))
+
+
+async def within_tokens(memory: str, limit: int, keep: Keep, ask: Ask) -> str:
+    """As many words of the working memory as have no more than `limit` tokens."""
+
+    async def size(most: int) -> int:
+        return await ask.part_tokens([cut_words(memory, most, keep)])
+
+    return cut_words(memory, await largest_number(limit, size, len(word_spans(memory))), keep)
 
 
 def cut_words(text: str, most: int, keep: Keep) -> str:

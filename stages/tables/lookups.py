@@ -161,7 +161,8 @@ class Visit(QuestionRow):
     num_invalid: int = 0  # replies without a legal action
     rejected: tuple[int, ...] = ()  # children that could not be chosen again, by node index
     num_memory_words: int = 0  # of the working memory shown
-    is_memory_cut: bool = False  # whether all of it would not have fitted the context
+    is_memory_cut: bool = False  # whether all of it did not fit the context or the budget
+    num_context_tokens: int | None = None  # of the segment and working memory; null: at no leaf
     num_new_words: int = 0  # shown here for the first time, without working memory
     answer: str | None = None  # as the model gave it; null: none
     answer_index: int | None = None  # the option chosen
@@ -170,7 +171,8 @@ class Visit(QuestionRow):
     def why_unusable(self) -> str | None:
         """Only where there was no reply; one that cannot be read means no answer."""
         is_reply = self.problem in (None, "truncated", "unparseable", "out_of_range")
-        return None if is_reply else f"navigate: {self.problem}"
+        why = self.detail if self.problem == "context_overflow" else None  # a budget's
+        return None if is_reply else f"navigate: {why or self.problem}"
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:

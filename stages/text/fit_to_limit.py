@@ -35,6 +35,17 @@ async def fit_to_limit(
     return numbers[low]
 
 
+async def largest_number(limit: int, size: Size, most: int) -> int:
+    """The largest number up to `most` whose size is within `limit`; 0 where none is. Sizes ascend;
+    what is more than twice that number is not measured."""
+    high = min(1, most)
+    while (measured := await size(high)) <= limit and high < most:
+        high = min(2 * high, most)
+    if measured <= limit:
+        return high
+    return await fit_to_limit(limit, size, range(high + 1), await size(0), measured)
+
+
 async def stretch_over(limit: int, size: Size, num_chars: int) -> tuple[int, int]:
     """A number of characters, and its size: the first tried that exceeds the limit, or all of them
     where they fit. Spares the measurement of a text many times as long as the limit."""

@@ -33,7 +33,8 @@ def test_what_kills_every_engine_is_problem_rows_and_exit_3(tmp_path: Path) -> N
     assert done.returncode == 3
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("answer-")]
     assert "gist_only: 1 of 1 inputs have a problem (max_problem_rate=0.05); " in line
-    assert "; most often unit_failed (1); most rows with a problem: d1 (1); all of " in line
+    assert "; most often unit_failed (1), such as: " in line
+    assert "; most rows with a problem: d1 (1); all of " in line
     assert "Traceback" not in done.stderr
 
 

@@ -71,7 +71,8 @@ def test_a_run_that_is_not_there(hand: HandRun) -> None:
 def test_every_paper_that_a_method_names_is_there_and_whole() -> None:
     names = [name for name in methods_in([CONF / "method"])]
     assert len(KEYS) == len(set(KEYS)) >= 7
-    given = ",".join({"truncated": "truncated(keep=first,num_words=9)",
+    given = ",".join({"dos_rag": "dos_rag(budget=9)",
+                      "truncated": "truncated(keep=first,num_words=9)",
                       "truncated_to_context": "truncated_to_context(keep=first)",
                       "readagent_p_conditional": "readagent_p_conditional(task=x)"}.get(n, n)
                      for n in names)  # fmt: skip

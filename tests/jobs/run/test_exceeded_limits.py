@@ -63,5 +63,18 @@ def test_more_problems_than_allowed_name_the_worst(warehouse: Warehouse) -> None
     }
 
 
+def test_one_row_says_what_is_wrong(tmp_path: Path) -> None:
+    made = Warehouse(tmp_path)
+    advice = f"budget=9: 12 tokens{chr(10)}are too many; raise it {'!' * 99}"
+    unit = chunk(ANSWERS, "d1", "q1")
+    made.commit(ANSWERS, unit, [answer("q1", problem="context_overflow", detail=advice)])
+    made.plan("r", (ANSWERS, [unit]))
+    (line,) = said(made)
+    said_of_it = (
+        f"; most often context_overflow (1), such as: {advice[:120].replace(chr(10), '?')}; most"
+    )
+    assert said_of_it in line
+
+
 def test_as_many_as_allowed_are_no_complaint(warehouse: Warehouse) -> None:
     assert said(warehouse, "max_problem_rate=0.875") == []

@@ -140,6 +140,22 @@ def test_a_text_is_counted_without_a_chat_template(text: str) -> None:
     assert run(lambda: ask(reader(Templated())).text_tokens(text)) == len(text)
 
 
+def test_parts_are_counted_once_each_and_add_up() -> None:
+    """Six characters, twelve and six again; the white space around a part does not count."""
+    counted: list[str] = []
+
+    class Counting(Templated):
+        async def count_tokens(self, messages: Sequence[Message]) -> int:
+            counted.append(messages[0]["content"])
+            return await super().count_tokens(messages)
+
+    asking = ask(reader(Counting()))
+    assert run(lambda: asking.part_tokens(["a mill\n", " by the river", "", " \n", "a mill"])) == 24
+    assert run(lambda: asking.part_tokens(["by the river"])) == 12
+    assert run(lambda: asking.part_tokens([])) == 0
+    assert sorted(counted) == ["", "a mill", "by the river"]
+
+
 @pytest.mark.parametrize(
     ("finish_reason", "problem"),
     [("stop", None), ("length", "truncated"), ("abort", "engine_failed")],

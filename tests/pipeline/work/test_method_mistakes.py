@@ -54,6 +54,15 @@ def test_a_stage_or_kind_that_does_not_exist(tmp_path: Path, stages: str, line: 
         assert set(found.removeprefix(line).split(", ")) >= THERE
 
 
+OPTIONAL = ": optional: write {name: {argument: its default where name is given}}"
+
+
+@pytest.mark.parametrize("written", ["[k]", "{b: null}", "{b: 3}", "{b: {l: 3}}"])
+def test_optional_arguments_change_defaults_of_others(tmp_path: Path, written: str) -> None:
+    text = f"arguments: {{k: 3}}\noptional: {written}\nstages:\n{LOOK_UP}{ANSWER}"
+    assert said(tmp_path, text) == OPTIONAL
+
+
 LOOK_UP = "  look_up: {kind: bm25, top_k: $k}\n"
 UNREAD = [
     (ANSWER,
@@ -154,7 +163,7 @@ FILES = [
     ("bm25\n", ": arguments, stages missing; see the other methods"),
     ("- look_up\n- answer\n", ": arguments, stages missing; see the other methods"),
     (HEAD + LOOK_UP + ANSWER + "judge: {}\n",
-     ": judge: no such key; a method has `arguments`, `stages` and `papers`"),
+     ": judge: no such key; a method has `arguments`, `optional`, `stages` and `papers`"),
     ("arguments: [k]\nstages:\n" + LOOK_UP + ANSWER,
      ": arguments: write {name: default}, null where it must be given"),
     ("arguments: {}\nlook_up: {kind: bm25, top_k: 3}\n",

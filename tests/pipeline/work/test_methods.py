@@ -90,6 +90,13 @@ def refused(text: str) -> str:
             ],
         ),
         ("bm25(top_k=8|1..2|1)", [f"bm25(top_k={n})" for n in (8, 1, 2)]),
+        ("bm25(budget=900|4000)", ["bm25(budget=900)", "bm25(budget=4000)"]),
+        ("bm25(budget=900,top_k=5)", ["bm25(top_k=5,budget=900)"]),
+        ("readagent_p(budget=900)", ["readagent_p(max_pages=5,budget=900)"]),
+        (
+            "dos_rag(budget=900)",
+            ["dos_rag(chunk_words=100,budget=900,retriever=dense)"],
+        ),
     ],
 )
 def test_names_are_canonical_and_in_the_order_written(text: str, expected: list[str]) -> None:
@@ -120,6 +127,7 @@ def test_duplicates_merge_where_they_first_stand() -> None:
 
 def test_a_canonical_name_names_itself() -> None:
     text = "readagent_s(max_pages=1..6),truncated(keep=first|last),constant,oracle_pages"
+    text += ",bm25(budget=9|8),bm25(top_k=2,budget=9),hyde(budget=9)"
     assert names(",".join(names(text))) == names(text)
 
 
@@ -142,6 +150,15 @@ def test_a_canonical_name_names_itself() -> None:
         ("bm25(top_k=true)", ["top_k: "]),
         ("bm25(top_k=1..)", ["top_k: "]),
         ("readagent_p(max_pages=0)", ["max_pages: "]),
+        ("bm25(budget=0)", ["bm25(budget=0): answer.budget: ", "greater than 0"]),
+        ("bm25(budget=-1)", ["answer.budget: ", "greater than 0"]),
+        ("bm25(budget=1k)", ["bm25(budget=1k): answer.budget: ", "integer"]),
+        ("bm25(budget=2.5)", ["answer.budget: ", "integer"]),
+        ("bm25(budget=)", ["bm25: budget= is not a value"]),
+        ("readagent_s(budget=many)", ["look_up.budget: ", "integer"]),
+        ("full_text(budget=900)", ["full_text: no argument 'budget=900'", "it takes none"]),
+        ("bm25(bugdet=900)", ["no argument 'bugdet=900'", "it takes top_k, budget"]),
+        ("dos_rag", ["dos_rag: budget is missing", "dos_rag(budget=...)"]),
         ("truncated(keep=middle)", ["keep: ", "'first'"]),
         ("truncated(keep=first,num_words=0)", ["num_words: "]),
         ("bm25(top_k=)", ["bm25: top_k= is not a value"]),
@@ -173,6 +190,10 @@ def test_arguments_reach_their_stage() -> None:
     assert stages("recurrence(summary_tokens=9)")[0] == UpdateRunningSummary(
         segment_tokens=2500, summary_tokens=9, asks_question=True, last_segment="summarized"
     )
+    assert stages("bm25(budget=9)") == [
+        BM25(top_k=None, bm25="plus_on_stems"),
+        AnswerFromPages(**COMMON, budget=9),
+    ]
     assert stages("bm25_fill_context")[0] == BM25(top_k=None, bm25="plus_on_stems")
     assert stages("random_pages")[0] == RandomPages(top_k=3, seed=7, repeat=2)
     constant = stages("constant")[1]
@@ -214,6 +235,7 @@ def test_every_method_is_a_list_of_stages(text: str, made: list[type[Stage]]) ->
 
 def test_every_method_shipped_can_be_made() -> None:
     given = {
+        "dos_rag": "dos_rag(budget=900)",
         "truncated": "truncated(keep=first)",
         "truncated_to_context": "truncated_to_context(keep=first)",
         "readagent_p_conditional": "readagent_p_conditional(task=Find it.)",
@@ -223,6 +245,12 @@ def test_every_method_shipped_can_be_made() -> None:
         stages(given.get(name, name))
     assert {"readagent_p", "readagent_s", "gist_only", "bm25"} <= set(there)
     assert there["truncated"] == (FOLDER / "truncated.yaml", {"keep": None, "num_words": 6000})
+
+
+def test_a_setting_that_came_later_is_hashed_only_where_it_is_given() -> None:
+    plain, within = (stages(f"bm25({given})")[1] for given in ("", "budget=9"))
+    assert "budget" not in plain.hashed()
+    assert within.hashed() == {**plain.hashed(), "budget": 9}
 
 
 def test_adding_a_method_takes_a_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.index.segments import segments
-from stages.text.fit_to_limit import fit_to_limit, stretch_over
+from stages.text.fit_to_limit import fit_to_limit, largest_number, stretch_over
 
 
 async def words(text: str) -> int:
@@ -105,6 +105,22 @@ def test_the_largest_is_that_of_a_loop(steps: list[int], limit: int) -> None:
     assert found == expected
     assert len(measured) <= 2 * math.ceil(math.log2(len(steps))) + 1
     assert len(set(measured)) == len(measured)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=40), st.integers(0, 999))
+def test_the_largest_number_is_that_of_a_loop_and_little_more_is_measured(
+    steps: list[int], limit: int
+) -> None:
+    sizes = [sum(steps[: n + 1]) for n in range(len(steps))]
+    measured: list[int] = []
+
+    async def size(number: int) -> int:
+        measured.append(number)
+        return sizes[number]
+
+    expected = max([0, *(number for number, size in enumerate(sizes) if size <= limit)])
+    assert asyncio.run(largest_number(limit, size, len(sizes) - 1)) == expected
+    assert max(measured) <= max(1, 2 * expected)
 
 
 @pytest.mark.parametrize(("limit", "found"), [(1, 6), (2, 12), (4, 24), (10, 60), (99, 100)])

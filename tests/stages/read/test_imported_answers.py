@@ -140,6 +140,7 @@ def answered(folder: Path, value: Any, options: Sequence[str] = ()) -> Answer:
     stage.check(rows, [row])
     assert row.reader == "given"
     assert (row.num_context_words, row.compression_rate) == (None, None)
+    assert row.num_context_tokens is None
     assert isinstance(row, Answer)
     return row
 

@@ -113,6 +113,33 @@ def test_cut_and_missing_replies(
     assert (row.used, row.problem) == (used, problem)
 
 
+@pytest.mark.parametrize(
+    ("budget", "used", "reasons"),
+    [
+        # Six gists of a word. A page has 10 words more than its gist, page 4 only one.
+        (6, (), "3 no_room, 1 no_room, 9 out_of_range, 4 no_room"),
+        (15, (), "3 no_room, 1 no_room, 9 out_of_range, 4 no_room"),
+        (16, (3,), "1 no_room, 9 out_of_range, 4 no_room"),
+        (25, (3,), "1 no_room, 9 out_of_range, 4 no_room"),
+        (26, (3, 1), "9 out_of_range, 4 no_room"),
+        (27, (3, 1, 4), "9 out_of_range"),
+    ],
+)
+def test_gists_and_pages_stay_within_a_budget(
+    budget: int, used: tuple[int, ...], reasons: str
+) -> None:
+    pages = ["word " * (2 if n == 4 else 11) for n in range(6)]
+    stage = ReadAgentP(max_pages=5, first_page=0, budget=budget)
+    row = one(stage, "Page [3, 1, 9, 4]", book(pages, ["gist"] * 6, [question()]))
+    assert row.used == used
+    assert ", ".join(f"{drop.page_index} {drop.reason}" for drop in row.dropped) == reasons
+
+
+def test_gists_that_are_over_the_budget_are_not_asked_about() -> None:
+    made, calls = run(ReadAgentP(max_pages=5, first_page=0, budget=13), BOOK, never())
+    assert (made, calls) == ([looked_up()], ())  # the answer says why
+
+
 def test_a_gist_memory_that_does_not_fit_is_not_asked_about() -> None:
     tokens = num_tokens(ParallelLookUp(passages(BOOK, ()), "Who rang the bell?", (), 2))
     enough, _ = run(parallel(2), BOOK, always("[]", tokens + 30), reply_tokens=BUDGETS)

@@ -18,6 +18,7 @@ from tests.support.reading import (
     family,
     in_turn,
     looked_up,
+    never,
     num_tokens,
     passages,
     question,
@@ -220,6 +221,19 @@ def test_it_stops_where_the_next_page_would_not_fit() -> None:
     made, _ = run(sequential(2), BOOK, engine, reply_tokens=BUDGETS)
     full = looked_up(turn=1, requested=(0,), dropped=(Dropped(0, "no_room"),), used=())
     assert made == [looked_up(4), full]
+
+
+def test_it_stops_at_the_page_that_would_pass_the_budget() -> None:
+    """Gists of two words, pages of seven: 5 more each."""
+    whole = len(" ".join(GISTS).split())
+    for budget, read in ((whole + 10, (4, 0)), (whole + 9, (4,))):
+        stage = sequential(2).model_copy(update={"budget": budget})
+        made, _ = run(stage, BOOK, in_turn("Page 4", "Page 0"))
+        assert tuple(page for turn in made for page in turn.used) == read
+    full = looked_up(turn=1, requested=(0,), dropped=(Dropped(0, "no_room"),), used=())
+    assert made == [looked_up(4), full]
+    stage = sequential(2).model_copy(update={"budget": whole - 1})
+    assert run(stage, BOOK, never()) == ([looked_up()], ())
 
 
 def test_no_room_to_name_the_refused_page_is_a_stop() -> None:

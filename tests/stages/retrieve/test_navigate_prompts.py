@@ -15,6 +15,7 @@ from tests.support.engines.walks import (
     path,
     stage,
     tree,
+    walked,
 )
 from tests.support.reading import (
     NASTY,
@@ -82,6 +83,34 @@ def leaf_tokens(memory: str) -> int:
     """Of the leaf prompt of segment c when it is asked for the third time."""
     text = PAGES[2].strip()
     return num_tokens(ReadLeaf(text, "Who rang the bell?", OPTIONS, True, 9, memory, "", 2))
+
+
+@pytest.mark.parametrize(
+    ("budget", "keep", "shown"),
+    [
+        (17, "last", "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
+        (8, "last", "c\n\nsummary d"),
+        (8, "first", "summary a\n\nsummary"),
+        (5, "last", ""),
+    ],
+)
+def test_segment_and_working_memory_stay_within_a_budget(
+    budget: int, keep: str, shown: str
+) -> None:
+    """A segment of 5 words and a memory of 12: the oldest are left out, or the latest."""
+    made = walked(act(1), act(0), ANSWER, keep_memory=keep, budget=budget)
+    assert made[2].num_context_tokens == budget
+    assert (made[2].num_memory_words, made[2].is_memory_cut) == (budget - 5, budget < 17)
+    engine = in_turn(act(1), act(0), ANSWER)
+    run(stage(keep_memory=keep, budget=budget), tree(), engine)
+    assert (f"rest of the text:\n\n{shown}\n\nOne part" in engine.prompts()[2]) is bool(shown)
+
+
+def test_a_segment_over_the_budget_is_not_read() -> None:
+    last = walked(act(1), act(0), budget=4)[-1]
+    detail = "budget=4: the segment has 5 tokens; raise it"
+    assert (last.problem, last.detail, last.num_replies) == ("context_overflow", detail, 0)
+    assert last.why_unusable() == f"navigate: {detail}"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_the_answer_is_the_leaf_s_reply() -> None:
         (start, start + len(PAGES[3]))
     ]
     # Five words of the segment; eight of the root, four of node 5, two of c's summary.
-    assert answer.num_context_words == 5 + 14
+    assert (answer.num_context_words, answer.num_context_tokens) == (5 + 14, 19)
     assert answer.compression_rate == 100 * (1 - 19 / 20)
 
 

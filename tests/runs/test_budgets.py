@@ -1,0 +1,128 @@
+"""Twelve methods within four budgets on a meeting of QMSum: what they read is counted again in SQL
+from the texts that other tables hold."""
+
+import shlex
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import QMSUM, refused, sql, succeed
+from tests.support.docs.pages import blocks
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+TOKEN = r"[\p{L}\p{N}_]+|[^\p{L}\p{N}_\s]"  # of the extractive engine, as DuckDB writes it
+BUDGETS = (1000, 2000, 4000, 8000)
+(COMMAND,) = [block for block in blocks("docs/methods/budgets.md", "sh") if "dos_rag" in block]
+(COUNTED,) = [block for block in blocks("docs/methods/budgets.md", "sh") if "counted" in block]
+CHOSEN = COMMAND.partition("methods='")[2].partition("'")[0]
+
+
+def budget_of(method: str) -> int:
+    return int(method.rpartition("budget=")[2].rstrip(")").partition(",")[0])
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("budgets") / "warehouse"
+    succeed(
+        "run", "corpus=qmsum", f"corpus.path={QMSUM}", "limit=1", "rater=none",
+        f"warehouse={folder}", "run=budgets", f"methods={CHOSEN}", "max_problem_rate=1",
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture(scope="module")
+def answers(warehouse: Path) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """The answers by method without its arguments and by budget."""
+    found: defaultdict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in sql(warehouse, "from answers"):
+        found[row["method"].partition("(")[0], budget_of(row["method"])].append(row)
+    return found
+
+
+def test_twelve_methods_in_four_budgets(answers: dict[tuple[str, int], Any]) -> None:
+    methods = {method for method, _ in answers}
+    assert len(methods) == 12
+    assert set(answers) == {(method, budget) for method in methods for budget in BUDGETS}
+    assert {len(rows) for rows in answers.values()} == {len(answers["bm25", 1000])}
+
+
+def test_no_context_passes_its_budget_and_all_but_gists_fit(
+    answers: dict[tuple[str, int], Any],
+) -> None:
+    for (method, budget), rows in answers.items():
+        for row in rows:
+            if row["problem"] == "context_overflow":
+                assert method.startswith("readagent") and budget <= 2000
+                assert row["detail"].startswith(f"budget={budget}: the context has 3")
+            else:
+                assert (row["problem"], row["num_context_tokens"] <= budget) == (None, True)
+                assert row["num_context_tokens"] >= row["num_context_words"]
+
+
+def test_sql_counts_the_same(warehouse: Path) -> None:
+    query = COUNTED.partition('"')[2].rpartition('"')[0]
+    rows = sql(warehouse, query)
+    assert len(rows) > 200
+    assert [row for row in rows if row["counted"] != row["num_context_tokens"]] == []
+
+
+@pytest.mark.parametrize("method", ["bm25", "rag", "dos_rag", "random_pages"])
+def test_the_next_page_of_the_ranking_would_pass_it(warehouse: Path, method: str) -> None:
+    """And what is read is the beginning of the ranking, shown in document order."""
+    query = f"""select a.method, a.page_indexes, l.requested, a.num_context_tokens,
+          (select list(length(regexp_extract_all(text, '{TOKEN}')) order by page_index) from pages p
+            where p.memory = a.memory and p.document_id = a.document_id) as tokens
+        from answers a join lookups l using (method, document_id, question_id)
+        where a.method like '{method}(%'"""
+    rows = sql(warehouse, query)
+    assert len(rows) >= 4 * 5
+    for row in rows:
+        num, requested, tokens = len(row["page_indexes"]), row["requested"], row["tokens"]
+        assert row["page_indexes"] == sorted(requested[:num])
+        assert sum(tokens[page] for page in requested[:num]) == row["num_context_tokens"]
+        assert row["num_context_tokens"] + tokens[requested[num]] > budget_of(row["method"])
+
+
+@pytest.mark.parametrize(
+    ("method", "least"),
+    [
+        ("rag(retriever=bm25,budget=511)", "segment_tokens=512"),
+        ("bm25(budget=100)", "min_words=280"),
+        ("dos_rag(retriever=bm25,budget=99)", "words=100"),
+        ("memwalker(budget=999)", "segment_tokens=1000"),
+        ("readagent_p(budget=100)", "min_words=280"),
+    ],
+)
+def test_a_budget_below_a_page_ends_before_the_run(tmp_path: Path, method: str, least: str) -> None:
+    line = refused(
+        "run", "corpus=qmsum", f"corpus.path={QMSUM}", "rater=none", f"methods={method}",
+        f"warehouse={tmp_path / 'warehouse'}",
+    )  # fmt: skip
+    name, tokens = least.split("=")
+    budget = method.rpartition("=")[2].rstrip(")")
+    assert f"budget={budget} is smaller than a page, as {name}={tokens}; raise the budget" in line
+    assert not (tmp_path / "warehouse").exists()
+
+
+def test_memagents_sizes_fit_its_window(tmp_path: Path) -> None:
+    """Segments of 5,000 tokens, each read with a memory of at most 1,024, in 8,192."""
+    (command,) = [block for block in blocks("docs/methods/budgets.md", "sh") if "memagent" in block]
+    words = [word for word in shlex.split(command)[1:] if not word.startswith("corpus.path=")]
+    succeed(*words, f"corpus.path={QMSUM}", f"warehouse={tmp_path}")
+    (read,) = sql(
+        tmp_path,
+        f"""select count(*) as n, count(running_summaries.problem) as problems,
+          count(distinct segment_index) as segments,
+          max(length(regexp_extract_all(summary, '{TOKEN}'))) as memory,
+          any_value(length(regexp_extract_all(text, '{TOKEN}'))) as tokens
+        from running_summaries join documents using (document_id)""",
+    )
+    assert read["n"] == 5 * read["segments"]
+    assert read["segments"] == -(-read["tokens"] // 5000) and read["problems"] == 0
+    assert 500 < read["memory"] <= 1024
+    (sent,) = sql(tmp_path, "select max(prompt_tokens) as most from calls")
+    assert 5000 < sent["most"] <= 8192 - 1024

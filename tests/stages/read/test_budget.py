@@ -1,0 +1,273 @@
+"""The final context within a budget of tokens, which are words here, worked by hand."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.core.errors import UsageError
+from pipeline.core.rows import UnitRows
+from pipeline.work.stage import Stage
+from stages.index.paginate import PaginateByModel, PaginateUniform
+from stages.index.segments import PaginateByTokens, PaginateChat
+from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat
+from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
+from stages.read.answer_kinds import AnswerFromChunks, AnswerFromText, AnswerFromTruncatedText
+from stages.read.answer_trajectories import AnswerFromTrajectories
+from stages.read.chat_notes import AnswerFromNotes
+from stages.tables.answers import Answer
+from stages.tables.keys import Expansion
+from stages.tables.lookups import Dropped, Lookup, Note, Query, Refinement
+from tests.support.reading import (
+    adding,
+    always,
+    book,
+    looked_up,
+    never,
+    question,
+    run,
+)
+
+# 5 + 3 + 6 + 4 = 18 words in pages, gists of 2, 1, 2 and 1.
+PAGES = (
+    "The bell rings at noon.\n\n",
+    "Nobody admits it.\n",
+    "  The sexton says\nit was wind. ",
+    "The bell is silent.",
+)
+GISTS = ("bell rings", "denial", "wind blamed", "silence")
+COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30, "answer_page_tags": True}
+CHAT: dict[str, Any] = {**COMMON, "history": "json", "reading": "direct", "judged": "answer"}
+
+
+def rows(*lookups: Lookup) -> UnitRows:
+    return book(PAGES, GISTS, [question()], lookups)
+
+
+def one(stage: AnswerFromContext, unit: UnitRows, context_tokens: int = 10_000) -> Answer:
+    (answer,), calls = run(stage, unit, always("Noon.", context_tokens))
+    assert isinstance(answer, Answer)
+    assert len(calls) == (answer.problem is None)
+    return answer
+
+
+def facts(answer: Answer) -> tuple[Any, ...]:
+    return answer.page_indexes, answer.num_context_tokens, answer.detail
+
+
+@pytest.mark.parametrize(
+    ("budget", "read", "tokens"),
+    [
+        (6, (2,), 6), (10, (2,), 6), (11, (0, 2), 11), (13, (0, 2), 11), (14, (0, 1, 2), 14),
+        (17, (0, 1, 2), 14), (18, (0, 1, 2, 3), 18), (10_000, (0, 1, 2, 3), 18),
+    ],
+)  # fmt: skip
+def test_pages_up_to_the_first_that_would_pass_it(
+    budget: int, read: tuple[int, ...], tokens: int
+) -> None:
+    """Page 3 has room beside page 2 and 0 at a budget of 15, but page 1 comes before it."""
+    answer = one(AnswerFromPages(**COMMON, budget=budget), rows(looked_up(2, 0, 1, 3)))
+    note = f"no room for {4 - len(read)} of 4 pages" if len(read) < 4 else None
+    assert facts(answer) == (read, tokens, note)
+
+
+@pytest.mark.parametrize(
+    ("budget", "read", "tokens"),
+    [
+        (6, (), 6), (9, (), 6), (10, (2,), 10), (12, (2,), 10), (13, (0, 2), 13), (14, (0, 2), 13),
+        (15, (0, 1, 2), 15), (18, (0, 1, 2, 3), 18),
+    ],
+)  # fmt: skip
+def test_gists_count_and_a_page_takes_its_gists_place(
+    budget: int, read: tuple[int, ...], tokens: int
+) -> None:
+    answer = one(AnswerFromMemory(**COMMON, budget=budget), rows(looked_up(2, 0, 1, 3)))
+    note = f"no room for {4 - len(read)} of 4 pages" if len(read) < 4 else None
+    assert facts(answer) == (read, tokens, note)
+
+
+@pytest.mark.parametrize(
+    ("stage", "used", "detail"),
+    [
+        (AnswerFromPages(**COMMON, budget=5), (2, 1),
+         "budget=5: the first page has 6 tokens; raise it or make shorter pages"),
+        (AnswerFromMemory(**COMMON, budget=5), (2, 1),
+         "budget=5: the context has 6 tokens without any page; raise it"),
+        (AnswerFromMemory(**COMMON, budget=5), (),
+         "budget=5: the context has 6 tokens without any page; raise it"),
+        (AnswerFromText(**COMMON, keep=None, num_words=None, truncate_by="words", budget=17), (),
+         "budget=17: the context has 18 tokens without any page; raise it"),
+    ],
+)  # fmt: skip
+def test_a_budget_with_room_for_nothing_is_said_without_a_call(
+    stage: AnswerFromContext, used: tuple[int, ...], detail: str
+) -> None:
+    (answer,), calls = run(stage, rows(looked_up(*used)), never())
+    assert (answer.problem, answer.detail, calls) == ("context_overflow", detail, ())
+    assert (answer.answer, answer.num_context_tokens) == (None, None)
+
+
+def test_nothing_found_is_an_answer_from_nothing() -> None:
+    answer = one(AnswerFromPages(**COMMON, budget=1), rows(looked_up()))
+    assert facts(answer) == ((), 0, None)
+
+
+def test_the_context_and_the_budget_both_hold() -> None:
+    """The engine has room for pages 2 and 0, the budget for three."""
+    stage, unit = AnswerFromPages(**COMMON), rows(looked_up(2, 0))
+    engine = always("Noon.")
+    run(stage, unit, engine)
+    (prompt,) = engine.prompts()
+    room = len(prompt.split())
+    (answer,), calls = run(
+        AnswerFromPages(**COMMON, budget=14), rows(looked_up(2, 0, 1, 3)),
+        always("Noon.", room + 50), reply_tokens={"answer": 50},
+    )  # fmt: skip
+    assert facts(answer) == ((0, 2), 11, "no room for 2 of 4 pages")
+    assert len(calls) == 1
+
+
+QUERIES = [
+    Query(document_id="d", question_id="q", query_index=n, kind=kind, text=text)
+    for n, (kind, text) in enumerate((("span", "bell"), ("draft", "It was the wind.")))
+]
+
+
+@pytest.mark.parametrize(
+    ("budget", "read", "tokens"),
+    [(9, (0,), 9), (12, (0,), 9), (13, (0, 3), 13), (15, (0, 3), 13), (16, (0, 1, 3), 16)],
+)
+def test_of_several_queries_each_ones_best_comes_first(
+    budget: int, read: tuple[int, ...], tokens: int
+) -> None:
+    """In the order 0, 3, 1, 2; a draft of four words counts, what stands around it does not."""
+    lookups = (
+        looked_up(0, 1, 2),
+        looked_up(3, requested=(3, 0), dropped=(Dropped(0, "duplicate"),), turn=1),
+    )
+    unit = adding(rows(*lookups), {Query: QUERIES})
+    answer = one(AnswerFromChunks(**COMMON, budget=budget), unit)
+    assert facts(answer) == (read, tokens, f"no room for {4 - len(read)} of 4 pages")
+    assert answer.num_context_words == tokens
+
+
+def test_each_trajectory_has_the_whole_budget() -> None:
+    found = [((2, 0), 0), ((3, 1), 1)]
+    steps = [
+        Refinement(document_id="d", question_id="q", turn=n, trajectory=number, action="rewrite",
+                   text="bell", used=used)
+        for n, (used, number) in enumerate(found)
+    ]  # fmt: skip
+    unit = adding(rows(looked_up(2, 0, 3, 1)), {Refinement: steps})
+    (answer,), calls = run(AnswerFromTrajectories(**COMMON, budget=10), unit, always("Noon."))
+    assert facts(answer) == ((2,), 6, "trajectory 0 of 2, no room for 1 of 2 pages")
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("keep", "shown"),
+    [
+        ("first", "The bell rings at noon.\n\nNobody admits"),
+        ("last", "it was wind. The bell is silent."),
+    ],
+)
+def test_a_text_is_cut_at_the_budget(keep: Any, shown: str) -> None:
+    stage = AnswerFromTruncatedText(**COMMON, keep=keep, budget=7)
+    answer = one(stage, rows(looked_up()))
+    (span,) = answer.context_spans
+    assert "".join(PAGES)[span.start_char : span.end_char] == shown
+    assert answer.num_context_tokens == len(shown.split()) == 7
+
+
+CHATS = (  # 2 + 3 words without headers, 4, 2
+    '\f[2023/05/20 (Sat) 10:00]\nuser: Hello.\n\nassistant: Nice cat.\n\n',
+    "user: She is three.\n\n",
+    "\f[2023/05/30 (Tue) 21:48]\nuser: Bye.\n\n",
+)  # fmt: skip
+NOTES = ("a cat", "three", None)
+
+
+def chats(*used: int) -> UnitRows:
+    notes = [Note(document_id="d", question_id="q", page_index=n, note=note)
+             for n, note in enumerate(NOTES)]  # fmt: skip
+    facts_of = [Expansion(document_id="d", page_index=n, item_index=0, kind="fact", text=text)
+                for n, text in enumerate(("has a cat", "a cat of three", None))]  # fmt: skip
+    unit = book(CHATS, questions=[question()], lookups=[looked_up(*used)])
+    return adding(unit, {Note: notes, Expansion: facts_of})
+
+
+@pytest.mark.parametrize(
+    ("stage", "tokens"),
+    [
+        (AnswerFromChat(**CHAT), [2, 7, 11]),
+        (AnswerFromExpandedChat(**CHAT, shown="value"), [2, 7, 11]),
+        (AnswerFromExpandedChat(**CHAT, shown="items"), [2, 5, 9]),
+        (AnswerFromExpandedChat(**CHAT, shown="both"), [2, 10, 18]),
+        (AnswerFromNotes(**CHAT, keep_empty=False), [0, 2, 3]),
+    ],
+)
+def test_of_chats_what_was_said_counts(stage: AnswerFromContext, tokens: list[int]) -> None:
+    """The pages 2, 0, 1: no headers, headings, nor the signs of JSON."""
+    for num, total in enumerate(tokens, 1):
+        for more in (0, 1):
+            budget = max(1, total + more)
+            if num < 3 and budget >= tokens[num]:
+                continue
+            answer = one(stage.model_copy(update={"budget": budget}), chats(2, 0, 1))
+            assert answer.num_context_tokens == total
+            left = 3 - num
+            assert answer.detail == (f"no room for {left} of 3 pages" if left else None)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 60), st.randoms())
+def test_the_next_page_would_pass_it(sizes: list[int], budget: int, random: Any) -> None:
+    order = random.sample(range(len(sizes)), len(sizes))
+    texts = [f"{' '.join(['word'] * size)}\n" for size in sizes]
+    unit = book(texts, questions=[question()], lookups=[looked_up(*order)])
+    (answer,), _ = run(AnswerFromPages(**COMMON, budget=budget), unit, always("Noon."))
+    fitting = 0
+    while fitting < len(order) and sum(sizes[n] for n in order[: fitting + 1]) <= budget:
+        fitting += 1
+    assert answer.page_indexes == tuple(sorted(order[:fitting]))
+    assert answer.problem == (None if fitting else "context_overflow")
+
+
+MODEL: dict[str, Any] = {
+    "paragraphs": "lines", "page_breaks": False, "min_words": 280, "max_words": 600,
+    "tail_words": 350, "preceding_words": 0, "following": "nothing", "label_rule": "within_limits",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pages", "least", "setting"),
+    [
+        (PaginateByTokens(page_breaks=False, segment_tokens=512), 512, "segment_tokens"),
+        (PaginateUniform(paragraphs="lines", page_breaks=False, words=100, max_words=100), 100,
+         "words"),
+        (PaginateByModel(**MODEL), 280, "min_words"),
+        (PaginateChat(value="round"), None, ""),
+    ],
+)  # fmt: skip
+def test_a_budget_below_a_page_is_refused_where_that_is_known(
+    pages: Stage, least: int | None, setting: str
+) -> None:
+    def refuse(budget: int | None) -> None:
+        AnswerFromPages(**COMMON, budget=budget).refuse_upstream("rag", [pages])
+
+    refuse(None)
+    refuse(least or 1)
+    if least is not None:
+        with pytest.raises(UsageError) as refused:
+            refuse(least - 1)
+        assert str(refused.value) == (
+            f"rag: budget={least - 1} is smaller than a page, as {setting}={least}; raise the "
+            f"budget to {least} or more, or make shorter pages"
+        )
+
+
+def test_the_report_shows_tokens_where_there_is_a_budget() -> None:
+    for budget, shown in ((None, False), (9, True)):
+        columns = AnswerFromPages(**COMMON, budget=budget).columns()["any"]
+        assert ("tokens_read" in {column.measure for column in columns}) is shown
