@@ -1,0 +1,96 @@
+"""Score against tokens read: a point per method of a report, and which of them are on the Pareto
+frontier."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from jobs.report.report import Report, Row
+from pipeline.core.errors import UsageError
+from pipeline.work.stage import Column
+
+_TOKENS = "tokens_read"  # the measure
+
+
+@dataclass(frozen=True)
+class Point:
+    """A method in one group of questions (`by`).
+
+    `tokens`: the mean of the final context, by the reader's tokenizer, over the answers that have
+    it; None: none has. `score`: the mean of a measure over `n` answers, a problem counts 0; None:
+    none has a value. `low` and `high`: its 95% interval over documents. `competes`: it has both,
+    and no point of its group that has both is over more answers.
+    """
+
+    method: str
+    by: str | None
+    tokens: float | None
+    score: float | None
+    low: float | None
+    high: float | None
+    n: int
+    competes: bool = False
+    on_frontier: bool = False
+
+    @property
+    def place(self) -> tuple[float, float] | None:
+        """Tokens and score; None if one is missing."""
+        return None if self.tokens is None or self.score is None else (self.tokens, self.score)
+
+
+def drawn_columns(report: Report) -> list[Column]:
+    """The columns by which a frontier is drawn, those that measure answers first, then others of
+    which more is better; without those of which no method has a mean."""
+    first = [c for c in report.columns if c.measure in report.measures]
+    others = [c for c in report.columns if c.more_is_better and c not in first]
+    means = [row.means for row in report.rows]
+    return [c for c in (*first, *others)
+            if any(c.measure in of and of[c.measure].mean is not None for of in means)]  # fmt: skip
+
+
+def chosen_column(report: Report, wanted: str | None) -> Column:
+    """The column of this measure or heading, by default the first that is drawn. Raises UsageError
+    for others, and if no answer has a score."""
+    known = drawn_columns(report)
+    if not known:
+        raise UsageError(f"run={report.run}: no answer has a score")
+    found = [c for c in known if wanted in (None, c.measure, c.heading)]
+    if not found:
+        names = ", ".join(c.measure for c in known)
+        raise UsageError(f"metric={wanted}: no score of run={report.run}; there are {names}")
+    return found[0]
+
+
+def points_of(report: Report, measure: str) -> list[Point]:
+    """A point per row of the report, in its order.
+
+    On the frontier are those that compete and that no other, which competes in their group, leaves
+    behind: by a higher score with at most as many tokens, or as high a one with fewer. Floors and
+    ceilings take part as all methods do.
+    """
+    points = [_point(row, measure) for row in report.rows]
+    most: dict[str | None, int] = {}
+    for point in points:
+        if point.place:
+            most[point.by] = max(point.n, most.get(point.by, 0))
+    points = [replace(p, competes=p.place is not None and p.n == most[p.by]) for p in points]
+    return [replace(p, on_frontier=p.competes and not _is_behind(p, points)) for p in points]
+
+
+def _point(row: Row, measure: str) -> Point:
+    tokens, score = (row.means.get(name) for name in (_TOKENS, measure))
+    x, y = (None if mean is None else mean.mean for mean in (tokens, score))
+    low, high, n = (score.low, score.high, score.n) if score else (None, None, 0)
+    return Point(row.method, row.by, x, y, low, high, n)
+
+
+def _is_behind(point: Point, points: Sequence[Point]) -> bool:
+    tokens, score = _rounded(point)
+    rivals = [_rounded(rival) for rival in points if rival.competes and rival.by == point.by]
+    return any(x <= tokens and y >= score and (x, y) != (tokens, score) for x, y in rivals)
+
+
+def _rounded(point: Point) -> tuple[float, float]:
+    """Tokens and score without their last digits, in which equal means may differ."""
+    tokens, score = point.place or (math.inf, -math.inf)
+    return round(tokens, 6), round(score, 6)
