@@ -6,6 +6,7 @@ import typer
 
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
 from jobs.config.options import ReadOptions
+from jobs.export.export_frontier import exported_frontier
 from jobs.export.export_predictions import exported_predictions as predictions_text
 from jobs.export.export_report import exported_report
 from jobs.export.target import Target
@@ -47,6 +48,17 @@ def report(
     """
     target = Target.of(options.to, force)
     give(target, *exported_report(options, intervals, warn), json)
+
+
+@reading(*RUN, "metric", "where", "to", "by", "rater", of=export)
+def frontier(options: ReadOptions, force: Force = False, json: Json = False) -> None:
+    """Write score against tokens read, with the Pareto frontier.
+
+    to=FILE.svg is the picture, .csv and .json its points. One metric, by default the report's
+    first; with by= a picture per value.
+    """
+    target = Target.of(options.to, force)
+    give(target, *exported_frontier(options, warn), json)
 
 
 @reading(*RUN, "where", "to", of=export)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -27,7 +28,12 @@ _SHAPES = (  # around a point
     "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z", "m-4 -4h8v8h-8z", "m0 -5.5l5 9h-10z",
     "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z", "m0 5.5l5 -9h-10z",
 )  # fmt: skip
-_CAPTION = "Steps, filled: no other has as high a score with fewer tokens. Bars: 95% intervals."
+_OF_A_LINE = 110  # characters of a note
+_CAPTION = (
+    "Filled, joined by steps: the Pareto frontier, no other method has as high a score with fewer "
+    "tokens. Bars: 95% intervals over documents, where there are ten. (n=...): over fewer answers "
+    "than others, so not compared."
+)
 _METHOD = re.compile(r"(\w+)(?:\(([^()\[\]]*)\))?(?:\[([^()\[\]]*)\])?")
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, autoescape=True
@@ -49,20 +55,26 @@ class _Look:
 
 
 def frontier_svg(
-    title: str, heading: str, points: Sequence[Point], link: Link = lambda point: ""
+    run: str,
+    heading: str,
+    points: Sequence[Point],
+    notes: Sequence[str] = (),
+    link: Link = lambda point: "",
 ) -> str:
     """A picture with a panel per group of the points, of which there is one at least; `heading`:
-    of their score. Points without tokens or score are listed below."""
+    of their score. Below it are the points without tokens or score, and the notes."""
     looks = _looks(dict.fromkeys(point.method for point in points))
     panels: list[dict[str, Any]] = []
+    height = 0
     for group in dict.fromkeys(point.by for point in points):
         own = [point for point in points if point.by == group]
-        top = panels[-1]["top"] + panels[-1]["height"] if panels else 0
-        panels.append({"top": top, "group": cell(group), **_panel(own, looks, link)})
+        panels.append({"top": height, "group": cell(group), **_panel(own, looks, link)})
+        height += panels[-1]["height"]
+    title = f"{run}: {heading} against tokens of the final context"
+    foot = [line for text in (f"{title}. {_CAPTION}", *notes) for line in wrap(text, _OF_A_LINE)]
     return _TEMPLATES.get_template("frontier.svg.jinja").render(
-        title=on_one_line(title), heading=heading, panels=panels, frame=_FRAME, caption=_CAPTION,
-        width=max(panel["width"] for panel in panels),
-        height=panels[-1]["top"] + panels[-1]["height"] + 24,
+        title=title, heading=heading, panels=panels, frame=_FRAME, foot=foot, foot_top=height,
+        width=max(panel["width"] for panel in panels), height=height + _LINE * len(foot) + 10,
         has_groups=any(point.by is not None for point in points), is_linked=any(map(link, points)),
     )  # fmt: skip
 
