@@ -1,7 +1,8 @@
 """`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, sends
 it, removes thinking from the reply, parses it and records a Call."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -82,6 +83,8 @@ class Ask:
         self._log = log
         self._calls: list[Call] = []
         self.sent_calls: list[Call] = []
+        self._template_tokens: int | None = None  # around an empty message
+        self._part_tokens: dict[str, int] = {}
         self.progress = UnitProgress()
 
     @property
@@ -116,8 +119,18 @@ class Ask:
     async def text_tokens(self, text: str) -> int:
         """The tokens of a text by itself, as the engine counts, without its chat template's."""
         count = self._reader.engine.count_tokens
-        whole, around = (Message(role="user", content=content) for content in (text, ""))
-        return await count((whole,)) - await count((around,))
+        if self._template_tokens is None:
+            self._template_tokens = await count((Message(role="user", content=""),))
+        return await count((Message(role="user", content=text),)) - self._template_tokens
+
+    async def part_tokens(self, parts: Iterable[str]) -> int:
+        """The sum of `text_tokens` over the parts of a context, each counted by itself, without the
+        white space around it, and once for all of the unit's questions."""
+        texts = [text for part in parts if (text := part.strip())]
+        new = [text for text in dict.fromkeys(texts) if text not in self._part_tokens]
+        counts = await asyncio.gather(*map(self.text_tokens, new))
+        self._part_tokens.update(zip(new, counts, strict=True))
+        return sum(self._part_tokens[text] for text in texts)
 
     async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
         """True if the rendered prompt plus `max_reply_tokens` fit the engine's context."""

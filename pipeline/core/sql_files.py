@@ -34,7 +34,8 @@ PARTS = (
     # several pages), place (the column's position), heading, text, num_words, problem.
     "page_texts",
     # what methods reply to questions: method, repeat, memory, document_id, question_id, answer,
-    # answer_index, page_indexes (of pages read), num_context_words, problem, detail.
+    # answer_index, page_indexes (of pages read), num_context_words, num_context_tokens, problem,
+    # detail.
     "results",
     # memory, and columns of its own, one row per memory.
     "memories",

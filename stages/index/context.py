@@ -24,6 +24,12 @@ class Context:
     spans: tuple[Span, ...] = ()  # the raw text in it
     page_indexes: tuple[int, ...] = ()  # the raw pages in it
     num_words: int = 0  # of gists and raw text; tags and question are not counted
+    counted: tuple[str, ...] | None = None  # gists and raw text, where passages show more
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The gists and pieces of raw text whose words and tokens count."""
+        return tuple(p.text for p in self.passages) if self.counted is None else self.counted
 
 
 def memory(rows: UnitRows, used: Collection[int], first_page: int) -> Context:

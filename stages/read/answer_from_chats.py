@@ -39,6 +39,7 @@ def chat_context(
         spans=tuple(Span(page.start_char, page.end_char) for page, _ in chosen),
         page_indexes=tuple(page.page_index for page, _ in chosen),
         num_words=sum(page.num_words for page, _ in chosen),
+        counted=tuple(without_header(page.text or "") for page, _ in chosen),
     )
 
 
@@ -134,6 +135,7 @@ class AnswerFromExpandedChat(AnswerFromChat):
             spans=tuple(Span(page.start_char, page.end_char) for page in raw),
             page_indexes=tuple(page.page_index for page in raw),
             num_words=sum(page.num_words for page in raw) + sum(map(num_words, items)),
+            counted=(*(without_header(page.text or "") for page in raw), *items),
         )
 
     def _text(self, page: Page, found: Mapping[int, Sequence[str]]) -> str:

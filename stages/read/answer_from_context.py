@@ -137,7 +137,8 @@ class AnswerFromContext(Stage):
         asked = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
         if not asked.has_reply:
             return replace(empty, problem=asked.problem)
-        return self.answered(with_context(empty, context), question, asked)
+        tokens = await ask.part_tokens(context.parts)
+        return self.answered(with_context(empty, context, tokens), question, asked)
 
     def answered(self, answer: Answer, question: Question, asked: Asked[int | str]) -> Answer:
         """The answer with what the reply says."""
@@ -189,8 +190,8 @@ def room_tokens(ask: Ask, prompt: type[Prompt[Any]] = AnswerQuestion) -> int:
     return ask.context_tokens - ask.max_reply_tokens(prompt)
 
 
-def with_context(answer: Answer, context: Context) -> Answer:
-    """The answer with facts about its final context."""
+def with_context(answer: Answer, context: Context, num_tokens: int | None) -> Answer:
+    """The answer with facts about its final context; `num_tokens`: of its parts."""
     share = context.num_words / answer.num_document_words if answer.num_document_words else 0.0
     return replace(
         answer,
@@ -198,6 +199,7 @@ def with_context(answer: Answer, context: Context) -> Answer:
         context_spans=context.spans,
         num_lookups=len(context.page_indexes),
         num_context_words=context.num_words,
+        num_context_tokens=num_tokens,
         compression_rate=100 * (1 - share),
     )
 

@@ -96,7 +96,7 @@ class AnswerConstant(AnswerFromContext):
     ) -> Answer:
         text = "Answer: (A)" if question.options else self.constant_answer
         return replace(
-            with_context(empty, Context()),
+            with_context(empty, Context(), 0),
             reader="constant",
             answer=text,
             answer_index=0 if question.options else None,
@@ -144,6 +144,7 @@ class AnswerFromChunks(AnswerFromContext):
             found,
             passages=(*found.passages, *notes),
             num_words=found.num_words + sum(map(num_words, drafts)),
+            counted=(*found.parts, *drafts),
         )
 
 
@@ -172,7 +173,7 @@ class AnswerFromVisits(AnswerFromContext):
             return replace(empty, problem=last.problem or "no_answer", detail=detail)
         context = self.context(rows, question, used_pages(rows, question))
         return replace(
-            with_context(empty, context),
+            with_context(empty, context, last.num_context_tokens),
             answer=last.answer,
             answer_index=last.answer_index,
             num_answer_words=num_words(last.answer),

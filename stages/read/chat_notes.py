@@ -38,7 +38,8 @@ class AnswerFromNotes(AnswerFromChat):
         whole = chat_context(rows[Page], notes, lambda page: self._text(notes[page.page_index]))
         words = sum(map(num_words, notes.values()))
         read_pages = tuple(sorted(read))
-        return replace(whole, spans=(), page_indexes=read_pages, num_words=words)
+        counted = tuple(notes.values())
+        return replace(whole, spans=(), page_indexes=read_pages, num_words=words, counted=counted)
 
     def _text(self, note: str) -> str:
         return json_line({"note": note}) if self.history == "json" else note

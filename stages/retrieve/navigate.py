@@ -123,6 +123,7 @@ class Navigate(Stage):
             + walk.new_in_memory(remembered, shown, self.keep_memory),
             num_memory_words=shown,
             is_memory_cut=prompt.working_memory != memory,
+            num_context_tokens=await ask.part_tokens([prompt.segment, prompt.working_memory]),
         )
         row, asked = await ask_for_action(prompt, (REVERT, ANSWER), row, ask)
         if asked is None or asked.value is None:

@@ -14,6 +14,8 @@ class Answer(QuestionRow):
     """A method's answer to one question, and the final context it was made from.
 
     `detail`: more about the problem, or how many pages the context had no room for.
+    `num_context_tokens` is the sum of the tokens of each gist, page or run of raw text by itself,
+    as the reader's engine counts a text without its chat template.
     """
 
     table = "answers"
@@ -26,6 +28,7 @@ class Answer(QuestionRow):
     context_spans: tuple[Span, ...] = ()  # raw text in the final context
     num_lookups: int = 0  # distinct pages used
     num_context_words: int | None = None  # words of gists and raw text in the final context
+    num_context_tokens: int | None = None  # the same in the reader's tokens; null: not counted
     num_document_words: int = 0  # words of the document
     compression_rate: float | None = None  # 100 * (1 - context words / document words)
     num_answer_words: int = 0  # words of the answer
@@ -43,7 +46,9 @@ class Answer(QuestionRow):
             lines.append(f"raters see the whole reply: {row['judged']}")
         if (words := row["num_context_words"]) is not None:
             rate = row["compression_rate"]
-            lines.insert(0, f"context: {words} words, compression {rate:.1f}%")
+            tokens = row["num_context_tokens"]
+            of = "" if tokens is None else f", {tokens} tokens"
+            lines.insert(0, f"context: {words} words{of}, compression {rate:.1f}%")
         if row["problem"]:
             lines.append(f"problem: {row['problem']} {row['detail'] or ''}".rstrip())
         elif row["detail"]:

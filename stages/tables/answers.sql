@@ -11,11 +11,11 @@ from {prefix}answers where not skipped;
 select method, repeat, document_id, question_id, null::varchar as rater, problem,
   measure, value
 from (select method, repeat, document_id, question_id, problem, compression_rate,
-    num_context_words::double as words_read,
+    num_context_words::double as words_read, num_context_tokens::double as tokens_read,
     case when num_context_words is not null then num_lookups::double end as lookups,
     case when answer is not null then num_answer_words::double end as length
   from answers where not skipped)
-unpivot (value for measure in (compression_rate, lookups, words_read, length));
+unpivot (value for measure in (compression_rate, lookups, words_read, tokens_read, length));
 
 -- name: counts
 select method, document_id, question_id, null::varchar as rater, counted, value
@@ -32,5 +32,5 @@ from answers a join questions q using (document_id, question_id);
 
 -- name: results
 select method, repeat, memory, document_id, question_id, answer, answer_index,
-  page_indexes, num_context_words, problem, detail
+  page_indexes, num_context_words, num_context_tokens, problem, detail
 from answers where not skipped;

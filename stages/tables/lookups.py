@@ -162,6 +162,7 @@ class Visit(QuestionRow):
     rejected: tuple[int, ...] = ()  # children that could not be chosen again, by node index
     num_memory_words: int = 0  # of the working memory shown
     is_memory_cut: bool = False  # whether all of it would not have fitted the context
+    num_context_tokens: int | None = None  # of the segment and working memory; null: at no leaf
     num_new_words: int = 0  # shown here for the first time, without working memory
     answer: str | None = None  # as the model gave it; null: none
     answer_index: int | None = None  # the option chosen

@@ -219,4 +219,5 @@ create view results as
 -- answer_index: the option chosen
 -- page_indexes: pages read, in document order
 -- num_context_words: words in the final context
+-- num_context_tokens: the reader's tokens in the final context; null: not counted
 {parts};

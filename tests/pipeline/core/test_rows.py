@@ -81,7 +81,8 @@ COLUMNS = {
     "visits": "document_id string; question_id string; turn int64; node_index int64; "
     "depth int64; page_index int64; action string; to_node int64; chosen_by string; "
     "reason string; num_replies int64; num_invalid int64; rejected list<item: int64>; "
-    "num_memory_words int64; is_memory_cut bool; num_new_words int64; answer string; "
+    "num_memory_words int64; is_memory_cut bool; num_context_tokens int64; "
+    "num_new_words int64; answer string; "
     f"answer_index int64; reader string; {END}",
     "memory_passages": "document_id string; passage_index int64; part_index int64; "
     "page_index int64; start_char int64; end_char int64; gist string; num_words int64; "
@@ -103,7 +104,8 @@ COLUMNS = {
     f"start_char int64; end_char int64; summary string; num_words int64; {END}",
     "answers": "document_id string; question_id string; reader string; answer string; "
     f"answer_index int64; page_indexes list<item: int64>; context_spans {SPANS}; "
-    "num_lookups int64; num_context_words int64; num_document_words int64; "
+    "num_lookups int64; num_context_words int64; num_context_tokens int64; "
+    "num_document_words int64; "
     f"compression_rate double; num_answer_words int64; judged string; skipped bool; {END}",
     "ratings": "document_id string; question_id string; rater string; rater_is_model bool; "
     f"rubric string; reference_index int64; label string; value double; skipped bool; {END}",
@@ -152,6 +154,7 @@ FULL: dict[str, Record] = {
         document_id="d", question_id="1e5", turn=2, node_index=4, depth=1, page_index=2,
         action="answer", to_node=6, chosen_by="model", reason="It says so.", num_replies=3,
         num_invalid=2, rejected=(0, 1), num_memory_words=7, is_memory_cut=True, num_new_words=9,
+        num_context_tokens=8,
         answer="(C)", answer_index=2, reader="r", problem="truncated", detail="x",
     ),
     "memory_passages": MemoryPassage(
@@ -193,6 +196,7 @@ FULL: dict[str, Record] = {
     "answers": Answer(
         document_id="d", question_id="007", reader="r", answer="c", answer_index=2,
         page_indexes=(2, 5), context_spans=(Span(3, 9),), num_lookups=2, num_context_words=50,
+        num_context_tokens=60,
         num_document_words=200, compression_rate=75.0, num_answer_words=1, skipped=True,
         judged="all", problem="out_of_range", detail="x",
     ),

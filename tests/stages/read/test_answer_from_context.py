@@ -93,6 +93,7 @@ def test_memory_shows_pages_in_their_gists_place_in_document_order() -> None:
         context_spans=(Span(0, 25), Span(43, 74)),
         num_lookups=2,
         num_context_words=5 + 1 + 6 + 1,
+        num_context_tokens=13,  # the listener's are words; tags are not counted
         num_document_words=18,
         compression_rate=100 * (1 - 13 / 18),
         num_answer_words=4,
@@ -309,7 +310,8 @@ def test_pages_without_room_are_left_out_the_least_important_first(
 
 @pytest.mark.parametrize("fitting", [0, 1, 2, 617, 998, 999, 1000])
 def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> None:
-    """The best first; the prompt is counted about ten times, not once for each page left out."""
+    """The best first; the prompt is counted about ten times, not once for each page left out, and
+    each page that is shown once."""
     pages = [f"Page {n} has {'many ' * (n % 7)}words. " for n in range(1000)]
     best = random.Random(7).sample(range(1000), 1000)
     kept = [pages[n].strip() for n in sorted(best[:fitting])]
@@ -331,7 +333,8 @@ def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> Non
         None if fitting == 1000 else f"no room for {1000 - fitting} of 1000 pages"
     )
     assert len(calls) == 1
-    assert len(counted) <= 20
+    assert answer.num_context_tokens == sum(len(text.split()) for text in kept)
+    assert len(counted) <= 20 + fitting
 
 
 def test_a_server_that_refuses_what_was_counted_to_fit_gets_less() -> None:
