@@ -54,8 +54,8 @@ def report(
 def frontier(options: ReadOptions, force: Force = False, json: Json = False) -> None:
     """Write score against tokens read, with the Pareto frontier.
 
-    to=FILE.svg is the picture, .csv and .json its points. One metric, by default the report's
-    first; with by= a picture per value.
+    to=FILE.svg: the picture; .csv, .json: its points. metric= is one of the report's scores,
+    the first by default.
     """
     target = Target.of(options.to, force)
     give(target, *exported_frontier(options, warn), json)

@@ -26,7 +26,7 @@ def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tupl
     ending = PurePosixPath(options.to).suffix.lower()
     ending = ".csv" if options.to == STANDARD_OUTPUT else ending
     if ending not in FORMATS:
-        raise UsageError(f"to={options.to}: write a file that ends in {', '.join(FORMATS)}")
+        raise UsageError(f"to={options.to}: write a file that ends in .svg, .csv or .json")
     report = make_report(options)
     column = chosen_column(report, options.metric)
     points = points_of(report, column.measure)

@@ -62,7 +62,7 @@ def _frontiers(report: Report) -> dict[str, str]:
     found = {}
     for column in drawn_columns(report):
         points = points_of(report, column.measure)
-        if column.measure in report.measures and any(point.place for point in points):
+        if any(point.place for point in points):
             found[column.measure] = frontier_svg(
                 report.run, column.heading, points, link=_questions
             )

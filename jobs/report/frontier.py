@@ -39,18 +39,15 @@ class Point:
 
 
 def drawn_columns(report: Report) -> list[Column]:
-    """The columns by which a frontier is drawn, those that measure answers first, then others of
-    which more is better; without those of which no method has a mean."""
-    first = [c for c in report.columns if c.measure in report.measures]
-    others = [c for c in report.columns if c.more_is_better and c not in first]
-    means = [row.means for row in report.rows]
-    return [c for c in (*first, *others)
-            if any(c.measure in of and of[c.measure].mean is not None for of in means)]  # fmt: skip
+    """The columns that measure answers, without those of which no method has a mean."""
+    means = [(name, mean.mean) for row in report.rows for name, mean in row.means.items()]
+    known = {name for name, mean in means if mean is not None}
+    return [c for c in report.columns if c.measure in known and c.measure in report.measures]
 
 
 def chosen_column(report: Report, wanted: str | None) -> Column:
-    """The column of this measure or heading, by default the first that is drawn. Raises UsageError
-    for others, and if no answer has a score."""
+    """The column of this measure or heading, by default the first of `drawn_columns`. Raises
+    UsageError for others, and if no answer has a score."""
     known = drawn_columns(report)
     if not known:
         raise UsageError(f"run={report.run}: no answer has a score")

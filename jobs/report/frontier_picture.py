@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.cells import cell_len
 
-from jobs.output.cells import cell, on_one_line
+from jobs.output.cells import cell, on_one_line, printable
 from jobs.report.axes import linear, logarithmic
 from jobs.report.frontier import Point
 from jobs.report.label_places import Box, around, label_boxes
@@ -29,6 +29,7 @@ _SHAPES = (  # around a point
     "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z", "m0 5.5l5 -9h-10z",
 )  # fmt: skip
 _OF_A_LINE = 110  # characters of a note
+_NO_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}  # beside control characters
 _CAPTION = (
     "Filled, joined by steps: the Pareto frontier, no other method has as high a score with fewer "
     "tokens. Bars: 95% intervals over documents, where there are ten. (n=...): over fewer answers "
@@ -72,11 +73,12 @@ def frontier_svg(
         height += panels[-1]["height"]
     title = f"{run}: {heading} against tokens of the final context"
     foot = [line for text in (f"{title}. {_CAPTION}", *notes) for line in wrap(text, _OF_A_LINE)]
-    return _TEMPLATES.get_template("frontier.svg.jinja").render(
+    made = _TEMPLATES.get_template("frontier.svg.jinja").render(
         title=title, heading=heading, panels=panels, frame=_FRAME, foot=foot, foot_top=height,
         width=max(panel["width"] for panel in panels), height=height + _LINE * len(foot) + 10,
         has_groups=any(point.by is not None for point in points), is_linked=any(map(link, points)),
     )  # fmt: skip
+    return printable(made).translate(_NO_XML)
 
 
 def _looks(methods: Iterable[str]) -> dict[str, _Look]:
@@ -110,7 +112,7 @@ def _panel(points: Sequence[Point], looks: Mapping[str, _Look], link: Link) -> d
     marks, lines = [around(*xy, 6) for xy in at.values()], [*bars.values(), *_segments(steps)]
     boxes = label_boxes(sizes, _LINE, _FRAME, marks, lines)
     notes = [f"Not drawn: {_told(point)}" for point in points if not point.place]
-    below = max(_FRAME.bottom + 56, *(box.bottom for box in boxes))
+    below = max([_FRAME.bottom + 56, *(box.bottom + _LINE for box in boxes)])
     return {
         "across": across,
         "up": up,
@@ -118,14 +120,14 @@ def _panel(points: Sequence[Point], looks: Mapping[str, _Look], link: Link) -> d
         "steps": steps,
         "marks": [
             {"point": p, "x": at[p][0], "y": at[p][1], "look": looks[p.method], "bar": bars.get(p),
-             "box": box, "label": label, "line_to": box.nearest(*at[p]), "told": _told(p),
+             "box": box, "label": label, "leader": _leader(at[p], box), "told": _told(p),
              "href": link(p)}
             for p, label, box in zip(at, labels, boxes, strict=True)
         ],
         "notes": notes,
         "below": below,
         "height": math.ceil(below + _LINE * len(notes) + 12),
-        "width": math.ceil(max(_WIDTH, *(box.right + 8 for box in boxes))),
+        "width": math.ceil(max([_WIDTH, *(box.right + 8 for box in boxes)])),
     }  # fmt: skip
 
 
@@ -140,6 +142,12 @@ def _labels(points: Iterable[Point], looks: Mapping[str, _Look]) -> Iterator[str
         named.add(look.family)
         cut = label if len(label) <= _MOST_CHARS else f"{label[: _MOST_CHARS - 1]}…"
         yield cut + ("" if point.competes else f" (n={point.n})")
+
+
+def _leader(point: _XY, box: Box) -> list[_XY]:
+    """The line from a point to its label, unless that is beside it."""
+    end = box.nearest(*point)
+    return [point, end] if math.dist(point, end) > 12 else []
 
 
 def _steps(points: Sequence[_XY]) -> list[_XY]:
@@ -171,8 +179,8 @@ def _joins(at: Mapping[Point, _XY], looks: Mapping[str, _Look]) -> Iterator[tupl
 
 def _told(point: Point) -> str:
     """A point in words."""
-    interval = "" if point.low is None else f" [{cell(point.low)}, {cell(point.high)}]"
-    score = "no score" if point.score is None else f"{cell(point.score)}{interval}"
+    interval = "" if point.low is None else f" [{point.low:.1f}, {point.high:.1f}]"
+    score = "no score" if point.score is None else f"{point.score:.1f}{interval}"
     tokens = "not counted in tokens" if point.tokens is None else f"{point.tokens:,.0f} tokens"
     name = point.method if point.by is None else f"{point.method}, {point.by}"
     on = ", on the frontier" if point.on_frontier else ""
