@@ -29,7 +29,7 @@ def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tupl
         raise UsageError(f"to={options.to}: write a file that ends in .svg, .csv or .json")
     report = make_report(options)
     column = chosen_column(report, options.metric)
-    points = points_of(report, column.measure)
+    points = points_of(report, column)
     if not any(point.place for point in points):
         raise UsageError(
             f"run={report.run}: no method has both {column.measure} and tokens of its contexts; "

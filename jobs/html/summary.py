@@ -61,7 +61,7 @@ def _frontiers(report: Report) -> dict[str, str]:
     leads to its questions; none where no method has tokens."""
     found = {}
     for column in drawn_columns(report):
-        points = points_of(report, column.measure)
+        points = points_of(report, column)
         if any(point.place for point in points):
             found[column.measure] = frontier_svg(
                 report.run, column.heading, points, link=_questions

@@ -9,17 +9,15 @@ from jobs.report.report import Report, Row
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 
-_TOKENS = "tokens_read"  # the measure
-
 
 @dataclass(frozen=True)
 class Point:
     """A method in one group of questions (`by`).
 
-    `tokens`: the mean of the final context, by the reader's tokenizer, over the answers that have
-    it; None: none has. `score`: the mean of a measure over `n` answers, a problem counts 0; None:
-    none has a value. `low` and `high`: its 95% interval over documents. `competes`: it has both,
-    and no point of its group that has both is over more answers.
+    `score`: the mean of a measure over `n` answers, a problem counts 0; None: none has a value.
+    `low` and `high`: its 95% interval over documents. `tokens`: the mean, by the reader's
+    tokenizer, of the final contexts of the same answers, of which `tokens_n` were counted; None:
+    none was. `competes`: it has both, and no point of its group that has both is over more answers.
     """
 
     method: str
@@ -29,6 +27,7 @@ class Point:
     low: float | None
     high: float | None
     n: int
+    tokens_n: int
     competes: bool = False
     on_frontier: bool = False
 
@@ -58,14 +57,14 @@ def chosen_column(report: Report, wanted: str | None) -> Column:
     return found[0]
 
 
-def points_of(report: Report, measure: str) -> list[Point]:
+def points_of(report: Report, column: Column) -> list[Point]:
     """A point per row of the report, in its order.
 
     On the frontier are those that compete and that no other, which competes in their group, leaves
     behind: by a higher score with at most as many tokens, or as high a one with fewer. Floors and
     ceilings take part as all methods do.
     """
-    points = [_point(row, measure) for row in report.rows]
+    points = [_point(row, column) for row in report.rows]
     most: dict[str | None, int] = {}
     for point in points:
         if point.place:
@@ -74,11 +73,15 @@ def points_of(report: Report, measure: str) -> list[Point]:
     return [replace(p, on_frontier=p.competes and not _is_behind(p, points)) for p in points]
 
 
-def _point(row: Row, measure: str) -> Point:
-    tokens, score = (row.means.get(name) for name in (_TOKENS, measure))
-    x, y = (None if mean is None else mean.mean for mean in (tokens, score))
-    low, high, n = (score.low, score.high, score.n) if score else (None, None, 0)
-    return Point(row.method, row.by, x, y, low, high, n)
+def _point(row: Row, column: Column) -> Point:
+    (part, *_) = column.geometric_mean_of or column.mean_of_means or (column.measure,)
+    score, tokens = row.means.get(column.measure), row.tokens.get(part)
+    return Point(
+        method=row.method, by=row.by,
+        tokens=tokens.mean if tokens else None, tokens_n=tokens.n if tokens else 0,
+        score=score.mean if score else None, n=score.n if score else 0,
+        low=score.low if score else None, high=score.high if score else None,
+    )  # fmt: skip
 
 
 def _is_behind(point: Point, points: Sequence[Point]) -> bool:

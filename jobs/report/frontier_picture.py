@@ -181,7 +181,10 @@ def _told(point: Point) -> str:
     """A point in words."""
     interval = "" if point.low is None else f" [{point.low:.1f}, {point.high:.1f}]"
     score = "no score" if point.score is None else f"{point.score:.1f}{interval}"
-    tokens = "not counted in tokens" if point.tokens is None else f"{point.tokens:,.0f} tokens"
+    tokens = "not counted in tokens"
+    if point.tokens is not None:
+        of = "" if point.tokens_n == point.n else f" ({point.tokens_n} of {point.n} answers)"
+        tokens = f"{point.tokens:,.0f} tokens{of}"
     name = point.method if point.by is None else f"{point.method}, {point.by}"
     on = ", on the frontier" if point.on_frontier else ""
     return on_one_line(f"{name}: {score}, {tokens}{on}")

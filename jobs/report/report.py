@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jobs.config.options import ReadOptions
@@ -23,14 +23,24 @@ _SQL = sql_beside(__file__)
 
 
 @dataclass(frozen=True)
+class Tokens:
+    """The mean of the `n` contexts whose tokens were counted."""
+
+    mean: float
+    n: int
+
+
+@dataclass(frozen=True)
 class Row:
-    """One method in one group of questions (`by`); `means` by measure, `counts` by name."""
+    """One method in one group of questions (`by`); `means` by measure, `counts` by name. `tokens`:
+    of the contexts of the answers that have a value of a measure."""
 
     method: str
     by: str | None
     means: dict[str, Mean]
     counts: dict[str, int | float | None]
     best: tuple[str, ...] = ()  # measures of which no comparable row has a higher mean
+    tokens: dict[str, Tokens] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -136,8 +146,12 @@ def _rows(
     )
     means = means_of(connection, columns)
     counts = _counts(connection, facts["judging"], rater)
+    tokens: dict[Key, dict[str, Tokens]] = defaultdict(dict)
+    for row in query(connection, _SQL["tokens"]):
+        tokens[row["method"], row["by_value"]][row["measure"]] = Tokens(row["mean"], row["n"])
     keys = [(method, group["by_value"]) for group in groups for method in facts["methods"]]
-    rows = [Row(*key, _rated(means[key], columns, counts[key]), counts[key]) for key in keys]
+    rows = [Row(*key, _rated(means[key], columns, counts[key]), counts[key], tokens=tokens[key])
+            for key in keys]  # fmt: skip
     best = best_of([(row.by, row.means) for row in rows], columns)
     return tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
 

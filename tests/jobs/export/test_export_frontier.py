@@ -60,6 +60,22 @@ def test_the_points_as_csv_and_json(made: ComparedRun, tmp_path: Path) -> None:
     assert found["points"][3]["tokens"] is None
 
 
+def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
+    """Of three answers one has no score, and the context of another was not counted."""
+    made = ComparedRun(tmp_path)
+    tokens = {"a1": 100.0, "a2": 9000.0, "b1": None}
+    made.add("r", {"m": {"squad_em": {"a1": 50.0, "a2": None, "b1": 0.0}, "tokens_read": tokens,
+                         "part_1": {"a2": 4.0}, "part_2": {"a2": 9.0}}})  # fmt: skip
+    for metric, expected in (
+        ("squad_em", ("100.0", "25.0", "2", "1")),
+        ("geo", ("9000.0", "6.0", "1", "1")),
+        ("by group", ("100.0", "25.0", "2", "1")),
+    ):
+        out = succeed("export", "frontier", *made.words, f"metric={metric}")
+        (row,) = csv.DictReader(io.StringIO(out))
+        assert (row["tokens"], row["score"], row["n"], row["tokens_n"]) == expected
+
+
 def test_the_picture(made: ComparedRun, tmp_path: Path) -> None:
     file = tmp_path / "frontier.SVG"
     succeed("export", "frontier", *made.words, f"to={file}")
@@ -118,12 +134,16 @@ def test_a_run_without_tokens_or_without_scores(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_tokens_are_those_of_the_answers(hand: HandRun) -> None:
-    """Words, for the scripted engine; an answer without a context is not counted."""
+    """Words, for the scripted engine. Of the questions with options none has a squad_em, and an
+    answer without a context is not counted."""
     words = [f"warehouse={hand.warehouse}", "run=hand"]
-    done = gistmill("export", "frontier", *words)
+    done = gistmill("export", "frontier", "metric=squad_em", *words)
     rows = {row["method"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
-    answers = sql(hand.warehouse, "select method, avg(num_context_words) as words from answers "
-                  "where not skipped group by method", "run=hand")  # fmt: skip
+    answers = sql(hand.warehouse, "select method, avg(num_context_words) as words, "
+                  "count(num_context_words) as n from answers "
+                  "where question_id in ('m1', 'm2', 'l2', 'b1') group by method", "run=hand")  # fmt: skip
     assert len(rows) == len(answers) == 6
     for answer in answers:
-        assert float(rows[answer["method"]]["tokens"]) == pytest.approx(answer["words"])
+        row = rows[answer["method"]]
+        assert float(row["tokens"]) == pytest.approx(answer["words"])
+        assert (int(row["tokens_n"]), int(row["n"])) == (answer["n"], 4)

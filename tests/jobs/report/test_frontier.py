@@ -15,16 +15,13 @@ from jobs.report.frontier import Point, chosen_column, drawn_columns, points_of
 from jobs.report.frontier_picture import frontier_svg
 from jobs.report.label_places import Box, around, label_boxes
 from jobs.report.means import Mean
-from jobs.report.report import Report, Row
+from jobs.report.report import Report, Row, Tokens
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 
 SVG = "{http://www.w3.org/2000/svg}"
-COLUMNS = (
-    Column("words_read", "words read", 80),
-    Column("em", "EM", 40),
-    Column("lr_1", "LR-1", 30),
-)
+EM = Column("em", "EM", 40)
+COLUMNS = (Column("words_read", "words read", 80), EM, Column("lr_1", "LR-1", 30))
 Given = tuple[str, float | None, float | None]
 """A method, its mean tokens and its score."""
 
@@ -35,9 +32,10 @@ def report_of(*rows: Given, by: str | None = None, n: int = 10) -> Report:
 
 
 def row(method: str, tokens: float | None, score: float | None, by: str | None, n: int) -> Row:
-    values = {"tokens_read": tokens, "em": score}
-    means = {k: Mean(v, n, v, n) for k, v in values.items() if v is not None}
-    return Row(method, by, means, {"n": n})
+    means = {} if score is None else {"em": Mean(score, n, score, n)}
+    return Row(
+        method, by, means, {"n": n}, tokens={} if tokens is None else {"em": Tokens(tokens, n)}
+    )
 
 
 def joined(*reports: Report) -> Report:
@@ -46,7 +44,7 @@ def joined(*reports: Report) -> Report:
 
 
 def frontier(report: Report) -> list[str]:
-    return [point.method for point in points_of(report, "em") if point.on_frontier]
+    return [point.method for point in points_of(report, EM) if point.on_frontier]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +73,7 @@ def test_a_mean_over_fewer_answers_is_not_compared() -> None:
     """It is of other questions; more answers without tokens do not count either."""
     fewer, most = report_of(("easy", 50, 99), n=7), report_of(("a", 100, 20), ("b", 200, 30))
     imported = report_of(("theirs", None, 50), n=20)
-    points = points_of(joined(fewer, most, imported), "em")
+    points = points_of(joined(fewer, most, imported), EM)
     assert [point.competes for point in points] == [False, True, True, False]
     assert frontier(joined(fewer, most, imported)) == ["a", "b"]
 
@@ -83,7 +81,7 @@ def test_a_mean_over_fewer_answers_is_not_compared() -> None:
 def test_every_group_has_a_frontier_of_its_own() -> None:
     why = report_of(("a", 100, 20), ("b", 200, 10), by="why")
     who = report_of(("a", 100, 5), ("b", 200, 10), by="who", n=3)
-    found = [(p.method, p.by) for p in points_of(joined(why, who), "em") if p.on_frontier]
+    found = [(p.method, p.by) for p in points_of(joined(why, who), EM) if p.on_frontier]
     assert found == [("a", "why"), ("a", "who"), ("b", "who")]
 
 
@@ -101,7 +99,7 @@ def test_the_measure_is_one_of_answers_that_has_values() -> None:
 
 
 def drawn(rows: list[Given]) -> ElementTree.Element:
-    return ElementTree.fromstring(frontier_svg("night", "EM", points_of(report_of(*rows), "em")))
+    return ElementTree.fromstring(frontier_svg("night", "EM", points_of(report_of(*rows), EM)))
 
 
 def numbers(element: ElementTree.Element, *names: str) -> list[float]:
@@ -187,8 +185,8 @@ def test_variants_share_a_shape_and_are_joined_and_a_point_without_tokens_is_lis
 
 def test_whiskers_and_answers_that_are_fewer() -> None:
     points = [
-        Point("a", None, 100, 20, 10, 40, 9, True, True),
-        Point("b", None, 90, 30, None, None, 4),
+        Point("a", None, 100, 20, 10, 40, 9, 9, True, True),
+        Point("b", None, 90, 30, None, None, 4, 3),
     ]
     svg = ElementTree.fromstring(frontier_svg("night", "EM", points))
     up = at_numbers(svg, "end")
@@ -199,12 +197,15 @@ def test_whiskers_and_answers_that_are_fewer() -> None:
         if p.attrib["d"] == f"M{x} {up['40'][1] - 4}V{up['10'][1] - 4}"
     ]
     assert svg.findtext(f".//{SVG}text[@class='label'][last()]") == "a"
+    assert "b: 30.0, 90 tokens (3 of 4 answers)" in [
+        title.text for title in svg.iter(f"{SVG}title")
+    ]
     assert "b (n=4)" in [text.text for text in svg.iter(f"{SVG}text")]
 
 
 def test_a_group_without_a_point_is_a_panel_all_the_same() -> None:
     report = joined(report_of(("a", 100, 5), by="why"), report_of(("a", None, 5), by="who"))
-    svg = ElementTree.fromstring(frontier_svg("night", "EM", points_of(report, "em")))
+    svg = ElementTree.fromstring(frontier_svg("night", "EM", points_of(report, EM)))
     texts = [text.text for text in svg.iter(f"{SVG}text")]
     assert (
         texts.index("why")
@@ -215,7 +216,7 @@ def test_a_group_without_a_point_is_a_panel_all_the_same() -> None:
 
 def test_no_text_of_a_run_is_read_as_svg() -> None:
     name = "<script>alert(1)</script> & \x1b[2J \uffff \ud800"
-    svg = frontier_svg(name, name, points_of(report_of((name, 100, 5), by=name), "em"), [name],
+    svg = frontier_svg(name, name, points_of(report_of((name, 100, 5), by=name), EM), [name],
                        lambda point: '#"><script>')  # fmt: skip
     found = ElementTree.fromstring(svg)
     assert not [*found.iter(f"{SVG}script")]
@@ -255,7 +256,7 @@ def test_no_label_covers_another_or_a_point(number: int, seed: int) -> None:
 
 
 def test_the_picture_is_the_same_every_time() -> None:
-    points = points_of(report_of(*crowd(30, 5)), "em")
+    points = points_of(report_of(*crowd(30, 5)), EM)
     assert frontier_svg("night", "EM", points) == frontier_svg("night", "EM", points)
 
 
