@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from jobs.output.cells import cell, on_one_line, printable
 from jobs.report.axes import linear, logarithmic
 from jobs.report.frontier import Point
-from jobs.report.label_places import Box, around, label_boxes
+from jobs.report.label_places import Box, Label, around, label_boxes
 
 _FRAME = Box(54, 28, 744, 372)  # of the points; what is written around them is outside
 _WIDTH, _LINE = 760, 15
@@ -47,7 +47,7 @@ Link = Callable[[Point], str]
 
 @dataclass(frozen=True)
 class _Look:
-    """How a method is drawn; variants of one, which is its family, in one tone and shape."""
+    """The look of a method; variants of one, which is its family, in one tone and shape."""
 
     family: str
     differing: str  # the arguments in which it differs from other variants
@@ -82,7 +82,7 @@ def frontier_svg(
 
 
 def _looks(methods: Iterable[str]) -> dict[str, _Look]:
-    """How each of the methods is drawn."""
+    """The look of each method."""
     families: dict[str, dict[str, list[str]]] = {}
     for method in methods:
         found = _METHOD.fullmatch(method)
@@ -108,10 +108,11 @@ def _panel(points: Sequence[Point], looks: Mapping[str, _Look], link: Link) -> d
             for p in at if p.low is not None and p.high is not None}  # fmt: skip
     steps = _steps([at[p] for p in at if p.on_frontier])
     labels = [*_labels(at, looks)]
-    sizes = [(*at[p], cell_len(label) * _OF_A_CHAR) for p, label in zip(at, labels, strict=True)]
     marks, lines = [around(*xy, 6) for xy in at.values()], [*bars.values(), *_segments(steps)]
-    boxes = label_boxes(sizes, _LINE, _FRAME, marks, lines)
-    notes = [f"Not drawn: {_told(point)}" for point in points if not point.place]
+    sizes = [Label(*at[p], cell_len(text) * _OF_A_CHAR, _LINE)
+             for p, text in zip(at, labels, strict=True)]  # fmt: skip
+    boxes = label_boxes(sizes, _FRAME, marks, lines)
+    left_out = [f"Not drawn: {_told(point)}" for point in points if not point.place]
     below = max([_FRAME.bottom + 56, *(box.bottom + _LINE for box in boxes)])
     return {
         "across": across,
@@ -124,9 +125,9 @@ def _panel(points: Sequence[Point], looks: Mapping[str, _Look], link: Link) -> d
              "href": link(p)}
             for p, label, box in zip(at, labels, boxes, strict=True)
         ],
-        "notes": notes,
+        "left_out": left_out,
         "below": below,
-        "height": math.ceil(below + _LINE * len(notes) + 12),
+        "height": math.ceil(below + _LINE * len(left_out) + 12),
         "width": math.ceil(max([_WIDTH, *(box.right + 8 for box in boxes)])),
     }  # fmt: skip
 

@@ -139,9 +139,12 @@ def test_tokens_are_those_of_the_answers(hand: HandRun) -> None:
     words = [f"warehouse={hand.warehouse}", "run=hand"]
     done = gistmill("export", "frontier", "metric=squad_em", *words)
     rows = {row["method"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
-    answers = sql(hand.warehouse, "select method, avg(num_context_words) as words, "
-                  "count(num_context_words) as n from answers "
-                  "where question_id in ('m1', 'm2', 'l2', 'b1') group by method", "run=hand")  # fmt: skip
+    answers = sql(
+        hand.warehouse,
+        "select method, avg(num_context_words) as words, count(num_context_words) as n from answers"
+        " where question_id in ('m1', 'm2', 'l2', 'b1') group by method",
+        "run=hand",
+    )
     assert len(rows) == len(answers) == 6
     for answer in answers:
         row = rows[answer["method"]]

@@ -13,7 +13,7 @@ from matplotlib.textpath import TextPath
 from jobs.report.axes import linear, logarithmic
 from jobs.report.frontier import Point, chosen_column, drawn_columns, points_of
 from jobs.report.frontier_picture import frontier_svg
-from jobs.report.label_places import Box, around, label_boxes
+from jobs.report.label_places import Box, Label, around, label_boxes
 from jobs.report.means import Mean
 from jobs.report.report import Report, Row, Tokens
 from pipeline.core.errors import UsageError
@@ -262,11 +262,11 @@ def test_the_picture_is_the_same_every_time() -> None:
 
 def test_a_label_is_beside_its_point_and_off_the_lines() -> None:
     frame, steps = Box(0, 0, 400, 300), Box(100, 149, 400, 151)
-    (box,) = label_boxes([(100, 150, 80)], 15, frame, [around(100, 150, 6)], [steps])
+    (box,) = label_boxes([Label(100, 150, 80, 15)], frame, [around(100, 150, 6)], [steps])
     assert frame.holds(box) and not box.meets(steps)
     assert math.dist(box.nearest(100, 150), (100, 150)) < 15
     full = [Box(0, 0, 400, 300)]
-    outside = label_boxes([(100, 150, 80), (110, 150, 80)], 15, frame, full, [])
+    outside = label_boxes([Label(100, 150, 80, 15), Label(110, 150, 80, 15)], frame, full, [])
     assert all(box.left > frame.right for box in outside) and not outside[0].meets(outside[1])
 
 
