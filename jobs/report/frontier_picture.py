@@ -18,7 +18,7 @@ from jobs.report.axes import linear, logarithmic
 from jobs.report.frontier import Point
 from jobs.report.label_places import Box, Label, around, label_boxes
 
-_FRAME = Box(54, 28, 744, 372)  # of the points; what is written around them is outside
+_FRAME = Box(54, 28, 732, 372)  # of the points; what is written around them is outside
 _WIDTH, _LINE = 760, 15
 _OF_A_CHAR = 6.7  # pixels: fonts of code have 0.6 of their size, which is 11
 _MOST_CHARS = 44  # of a label
@@ -50,7 +50,8 @@ class _Look:
     """The look of a method; variants of one, which is its family, in one tone and shape."""
 
     family: str
-    differing: str  # the arguments in which it differs from other variants
+    name: str  # with the arguments in which variants of it differ
+    short: str  # these alone; if they differ in one, its value
     tone: str
     shape: str
 
@@ -91,10 +92,13 @@ def _looks(methods: Iterable[str]) -> dict[str, _Look]:
     looks = {}
     for place, (family, variants) in enumerate(families.items()):
         shared = set.intersection(*map(set, variants.values()))
-        for method, arguments in variants.items():
-            own = ",".join(a for a in arguments if a not in shared)
+        differing = {m: [a for a in own if a not in shared] for m, own in variants.items()}
+        keys = {a.partition("=")[0] for own in differing.values() for a in own}
+        for method, own in differing.items():
+            name = f"{family}({','.join(own)})" if own else family
+            short = ",".join(a.partition("=")[2] if len(keys) == 1 else a for a in own) or name
             tone, shape = _TONES[place % len(_TONES)], _SHAPES[place % len(_SHAPES)]
-            looks[method] = _Look(family, own, tone, shape)
+            looks[method] = _Look(family, name, short, tone, shape)
     return looks
 
 
@@ -133,13 +137,11 @@ def _panel(points: Sequence[Point], looks: Mapping[str, _Look], link: Link) -> d
 
 
 def _labels(points: Iterable[Point], looks: Mapping[str, _Look]) -> Iterator[str]:
-    """The name of each point's method with the arguments in which it differs from its variants; the
-    second of these and later ones have the arguments alone."""
+    """The names of the points' methods; of variants the first in full, later ones in short."""
     named = set[str]()
     for point in points:
         look = looks[point.method]
-        name = f"{look.family}({look.differing})" if look.differing else look.family
-        label = on_one_line(look.differing or name if look.family in named else name)
+        label = on_one_line(look.short if look.family in named else look.name)
         named.add(look.family)
         cut = label if len(label) <= _MOST_CHARS else f"{label[: _MOST_CHARS - 1]}…"
         yield cut + ("" if point.competes else f" (n={point.n})")

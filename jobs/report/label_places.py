@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 _SIDES = ((1, 0), (-1, 0), (1, -1), (1, 1), (-1, -1), (-1, 1), (0, -1), (0, 1))
-_GAPS = (8, 14, 22, 34, 50, 70, 95, 125)  # pixels between a point and its label
+_GAPS = (8, 14, 22, 34, 50, 70, 95, 125, 160, 200)  # pixels between a point and its label
 _OF_A_CROSSING = 12  # is as bad as being so many pixels further away
 
 

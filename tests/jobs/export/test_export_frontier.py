@@ -81,7 +81,7 @@ def test_the_picture(made: ComparedRun, tmp_path: Path) -> None:
     succeed("export", "frontier", *made.words, f"to={file}")
     svg = ElementTree.fromstring(file.read_text(encoding="utf-8"))
     texts = [text for element in svg.iter() if (text := element.text)]
-    assert {"cheap(k=1)", "k=2", "dear", "Not drawn: theirs: 100.0 [100.0, 100.0], not counted in "
+    assert {"cheap(k=1)", "2", "dear", "Not drawn: theirs: 100.0 [100.0, 100.0], not counted in "
             "tokens"} <= set(texts)  # fmt: skip
     assert texts[1] == "r: squad_em against tokens of the final context"
     assert not [*svg.iter("{http://www.w3.org/2000/svg}a")], "there is no page to lead to"

@@ -175,12 +175,23 @@ def test_variants_share_a_shape_and_are_joined_and_a_point_without_tokens_is_lis
     between = " ".join(f"{x} {y}" for x, y, _ in (found[f"k(n={n})"] for n in (1, 2, 3)))
     assert [p for p in svg.iter(f"{SVG}path") if p.attrib["d"].strip() == f"M{between}"]
     labels = [text.text for text in svg.iter(f"{SVG}text") if text.attrib.get("class") == "label"]
-    assert labels == ["nothing", "k(n=1)", "n=2", "n=3", "all"]
+    assert labels == ["nothing", "k(n=1)", "2", "3", "all"]
     texts = [text.text for text in svg.iter(f"{SVG}text")]
     assert "Not drawn: Their system: 33.3, not counted in tokens" in texts
     said = svg.findtext(f"{SVG}desc") or ""
     assert "k(n=2): 30.0, 1,000 tokens, on the frontier." in said
     assert "k(n=3): 20.0, 20,000 tokens." in said
+
+
+def test_names_have_the_arguments_in_which_variants_differ() -> None:
+    names = [
+        "f(k=1,keep=first)", "f(k=2,keep=first)", "g(a=1,b=x)[memory=m]", "g(a=2,b=y)[memory=m]",
+        "h", "h[memory=m]", "i(a=1,b=2)", "Theirs (v1)", "Theirs (v2)", "x" * 60,
+    ]  # fmt: skip
+    svg = drawn([(name, 100 * place, place) for place, name in enumerate(names, 1)])
+    labels = [text.text for text in svg.iter(f"{SVG}text") if text.attrib.get("class") == "label"]
+    assert labels == ["f(k=1)", "2", "g(a=1,b=x)", "a=2,b=y", "h", "m", "i", "Theirs (v1)",
+                      "Theirs (v2)", f"{'x' * 43}…"]  # fmt: skip
 
 
 def test_whiskers_and_answers_that_are_fewer() -> None:
