@@ -82,7 +82,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         inputs=query(connection, INPUTS)[0],
         columns=columns,
         measures=measures,
-        rows=rows,
+        rows=_with_tokens(connection, rows),
         memory=_memory(connection, memories),
         memories=tuple(memories),
         stages=_stages(connection, facts["stages"]),
@@ -146,12 +146,8 @@ def _rows(
     )
     means = means_of(connection, columns)
     counts = _counts(connection, facts["judging"], rater)
-    tokens: dict[Key, dict[str, Tokens]] = defaultdict(dict)
-    for row in query(connection, _SQL["tokens"]):
-        tokens[row["method"], row["by_value"]][row["measure"]] = Tokens(row["mean"], row["n"])
     keys = [(method, group["by_value"]) for group in groups for method in facts["methods"]]
-    rows = [Row(*key, _rated(means[key], columns, counts[key]), counts[key], tokens=tokens[key])
-            for key in keys]  # fmt: skip
+    rows = [Row(*key, _rated(means[key], columns, counts[key]), counts[key]) for key in keys]
     best = best_of([(row.by, row.means) for row in rows], columns)
     return tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
 
@@ -213,6 +209,13 @@ def _memory(connection: Any, memories: Sequence[Mapping[str, Any]]) -> dict[str,
 def _stages(connection: Any, stages: Sequence[str]) -> tuple[dict[str, Any], ...]:
     order = ", ".join(_text(stage) for stage in stages)
     return tuple(query(connection, filled(_SQL["stages"], stages=order)))
+
+
+def _with_tokens(connection: Any, rows: Sequence[Row]) -> tuple[Row, ...]:
+    found: dict[Key, dict[str, Tokens]] = defaultdict(dict)
+    for row in query(connection, _SQL["tokens"]):
+        found[row["method"], row["by_value"]][row["measure"]] = Tokens(row["mean"], row["n"])
+    return tuple(replace(row, tokens=found[row.method, row.by]) for row in rows)
 
 
 def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[str, Any]:
