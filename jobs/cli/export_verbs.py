@@ -7,6 +7,7 @@ import typer
 
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
 from jobs.config.options import ReadOptions
+from jobs.export.export_frontier import exported_frontier
 from jobs.export.export_hub import export_hub
 from jobs.export.export_inspect import export_inspect
 from jobs.export.export_lake import export_lake
@@ -51,6 +52,17 @@ def report(
     """
     target = Target.of(options.to, force)
     give(target, *exported_report(options, intervals, warn), json)
+
+
+@reading(*RUN, "metric", "where", "to", "by", "rater", of=export)
+def frontier(options: ReadOptions, force: Force = False, json: Json = False) -> None:
+    """Write score against tokens read, with the Pareto frontier.
+
+    to=FILE.svg: the picture; .csv, .json: its points. metric= is one of the report's scores,
+    the first by default.
+    """
+    target = Target.of(options.to, force)
+    give(target, *exported_frontier(options, warn), json)
 
 
 @reading(*RUN, "where", "to", of=export)

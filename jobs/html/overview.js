@@ -71,11 +71,13 @@ async function pictures(run) {
   const chosen = el("select", { change: () => redraw() }, known.map((column) => el("option", { value: column.measure }, column.heading)));
   const redraw = () => {
     const heading = chosen.selectedOptions[0]?.textContent;
-    around.replaceChildren(
-      ...against(report, chosen.value, "compression_rate", "compression rate, %", heading, "Score against compression"),
-      ...against(report, chosen.value, "length", "words of an answer", heading, "Answer length against score"),
-      ...sizes,
-    );
+    const frontier = run.frontiers[chosen.value];
+    around.replaceChildren(...present([
+      frontier && drawn("Score against tokens read", frontier),
+      against(report, chosen.value, "compression_rate", "compression rate, %", heading, "Score against compression"),
+      against(report, chosen.value, "length", "words of an answer", heading, "Answer length against score"),
+      sizes,
+    ]));
   };
   redraw();
   const lookups = run.measures.indexOf("lookups");

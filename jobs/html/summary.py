@@ -4,10 +4,13 @@ memories, problems, and a line per question and document."""
 import dataclasses
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 from stop_words import get_stop_words
 
+from jobs.report.frontier import Point, drawn_columns, points_of
+from jobs.report.frontier_picture import frontier_svg
 from jobs.report.memory_sizes import sizes
 from jobs.report.render import notes, provenance_line
 from jobs.report.report import Report
@@ -40,6 +43,7 @@ def summary(connection: Any, report: Report) -> dict[str, Any]:
     shown["rows"] = [row for row in shown["rows"] if row["means"] or row["counts"]]
     return {
         "report": shown,
+        "frontiers": _frontiers(report),
         "remarks": notes(report),
         "foot": provenance_line(report),
         "sizes": _sizes(connection),
@@ -50,6 +54,23 @@ def summary(connection: Any, report: Report) -> dict[str, Any]:
         "question_problems": _question_problems(connection),
         "stop_words": sorted(get_stop_words("en")),
     }
+
+
+def _frontiers(report: Report) -> dict[str, str]:
+    """By measure of answers, the picture of score against tokens read as SVG, in which a method
+    leads to its questions; none where no method has tokens."""
+    found = {}
+    for column in drawn_columns(report):
+        points = points_of(report, column)
+        if any(point.place for point in points):
+            found[column.measure] = frontier_svg(
+                report.run, column.heading, points, link=_questions
+            )
+    return found
+
+
+def _questions(point: Point) -> str:
+    return "#" + urlencode({"view": "questions", "method": point.method})
 
 
 def measures(connection: Any) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jobs.config.options import ReadOptions
@@ -23,14 +23,24 @@ _SQL = sql_beside(__file__)
 
 
 @dataclass(frozen=True)
+class Tokens:
+    """The mean of the `n` contexts whose tokens were counted."""
+
+    mean: float
+    n: int
+
+
+@dataclass(frozen=True)
 class Row:
-    """One method in one group of questions (`by`); `means` by measure, `counts` by name."""
+    """One method in one group of questions (`by`); `means` by measure, `counts` by name. `tokens`:
+    of the contexts of the answers that have a value of a measure."""
 
     method: str
     by: str | None
     means: dict[str, Mean]
     counts: dict[str, int | float | None]
     best: tuple[str, ...] = ()  # measures of which no comparable row has a higher mean
+    tokens: dict[str, Tokens] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         inputs=query(connection, INPUTS)[0],
         columns=columns,
         measures=measures,
-        rows=rows,
+        rows=_with_tokens(connection, rows),
         memory=_memory(connection, memories),
         memories=tuple(memories),
         stages=_stages(connection, facts["stages"]),
@@ -204,6 +214,13 @@ def _memory(connection: Any, memories: Sequence[Mapping[str, Any]]) -> dict[str,
 def _stages(connection: Any, stages: Sequence[str]) -> tuple[dict[str, Any], ...]:
     order = ", ".join(_text(stage) for stage in stages)
     return tuple(query(connection, filled(_SQL["stages"], stages=order)))
+
+
+def _with_tokens(connection: Any, rows: Sequence[Row]) -> tuple[Row, ...]:
+    found: dict[Key, dict[str, Tokens]] = defaultdict(dict)
+    for row in query(connection, _SQL["tokens"]):
+        found[row["method"], row["by_value"]][row["measure"]] = Tokens(row["mean"], row["n"])
+    return tuple(replace(row, tokens=found[row.method, row.by]) for row in rows)
 
 
 def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[str, Any]:

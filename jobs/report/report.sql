@@ -46,3 +46,9 @@ select stage, count(*) as calls, sum(prompt_tokens)::bigint as prompt_tokens,
   100 * sum(cached_tokens) / nullif(sum(prompt_tokens), 0) as cached_share,
   sum(reply_tokens)::bigint as reply_tokens
 from calls where not is_shared group by stage order by list_position([{stages}], stage);
+
+-- name: tokens
+-- Of contexts, over the answers that have a value of a measure and whose tokens were counted.
+select s.method, s.by_value, s.measure, avg(t.value order by t.value) as mean, count(*) as n
+from mine s join mine t using (method, repeat, document_id, question_id)
+where t.measure = 'tokens_read' group by all;

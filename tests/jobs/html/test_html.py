@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import duckdb
 import psutil
@@ -90,6 +91,18 @@ def test_every_question_and_document_is_in_the_chunk_that_the_index_names(page: 
         assert part["document"]["document_id"] == index["documents"][row["document"]]["document_id"]
     assert index["document_parts"] == [0, 1]
     assert len(index["measures"]) == len(re.findall('id="data-measure-', page))
+
+
+def test_score_against_tokens_is_drawn_by_every_measure_of_answers(page: str) -> None:
+    index = chunk(page, "index")
+    means = [row["means"] for row in index["report"]["rows"]]
+    scored = {name for of in means for name in index["report"]["measures"] if name in of}
+    assert {*index["frontiers"]} == scored != set()
+    for text in index["frontiers"].values():
+        svg = ElementTree.fromstring(text)
+        leads_to = {link.attrib["href"] for link in svg.iter("{http://www.w3.org/2000/svg}a")}
+        assert leads_to == {"#view=questions&method=readagent_p%28max_pages%3D5%29"}
+        assert not re.search(r"\b(style|on\w+)=", text), "what the policy would refuse"
 
 
 def test_only_our_scripts_may_run_and_nothing_is_loaded(page: str) -> None:

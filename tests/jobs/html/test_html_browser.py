@@ -3,7 +3,7 @@
 import json
 import struct
 from collections.abc import Iterator
-from itertools import cycle, islice, pairwise
+from itertools import combinations, cycle, islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -233,12 +233,34 @@ def test_a_page_of_ten_thousand_questions_opens(
 
 def test_the_pictures_are_drawn(page: Browser) -> None:
     titles = page.texts("figcaption")
-    assert titles[:2] == ["Score against compression", "Answer length against score"]
+    assert titles[:3] == [
+        "Score against tokens read", "Score against compression", "Answer length against score"
+    ]  # fmt: skip
     assert "words per document" in titles
     assert len(page.all("svg circle")) == 2 * 4, "a point per method in both"
     assert len(page.all("svg rect.bar")) > 5
     strips = page.texts(".strip")
     assert strips.count("20") >= 2, "every question of bm25(top_k=1) took one look-up"
+
+
+def test_score_against_tokens_leads_to_the_questions_of_a_method(page: Browser) -> None:
+    assert len(page.all(".drawn svg g.method")) == 4
+    heading = page.texts(".drawn svg title")[0]
+    measures = page.run(
+        "const chosen = document.querySelector('main label select');"
+        "chosen.selectedIndex = 1; chosen.dispatchEvent(new Event('change'));"
+        "return [...chosen.options].map((option) => option.textContent)"
+    )
+    assert heading.startswith(f"night: {measures[0]} against tokens")
+    assert page.texts(".drawn svg title")[0].startswith(f"night: {measures[1]} against tokens")
+    boxes = page.run(
+        "return [...document.querySelectorAll('.drawn .label')].map((label) => {"
+        "const box = label.getBoundingClientRect(); return [box.x, box.y, box.right, box.bottom] })"
+    )
+    for (x, y, right, bottom), (x2, y2, right2, bottom2) in combinations(boxes, 2):
+        assert x >= right2 or x2 >= right or y >= bottom2 or y2 >= bottom, "labels apart"
+    page.go(page.run("return document.querySelector('.drawn a').getAttribute('href')"))
+    assert len(page.all("tbody tr")) == 20
 
 
 def test_search_and_filters(page: Browser, warehouse: Path) -> None:

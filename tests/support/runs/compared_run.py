@@ -27,6 +27,8 @@ COLUMNS = {
     ],
     "choice": [{"measure": "accuracy", "heading": "Accuracy", "place": 50}],
 }  # fmt: skip
+FACTS = {"stages": [], "judging": [], "corpus": "letters", "engine": "none", "is_model": False,
+         "family": "generic", "wording": "ours", "reply_format": "free"}  # fmt: skip
 Values = Mapping[str, float | None]
 """A value by question, whose document is the letter before its number: a1 is of document a."""
 
@@ -57,7 +59,7 @@ class ComparedRun:
                 scored = step("scores", method, repeat, version)
                 planned.append((scored, self._scores(scored, of)))
         self.warehouse.plan(run, *planned)
-        facts = {"stages": [], "methods": list(scores), "columns": COLUMNS}
+        facts = {**FACTS, "methods": list(scores), "columns": COLUMNS}
         RunFolder(self.warehouse.folder, run).start({"report": facts}, {}, True)
 
     def _corpus(self, questions: Sequence[str], asked: Mapping[str, str], version: int) -> Any:
