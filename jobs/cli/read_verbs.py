@@ -30,7 +30,7 @@ from pipeline.store.sql.sql_sandbox import only_select, rows_within
 _SECONDS_BETWEEN_LOOKS = 5.0
 
 
-@reading(*RUN, "by", "where", "rater", "plugins")
+@reading(*RUN, "by", "where", "rater", "plugins", "price", "split_shared")
 def report(  # noqa: PLR0913  # they are its options
     options: ReadOptions,
     corpus: Annotated[

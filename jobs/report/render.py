@@ -5,6 +5,7 @@ from typing import Any
 
 from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.markdown import markdown
+from jobs.report.costs import shared_lines
 from jobs.report.means import LEAST_DOCUMENTS, Mean
 from jobs.report.memory_sizes import distribution_table
 from jobs.report.planned_against_made import planned_tables
@@ -21,8 +22,11 @@ _INCOMPLETE = (
     "Run the same command again to resume."
 )
 _COST = (
-    "Calls and tokens are those of each method's own stages, without judging. Those of memories:"
+    "Calls and tokens: of each method's own stages; memory: of the memory steps that its rows rest "
+    "on, for all documents; judging: of its verdicts."
 )
+_MONEY = "Money by these calls and tokens; in that of the run every call counts once."
+_MEMORIES = "All that the run's memories took:"
 _UNASKED = (
     "No question was asked; these are the memories. `gistmill show DOCUMENT` prints one, "
     "`gistmill ask` and runs with questions answer from them."
@@ -48,6 +52,7 @@ _NO_MODEL = {
         "Calls, tokens and times are what the table shows; scores mean nothing."
     ),
 }
+_MONEY_OF = ("own stages", "memory", "judging", "all")
 _HEADINGS = {"prompt_tokens": "prompt tokens", "cached_tokens": "cached",
              "cached_share": "cached %", "reply_tokens": "reply tokens"}  # fmt: skip
 
@@ -78,9 +83,10 @@ def _answers(report: Report) -> list[Part]:
     cells = [value for row in scores.rows for value in row.values()]
     fewer = any(isinstance(value, Measured) and value.n != value.of for value in cells)
     parts: list[Part] = [scores, *([_FEWER] if fewer else []), _by_method(report, _cost)]
-    if report.memories:
-        parts += [_COST, Table(_memories(report))]
-    return parts
+    parts.append("\n".join([_COST, *shared_lines(report.memory_steps, report.is_split)]))
+    if "money" in report.total:
+        parts += [_MONEY, _money(report)]
+    return [*parts, *([_MEMORIES, Table(_memories(report))] if report.memories else [])]
 
 
 def _unasked(report: Report) -> list[Part]:
@@ -158,10 +164,29 @@ def _no_model(report: Report) -> list[str]:
 
 
 def _cost(row: Row, report: Report) -> dict[str, object]:
-    """The counts of a method, including those of its own memories if any method has one."""
-    own = ("memory_calls", "memory_tokens") if len(report.memories) > 1 else ()
-    names = ("answered", "unscored", "calls", "tokens", *own)
-    return {name.replace("_", " "): row.counts.get(name) for name in names}
+    """The counts of a method: of memories, of judging and of money where any method has them."""
+    others = [f"{part}{name}" for part in ("memory_", "judging_") for name in ("calls", "tokens")]
+    spent = [name for name in others if any(one.counts.get(name) for one in report.rows)]
+    cells = {name: row.counts.get(name) for name in ("answered", "unscored", "calls", "tokens")}
+    cells |= {name: row.counts.get(name) for name in spent}
+    return {name.replace("_", " "): value for name, value in cells.items()}
+
+
+def _money(report: Report) -> Table:
+    """The money of each method's parts and of all of them; below, that of the run."""
+
+    def of_method(row: Row, _: Report) -> dict[str, object]:
+        own = [row.counts.get(f"{part}money") or 0 for part in ("", "memory_", "judging_")]
+        return dict(zip(_MONEY_OF, map(_price, [*own, sum(own)]), strict=True))
+
+    table = _by_method(report, of_method)
+    last = {**dict.fromkeys(table.names()), "method": "run", "all": _price(report.total["money"])}
+    return Table([*table.rows, last], num_keys=table.num_keys)
+
+
+def _price(money: float) -> str:
+    """With cents, or where it is less than 1 with two digits."""
+    return f"{money:.2f}" if money >= 1 else f"{money:.2g}"
 
 
 def _stage(row: dict[str, Any]) -> dict[str, object]:
