@@ -1,4 +1,4 @@
-"""Compare methods pair by pair, on the questions that both have a value of (see statistics.py)."""
+"""Compare methods pair by pair, on the questions that both have a value of (see jobs/report/statistics.py)."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from jobs.compare.paired_values import (
     measures_of_answers,
     resolve_method,
 )
-from jobs.compare.statistics import Paired, holm, is_tie, paired
+from jobs.report.statistics import Paired, holm, is_tie, paired
 from jobs.config.options import ReadOptions
 from pipeline.core.errors import UsageError
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from upath import UPath
 
 from jobs.compare.compare import Comparison, Difference, Row
-from jobs.compare.statistics import Paired
+from jobs.report.statistics import Paired
 from jobs.config.options import WAREHOUSE
 from jobs.output.cells import Part, Table
 from jobs.report.means import LEAST_DOCUMENTS

@@ -9,7 +9,7 @@ import numpy as np
 from stop_words import get_stop_words
 
 from jobs.report.memory_sizes import sizes
-from jobs.report.render import notes, provenance_line
+from jobs.report.render import BEST, notes, provenance_line
 from jobs.report.report import Report
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.sql.connection import query
@@ -41,6 +41,7 @@ def summary(connection: Any, report: Report) -> dict[str, Any]:
     return {
         "report": shown,
         "remarks": notes(report),
+        "about_best": BEST,
         "foot": provenance_line(report),
         "sizes": _sizes(connection),
         "problems": _problems(connection),

@@ -17,6 +17,7 @@ _SPREAD = (
     "answered questions only:"
 )
 _FEWER = "(n=...): the mean is over so many of the row's n answers, those that have such a value."
+ANSWERED = "(... answered): so many of the mean's answers have no problem; the others count 0."
 _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to resume."
@@ -32,9 +33,14 @@ _UNASKED = (
     "`gistmill ask` and runs with questions answer from them."
 )
 _WITHOUT_INTERVAL = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
-_BEST = (
-    "*: the best of its column, of the methods with the most answers (floors and ceilings "
-    "compete, too); only where more is better."
+BEST = (
+    "the highest mean of its column, where more is better, and all that it does not beat "
+    "(sign-flip test over documents, p < 0.05 by Holm over the table); of the methods with the "
+    "most answers, floors and ceilings among them."
+)
+_NO_BEST = (
+    "No best is marked: of no column does the highest mean beat another by a sign-flip test over "
+    "documents (p < 0.05 by Holm over {} tests; with fewer than 6 documents none can)."
 )
 _SD = "Standard deviation over repeats, of each repeat's mean (n - 1); {} repeats, {}:"
 REPEATED = {
@@ -81,8 +87,15 @@ def _answers(report: Report) -> list[Part]:
     """The tables of methods, and the costs of their memories."""
     scores = score_table(report)
     cells = [value for row in scores.rows for value in row.values()]
-    fewer = any(isinstance(value, Measured) and value.n != value.of for value in cells)
-    parts: list[Part] = [scores, *([_FEWER] if fewer else []), _by_method(report, _cost)]
+    means = [value for value in cells if isinstance(value, Measured)]
+    parts: list[Part] = [scores]
+    if any(mean.n != mean.of for mean in means):
+        parts.append(_FEWER)
+    if any(mean.answered not in (None, mean.n) for mean in means):
+        parts.append(ANSWERED)
+    if report.num_tests and not any(row.best for row in report.rows):
+        parts.append(_NO_BEST.format(report.num_tests))
+    parts.append(_by_method(report, _cost))
     parts.append("\n".join([_COST, *shared_lines(report.memory_steps, report.is_split)]))
     if "money" in report.total:
         parts += [_MONEY, _money(report)]
@@ -121,23 +134,28 @@ def score_table(report: Report, intervals: bool = False) -> Table:
     """The means of every method and group; with `intervals` these, too, in small print."""
 
     def scores(row: Row, report: Report) -> dict[str, object]:
-        found = {c.heading: _value(row, c, intervals) for c in report.columns}
+        found = {c.heading: _value(row, c, c.measure in report.measures, intervals)
+                 for c in report.columns}  # fmt: skip
         return {"n": row.counts.get("n"), **found}
 
     table = _by_method(report, scores)
-    return Table(table.rows, num_keys=table.num_keys + 1, about_best=_BEST)
+    return Table(table.rows, num_keys=table.num_keys + 1, about_best=f"*: {BEST}")
 
 
-def _value(row: Row, column: Column, intervals: bool) -> Measured | float | str | None:
-    """A mean, or the count for the method. If the rater scored no answer, the number that it left
-    unscored."""
+def _value(
+    row: Row, column: Column, is_of_answers: bool, intervals: bool
+) -> Measured | float | str | None:
+    """A mean, of a measure of answers with the number answered, or the count for the method. If the
+    rater scored no answer, the number that it left unscored."""
     unscored = row.counts.get("unscored")
     if column.measure not in row.means:
         return f"- ({unscored} unscored)" if column.is_judged and unscored else (
             row.counts.get(column.measure))  # fmt: skip
     mean = row.means[column.measure]
     small = _small(mean) if intervals and column.has_interval else ""
-    return Measured(mean.mean, mean.n, row.counts.get("n"), column.measure in row.best, small)
+    answered = mean.answered_n if is_of_answers else None
+    is_best = column.measure in row.best
+    return Measured(mean.mean, mean.n, row.counts.get("n"), is_best, small, answered)
 
 
 def _small(mean: Mean) -> str:

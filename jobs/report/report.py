@@ -2,15 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.config.options import ReadOptions
+from jobs.report.claims import best_of, p_values, pairs_of
 from jobs.report.costs import Costs, costs_of
-from jobs.report.means import Key, Mean, best_of, means_of
+from jobs.report.means import Key, Mean, means_of
 from jobs.report.memory_sizes import Distribution, distributions
 from jobs.report.planned_against_made import planned_beside
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import nearest
 from pipeline.core.settings import sha
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.runs.run_folder import RunFolder
@@ -31,7 +33,7 @@ class Row:
     by: str | None
     means: dict[str, Mean]
     counts: dict[str, int | float | None]
-    best: tuple[str, ...] = ()  # measures of which no comparable row has a higher mean
+    best: tuple[str, ...] = ()  # measures in which no comparable row is better; see claims.py
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Report:
     left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
     memory_steps: tuple[dict[str, Any], ...] = ()  # with the methods that rest on each
     total: Mapping[str, float] = field(default_factory=dict)  # all calls, each step once
+    num_tests: int = 0  # behind the marks of best rows
     is_split: bool = False  # costs of memory steps are divided among the methods
 
 
@@ -71,7 +74,8 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
     columns, measures = shown_columns(connection, facts["columns"])
     memories = query(connection, filled(_SQL["memories"], is_shared=_IS_SHARED))
     costs = costs_of(connection, facts["judging"], options)
-    rows = _rows(connection, columns, facts["methods"], rater, costs)
+    methods = chosen_methods(facts["methods"], options.method)
+    rows, num_tests = _rows(connection, columns, methods, rater, costs)
     return Report(
         run=folder.path.name,
         inputs=query(connection, INPUTS)[0],
@@ -87,6 +91,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
         memory_steps=costs.steps,
         total=costs.total,
+        num_tests=num_tests,
         is_split=options.split_shared,
     )
 
@@ -119,6 +124,15 @@ def chosen_rater(connection: Any, wanted: str | None) -> str | None:
     return found[0] if found else None
 
 
+def chosen_methods(methods: Sequence[str], begins: str | None) -> list[str]:
+    """The methods whose names begin so. Raises UsageError if there are none."""
+    found = [method for method in methods if method.startswith(begins or "")]
+    if begins and not found:
+        near = nearest(begins, sorted(methods), 5)
+        raise UsageError(f"method={begins}: not in the run; nearest: {near}")
+    return found
+
+
 def shown_columns(
     connection: Any, found: Mapping[str, Any]
 ) -> tuple[tuple[Column, ...], tuple[str, ...]]:
@@ -138,7 +152,8 @@ def _rows(
     methods: Sequence[str],
     rater: str | None,
     costs: Costs,
-) -> tuple[Row, ...]:
+) -> tuple[tuple[Row, ...], int]:
+    """The rows, and the number of tests behind their marks."""
     groups = query(connection, "select distinct by_value from chosen order by 1 nulls first")
     query(
         connection,
@@ -149,9 +164,11 @@ def _rows(
     means = means_of(connection, columns)
     counts = _counts(connection, rater, costs)
     keys = [(method, group["by_value"]) for group in groups for method in methods]
-    rows = [Row(*key, _rated(means[key], columns, counts[key]), counts[key]) for key in keys]
-    best = best_of([(row.by, row.means) for row in rows], columns)
-    return tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
+    shown = {key: _rated(means[key], columns, counts[key]) for key in keys}
+    pairs = pairs_of(shown, columns)
+    best = best_of(dict(zip(pairs, p_values(connection, pairs), strict=True)))
+    rows = (Row(*key, shown[key], counts[key], (*best.get(key, ()),)) for key in keys)
+    return tuple(rows), len(pairs)
 
 
 def _rated(
