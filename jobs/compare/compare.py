@@ -1,4 +1,5 @@
-"""Compare methods pair by pair, on the questions that both have a value of (see jobs/report/statistics.py)."""
+"""Compare methods pair by pair, on the questions that both have a value of, by the paired test of
+jobs/report/statistics.py."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -13,8 +14,8 @@ from jobs.compare.paired_values import (
     measures_of_answers,
     resolve_method,
 )
-from jobs.report.statistics import Paired, holm, is_tie, paired
 from jobs.config.options import ReadOptions
+from jobs.report.statistics import Paired, holm, is_tie, paired
 from pipeline.core.errors import UsageError
 
 
@@ -69,9 +70,7 @@ class Comparison:
     left_out: tuple[dict[str, Any], ...]  # damaged files, and why
 
 
-def compare(
-    options: ReadOptions, methods: Sequence[str], is_baseline: bool = False
-) -> Comparison:
+def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = False) -> Comparison:
     """Compare two methods, the first of a pair as A; one as A with every other, or as B if it
     `is_baseline`; or (none given) all with the best by each metric, which is B. With two runs A is
     of the first and B of the second. With `by` in each of the first run's groups.
@@ -148,7 +147,7 @@ def _pair(first: RunValues, last: RunValues, of_a: str, of_b: str) -> tuple[Side
     return a, b
 
 
-def _row(  # noqa: PLR0913  # a row's own
+def _row(
     metric: str,
     a: Side,
     b: Side,

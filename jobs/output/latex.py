@@ -59,4 +59,5 @@ def _cell(value: Any, shared_n: int | None) -> str:
     mean = cell(value.value)
     mean = f"\\textbf{{{mean}}}" if value.is_best else mean
     over = ", ".join(value.is_over(shared_n)).replace("n=", "$n$=")
-    return mean + (f" ({over})" if over else "") + (f" {{\\scriptsize{value.small}}}" if value.small else "")
+    small = f" {{\\scriptsize{value.small}}}" if value.small else ""
+    return mean + (f" ({over})" if over else "") + small

@@ -18,6 +18,8 @@ _SQL = sql_beside(__file__)
 _SUMMED = ("calls", "prompt_tokens", "cached_tokens", "reply_tokens")
 _SUMS = "count(*) as calls, " + ", ".join(f"sum({n})::bigint as {n}" for n in _SUMMED[1:])
 _PARTS = ("", "memory_", "judging_")
+_DIVIDED = "are divided among them"
+_IN_EACH = "are in the row of each (--split-shared divides them)"
 Spent = Mapping[str, float]
 """Sums over calls, by the names of _SUMMED."""
 
@@ -37,8 +39,8 @@ class Costs:
     price: str | None
 
     def of(self, key: Key) -> dict[str, float]:
-        """The costs of a method's own calls in a group, of its memories (`memory_calls` ...), of all
-        documents whatever the group, and of its verdicts (`judging_calls` ...)."""
+        """The costs of a method's own calls in a group, of its verdicts (`judging_calls` ...), and
+        of its memories (`memory_calls` ...), which are those for all documents."""
         method, by = key
         groups = {"": by, "memory_": None, "judging_": by}
         return {f"{part}{name}": value for part in _PARTS
@@ -87,7 +89,10 @@ def shared_lines(steps: Sequence[Mapping[str, Any]], is_split: bool) -> list[str
     none."""
     key = itemgetter("memory", "methods")
     others = sorted((step for step in steps if len(step["methods"]) != 1), key=key)
-    return [_shared_line(*of, list(own), is_split) for of, own in groupby(others, key=key)]
+    return [
+        _shared_line(memory, methods, list(own), is_split)
+        for (memory, methods), own in groupby(others, key=key)
+    ]
 
 
 def _shared_line(
@@ -97,5 +102,5 @@ def _shared_line(
     calls, tokens = (f"{sum(step[name] for step in own)} {name}" for name in ("calls", "tokens"))
     if not methods:
         return f"No method rests on {what}: {calls}, {tokens}."
-    how = "are divided among them" if is_split else "are in the row of each (--split-shared divides)"
+    how = _DIVIDED if is_split else _IN_EACH
     return f"{len(methods)} methods rest on {what}: its {calls} and {tokens} {how}."

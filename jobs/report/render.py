@@ -99,7 +99,9 @@ def _answers(report: Report) -> list[Part]:
     parts.append("\n".join([_COST, *shared_lines(report.memory_steps, report.is_split)]))
     if "money" in report.total:
         parts += [_MONEY, _money(report)]
-    return [*parts, *([_MEMORIES, Table(_memories(report))] if report.memories else [])]
+    if report.memories:
+        parts += [_MEMORIES, Table(_memories(report))]
+    return parts
 
 
 def _unasked(report: Report) -> list[Part]:
