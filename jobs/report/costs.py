@@ -10,6 +10,7 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.config.prices import money
+from jobs.output.cells import counted
 from jobs.report.means import Key
 from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store.sql.connection import query
@@ -18,8 +19,8 @@ _SQL = sql_beside(__file__)
 _SUMMED = ("calls", "prompt_tokens", "cached_tokens", "reply_tokens")
 _SUMS = "count(*) as calls, " + ", ".join(f"sum({n})::bigint as {n}" for n in _SUMMED[1:])
 _PARTS = ("", "memory_", "judging_")
-_DIVIDED = "are divided among them"
-_IN_EACH = "are in the row of each (--split-shared divides them)"
+_DIVIDED = "divided among them"
+_IN_EACH = "all of it in the row of each (--split-shared divides it)"
 Spent = Mapping[str, float]
 """Sums over calls, by the names of _SUMMED."""
 
@@ -99,8 +100,8 @@ def _shared_line(
     memory: str, methods: Sequence[str], own: Sequence[Mapping[str, Any]], is_split: bool
 ) -> str:
     what = f"{', '.join(dict.fromkeys(step['stage'] for step in own))} of {memory}"
-    calls, tokens = (f"{sum(step[name] for step in own)} {name}" for name in ("calls", "tokens"))
+    calls = counted(sum(step["calls"] for step in own), "call")
+    took = f"{calls}, {counted(sum(step['tokens'] for step in own), 'token')}"
     if not methods:
-        return f"No method rests on {what}: {calls}, {tokens}."
-    how = _DIVIDED if is_split else _IN_EACH
-    return f"{len(methods)} methods rest on {what}: its {calls} and {tokens} {how}."
+        return f"No method rests on {what}: {took}."
+    return f"{len(methods)} methods rest on {what}: {took}, {_DIVIDED if is_split else _IN_EACH}."

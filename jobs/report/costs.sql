@@ -13,7 +13,7 @@ from calls join chosen using (question_id) where method is not null and not is_s
 
 -- name: of_memories
 with spent as (
-  select memory, stage, step_id, {sums} from calls where method is null and not is_shared
-  group by all)
+  select coalesce(memory, '-') as memory, stage, step_id, {sums}
+  from calls where method is null and not is_shared group by all)
 select s.*, coalesce(list(method order by method) filter (method is not null), []) as methods
 from spent s left join rests using (step_id) group by all order by memory, stage, step_id;
