@@ -105,7 +105,13 @@ def test_accuracy_by_hand(
         assert found == pytest.approx(expected), measure
     start = table[0].index("accuracy")
     assert table[0][start : start + 3] == HEADINGS
-    shown = [f"{mean:.1f}" + ("" if n == 10 else f" (n={n})") for mean, n, _, _ in worked.values()]
+    shown = []
+    for value, n, _, answered in worked.values():
+        over = [
+            *([f"n={n}"] if n < 10 else []),
+            *([f"{answered} answered"] if answered < n else []),
+        ]
+        shown.append(f"{value:.1f}" + (f" ({', '.join(over)})" if over else ""))
     assert table[2][start : start + 3] == shown
 
 

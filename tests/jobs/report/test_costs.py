@@ -18,6 +18,7 @@ from pipeline.work.methods import methods_in
 from pipeline.work.steps import Step
 from tests.support.command import DATA, ROOT, refused, sql, succeed
 from tests.support.engines.embedding import counts
+from tests.support.runs.compared_run import FACTS
 from tests.support.runs.warehouse import (
     Warehouse,
     answer,
@@ -51,8 +52,8 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = Warehouse(tmp_path_factory.mktemp("costs"))
     documents, questions, pages = step("documents"), step("questions"), step("pages")
     pages = replace(pages, memory="shared", upstream=(documents,))
-    gists = {name: replace(step("gists"), settings={"of": name}, memory="shared",
-                           upstream=(documents, pages)) for name in ("g", "other", "unread")}  # fmt: skip
+    of_pages = replace(step("gists"), memory="shared", upstream=(documents, pages))
+    gists = {name: replace(of_pages, settings={"of": name}) for name in ("g", "other", "unread")}
     unit = document_unit(documents, "d1")
     made.commit(documents, unit, [document()])
     asked = chunk(questions, "d1", "q1")
@@ -76,9 +77,7 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
             made.commit(ratings, judged, [call(ratings, "q1", 2, 1)], Call)
             planned.append((ratings, [judged]))
     made.plan("r", *planned)
-    facts = {"corpus": "tests", "engine": "x", "is_model": True, "methods": ["a", "b", "c"],
-             "columns": {"any": [], "free": [], "choice": []}, "judging": ["rate"], "family": "x",
-             "wording": "ours", "reply_format": "free", "stages": []}  # fmt: skip
+    facts = {**FACTS, "methods": ["a", "b", "c"], "columns": {"any": [], "free": [], "choice": []}}
     RunFolder(made.folder, "r").start({"report": facts}, {}, True)
     return Path(made.folder)
 
