@@ -108,8 +108,7 @@ def test_a_method_shows_its_own_calls_and_what_its_own_memory_took(warehouse: Pa
     took = tokens(stored(warehouse, "calls", memory=MEMORY, method=None, is_shared=False))
     assert took[0] > 0
     assert (rows[OWN]["memory_calls"], rows[OWN]["memory_tokens"]) == took
-    for method, table in (("gist_only", "gists"), (BM25, "pages")):  # gists rest on pages
-        stages = {"pages": ("paginate",), "gists": ("paginate", "gist")}[table]
+    for method, stages in (("gist_only", ("paginate", "gist")), (BM25, ("paginate",))):
         calls = stored(warehouse, "calls", memory="shared", method=None, is_shared=False)
         of_shared = tokens([call for call in calls if call["stage"] in stages])
         assert (rows[method]["memory_calls"], rows[method]["memory_tokens"]) == of_shared

@@ -152,10 +152,12 @@ def table(rows: tuple[Row, ...]) -> list[str]:
 def test_the_best_are_bold() -> None:
     """c is over fewer questions; d has no value. Of e's ten answers seven have no problem."""
     rows = of_values(("a", 41.04, 10), ("b", 41.01, 10), ("c", 90.0, 4), ("d", None, 10), best="ab")
-    answered = {"lr_1": Mean(7.0, 10, 10.0, 7)}, {"lr_1": Mean(7.0, 9, 10.0, 7)}
+    answered = [{"lr_1": Mean(*own)} for own in ((7.0, 10, 10.0, 7), (7.0, 9, 10.0, 7),
+                                                 (0.0, 10, None, 0))]  # fmt: skip
     assert table((*rows, *(Row("e", None, means, {"n": 10}) for means in answered))) == [
         r"a & 10 & \textbf{41.0}", r"b & 10 & \textbf{41.0}", r"c & 10 & 90.0 ($n$=4)",
         "d & 10 & --", "e & 10 & 7.0 (7 answered)", "e & 10 & 7.0 ($n$=9, 7 answered)",
+        "e & 10 & 0.0 (0 answered)",
     ]  # fmt: skip
     groups = (*of_values(("a", 1.0, 10), ("b", 2.0, 10), by="x_1", best="b"),
               *of_values(("a", 4.0, 10), ("b", 3.0, 10), by="y"))  # fmt: skip
