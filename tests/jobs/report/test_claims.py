@@ -96,6 +96,7 @@ def marked(made: ComparedRun, *words: str) -> list[str]:
     return [row["method"] for row in found["rows"] if row["best"]]
 
 
+@pytest.mark.slow
 def test_marks_of_a_run(tmp_path: Path) -> None:
     """Of 12 documents best has all right and near 10: two of the four flips of its two sums are as
     far, p = 0.5. bad has none right: 2 of 4096, by Holm twice that."""
@@ -124,6 +125,7 @@ def test_a_leader_alone(tmp_path: Path) -> None:
     assert marked(made, "by=document_id < 'd'") == ["best"], "of d to l alone, 9 documents"
 
 
+@pytest.mark.slow
 def test_too_few_documents_to_tell(tmp_path: Path) -> None:
     """Of five documents p is 2 / 32 at least."""
     made = reported(tmp_path, {
@@ -138,6 +140,7 @@ def test_too_few_documents_to_tell(tmp_path: Path) -> None:
     assert marked(six) == ["best"]
 
 
+@pytest.mark.slow
 def test_every_row_against_a_baseline(tmp_path: Path) -> None:
     made = reported(tmp_path, {
         "best": {"squad_em": values(LETTERS, LETTERS)},
