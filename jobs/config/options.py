@@ -48,6 +48,8 @@ class ReadOptions:
     rows: int = 10_000  # of `sql`: printed at most
     seconds: float = 600.0
     memory_limit: str | None = None
+    price: str | None = None  # of `report`: PROMPT,REPLY[,CACHED], money a million tokens
+    split_shared: bool = False  # the costs of shared memory steps, among the methods
 
     def chosen_tables(self) -> list[str]:
         """The names in `tables`; empty without any."""

@@ -9,13 +9,14 @@ from jobs.export.target import warn_incomplete
 from jobs.output.cells import Part
 from jobs.output.csv_text import csv_text
 from jobs.output.latex import latex
-from jobs.report.means import best_of
-from jobs.report.render import REPEATED, score_table
+from jobs.report.render import ANSWERED, BEST, REPEATED, score_table
 from jobs.report.report import Report, Row, make_report
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import nearest
 
-_COUNTS = ("answered", "unscored", "calls", "tokens")
+_COUNTS = (
+    *("answered", "unscored", "calls", "tokens"),
+    *("memory_calls", "memory_tokens", "judging_calls", "judging_tokens"),
+)
 _HEADINGS = {"method": "Method", "by": "Group"}
 
 
@@ -28,15 +29,6 @@ def exported_report(
     if form not in FORMATS:
         raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
     report = make_report(options)
-    if options.method is not None:
-        names = dict.fromkeys(row.method for row in report.rows)
-        rows = tuple(row for row in report.rows if row.method.startswith(options.method))
-        if not rows:
-            near = nearest(options.method, sorted(names), 5)
-            raise UsageError(f"method={options.method}: not in the run; nearest: {near}")
-        best = best_of([(row.by, row.means) for row in rows], report.columns)
-        rows = tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
-        report = replace(report, rows=rows)
     warn_incomplete(report.run, report.inputs, warn)
     return FORMATS[form](report, with_intervals), len(report.rows)
 
@@ -77,7 +69,8 @@ def _notes(report: Report, with_intervals: bool) -> Iterator[Part]:
     foot = report.foot
     yield f"gistmill, run {report.run}, corpus {foot['corpus']}, engine {foot['engine']}"
     yield "Means over all $n$ answers, a problem counts 0; ($n$=...): over so many of them."
-    yield "Bold: the best of the rows over the most answers, where more is better."
+    yield ANSWERED
+    yield f"Bold: {BEST}"
     yield r"Needs \usepackage{booktabs}."
     if report.inputs["not_done"]:
         yield "INCOMPLETE: {not_done} of {planned} inputs are not done.".format(**report.inputs)

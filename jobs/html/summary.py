@@ -12,7 +12,7 @@ from stop_words import get_stop_words
 from jobs.report.frontier import Point, drawn_columns, points_of
 from jobs.report.frontier_picture import frontier_svg
 from jobs.report.memory_sizes import sizes
-from jobs.report.render import notes, provenance_line
+from jobs.report.render import BEST, notes, provenance_line
 from jobs.report.report import Report
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.sql.connection import query
@@ -45,6 +45,7 @@ def summary(connection: Any, report: Report) -> dict[str, Any]:
         "report": shown,
         "frontiers": _frontiers(report),
         "remarks": notes(report),
+        "about_best": BEST,
         "foot": provenance_line(report),
         "sizes": _sizes(connection),
         "problems": _problems(connection),

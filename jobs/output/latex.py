@@ -58,5 +58,6 @@ def _cell(value: Any, shared_n: int | None) -> str:
         return "--" if cell(value) == "-" else escaped(cell(value))
     mean = cell(value.value)
     mean = f"\\textbf{{{mean}}}" if value.is_best else mean
-    over = "" if value.n in (value.of, shared_n) else _over(value.n)
-    return mean + over + (f" {{\\scriptsize{value.small}}}" if value.small else "")
+    over = ", ".join(value.is_over(shared_n)).replace("n=", "$n$=")
+    small = f" {{\\scriptsize{value.small}}}" if value.small else ""
+    return mean + (f" ({over})" if over else "") + small

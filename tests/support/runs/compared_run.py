@@ -19,7 +19,7 @@ from tests.support.runs.warehouse import (
 COLUMNS = {
     "any": [{"measure": "evidence_recall", "heading": "recall", "place": 60}],
     "free": [
-        {"measure": "squad_em", "heading": "squad_em", "place": 40},
+        {"measure": "squad_em", "heading": "squad_em", "place": 40, "more_is_better": True},
         {"measure": "geometric", "heading": "geo", "place": 41,
          "geometric_mean_of": ["part_1", "part_2"]},
         {"measure": "by_group", "heading": "by group", "place": 42,
@@ -27,8 +27,10 @@ COLUMNS = {
     ],
     "choice": [{"measure": "accuracy", "heading": "Accuracy", "place": 50}],
 }  # fmt: skip
-FACTS = {"stages": [], "judging": [], "corpus": "letters", "engine": "none", "is_model": False,
-         "family": "generic", "wording": "ours", "reply_format": "free"}  # fmt: skip
+FACTS = {
+    "corpus": "tests", "engine": "x", "is_model": True, "judging": ["rate"], "family": "x",
+    "wording": "ours", "reply_format": "free", "stages": [],
+}  # fmt: skip
 Values = Mapping[str, float | None]
 """A value by question, whose document is the letter before its number: a1 is of document a."""
 
