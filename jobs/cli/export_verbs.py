@@ -32,7 +32,10 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
     give(target, *predictions_text(options, warn), json)
 
 
-@reading(*RUN, "method", "where", "format", "to", "by", "rater", of=export)
+@reading(
+    *RUN, "method", "where", "format", "to", "by", "rater", "columns", "names", "caption", "label",
+    "marks", "width", of=export,
+)  # fmt: skip
 def report(
     options: ReadOptions,
     intervals: Annotated[
@@ -43,7 +46,7 @@ def report(
 ) -> None:
     """Write the table of a run.
 
-    format=csv or latex.
+    format=csv, latex or markdown.
     """
     target = Target.of(options.to, force)
     give(target, *exported_report(options, intervals, warn), json)

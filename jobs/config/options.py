@@ -29,6 +29,8 @@ class ReadOptions:
     run: str | None = None
     by: str | None = None
     where: str | None = None
+    columns: str | None = None  # of tables of methods, with commas between them
+    names: str | None = None  # canonical, paper or a file; None: what suits the output
     method: str | None = None
     metric: str | None = None  # of `compare`: names with commas between them
     rater: str | None = None
@@ -40,6 +42,10 @@ class ReadOptions:
     older_than: str | None = None  # of `gc`
     format: str | None = None  # of exports
     to: str = "-"
+    caption: str | None = None  # of exported tables
+    label: str | None = None
+    marks: str | None = None  # of best values
+    width: float | None = None  # points
     n: int = 200  # of sheets for people
     seed: int = 0
     person: str = ""

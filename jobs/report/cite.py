@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.config.options import ReadOptions
+from jobs.report.columns import COUNTS
 from jobs.report.means import LEAST_DOCUMENTS, RESAMPLES
 from jobs.report.report import Report, report_of
 from pipeline.store.sql.connection import query
@@ -44,7 +45,8 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         "rating": [engine for engine in engines if engine["stage"] in judging],
         "people": people,
         "metrics": [
-            {"name": c.measure, "heading": c.heading, "about": c.about} for c in report.columns
+            {"name": c.measure, "heading": c.heading, "about": c.about}
+            for c in (*report.columns, *COUNTS)
         ],
         "means": MEANS,
         "fallback": memories,
@@ -52,6 +54,8 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         "versions": report.foot["versions"],
         "launches": [_launch(launch) for launch in folder.readable_launches()],
         "papers": facts.get("papers"),
+        "licences": facts.get("licences"),
+        "other_models": report.foot["other_models"],
         "gistmill": _itself(report),
     }
 

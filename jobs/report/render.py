@@ -57,12 +57,12 @@ def report_page(parts: Sequence[Part]) -> str:
     return markdown(parts).replace("<", "&lt;").replace("](", "]\\(")
 
 
-def parts_of(report: Report, intervals: bool = True) -> list[Part]:
+def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list[Part]:
     """The texts and tables of a report, the scores first among the tables; a run prints it without
-    `intervals` at its end."""
+    `intervals` at its end. `costs`: with those of methods, beside the report's columns."""
     parts: list[Part] = [Heading(report.run), *_incomplete(report), *_other_models(report)]
     parts.append(_corpus(report))
-    parts += _answers(report) if report.rows else _unasked(report)
+    parts += _answers(report, costs) if report.rows else _unasked(report)
     if report.stages:
         parts.append(Table([_stage(row) for row in report.stages]))
     if report.planned:
@@ -72,12 +72,13 @@ def parts_of(report: Report, intervals: bool = True) -> list[Part]:
     return [*parts, provenance_line(report), *_no_model(report)]
 
 
-def _answers(report: Report) -> list[Part]:
+def _answers(report: Report, costs: bool) -> list[Part]:
     """The tables of methods, and the costs of their memories."""
     scores = score_table(report)
     cells = [value for row in scores.rows for value in row.values()]
     fewer = any(isinstance(value, Measured) and value.n != value.of for value in cells)
-    parts: list[Part] = [scores, *([_FEWER] if fewer else []), _by_method(report, _cost)]
+    parts: list[Part] = [scores, *([_FEWER] if fewer else [])]
+    parts += [_by_method(report, _cost)] if costs else []
     if report.memories:
         parts += [_COST, Table(_memories(report))]
     return parts
@@ -96,7 +97,7 @@ def _spreads(report: Report, intervals: bool) -> list[Part]:
     if (repeats := report.foot["repeats"]) > 1:
         title = _SD.format(repeats, REPEATED[report.foot["repeat_from"]])
         parts += [title, _by_method(report, _sds)]
-    if intervals:
+    if intervals and any(column.has_interval for column in report.columns):
         parts += [_SPREAD, _by_method(report, _spread), *_why_without_interval(report)]
     return parts
 

@@ -56,7 +56,10 @@ class Corpus(Settings):
     family: Annotated[str, Unhashed()]  # of prompts; hashed with the prompts
     seed: Annotated[StrictInt, Field(ge=0), Unhashed()]  # of the random draw that `sample` makes
 
+    licence: Annotated[str | None, Unhashed()] = None  # of the texts, where the format has none
+
     papers: ClassVar[tuple[str, ...]] = ()  # keys in papers.bib, of the dataset's own
+    licences: ClassVar[Mapping[str, str]] = {}  # as the authors of a dataset state it, by its name
     page_breaks: ClassVar[bool] = False  # whether a form feed in the text ends a page
 
     @classmethod
@@ -70,7 +73,11 @@ class Corpus(Settings):
 
     def selection(self) -> Mapping[str, Any]:
         """The settings that select the corpus and its rows; hashed into the run's name."""
-        return self.model_dump(mode="json", include=self._unhashed() - {"family"})
+        return self.model_dump(mode="json", include=self._unhashed() - {"family", "licence"})
+
+    def licences_by_name(self) -> Mapping[str, str]:
+        """The licences of the data: the one that is given for this corpus, else the format's."""
+        return self.licences if self.licence is None else {self.name: self.licence}
 
     @classmethod
     def _unhashed(cls) -> set[str]:
