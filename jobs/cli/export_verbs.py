@@ -69,7 +69,7 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
     _say(target, num_rows, json)
 
 
-@reading(*RUN)
+@reading(*RUN, "names")
 def cite(options: ReadOptions, json: Json = False) -> None:
     """Print what a paper must state of a run, with BibTeX."""
     print_found(statement(options), cite_parts, json)

@@ -84,6 +84,7 @@ def latex_report(report: Report, options: ReadOptions, with_intervals: bool, war
     lines = [_SPLIT.format(points(table, width), width, len(tables))] if len(tables) > 1 else []
     wide = [part for part in tables if points(part, width) > width]
     lines += [_TOO_WIDE.format(", ".join(_headings(part)), width) for part in wide]
+    lines += [_TALL.format(len(table.rows))] if len(table.rows) > _MOST_ROWS else []
     for line in lines:
         warn(line)
     return latex([*_notes(report), *lines, *tables], width)
@@ -111,6 +112,8 @@ _SPLIT = (
     "into {} tables; columns= chooses fewer columns, width= is another width"
 )
 _TOO_WIDE = "{} and its keys are still wider than {:.0f} pt; give shorter names in names=FILE"
+_MOST_ROWS = 45  # of a page of the class article
+_TALL = "the table has {} rows, more than a page takes; method= and by= choose fewer"
 _PAPER = ("latex", "markdown")
 _ONLY_OF = {
     "names": _PAPER, "caption": _PAPER, "marks": _PAPER, "label": ("latex",), "width": ("latex",),

@@ -42,7 +42,7 @@ def paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> T
 def _caption(
     table: Table, report: Report, options: ReadOptions, with_intervals: bool
 ) -> Iterator[str]:
-    """What the table is of, what its numbers are means over, and its marks and brackets."""
+    """Corpus and number of questions, the answers that means are over, marks and brackets."""
     means = [value for row in table.rows for value in row.values() if isinstance(value, Measured)]
     corpus = report.foot["corpus"].rpartition(" ")[0]
     documents = counted(report.memory["documents"], "document")

@@ -51,7 +51,8 @@ class Table:
     left out there unless it `keeps_empty`. `about_best`: said where best values are marked.
 
     In LaTeX a table that is wider than the text is split by the `groups` of its other columns.
-    `caption`, `label` and `marks` are those of LaTeX and Markdown, where it is to be published.
+    `caption`, `label` and `marks` are those of LaTeX and Markdown, where it is to be published;
+    `part_of` is the label of the table that has the caption for this one, too.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -63,6 +64,7 @@ class Table:
     groups: Mapping[str, str] = field(default_factory=dict)
     caption: str = ""
     label: str = ""
+    part_of: str = ""
     marks: Marks = "none"
 
     def names(self) -> list[str]:

@@ -22,7 +22,8 @@ def latex(parts: Sequence[Part], width: float = TEXT_WIDTH) -> str:
 
 def fitted(table: Table, width: float = TEXT_WIDTH) -> list[Table]:
     """The table if it is not wider than a text of `width` points; else a table for each of its
-    groups, or several, all with its keys; the group is before their captions."""
+    groups, or several, all with its keys. The first has the caption behind its group, the others
+    refer to it."""
     columns = columns_of(table, width / _SIZE)
     if points(table, width) <= width:
         return [table]
@@ -53,15 +54,12 @@ def _blocks(keys: list[Column], columns: list[Column], width: float) -> list[lis
 
 
 def _part(table: Table, group: str, number: int, columns: list[Column], place: int) -> Table:
-    """One part, with a label of its own unless it is the first."""
     about = f"{group}, continued" if number else group
-    name = f"{group}{number + 1 if number else ''}"
-    return replace(
-        table,
-        rows=[{column.name: row[column.name] for column in columns} for row in table.rows],
-        caption=f"{about.capitalize()}: {table.caption}" if about else table.caption,
-        label=f"{table.label}-{name}" if place else table.label,
-    )
+    rows = [{column.name: row[column.name] for column in columns} for row in table.rows]
+    if place == 0:
+        return replace(table, rows=rows, caption=f"{about}: {table.caption}")
+    label = f"{table.label}-{group.lower()}{number + 1 if number else ''}"
+    return replace(table, rows=rows, caption=about, label=label, part_of=table.label)
 
 
 def _lines(part: Part, width: float) -> Iterator[str]:
@@ -72,7 +70,8 @@ def _lines(part: Part, width: float) -> Iterator[str]:
     yield r"\begin{table}"
     yield r"\centering\small\setlength{\tabcolsep}{4pt}"
     if part.caption:
-        yield f"\\caption{{{escaped(part.caption)}}}"
+        first = f"; see Table~\\ref{{{part.part_of}}}." if part.part_of else ""
+        yield f"\\caption{{{escaped(part.caption)}{first}}}"
         yield f"\\label{{{part.label}}}"
     yield f"\\begin{{tabular}}{{@{{}}{''.join(map(_kind, columns))}@{{}}}}"
     yield r"\toprule"

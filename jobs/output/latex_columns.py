@@ -8,7 +8,7 @@ from typing import Any
 from jobs.output.cells import Marks, Measured, Table, cell
 from jobs.output.latex_text import Printed, ems, escaped
 
-GAP = 1.0  # between columns: twice 4 points, and the smallest of our sizes is 9
+GAP = 0.83  # between columns: twice 4 points
 _BOLD, _SMALL = 1.16, 0.88  # widths of bold digits, and of \scriptsize beside \small
 _MOST_KEYS = 0.55  # of the text's width, for columns of texts that stand in every part
 _STAR = Printed("$^{*}$", 0.45)

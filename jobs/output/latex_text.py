@@ -16,8 +16,8 @@ _SPECIAL = {
 # Widths of Computer Modern Roman of 9 points (cmr9.tfm, rounded up), in its size; spaces as wide as
 # they are between words. A larger size is narrower by that measure, and so is Times.
 _EM = {sign: em for em, signs in {
-    0.29: "!',.:;[]`il|", 0.35: " fj-", 0.41: "I()trs", 0.46: "cez", 0.49: "?",
-    0.52: '"$*/0123456789\\^_ago{}~', 0.55: "Jkqvxy", 0.58: "Sbdhnpu", 0.65: "ZL", 0.70: "FEP",
+    0.29: "!',.:;[]il|", 0.35: " fj-", 0.41: "I()trs", 0.46: "cez", 0.49: "?",
+    0.52: '"$*/0123456789\\^_`ago{}~', 0.55: "Jkqvxy", 0.58: "Sbdhnpu", 0.65: "ZL", 0.70: "FEP",
     0.76: "BCTwR", 0.81: "AHNUVXYDG<>", 0.86: "&+=@KOQ#%m", 1.06: "MW",
 }.items() for sign in signs}  # fmt: skip
 _OTHER = 0.9  # letters with accents

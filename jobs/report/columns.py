@@ -10,7 +10,7 @@ from jobs.report.report import Report
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 
-SCORES, READING, COST = "scores", "reading", "cost"
+SCORES, READING, COST = "Scores", "Reading", "Cost"
 _count = partial(Column, has_interval=False)
 COST_COLUMNS = (
     _count("calls", "calls", 120, about="model calls of the method's own stages, without judging"),
@@ -38,7 +38,7 @@ def with_columns(
     """
     if wanted is None:
         return replace(report, columns=(*report.columns, *more))
-    known = _known(report)
+    known = known_columns(report)
     by_name = _by_name(known, names)
     parts = [part.strip() for part in wanted.split(",") if part.strip()]
     if unknown := [part for part in parts if part.lower() not in (*by_name, "n")]:
@@ -52,7 +52,7 @@ def with_columns(
     return replace(report, columns=tuple(c for name in chosen for c in known if c.measure == name))
 
 
-def _known(report: Report) -> list[Column]:
+def known_columns(report: Report) -> list[Column]:
     """The report's columns, and all that is counted of its methods."""
     found = {column.measure: column for column in (*report.columns, *COUNTS)}
     for name in (name for row in report.rows for name in row.counts if name != "n"):
@@ -76,8 +76,8 @@ def _by_name(known: Sequence[Column], names: Names | None) -> Mapping[str, str]:
 
 
 def group_of(column: Column, report: Report) -> str:
-    """The group of a column: scores of answers, what was read for them, or its cost."""
+    """The group of a column: scores of answers, what was read for them, or its cost, which has the
+    last places."""
     if column.measure in report.measures:
         return SCORES
-    counted = any(column.measure in row.counts for row in report.rows)
-    return COST if counted and column.place >= COST_COLUMNS[0].place else READING
+    return COST if column.place >= COST_COLUMNS[0].place else READING

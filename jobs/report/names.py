@@ -89,6 +89,9 @@ def _arguments(name: str) -> dict[str, str]:
     return dict(pairs) if all(value for _, value in pairs) else {}
 
 
+_SECTIONS = ", ".join(section.name for section in fields(Names))
+
+
 def read_names(wanted: str) -> Names | None:
     """The names that `names=` stands for: None for `canonical`; conf/names.yaml for `paper`; with a
     file its own over these. Raises UsageError for a file that cannot be used."""
@@ -111,17 +114,18 @@ def _read(path: str) -> _File:
     try:
         with refuse_unreachable_path(place, "names"):
             content = yaml.load(place.read_text(encoding="utf-8"), YAML_LOADER) or {}
+        if not isinstance(content, Mapping):
+            raise UsageError(f"no sections; it has names by name under {_SECTIONS}")
         refuse_nonsense(content)
-        return _File.model_validate(content)
+        return _File.model_validate({key: own for key, own in content.items() if own is not None})
     except OSError as error:
         why = f"cannot be read ({error.strerror}); names= takes {PAPER}, {CANONICAL} or a YAML file"
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         why = f"not YAML: {' '.join(str(error).split())}"
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        sections = ", ".join(section.name for section in fields(Names))
-        why = f"{key}: {first['msg']}; it has names by name under {sections}"
+        key = ".".join(str(part) for part in first["loc"])
+        why = f"{key}: {first['msg']}; it has names by name under {_SECTIONS}"
     except UsageError as error:
         why = str(error)
     raise UsageError(f"names={path}: {why}")

@@ -12,9 +12,9 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.export.export_report import latex_report as latex
+from jobs.export.export_report import latex_report
 from jobs.output.csv_text import csv_text
-from jobs.output.latex import escaped
+from jobs.output.latex_text import escaped
 from jobs.report.means import Mean, best_of
 from jobs.report.report import Report, Row, make_report
 from pipeline.work.stage import Column
@@ -89,18 +89,27 @@ def test_the_report_as_csv(hand: HandRun) -> None:
     assert "lr_1_low" in rows_of(succeed("export", "report", *words(hand), "--intervals"))[0]
 
 
+def latex(report: Report, with_intervals: bool) -> str:
+    return latex_report(report, ReadOptions(), with_intervals, warn=lambda line: None)
+
+
 @pytest.mark.slow
 def test_the_report_as_latex(hand: HandRun) -> None:
     out = succeed("export", "report", *words(hand, "format=latex"))
-    head, *body = [line for line in out.splitlines() if line.endswith(r"\\")]
-    assert r"\toprule" in out and r"\bottomrule" in out
-    assert head.startswith(r"Method & $n$ & CR")
-    assert r"squad\_em ($n$=4)" in head
+    first, *others = out.split(r"\begin{table}")[1:]
+    head, *body = [line for line in first.splitlines() if line.endswith(r" \\")]
+    assert r"\toprule" in first and r"\bottomrule" in first
+    assert re.fullmatch(r"Method & \$n\$ & .*LR\{-\}1.* & .*LR\{-\}2.* & .*ROUGE\{-\}1.*", head)
+    assert r"EM\\($n$=4)" in head
     assert len(body) == 6
-    assert {line.count("&") for line in (head, *body)} == {head.count("&")}
-    assert any(line.startswith(r"readagent\_p(max\_pages=2) & 6 & ") for line in body)
-    spec = "l" + "r" * head.count("&")
-    assert rf"\begin{{tabular}}{{{spec}}}" in out
+    columns = head.count(" & ")
+    assert {line.count("&") for line in body} == {columns}
+    assert any(line.startswith(r"ReadAgent{-}P & 6 & ") for line in body)
+    assert rf"\begin{{tabular}}{{@{{}}l{'r' * columns}@{{}}}}" in first
+    captions = [other.splitlines()[2] for other in others]
+    assert [re.split(r"[{,;]", caption)[1] for caption in captions] == [
+        "Scores", "Reading", "Reading", "Cost",
+    ]  # fmt: skip
     assert r"{\scriptsize[n/a]}" in succeed(
         "export", "report", *words(hand, "format=latex"), "--intervals"
     )
@@ -137,12 +146,14 @@ def report_of(rows: tuple[Row, ...], column: Column, left: int = 0, repeats: int
     best = best_of([(row.by, row.means) for row in rows], [column])
     rows = tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
     inputs = {"planned": 9, "not_done": left}
-    return Report("night", inputs, (column,), ("lr_1",), rows, {}, (), (), foot)
+    sizes = {"documents": 3}
+    return Report("night", inputs, (column,), ("lr_1",), rows, sizes, (), (), foot)
 
 
 def table(rows: tuple[Row, ...]) -> list[str]:
     column = Column("lr_1", "LR-1", 30, more_is_better=True)
     out = latex(report_of(rows, column), with_intervals=False)
+    assert "resizebox" not in out and "adjustbox" not in out
     assert out.splitlines()[0] == "% gistmill, run night, corpus a % b \\c, engine x"
     return [line.removesuffix(r" \\") for line in out.splitlines() if line.endswith(r"\\")][1:]
 
@@ -176,8 +187,8 @@ def test_latex_says_repeats_their_sd_and_that_a_run_is_not_complete() -> None:
     row = replace(row, means={"lr_1": replace(row.means["lr_1"], sd=1.234, repeats=3)})
     out = latex(report_of((row,), column, left=2, repeats=3), with_intervals=True)
     assert "% INCOMPLETE: 2 of 9 inputs are not done.\n" in out
-    assert "% $n$ counts 3 repeats of every question; memories made anew in each.\n" in out
-    assert r"{\scriptsize[1.0, 9.0] sd 1.23}" in out and "% sd: standard deviation" in out
+    assert "3 questions (3 repeats, memories made anew in each) about 3 documents." in out
+    assert r"{\scriptsize[1.0, 9.0] sd 1.23}" in out and " sd: standard deviation" in out
     plain = latex(report_of((row,), column), with_intervals=False)
     assert "INCOMPLETE" not in plain and "repeats" not in plain
 
@@ -189,18 +200,18 @@ def test_the_best_of_the_methods_that_are_exported(hand: HandRun) -> None:
 
     def num_bold(method: str, *more: str) -> int:
         out = succeed("export", "report", *words(hand, "format=latex", *more))
-        (row,) = [line for line in out.splitlines() if line.startswith(method)]
-        return row.count("textbf")
+        rows = [line for line in out.splitlines() if line.startswith(method)]
+        return sum(row.count("textbf") for row in rows)
 
-    assert (num_bold("closed"), num_bold("closed", "method=c")) == (1, 4)
-    assert (num_bold("gist"), num_bold("gist", "method=gist")) == (3, 0)
+    assert (num_bold("Closed"), num_bold("Closed", "method=c")) == (1, 4)
+    assert (num_bold("Gist"), num_bold("Gist", "method=gist")) == (3, 0)
 
 
 @pytest.mark.slow
 def test_exports_of_a_run_that_is_not_complete_say_so(tmp_path: Path) -> None:
     night = FinishedRun(tmp_path)
     of_run = (f"warehouse={night.warehouse}", "run=night")
-    exports = [("report", "format=latex"), ("report",), ("predictions",)]
+    exports = [("report", "format=latex", "columns=calls"), ("report",), ("predictions",)]
     assert all(not gistmill("export", *one, *of_run).stderr for one in exports)
     night.shard("scores").unlink()
     for one in exports:
@@ -297,7 +308,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["predictions", "method=bm25", "where=false"], "where=false: leaves no answer of bm25"),
         (["predictions", "method=bm25", "where=1;2"], "sql: Parser Error"),
         (["predictions", "by=x"], "'by=x': unknown option; there are warehouse, run, method"),
-        (["report", "format=html"], "format=html: no such format; there are csv, latex"),
+        (["report", "format=html"], "format=html: no such format; there are csv, latex, mark"),
         (["report", "method=nosuch"], "method=nosuch: not in the run; nearest: "),
         (["report", "to={}"], ": no file but a folder or a device; name a file"),
         (["view", "answers"], "a view is written as Parquet, which is no text; add to=FILE"),
