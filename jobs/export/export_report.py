@@ -113,7 +113,7 @@ _SPLIT = (
 )
 _TOO_WIDE = "{} and its keys are still wider than {:.0f} pt; give shorter names in names=FILE"
 _MOST_ROWS = 45  # of a page of the class article
-_TALL = "the table has {} rows, more than a page takes; method= and by= choose fewer"
+_TALL = "the table has {} rows, more than a page takes; method= chooses fewer"
 _PAPER = ("latex", "markdown")
 _ONLY_OF = {
     "names": _PAPER, "caption": _PAPER, "marks": _PAPER, "label": ("latex",), "width": ("latex",),

@@ -111,16 +111,15 @@ def read_names(wanted: str) -> Names | None:
 
 def _read(path: str) -> _File:
     place = as_path(path)
+    with refuse_unreachable_path(place, "names"):
+        text = place.read_bytes()
     try:
-        with refuse_unreachable_path(place, "names"):
-            content = yaml.load(place.read_text(encoding="utf-8"), YAML_LOADER) or {}
+        content = yaml.load(text, YAML_LOADER) or {}
         if not isinstance(content, Mapping):
             raise UsageError(f"no sections; it has names by name under {_SECTIONS}")
         refuse_nonsense(content)
         return _File.model_validate({key: own for key, own in content.items() if own is not None})
-    except OSError as error:
-        why = f"cannot be read ({error.strerror}); names= takes {PAPER}, {CANONICAL} or a YAML file"
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         why = f"not YAML: {' '.join(str(error).split())}"
     except ValidationError as error:
         first = error.errors()[0]

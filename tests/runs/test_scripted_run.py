@@ -29,7 +29,7 @@ ALL = range(len(ORDER))
 READ_PAGES = {"gist_only", "readagent_p(max_pages=2)", "bm25(top_k=1)"}
 QUALITY = ("lr_1", "lr_2", "rouge1_stem", "squad_em", "accuracy")
 HEADINGS = (
-    "method", "n", "CR", "# LU", "LR-1", "LR-2", "rouge1_stem", "squad_em", "accuracy", "recall",
+    "method", "n", "LR-1", "LR-2", "rouge1_stem", "squad_em", "accuracy", "CR", "# LU", "recall",
     "any-hit", "words read", "fallback %", "length",
 )  # fmt: skip
 

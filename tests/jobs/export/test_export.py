@@ -6,17 +6,19 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.export.export_report import latex_report
+from jobs.export.export_report import FORMATS, latex_report
 from jobs.output.csv_text import csv_text
 from jobs.output.latex_text import escaped
 from jobs.report.means import Mean, best_of
 from jobs.report.report import Report, Row, make_report
+from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 from stages.read.prediction_file import read_predictions
 from tests.support.clusters.s3_server import BUCKET, client, s3_server
@@ -207,6 +209,81 @@ def test_the_best_of_the_methods_that_are_exported(hand: HandRun) -> None:
     assert (num_bold("Gist"), num_bold("Gist", "method=gist")) == (3, 0)
 
 
+def printed(rows: tuple[Row, ...], repeats: int = 1, **options: Any) -> list[str]:
+    """The lines of a Markdown table, and its caption first."""
+    column = Column("lr_1", "LR-1", 30, more_is_better=True)
+    report = report_of(rows, column, repeats=repeats)
+    out = FORMATS["markdown"](report, ReadOptions(**options), False, lambda line: None)
+    return [line for line in out.splitlines() if line]
+
+
+def test_the_table_as_markdown() -> None:
+    rows = of_values(("bm25(top_k=1)", 41.0, 10), ("bm25(top_k=3)", 7.0, 10), ("c", 90.0, 4))
+    caption, head, _, *body = printed(rows)
+    assert caption.startswith("a %, 10 questions about 3 documents. Means over all answers; a pro")
+    assert "(n=...): over so many answers" in caption and " Bold: the best of its col" in caption
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in (head, *body)]
+    assert cells == [
+        ["Method", "n", "LR-1", "Calls", "Tokens"],
+        ["BM25 (top_k=1)", "10", "**41.0**", "-", "-"],
+        ["BM25 (top_k=3)", "10", "7.0", "-", "-"],
+        ["c", "10", "90.0 (n=4)", "-", "-"],
+    ]
+
+
+def test_marks_caption_and_names_are_options() -> None:
+    rows = of_values(("bm25(top_k=1)", 41.0, 10), ("bm25(top_k=3)", 7.0, 10))
+    caption, _, _, first, _ = printed(rows, marks="stars", names="canonical", columns="LR-1")
+    assert " *: the best of its column" in caption
+    assert first == "| bm25(top_k=1) | 10 | 41.0\\* |"
+    assert printed(rows, marks="none", columns="lr_1")[3] == "| BM25 (top_k=1) | 10 | 41.0 |"
+    assert printed(rows, caption="So <it> is")[0] == "So &lt;it> is"
+    with pytest.raises(
+        UsageError, match=r"^marks=red: no such marks; there are bold, stars, none$"
+    ):
+        printed(rows, marks="red")
+
+
+def test_a_wide_table_says_so() -> None:
+    """Three columns of about 5 signs are over 100 points wide, below 345."""
+    column = Column("lr_1", "LR-1", 30, more_is_better=True)
+    rows = of_values(("a method with a name", 1.0, 10), ("b", 2.0, 10))
+    rows = tuple(replace(row, counts={**row.counts, "calls": 12, "tokens": 345}) for row in rows)
+
+    def told(**options: Any) -> list[str]:
+        lines = list[str]()
+        out = latex_report(report_of(rows, column), ReadOptions(**options), False, lines.append)
+        assert all(f"% {line}\n" in out for line in lines)
+        return lines
+
+    assert told() == []
+    (line,) = told(width=190.0)
+    assert re.fullmatch(
+        r"the table is \d+ pt wide, wider than \\textwidth \(190 pt\), so it is split by groups "
+        "into 2 tables; columns= chooses fewer columns, width= is another width", line,
+    )  # fmt: skip
+    rows *= 30
+    assert told() == ["the table has 60 rows, more than a page takes; method= chooses fewer"]
+
+
+@pytest.mark.slow
+def test_columns_are_chosen_in_every_format(hand: HandRun) -> None:
+    chosen = words(hand, "columns=recall,LR-1,tokens", "method=bm25")
+    assert rows_of(succeed("export", "report", *chosen))[0].keys() == {
+        "method", "n", "evidence_recall", "evidence_recall_n", "lr_1", "lr_1_n", "tokens",
+        "tokens_n",
+    }  # fmt: skip
+    head = succeed("export", "report", *chosen, "format=markdown").splitlines()[2]
+    assert [cell.strip() for cell in head.strip("|").split("|")] == [
+        "Method", "n", "Recall", "LR-1", "Tokens",
+    ]  # fmt: skip
+    typed = succeed("report", *words(hand, "columns=recall,LR-1,tokens"))
+    assert re.search(r"^\| method +\| +n \| +recall.* \| +LR-1.* \| +tokens \|$", typed, re.M)
+    assert "unscored" not in typed.split("\n\n")[3], "no second table of costs"
+    names = succeed("report", *words(hand, "names=paper", "columns=lr_1"))
+    assert "| ReadAgent-P " in names and "readagent_p" not in names.split("\n\n")[2]
+
+
 @pytest.mark.slow
 def test_exports_of_a_run_that_is_not_complete_say_so(tmp_path: Path) -> None:
     night = FinishedRun(tmp_path)
@@ -309,6 +386,11 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["predictions", "method=bm25", "where=1;2"], "sql: Parser Error"),
         (["predictions", "by=x"], "'by=x': unknown option; there are warehouse, run, method"),
         (["report", "format=html"], "format=html: no such format; there are csv, latex, mark"),
+        (["report", "columns=nosuch"], "columns=nosuch: no such column; the run has lr_1 (LR-"),
+        (["report", "caption=A"], "caption= is for format=latex and markdown; leave it out"),
+        (["report", "format=markdown", "width=200"], "width= is for format=latex; leave it out"),
+        (["report", "format=latex", "names={}/n.yaml"], "n.yaml: cannot be reached (No such f"),
+        (["report", "format=latex", "marks=red"], "marks=red: no such marks; there are bold"),
         (["report", "method=nosuch"], "method=nosuch: not in the run; nearest: "),
         (["report", "to={}"], ": no file but a folder or a device; name a file"),
         (["view", "answers"], "a view is written as Parquet, which is no text; add to=FILE"),

@@ -1,6 +1,8 @@
 """Tables in LaTeX: how wide they are, and how a wide one is split. That they are as wide as LaTeX
 makes them is in test_latex_compiled.py."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from jobs.output.cells import Marks, Measured, Table
@@ -14,12 +16,14 @@ def measured(value: float, is_best: bool = False, n: int = 9, small: str = "") -
     return Measured(value, n, 9, is_best, small)
 
 
-def table(name: str = "m", marks: Marks = "bold", **more: object) -> Table:
+def table(
+    name: str = "m", marks: Marks = "bold", more: Mapping[str, Measured] | None = None
+) -> Table:
     rows = [
         {"Method": name, "n": 9, **{key: measured(10.0 + i) for key in NUMBERS}} for i in (0, 1)
     ]
     return Table(
-        [{**row, **more} for row in rows], num_keys=2, groups=NUMBERS, caption="All of it",
+        [{**row, **(more or {})} for row in rows], num_keys=2, groups=NUMBERS, caption="All of it",
         label="tab:x", marks=marks,
     )  # fmt: skip
 
@@ -88,9 +92,11 @@ def row_of(made: Table) -> str:
 
 def test_marks_of_the_best() -> None:
     best = {"A": measured(11.0, is_best=True)}
-    assert row_of(table(**best)) == r"m & 9 & \textbf{11.0} & 11.0 & 11.0 & 11.0 \\"
-    assert row_of(table(marks="stars", **best)) == (r"m & 9 & 11.0$^{*}$ & 11.0 & 11.0 & 11.0 \\")
-    assert row_of(table(marks="none", **best)) == r"m & 9 & 11.0 & 11.0 & 11.0 & 11.0 \\"
+    assert row_of(table(more=best)) == r"m & 9 & \textbf{11.0} & 11.0 & 11.0 & 11.0 \\"
+    assert row_of(table(marks="stars", more=best)) == (
+        r"m & 9 & 11.0$^{*}$ & 11.0 & 11.0 & 11.0 \\"
+    )
+    assert row_of(table(marks="none", more=best)) == r"m & 9 & 11.0 & 11.0 & 11.0 & 11.0 \\"
 
 
 def test_beside_a_star_others_have_its_room() -> None:
@@ -108,6 +114,6 @@ def test_headings_are_cut_at_spaces_where_they_widen_a_column() -> None:
 
 
 def test_intervals_are_small_and_count() -> None:
-    wide = table(A=measured(11.0, small="[10.0, 12.0]"))
+    wide = table(more={"A": measured(11.0, small="[10.0, 12.0]")})
     assert r"11.0 {\scriptsize[10.0, 12.0]}" in latex([wide])
     assert points(wide) > points(table()) + 30

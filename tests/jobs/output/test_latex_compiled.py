@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
 from jobs.config.options import ReadOptions
 from jobs.export.export_report import latex_report
@@ -83,7 +84,7 @@ def test_a_column_of_two_is_narrower(compiled: Compiled) -> None:
 
 
 def test_the_hand_run_has_none(compiled: Compiled, hand: HandRun) -> None:
-    report = make_report(ReadOptions(hand.warehouse, "hand"))
+    report = make_report(ReadOptions(UPath(hand.warehouse), "hand"))
     assert faults(compiled(tables(report), "10pt")) == []
     assert faults(compiled(tables(report, intervals=True), "10pt")) == []
 

@@ -10,7 +10,6 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from pipeline.work.methods import methods_in
 from pipeline.work.stage import Column
-from stages.corpora.reading.corpus import FORMATS
 from stages.score.metrics import METRICS, PARTS
 from stages.tables.lookups import RANKING_MEASURES
 
@@ -79,7 +78,7 @@ def test_ours_name_only_what_there_is() -> None:
     assert {*ours["methods"]} == {*methods_in([CONF / "method"])}
     parts = {part for parts in PARTS.values() for part in parts}
     assert {*METRICS, *PARTS, *RANKING_MEASURES} - parts <= {*ours["measures"]}
-    assert {*ours["corpora"]} <= {*FORMATS}
+    assert {*ours["corpora"]} <= {file.stem for file in (CONF / "corpus").glob("*.yaml")}
 
 
 def test_a_user_s_file_goes_before_ours(tmp_path: Path) -> None:
