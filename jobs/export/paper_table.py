@@ -1,6 +1,7 @@
 """The table of a run as a paper prints it: printed names, scores before reading and cost, a caption
 that says what the numbers are."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,15 +15,18 @@ from pipeline.core.errors import UsageError
 
 _MARKS: dict[str, Marks] = {"bold": "bold", "stars": "stars", "none": "none"}
 _SAYS = {"bold": "Bold", "stars": "*"}
+_IN_NO_LABEL = re.compile(r"[^A-Za-z0-9:._-]")
 _HEADINGS = {"method": "Method", "by": "Group"}
 
 
 def paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> Table:
     """The table of the columns that `columns=` names, by default all and the cost. Raises
-    UsageError for `columns`, `names` or `marks` that cannot be used."""
+    UsageError for `columns`, `names`, `marks` or a `label` that cannot be used."""
     marks = options.marks or "bold"
     if marks not in _MARKS:
         raise UsageError(f"marks={marks}: no such marks; there are {', '.join(_MARKS)}")
+    if _IN_NO_LABEL.search(options.label or ""):
+        raise UsageError(f"label={options.label}: write letters, digits and any of : . _ -")
     names = read_names(options.names or PAPER)
     shown = named(with_columns(report, options.columns, names, COST_COLUMNS), names)
     table = score_table(shown, with_intervals)

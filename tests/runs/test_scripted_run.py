@@ -163,13 +163,15 @@ def test_printed_table(hand: HandRun, place: str) -> None:
     lines = [cells(line) for line in text.splitlines() if line.startswith("|")]
     assert tuple(lines[0]) == HEADINGS
     for line, (method, worked) in zip(lines[2:8], WORKED.items(), strict=True):
-        means = [shown(values) for values in measures(worked).values()]
+        by_measure = measures(worked)
+        scores = {name: by_measure.pop(name) for name in QUALITY}  # which are first
+        means = [shown(values) for values in (scores | by_measure).values()]
         fallback = "50.0" if method in READ_PAGES else "-"
         assert line == [method, "6", *means[:-1], fallback, means[-1]]
     # The same, without the arithmetic.
     assert lines[2] == [
-        "gist_only", "6", "84.3 (n=5)", "0.0 (n=5)", "50.0 (n=4)", "75.0 (n=4)", shown(rouge(0)),
-        "0.0 (n=4)", "100.0 (n=2)", "0.0 (n=4)", "0.0 (n=4)", "10.4 (n=5)", "50.0", "2.8 (n=5)",
+        "gist_only", "6", "50.0 (n=4)", "75.0 (n=4)", shown(rouge(0)), "0.0 (n=4)", "100.0 (n=2)",
+        "84.3 (n=5)", "0.0 (n=5)", "0.0 (n=4)", "0.0 (n=4)", "10.4 (n=5)", "50.0", "2.8 (n=5)",
     ]  # fmt: skip
     # Of four free-form answers one is exact, two are none, and the rater did not score one.
     assert lines[3][:4] == ["readagent_p(max_pages=2)", "6", "52.1 (n=5)", "1.0 (n=5)"]

@@ -391,6 +391,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["report", "format=markdown", "width=200"], "width= is for format=latex; leave it out"),
         (["report", "format=latex", "names={}/n.yaml"], "n.yaml: cannot be reached (No such f"),
         (["report", "format=latex", "marks=red"], "marks=red: no such marks; there are bold"),
+        (["report", "format=latex", "label=a}b"], "label=a}b: write letters, digits and any of"),
         (["report", "method=nosuch"], "method=nosuch: not in the run; nearest: "),
         (["report", "to={}"], ": no file but a folder or a device; name a file"),
         (["view", "answers"], "a view is written as Parquet, which is no text; add to=FILE"),
