@@ -174,9 +174,9 @@ def test_printed_table(hand: HandRun, place: str) -> None:
         "84.3 (n=5)", "0.0 (n=5)", "0.0 (n=4)", "0.0 (n=4)", "10.4 (n=5)", "50.0", "2.8 (n=5)",
     ]  # fmt: skip
     # Of four free-form answers one is exact, two are none, and the rater did not score one.
-    assert lines[3][:4] == ["readagent_p(max_pages=2)", "6", "52.1 (n=5)", "1.0 (n=5)"]
-    assert lines[3][4:6] == ["33.3 (n=3)", "33.3 (n=3)"]
-    assert lines[3][8:12] == ["50.0 (n=2)", "58.3 (n=4)", "75.0 (n=4)", "29.6 (n=5)"]
+    assert lines[3][:4] == ["readagent_p(max_pages=2)", "6", "33.3 (n=3)", "33.3 (n=3)"]
+    assert lines[3][6:9] == ["50.0 (n=2)", "52.1 (n=5)", "1.0 (n=5)"]
+    assert lines[3][9:12] == ["58.3 (n=4)", "75.0 (n=4)", "29.6 (n=5)"]
     assert lines[3][12:] == ["50.0", "2.4 (n=5)"]
     answered_unscored_calls_tokens = [line[1:] for line in lines[10:16]]
     assert answered_unscored_calls_tokens == [
