@@ -2,6 +2,7 @@
 that says what the numbers are."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -21,12 +22,15 @@ _HEADINGS = {"method": "Method", "by": "Group"}
 
 def paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> Table:
     """The table of the columns that `columns=` names, by default all and the cost. Raises
-    UsageError for `columns`, `names`, `marks` or a `label` that cannot be used."""
+    UsageError for `columns`, `names`, `marks` or a `label` that cannot be used, and for a run
+    without methods."""
     marks = options.marks or "bold"
     if marks not in _MARKS:
         raise UsageError(f"marks={marks}: no such marks; there are {', '.join(_MARKS)}")
     if _IN_NO_LABEL.search(options.label or ""):
         raise UsageError(f"label={options.label}: write letters, digits and any of : . _ -")
+    if not report.rows:
+        raise UsageError(f"run={report.run} has no methods; gistmill report shows its memories")
     names = read_names(options.names or PAPER)
     shown = named(with_columns(report, options.columns, names, COST_COLUMNS), names)
     table = score_table(shown, with_intervals)
@@ -51,6 +55,7 @@ def _caption(
     corpus = report.foot["corpus"].rpartition(" ")[0]
     documents = counted(report.memory["documents"], "document")
     chosen = f", where {options.where}" if options.where else ""
+    chosen += f", by {options.by}" if options.by else ""
     yield f"{corpus}, {_questions(report)} about {documents}{chosen}."
     yield "Means over all answers; a problem counts 0."
     if any(mean.n != mean.of for mean in means):
@@ -64,10 +69,13 @@ def _caption(
 
 
 def _questions(report: Report) -> str:
-    """The number of questions that methods were asked, and how often."""
+    """The number of questions that methods were asked, over all groups, and how often."""
     repeats = report.foot["repeats"]
-    found = sorted({int(row.counts.get("n") or 0) // repeats for row in report.rows}) or [0]
+    asked: Counter[str] = Counter()
+    for row in report.rows:
+        asked[row.method] += int(row.counts.get("n") or 0) // repeats
+    found = sorted({*asked.values()})
     least = "" if len(found) == 1 else f"{found[0]} to "
     again = f", {REPEATED[report.foot['repeat_from']]}" if repeats > 1 else ""
-    asked = f" ({repeats} repeats{again})" if repeats > 1 else ""
-    return f"{least}{counted(found[-1], 'question')}{asked}"
+    often = f" ({repeats} repeats{again})" if repeats > 1 else ""
+    return f"{least}{counted(found[-1], 'question')}{often}"

@@ -111,8 +111,11 @@ def read_names(wanted: str) -> Names | None:
 
 def _read(path: str) -> _File:
     place = as_path(path)
-    with refuse_unreachable_path(place, "names"):
-        text = place.read_bytes()
+    try:
+        with refuse_unreachable_path(place, "names"):
+            text = place.read_bytes()
+    except UsageError as error:
+        raise UsageError(f"{error}; names= is {PAPER}, {CANONICAL} or a YAML file") from None
     try:
         content = yaml.load(text, YAML_LOADER) or {}
         if not isinstance(content, Mapping):

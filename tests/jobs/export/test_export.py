@@ -244,6 +244,18 @@ def test_marks_caption_and_names_are_options() -> None:
         printed(rows, marks="red")
 
 
+def test_questions_of_groups_are_added() -> None:
+    groups = (*of_values(("a", 1.0, 10), by="x"), *of_values(("a", 1.0, 10), by="y"))
+    assert printed(groups, by="kind")[0].startswith("a %, 20 questions about 3 documents, by kind.")
+
+
+def test_a_run_without_methods_has_no_table() -> None:
+    for form in ("latex", "markdown"):
+        report = report_of((), Column("lr_1", "LR-1", 30))
+        with pytest.raises(UsageError, match=r"^run=night has no methods; gistmill report shows"):
+            FORMATS[form](report, ReadOptions(), False, lambda line: None)
+
+
 def test_a_wide_table_says_so() -> None:
     """Three columns of about 5 signs are over 100 points wide, below 345."""
     column = Column("lr_1", "LR-1", 30, more_is_better=True)

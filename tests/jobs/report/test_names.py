@@ -125,3 +125,5 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
             path.write_bytes(b"methods: {bm25: \xe9}")
         with pytest.raises(UsageError, match=rf"^names={path}: [^\n]+$"):
             read_names(str(path))
+    with pytest.raises(UsageError, match=r"; names= is paper, canonical or a YAML file$"):
+        read_names("papr")
