@@ -4,7 +4,7 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.compare.compare import Comparison
@@ -82,17 +82,22 @@ def run(*words: str | RunConfig) -> RunResult:
     )
 
 
-def report(
+def report(  # noqa: PLR0913  # they are its options
     warehouse: AnyPath = "warehouse",
     run: str | None = None,
     *,
     by: str | None = None,
     where: str | None = None,
     rater: str | None = None,
+    price: str | None = None,
+    split_shared: bool = False,
 ) -> Report:
     """The table of a run, by default the latest, as objects: `rows` has one per method, with its
-    means by measure. `by` and `where` are SQL over the questions. Raises UsageError."""
-    return make_report(ReadOptions(as_path(warehouse), run, by=by, where=where, rater=rater))
+    means by measure. `by` and `where` are SQL over the questions; `price` (PROMPT,REPLY[,CACHED],
+    money a million tokens) adds money to the counts, `split_shared` divides the costs of shared
+    memory steps among their methods. Raises UsageError."""
+    place = ReadOptions(as_path(warehouse), run, price=price, split_shared=split_shared)
+    return make_report(replace(place, by=by, where=where, rater=rater))
 
 
 def compare(

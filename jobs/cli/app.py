@@ -99,6 +99,11 @@ _OPTIONS: dict[str, Any] = {
     "seconds": _option(float, "NUMBER", "Then it is stopped; by default 600.", min=0.1, max=10**9),
     "memory_limit": _option(str, "2GB", "By default 80% of the machine's memory."),
     "person": _option(str, "NAME", "Whose labels they are."),
+    "price": _option(str, "PROMPT,REPLY[,CACHED]", "Money a million tokens: what the run cost."),
+    "split_shared": Annotated[
+        bool | None,
+        typer.Option("--split-shared", help="Divide costs of memories among their methods."),
+    ],
 }
 _WORD = re.compile(r"[\w.]+=")  # a method's first = is behind a bracket
 _SQL = ("by", "where")  # not stored, and may hold a text that looks like an address

@@ -11,6 +11,7 @@ from jobs.cli.app import RUN, Json, WholeTables, reading
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
+from jobs.output.cells import Heading
 from jobs.output.print_tables import exact_rows, print_found, print_parts
 from jobs.report.columns import with_columns
 from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
@@ -32,7 +33,7 @@ from pipeline.store.sql.sql_sandbox import only_select, rows_within
 _SECONDS_BETWEEN_LOOKS = 5.0
 
 
-@reading(*RUN, "by", "where", "rater", "columns", "names", "plugins")
+@reading(*RUN, "by", "where", "rater", "columns", "names", "plugins", "price", "split_shared")
 def report(  # noqa: PLR0913  # they are its options
     options: ReadOptions,
     corpus: Annotated[
@@ -47,11 +48,17 @@ def report(  # noqa: PLR0913  # they are its options
     published: Annotated[
         bool, typer.Option("--published", help="The paper's figures beside the run's.")
     ] = False,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="METHOD", help="Its difference from every row, with interval and p."),
+    ] = None,
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
     """Print the table of a run: methods, scores, costs."""
     _refuse_together(options, bool(corpus or picture), html is not None, published)
+    if corpus or picture or html or published:
+        _refuse_printed(options, baseline)
     if published:
         print_found(published_figures(options), published_parts, json, markdown)
     elif corpus or picture:
@@ -64,11 +71,26 @@ def report(  # noqa: PLR0913  # they are its options
         from jobs.html.show_html import show_written  # imported here: it imports the stages
 
         show_written(options, html, json)
+    elif baseline is not None:
+        made, against = make_report(options), compare_methods(options, [baseline], True)
+        parts = [*parts_of(made), Heading("against the baseline", 2),
+                 *comparison_parts(against, options.warehouse)]  # fmt: skip
+        print_found({**vars(made), "baseline": against}, lambda _: parts, json, markdown)
     else:
         names = read_names(options.names or CANONICAL)
         chosen = with_columns(make_report(options), options.columns, names)
         is_all = options.columns is None
         print_found(chosen, lambda of: parts_of(named(of, names), costs=is_all), json, markdown)
+
+
+def _refuse_printed(options: ReadOptions, baseline: str | None) -> None:
+    """Raise UsageError for options of the printed report."""
+    given = {"baseline": baseline, "price": options.price, "split-shared": options.split_shared}
+    if names := [f"--{name}" for name, value in given.items() if value]:
+        raise UsageError(
+            f"{', '.join(names)}: of the printed report; leave --corpus, --picture, --html and "
+            "--published out"
+        )
 
 
 def _refuse_together(options: ReadOptions, corpus: bool, html: bool, published: bool) -> None:

@@ -1,4 +1,5 @@
-"""Compare methods pair by pair, on the questions that both have a value of (see statistics.py)."""
+"""Compare methods pair by pair, on the questions that both have a value of, by the paired test of
+jobs/report/statistics.py."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -13,8 +14,8 @@ from jobs.compare.paired_values import (
     measures_of_answers,
     resolve_method,
 )
-from jobs.compare.statistics import Paired, holm, is_tie, paired
 from jobs.config.options import ReadOptions
+from jobs.report.statistics import Paired, holm, is_tie, paired
 from pipeline.core.errors import UsageError
 
 
@@ -51,6 +52,7 @@ class Row:
     measures_answers: bool
     is_right_or_wrong: bool  # it measures answers, and all values are 0 or 100
     differences: tuple[Difference, ...]  # the highest first, so wins of a before losses
+    by: str | None = None  # the group of questions
     p_holm: float | None = None
 
 
@@ -68,9 +70,10 @@ class Comparison:
     left_out: tuple[dict[str, Any], ...]  # damaged files, and why
 
 
-def compare(options: ReadOptions, methods: Sequence[str]) -> Comparison:
-    """Compare two methods, the first of a pair as A; one as A with every other; or (none given) all
-    with the best by each metric, which is B. With two runs A is of the first and B of the second.
+def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = False) -> Comparison:
+    """Compare two methods, the first of a pair as A; one as A with every other, or as B if it
+    `is_baseline`; or (none given) all with the best by each metric, which is B. With two runs A is
+    of the first and B of the second. With `by` in each of the first run's groups.
 
     Raises UsageError for unknown runs, methods and metrics, and if nothing can be compared.
     """
@@ -84,10 +87,13 @@ def compare(options: ReadOptions, methods: Sequence[str]) -> Comparison:
         }
         runs = [opened[name] for name in names]
         metrics, notes = chosen_metrics(runs, options.metric)
-        wanted = [(metric, *pair) for metric in metrics for pair in _pairs(runs, methods, metric)]
+        wanted = [(metric, a, b) for metric in metrics for a, b in _pairs(runs, methods, metric)]
+        if is_baseline:
+            wanted = [(metric, b, a) for metric, a, b in wanted]
         is_one_pair = len({(a, b) for _, a, b in wanted}) == 1
         of_answers = {name for run in runs for name in measures_of_answers(run)}
-        rows = [_row(metric, a, b, runs, metric in of_answers) for metric, a, b in wanted]
+        rows = [_row(metric, a, b, runs, metric in of_answers, by)
+                for by in runs[0].groups for metric, a, b in wanted]  # fmt: skip
         _refuse_nothing(rows, metrics)
         return Comparison(
             rows=_finished(rows, is_one_pair),
@@ -141,8 +147,15 @@ def _pair(first: RunValues, last: RunValues, of_a: str, of_b: str) -> tuple[Side
     return a, b
 
 
-def _row(metric: str, a: Side, b: Side, runs: Sequence[RunValues], measures_answers: bool) -> Row:
-    of_a, of_b = runs[0].values(a.method, metric), runs[-1].values(b.method, metric)
+def _row(
+    metric: str,
+    a: Side,
+    b: Side,
+    runs: Sequence[RunValues],
+    measures_answers: bool,
+    by: str | None,
+) -> Row:
+    of_a, of_b = runs[0].values(a.method, metric, by), runs[-1].values(b.method, metric, by)
     both = [key for key in sorted(of_a) if key in of_b]
     same = [key for key in both if of_a[key].asked == of_b[key].asked]
     pairs = [(of_a[key], of_b[key]) for key in same]
@@ -160,6 +173,7 @@ def _row(metric: str, a: Side, b: Side, runs: Sequence[RunValues], measures_answ
         measures_answers=measures_answers,
         is_right_or_wrong=measures_answers and all(value in (0, 100) for value in values),
         differences=_differences(pairs),
+        by=by,
     )
 
 

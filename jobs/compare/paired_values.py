@@ -42,7 +42,7 @@ class RunValues:
     """The values of one run, of the questions that `where` leaves and by one rater.
 
     `methods` are in the run's order, `measures` those with values, `quality` the names of the
-    report's columns that measure answers.
+    report's columns that measure answers, `groups` those of `by`.
     """
 
     def __init__(self, connection: Any, folder: RunFolder, options: ReadOptions) -> None:
@@ -52,6 +52,7 @@ class RunValues:
         self.rater = chosen_rater(connection, options.rater)
         connection.execute("set variable rater = ?", [self.rater])
         query(connection, _SQL["valued"])
+        self.groups: list[str | None] = [row["by_value"] for row in query(connection, _GROUPS)]
         self.methods: list[str] = facts["methods"]
         self.columns, self.quality = shown_columns(connection, facts["columns"])
         self.measures = [row["measure"] for row in query(connection, _MEASURES)]
@@ -66,9 +67,12 @@ class RunValues:
         with options.opened() as (folder, connection):
             yield RunValues(connection, folder, options)
 
-    def values(self, method: str, metric: str) -> dict[tuple[str, str], Value]:
-        """The values of a method by document and question."""
+    def values(
+        self, method: str, metric: str, by: str | None = None
+    ) -> dict[tuple[str, str], Value]:
+        """The values of a method in a group, by document and question."""
         self._choose(method, metric)
+        self.connection.execute("set variable by_value = ?", [by])
         rows = query(self.connection, _SQL["values"])
         return {(row["document_id"], row["question_id"]): Value(**row) for row in rows}
 
@@ -106,6 +110,7 @@ def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
     return found[0]
 
 
+_GROUPS = "select distinct by_value from chosen order by 1 nulls first"
 _MEASURES = "select distinct measure from valued order by measure"
 _NOT_DONE = "select count(*) filter (not_done) as not_done from inputs"
 

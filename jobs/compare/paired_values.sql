@@ -1,7 +1,7 @@
 -- name: valued
 -- Repeats are averaged per question, in order: else a sum's last digit differs from look to look.
 create temp table valued as
-select method, measure, document_id, question_id, avg(value order by value) as value,
+select method, measure, by_value, document_id, question_id, avg(value order by value) as value,
   bool_or(m.problem is not null) as has_problem
 from measures m join chosen using (question_id)
 where value is not null and (rater is null or rater = getvariable('rater')) group by all;
@@ -11,7 +11,8 @@ where value is not null and (rater is null or rater = getvariable('rater')) grou
 select v.document_id, question_id, value, has_problem,
   md5(to_json([question, options::varchar, "references"::varchar, answer_index::varchar])) as asked
 from valued v join questions using (question_id)
-where method = getvariable('method') and measure = getvariable('metric');
+where method = getvariable('method') and measure = getvariable('metric')
+  and by_value is not distinct from getvariable('by_value');
 
 -- name: means
 select method, avg(value order by value) as mean, count(*) as n

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from upath import UPath
 
 from jobs.compare.compare import Comparison, Difference, Row
-from jobs.compare.statistics import Paired
 from jobs.config.options import WAREHOUSE
 from jobs.output.cells import Part, Table
 from jobs.report.means import LEAST_DOCUMENTS
+from jobs.report.statistics import Paired
 
 _SHOWN = 5  # questions of either side
 _NOTE = """\
@@ -35,8 +35,8 @@ def comparison_parts(found: Comparison, warehouse: UPath) -> list[Part]:
     names the `warehouse`."""
     constant = _constant(found.rows)
     rows = [_cells(row, found.rows, constant) for row in found.rows]
-    num_keys = 1 + len({"A", "B"} - {*constant})
-    table = Table(rows, left=("A", "B"), num_keys=num_keys)
+    num_keys = sum(name in ("metric", "by", "A", "B") for name in rows[0])
+    table = Table(rows, left=("by", "A", "B"), num_keys=num_keys)
     head = ["\n".join(f"{name}: {value}" for name, value in constant.items())] if constant else []
     if not found.is_one_pair:
         return [*head, table, "\n".join([*_lines(found), _ONE_PAIR])]
@@ -73,8 +73,10 @@ def _cells(row: Row, rows: Sequence[Row], constant: Mapping[str, str]) -> dict[s
     named = {k: v for k, v in _named(row, rows).items() if k not in constant}
     test = {"test": named.pop("test")} if "test" in named else {}
     of = row.figures
+    group = {"by": row.by} if any(other.by is not None for other in rows) else {}
     return {
         "metric": row.metric,
+        **group,
         **named,
         "n": of.n if of else 0,
         "documents": of and of.documents,

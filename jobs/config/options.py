@@ -52,6 +52,8 @@ class ReadOptions:
     rows: int = 10_000  # of `sql`: printed at most
     seconds: float = 600.0
     memory_limit: str | None = None
+    price: str | None = None  # of `report`: PROMPT,REPLY[,CACHED], money a million tokens
+    split_shared: bool = False  # the costs of shared memory steps, among the methods
 
     @contextmanager
     def opened(self) -> Iterator[tuple[RunFolder, Any]]:

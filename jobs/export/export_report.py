@@ -1,7 +1,6 @@
 """Export the table of a run as CSV, LaTeX or Markdown."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from jobs.config.options import ReadOptions
@@ -11,13 +10,14 @@ from jobs.output.cells import Part, Table
 from jobs.output.csv_text import csv_text
 from jobs.output.latex import TEXT_WIDTH, fitted, latex, points
 from jobs.report.columns import with_columns
-from jobs.report.means import best_of
 from jobs.report.render import report_page
 from jobs.report.report import Report, Row, make_report
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import nearest
 
-_COUNTS = ("answered", "unscored", "calls", "tokens")
+_COUNTS = (
+    *("answered", "unscored", "calls", "tokens"),
+    *("memory_calls", "memory_tokens", "judging_calls", "judging_tokens"),
+)
 Warn = Callable[[str], None]
 
 
@@ -32,15 +32,6 @@ def exported_report(options: ReadOptions, with_intervals: bool, warn: Warn) -> t
         if getattr(options, key) is not None and form not in forms:
             raise UsageError(f"{key}= is for format={' and '.join(forms)}; leave it out")
     report = make_report(options)
-    if options.method is not None:
-        names = dict.fromkeys(row.method for row in report.rows)
-        rows = tuple(row for row in report.rows if row.method.startswith(options.method))
-        if not rows:
-            near = nearest(options.method, sorted(names), 5)
-            raise UsageError(f"method={options.method}: not in the run; nearest: {near}")
-        best = best_of([(row.by, row.means) for row in rows], report.columns)
-        rows = tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
-        report = replace(report, rows=rows)
     warn_incomplete(report.run, report.inputs, warn)
     return FORMATS[form](report, options, with_intervals, warn), len(report.rows)
 

@@ -10,7 +10,7 @@ from jobs.config.options import ReadOptions
 from jobs.output.cells import Marks, Measured, Table, counted
 from jobs.report.columns import COST_COLUMNS, group_of, with_columns
 from jobs.report.names import PAPER, named, read_names
-from jobs.report.render import REPEATED, score_table
+from jobs.report.render import ANSWERED, REPEATED, score_table
 from jobs.report.report import Report
 from pipeline.core.errors import UsageError
 
@@ -60,6 +60,8 @@ def _caption(
     yield "Means over all answers; a problem counts 0."
     if any(mean.n != mean.of for mean in means):
         yield "(n=...): over so many answers, those that have such a value."
+    if any(mean.answered not in (None, mean.n) for mean in means):
+        yield ANSWERED
     if table.marks != "none" and any(mean.is_best for mean in means):
         yield f"{_SAYS[table.marks]}: {table.about_best.removeprefix('*: ')}"
     if with_intervals:

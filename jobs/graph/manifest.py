@@ -52,6 +52,7 @@ def run_manifest(run: ResolvedRun) -> dict[str, Any]:
     return {
         "run": run.name,
         "hashed": run.hashed,
+        "settings_sha": run.settings_sha,
         "report": _report_facts(run),
         "config": made,
     }

@@ -79,19 +79,24 @@ class ResolvedRun:
         }
 
     @cached_property
-    def name(self) -> str:
-        """`run`, else the experiment's or corpus's name and 8 hex of a hash of the settings."""
+    def settings_sha(self) -> str:
+        """8 hex of a hash of all settings that say what is to be made, and of what."""
         config = self.config
-        if config.run:
-            return config.run
         chosen = [config.corpus.selection(), config.limit, config.sample]
         methods = [method.name for method in self.methods]
         raters = [rater.identity() for rater in config.engines("judge")]
         repeats = [config.repeats, config.repeat_from] if config.repeats > 1 else []
-        content = [self.hashed, chosen, methods, raters, *repeats]
+        return sha([self.hashed, chosen, methods, raters, *repeats], 8)
+
+    @cached_property
+    def name(self) -> str:
+        """`run`, else the experiment's or corpus's name and the hash of the settings."""
+        config = self.config
+        if config.run:
+            return config.run
         # Only characters legal in a run's name: corpus `My Books (2024)` gives my-books-2024-...
         words = re.findall(r"[a-z0-9_]+", (config.name or config.corpus.name).lower())
-        made = "-".join(["-".join(words)[: MOST_RUN_NAME - 20].rstrip("-"), sha(content, 8)])
+        made = "-".join(["-".join(words)[: MOST_RUN_NAME - 20].rstrip("-"), self.settings_sha])
         made = made.lstrip("-")
         return made if made[0].isalpha() else f"run-{made}"
 

@@ -8,6 +8,7 @@ async function overview(run) {
     el("h2", null, "Scores"),
     el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. Click a heading to sort."),
     scores(run),
+    report.rows.some((row) => row.best.length) && el("p", { class: "quiet" }, `Bold: ${run.about_best}`),
     el("h2", null, "Pictures"),
     await pictures(run),
     el("h2", null, "Cost"),
@@ -32,7 +33,7 @@ function scores({ report, method_names: names }) {
     el("a", { href: link({ view: "questions", method: row.method }), title: row.method }, methodName(names[row.method])),
     ...(hasGroups ? [row.by ?? "-"] : []),
     row.counts.n ?? null,
-    ...columns.map((column) => meanCell(row, column)),
+    ...columns.map((column) => meanCell(row, column, report.measures.includes(column.measure))),
   ]);
   return table(headings, rows);
 }
@@ -42,7 +43,7 @@ function scoreColumns(report) {
   return report.columns.filter(({ measure }) => report.rows.some((row) => (row.means[measure]?.mean ?? row.counts[measure] ?? null) !== null));
 }
 
-function meanCell(row, column) {
+function meanCell(row, column, isOfAnswers) {
   const mean = row.means[column.measure];
   if (!mean) return { shown: shortNumber(row.counts[column.measure]), order: row.counts[column.measure] ?? null };
   if (mean.mean === null) return { shown: "-", order: null };
@@ -53,6 +54,7 @@ function meanCell(row, column) {
   );
   const shown = el("span", { title: told, class: row.best.includes(column.measure) ? "best" : null },
     shortNumber(mean.mean), mean.n !== row.counts.n && el("small", null, ` n=${mean.n}`),
+    isOfAnswers && mean.answered_n < mean.n && el("small", null, ` ${mean.answered_n} answered`),
     interval && el("small", { class: "interval" }, interval));
   return { shown, order: mean.mean };
 }
@@ -98,7 +100,7 @@ function against({ report, method_names: names }, measure, other, labelX, labelY
 
 function costs({ report, method_names: names }) {
   const words = (name) => name.replaceAll("_", " ");
-  const counted = ["answered", "unscored", "calls", "tokens", "memory_calls", "memory_tokens"];
+  const counted = ["answered", "unscored", "calls", "tokens", "memory_calls", "memory_tokens", "judging_calls", "judging_tokens"];
   const memory = Object.keys(report.memories[0] ?? {});
   const stage = ["stage", "calls", "prompt_tokens", "cached_tokens", "cached_share", "reply_tokens"];
   return [

@@ -11,7 +11,7 @@ from stop_words import get_stop_words
 
 from jobs.report.memory_sizes import sizes
 from jobs.report.names import Names, named
-from jobs.report.render import notes, provenance_line
+from jobs.report.render import BEST, notes, provenance_line
 from jobs.report.report import Report
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.sql.connection import query
@@ -48,6 +48,7 @@ def summary(connection: Any, report: Report, names: Names | None) -> dict[str, A
             row.method: name.method for row, name in zip(report.rows, printed.rows, strict=True)
         },
         "remarks": notes(report),
+        "about_best": BEST,
         "foot": provenance_line(report),
         "sizes": _sizes(connection),
         "problems": _problems(connection),

@@ -27,14 +27,22 @@ class Verbatim:
 
 @dataclass(frozen=True)
 class Measured:
-    """A cell with a mean over `n` of the `of` answers that its row has. `small`: more about it, for
-    where small print is possible."""
+    """A cell with a mean over `n` of the `of` answers that its row has. `answered`: those of the n
+    that have no problem, where others count 0. `small`: more about it, for where small print is
+    possible."""
 
     value: float | None
     n: int
     of: float | None
     is_best: bool = False
     small: str = ""
+    answered: int | None = None
+
+    def is_over(self, shared_n: int | None) -> list[str]:
+        """The answers that the mean is over: n, unless it is the row's or the column's `shared_n`;
+        those answered, unless all are."""
+        n = [] if self.n in (self.of, shared_n) else [f"n={self.n}"]
+        return [*n, *([] if self.answered in (None, self.n) else [f"{self.answered} answered"])]
 
 
 Marks = Literal["bold", "stars", "none"]
@@ -116,13 +124,13 @@ def on_one_line(text: str) -> str:
 
 
 def cell(value: Any, shared_n: int | None = None) -> str:
-    """A cell's text, on one line: floats with one decimal, `-` for None, behind a mean the number
-    that it is over unless it is over all, or the column's heading has it (`shared_n`)."""
+    """A cell's text, on one line: floats with one decimal, `-` for None, behind a mean the numbers
+    that it is over (`Measured.is_over`); the column's heading may have one of them (`shared_n`)."""
     if value is None:
         return "-"
     if isinstance(value, float):
         return f"{value:.1f}"
     if isinstance(value, Measured):
-        over = "" if value.n in (value.of, shared_n) else f" (n={value.n})"
-        return cell(value.value) + over
+        over = ", ".join(value.is_over(shared_n))
+        return cell(value.value) + (f" ({over})" if over else "")
     return on_one_line(str(value))

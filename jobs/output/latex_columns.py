@@ -87,8 +87,8 @@ def _cell(value: Any, shared_n: int | None, marks: Marks) -> Printed:
         found = Printed(f"\\textbf{{{found.tex}}}", _BOLD * found.width)
     if marks == "stars":
         found += _STAR if value.is_best else Printed(f"\\phantom{{{_STAR.tex}}}", _STAR.width)
-    if value.n not in (value.of, shared_n):
-        found += _SPACE + _over(value.n)
+    if over := ", ".join(value.is_over(shared_n)):
+        found += _SPACE + Printed(f"({over.replace('n=', '$n$=')})", ems(f"({over})") + 0.1)
     if value.small:
         found += _SPACE + Printed(f"{{\\scriptsize{value.small}}}", _SMALL * ems(value.small))
     return found

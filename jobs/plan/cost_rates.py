@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jobs.config.prices import money, numbers
 from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.run.compatibility import stored_config
@@ -70,8 +71,8 @@ def _speeds(folder: RunFolder, before: ResolvedRun) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Options:
-    """The command's options. `rates`: PREFILL,DECODE in tokens a second of one engine; `price`:
-    PROMPT,REPLY or PROMPT,REPLY,CACHED of a million tokens."""
+    """The command's options. `rates`: PREFILL,DECODE in tokens a second of one engine; `price`: see
+    jobs/config/prices.py."""
 
     like: str | None = None
     rates: str | None = None
@@ -81,30 +82,15 @@ class Options:
     def check(self, settings: EngineSettings) -> None:
         """Raise UsageError for an option that cannot be used, before any work."""
         num_engines(settings, self.gpus)
-        if self.rates is not None and min(_numbers("rates", self.rates, "PREFILL,DECODE")) <= 0:
+        if self.rates is not None and min(numbers("rates", self.rates, "PREFILL,DECODE")) <= 0:
             raise UsageError(f"--rates {self.rates}: both must be above 0")
         self.money(0, 0, 0)
 
     def money(self, prompt: float, uncached: float, reply: float) -> float | None:
-        """The price of tokens; None if none is given. A cached token costs as much as others unless
-        its price is given."""
+        """The price of tokens; None if none is given."""
         if self.price is None:
             return None
-        per_prompt, per_reply, *more = _numbers("price", self.price, "PROMPT,REPLY[,CACHED]")
-        cached = (prompt - uncached) * (more[0] if more else per_prompt)
-        return (uncached * per_prompt + cached + reply * per_reply) / 1e6
-
-
-def _numbers(option: str, written: str, form: str) -> list[float]:
-    """Two numbers, or three if the form allows a third."""
-    try:
-        found = [float(part) for part in written.split(",")]
-    except ValueError:
-        found = []
-    if len(found) not in (2, 2 + ("[" in form)) or not all(0 <= n < float("inf") for n in found):
-        unit = "tokens a second" if option == "rates" else "money a million tokens"
-        raise UsageError(f"--{option} {written}: write {form} in {unit}")
-    return found
+        return money(self.price, prompt, prompt - uncached, reply)
 
 
 @dataclass(frozen=True)
@@ -119,7 +105,7 @@ class Rates:
 def rates_of(settings: EngineSettings, options: Options, like: Reference | None) -> Rates | None:
     """The rates of one engine; None if they are not known."""
     if options.rates is not None:
-        prefill, decode = _numbers("rates", options.rates, "PREFILL,DECODE")
+        prefill, decode = numbers("rates", options.rates, "PREFILL,DECODE")
         return Rates(prefill, decode, f"--rates {options.rates}")
     if like and (speed := like.speeds.get(sha(settings.identity()))):
         how = f"by the clock of run {like.run}, a reply's token as {REPLY_COSTS:.0f} of a prompt's"

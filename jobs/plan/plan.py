@@ -97,6 +97,7 @@ def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
     return {
         "run": folder.path.name,
         "warehouse": str(folder.warehouse),
+        "settings_sha": run.settings_sha,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "corpus": {
             "documents": len(readable),

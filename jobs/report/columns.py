@@ -21,10 +21,13 @@ COUNTS = (
     _count("unscored", "unscored", 111, about="answers to which the rater's verdict is unreadable"),
     *COST_COLUMNS,
     _count(
-        "memory_calls", "memory calls", 122, about="model calls of memories that are not shared"
+        "memory_calls", "memory calls", 122,
+        about="model calls of the memory steps that the method's rows rest on, for all documents",
     ),
     _count("memory_tokens", "memory tokens", 123, about="prompt and reply tokens of those calls"),
-)
+    _count("judging_calls", "judging calls", 124, about="model calls of the method's verdicts"),
+    _count("judging_tokens", "judging tokens", 125, about="prompt and reply tokens of those calls"),
+)  # fmt: skip
 
 
 def with_columns(

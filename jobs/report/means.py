@@ -133,33 +133,3 @@ def _mean(parts: Sequence[Mapping[str, Any]]) -> Mean:
 def geometric_mean(values: Sequence[float]) -> float:
     """The geometric mean; 0 if one value is 0 (which statistics.geometric_mean refuses)."""
     return values[0] if len(values) == 1 else math.prod(values) ** (1 / len(values))
-
-
-def best_of(
-    rows: Sequence[tuple[str | None, Mapping[str, Mean]]], columns: Sequence[Column]
-) -> list[tuple[str, ...]]:
-    """For each row, its group and its means, the measures of which it has the best mean.
-
-    Only of columns in which more is better, and among the rows of its group that are over the most
-    answers: a mean over fewer is over other questions. Floors and ceilings take part as all methods
-    do. All that print alike are best; none is, if all rows do or there is only one.
-    """
-    found: list[list[str]] = [[] for _ in rows]
-    for measure in (column.measure for column in columns if column.more_is_better):
-        for group in dict.fromkeys(by for by, _ in rows):
-            own = {place: means[measure] for place, (by, means) in enumerate(rows)
-                   if by == group and measure in means}  # fmt: skip
-            for place in _best(own):
-                found[place].append(measure)
-    return [tuple(names) for names in found]
-
-
-def _best(means: Mapping[int, Mean]) -> list[int]:
-    """The positions of the highest means, as printed, of those over the most answers."""
-    most = max((mean.n for mean in means.values()), default=0)
-    shown = {place: f"{mean.mean:.1f}" for place, mean in means.items()
-             if mean.mean is not None and mean.n == most}  # fmt: skip
-    if len({*shown.values()}) < 2:
-        return []
-    highest = max(shown.values(), key=float)
-    return [place for place, text in shown.items() if text == highest]

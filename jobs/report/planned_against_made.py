@@ -26,6 +26,7 @@ class _Plan(BaseModel):
     steps: list[dict[str, Any]]
     phases: list[dict[str, Any]]
     before: dict[str, dict[str, int]]
+    settings_sha: str | None = None  # of earlier versions: not known
 
 
 def calls_before_plan(folder: RunFolder, done: Sequence[Unit]) -> dict[str, dict[str, int]]:
@@ -46,9 +47,12 @@ def calls_before_plan(folder: RunFolder, done: Sequence[Unit]) -> dict[str, dict
 
 def planned_beside(folder: RunFolder, connection: Any) -> list[dict[str, Any]] | None:
     """A row per stage: what was `expected` and what is `made` since the run's last plan, and a row
-    of hours if they were planned; None if no plan was made."""
+    of hours if they were planned; None if no plan was made, or one for other settings."""
     stored = folder.left_out.unless_damaged(lambda: folder.plan_made(_Plan.model_validate), None)
     if stored is None:
+        return None
+    of_run = (folder.config() or {}).get("settings_sha")
+    if None not in (of_run, stored.settings_sha) and of_run != stored.settings_sha:
         return None
     plan = stored.model_dump()
     found = query(connection, f"select step_id, {_SUMS} from calls where not is_shared group by 1")

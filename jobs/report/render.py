@@ -5,6 +5,7 @@ from typing import Any
 
 from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.markdown import markdown
+from jobs.report.costs import shared_lines
 from jobs.report.means import LEAST_DOCUMENTS, Mean
 from jobs.report.memory_sizes import distribution_table
 from jobs.report.planned_against_made import planned_tables
@@ -16,21 +17,30 @@ _SPREAD = (
     "answered questions only:"
 )
 _FEWER = "(n=...): the mean is over so many of the row's n answers, those that have such a value."
+ANSWERED = "(... answered): so many of the mean's answers have no problem; the others count 0."
 _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to resume."
 )
 _COST = (
-    "Calls and tokens are those of each method's own stages, without judging. Those of memories:"
+    "Calls and tokens: of each method's own stages; memory: of the memory steps that its rows rest "
+    "on, for all documents; judging: of its verdicts."
 )
+_MONEY = "Money by these calls and tokens; in that of the run every call counts once."
+_MEMORIES = "All that the run's memories took:"
 _UNASKED = (
     "No question was asked; these are the memories. `gistmill show DOCUMENT` prints one, "
     "`gistmill ask` and runs with questions answer from them."
 )
 _WITHOUT_INTERVAL = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
-_BEST = (
-    "*: the best of its column, of the methods with the most answers (floors and ceilings "
-    "compete, too); only where more is better."
+BEST = (
+    "the highest mean of its column, where more is better, and all that it does not beat "
+    "(sign-flip test over documents, p < 0.05 by Holm over the table); of the methods with the "
+    "most answers, floors and ceilings among them."
+)
+_NO_BEST = (
+    "No best is marked: of no column does the highest mean beat another by a sign-flip test over "
+    "documents (p < 0.05 by Holm over {} tests; with fewer than 6 documents none can)."
 )
 _SD = "Standard deviation over repeats, of each repeat's mean (n - 1); {} repeats, {}:"
 REPEATED = {
@@ -48,6 +58,7 @@ _NO_MODEL = {
         "Calls, tokens and times are what the table shows; scores mean nothing."
     ),
 }
+_MONEY_OF = ("own stages", "memory", "judging", "all")
 _HEADINGS = {"prompt_tokens": "prompt tokens", "cached_tokens": "cached",
              "cached_share": "cached %", "reply_tokens": "reply tokens"}  # fmt: skip
 
@@ -76,11 +87,21 @@ def _answers(report: Report, costs: bool) -> list[Part]:
     """The tables of methods, and the costs of their memories."""
     scores = score_table(report)
     cells = [value for row in scores.rows for value in row.values()]
-    fewer = any(isinstance(value, Measured) and value.n != value.of for value in cells)
-    parts: list[Part] = [scores, *([_FEWER] if fewer else [])]
-    parts += [_by_method(report, _cost)] if costs else []
+    means = [value for value in cells if isinstance(value, Measured)]
+    parts: list[Part] = [scores]
+    if any(mean.n != mean.of for mean in means):
+        parts.append(_FEWER)
+    if any(mean.answered not in (None, mean.n) for mean in means):
+        parts.append(ANSWERED)
+    if report.num_tests and not any(row.best for row in report.rows):
+        parts.append(_NO_BEST.format(report.num_tests))
+    if costs:
+        parts.append(_by_method(report, _cost))
+        parts.append("\n".join([_COST, *shared_lines(report.memory_steps, report.is_split)]))
+    if costs and "money" in report.total:
+        parts += [_MONEY, _money(report)]
     if report.memories:
-        parts += [_COST, Table(_memories(report))]
+        parts += [_MEMORIES, Table(_memories(report))]
     return parts
 
 
@@ -116,23 +137,28 @@ def score_table(report: Report, intervals: bool = False) -> Table:
     """The means of every method and group; with `intervals` these, too, in small print."""
 
     def scores(row: Row, report: Report) -> dict[str, object]:
-        found = {c.heading: _value(row, c, intervals) for c in report.columns}
+        found = {c.heading: _value(row, c, c.measure in report.measures, intervals)
+                 for c in report.columns}  # fmt: skip
         return {"n": row.counts.get("n"), **found}
 
     table = _by_method(report, scores)
-    return Table(table.rows, num_keys=table.num_keys + 1, about_best=_BEST)
+    return Table(table.rows, num_keys=table.num_keys + 1, about_best=f"*: {BEST}")
 
 
-def _value(row: Row, column: Column, intervals: bool) -> Measured | float | str | None:
-    """A mean, or the count for the method. If the rater scored no answer, the number that it left
-    unscored."""
+def _value(
+    row: Row, column: Column, is_of_answers: bool, intervals: bool
+) -> Measured | float | str | None:
+    """A mean, of a measure of answers with the number answered, or the count for the method. If the
+    rater scored no answer, the number that it left unscored."""
     unscored = row.counts.get("unscored")
     if column.measure not in row.means:
         return f"- ({unscored} unscored)" if column.is_judged and unscored else (
             row.counts.get(column.measure))  # fmt: skip
     mean = row.means[column.measure]
     small = _small(mean) if intervals and column.has_interval else ""
-    return Measured(mean.mean, mean.n, row.counts.get("n"), column.measure in row.best, small)
+    answered = mean.answered_n if is_of_answers else None
+    is_best = column.measure in row.best
+    return Measured(mean.mean, mean.n, row.counts.get("n"), is_best, small, answered)
 
 
 def _small(mean: Mean) -> str:
@@ -159,10 +185,29 @@ def _no_model(report: Report) -> list[str]:
 
 
 def _cost(row: Row, report: Report) -> dict[str, object]:
-    """The counts of a method, including those of its own memories if any method has one."""
-    own = ("memory_calls", "memory_tokens") if len(report.memories) > 1 else ()
-    names = ("answered", "unscored", "calls", "tokens", *own)
-    return {name.replace("_", " "): row.counts.get(name) for name in names}
+    """The counts of a method: of memories, of judging and of money where any method has them."""
+    others = [f"{part}{name}" for part in ("memory_", "judging_") for name in ("calls", "tokens")]
+    spent = [name for name in others if any(one.counts.get(name) for one in report.rows)]
+    cells = {name: row.counts.get(name) for name in ("answered", "unscored", "calls", "tokens")}
+    cells |= {name: row.counts.get(name) for name in spent}
+    return {name.replace("_", " "): value for name, value in cells.items()}
+
+
+def _money(report: Report) -> Table:
+    """The money of each method's parts and of all of them; below, that of the run."""
+
+    def of_method(row: Row, _: Report) -> dict[str, object]:
+        own = [row.counts.get(f"{part}money") or 0 for part in ("", "memory_", "judging_")]
+        return dict(zip(_MONEY_OF, map(_price, [*own, sum(own)]), strict=True))
+
+    table = _by_method(report, of_method)
+    last = {**dict.fromkeys(table.names()), "method": "run", "all": _price(report.total["money"])}
+    return Table([*table.rows, last], num_keys=table.num_keys)
+
+
+def _price(money: float) -> str:
+    """With cents, or where it is less than 1 with two digits."""
+    return f"{money:.2f}" if money >= 1 else f"{money:.2g}"
 
 
 def _stage(row: dict[str, Any]) -> dict[str, object]:

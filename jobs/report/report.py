@@ -2,14 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.report.means import Key, Mean, best_of, means_of
+from jobs.report.claims import best_of, p_values, pairs_of
+from jobs.report.costs import Costs, costs_of
+from jobs.report.means import Key, Mean, means_of
 from jobs.report.memory_sizes import Distribution, distributions
 from jobs.report.planned_against_made import planned_beside
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import nearest
 from pipeline.core.settings import sha
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.runs.run_folder import RunFolder
@@ -30,7 +33,7 @@ class Row:
     by: str | None
     means: dict[str, Mean]
     counts: dict[str, int | float | None]
-    best: tuple[str, ...] = ()  # measures of which no comparable row has a higher mean
+    best: tuple[str, ...] = ()  # measures in which no comparable row is better; see claims.py
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,10 @@ class Report:
     planned: list[dict[str, Any]] | None = None  # None without a stored plan
     sizes: tuple[Distribution, ...] = ()  # of documents and memories; only if nothing is asked
     left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
+    memory_steps: tuple[dict[str, Any], ...] = ()  # with the methods that rest on each
+    total: Mapping[str, float] = field(default_factory=dict)  # all calls, each step once
+    num_tests: int = 0  # behind the marks of best rows
+    is_split: bool = False  # costs of memory steps are divided among the methods
 
 
 def make_report(options: ReadOptions) -> Report:
@@ -66,7 +73,9 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
     rater = chosen_rater(connection, options.rater)
     columns, measures = shown_columns(connection, facts["columns"])
     memories = query(connection, filled(_SQL["memories"], is_shared=_IS_SHARED))
-    rows = _rows(connection, columns, facts, rater)
+    costs = costs_of(connection, facts["judging"], options)
+    methods = chosen_methods(facts["methods"], options.method)
+    rows, num_tests = _rows(connection, columns, methods, rater, costs)
     return Report(
         run=folder.path.name,
         inputs=query(connection, INPUTS)[0],
@@ -80,6 +89,10 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         planned=planned_beside(folder, connection),
         sizes=() if rows else tuple(distributions(connection)),
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
+        memory_steps=costs.steps,
+        total=costs.total,
+        num_tests=num_tests,
+        is_split=options.split_shared,
     )
 
 
@@ -111,6 +124,15 @@ def chosen_rater(connection: Any, wanted: str | None) -> str | None:
     return found[0] if found else None
 
 
+def chosen_methods(methods: Sequence[str], begins: str | None) -> list[str]:
+    """The methods whose names begin so. Raises UsageError if there are none."""
+    found = [method for method in methods if method.startswith(begins or "")]
+    if begins and not found:
+        near = nearest(begins, sorted(methods), 5)
+        raise UsageError(f"method={begins}: not in the run; nearest: {near}")
+    return found
+
+
 def shown_columns(
     connection: Any, found: Mapping[str, Any]
 ) -> tuple[tuple[Column, ...], tuple[str, ...]]:
@@ -126,8 +148,13 @@ def shown_columns(
 
 
 def _rows(
-    connection: Any, columns: Sequence[Column], facts: Mapping[str, Any], rater: str | None
-) -> tuple[Row, ...]:
+    connection: Any,
+    columns: Sequence[Column],
+    methods: Sequence[str],
+    rater: str | None,
+    costs: Costs,
+) -> tuple[tuple[Row, ...], int]:
+    """The rows, and the number of tests behind their marks."""
     groups = query(connection, "select distinct by_value from chosen order by 1 nulls first")
     query(
         connection,
@@ -136,11 +163,13 @@ def _rows(
         where value is not null and (rater is null or rater = {_text(rater)})""",
     )
     means = means_of(connection, columns)
-    counts = _counts(connection, facts["judging"], rater)
-    keys = [(method, group["by_value"]) for group in groups for method in facts["methods"]]
-    rows = [Row(*key, _rated(means[key], columns, counts[key]), counts[key]) for key in keys]
-    best = best_of([(row.by, row.means) for row in rows], columns)
-    return tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
+    counts = _counts(connection, rater, costs)
+    keys = [(method, group["by_value"]) for group in groups for method in methods]
+    shown = {key: _rated(means[key], columns, counts[key]) for key in keys}
+    pairs = pairs_of(shown, columns)
+    best = best_of(dict(zip(pairs, p_values(connection, pairs), strict=True)))
+    rows = (Row(*key, shown[key], counts[key], (*best.get(key, ()),)) for key in keys)
+    return tuple(rows), len(pairs)
 
 
 def _rated(
@@ -155,24 +184,18 @@ def _rated(
 
 
 def _counts(
-    connection: Any, judging: Sequence[str], rater: str | None
+    connection: Any, rater: str | None, costs: Costs
 ) -> dict[Key, dict[str, int | float | None]]:
-    """Per method and group: questions, answered, unscored; calls and tokens of the method's own
-    stages; fallback rate of its memories, and calls and tokens of those that are not shared."""
+    """Per method and group: questions, answered, unscored; the costs; the fallback rate of its
+    memories."""
     found: dict[Key, dict[str, int | float | None]] = defaultdict(dict)
     for row in query(connection, filled(_SQL["counted"], rater=_text(rater))):
-        of = found[row["method"], row["by_value"]]
-        of |= {row["counted"]: row["value"]}
-        of.setdefault("calls", 0)
-        of.setdefault("tokens", 0)
-    judges = ", ".join(_text(stage) for stage in judging)
-    for row in query(connection, filled(_SQL["calls"], judging=judges or "''")):
-        found[row.pop("method"), row.pop("by_value")].update(row)
-    of_memories = {row.pop("method"): row for row in
-                   query(connection, filled(_SQL["rests_on"], is_shared=_IS_SHARED))}  # fmt: skip
-    for (method, _), counts in found.items():
-        own = of_memories.get(method, {})
-        counts |= {k: v for k, v in own.items() if v is not None or k == FALLBACK.measure}
+        found[row["method"], row["by_value"]][row["counted"]] = row["value"]
+    fallbacks = {row["method"]: row["fallback"] for row in query(connection, _SQL["fallbacks_of"])}
+    for key, counts in found.items():
+        counts |= costs.of(key)
+        if key[0] in fallbacks:
+            counts[FALLBACK.measure] = fallbacks[key[0]]
     return found
 
 

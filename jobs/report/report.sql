@@ -6,18 +6,11 @@ select bool_or(len(options) = 0 and len("references") > 0) as free,
 select method, by_value, counted, sum(value)::bigint as value
 from counts join chosen using (question_id) where rater is null or rater = {rater} group by all;
 
--- name: calls
-select method, by_value, count(*) as calls, sum(prompt_tokens + reply_tokens)::bigint as tokens
-from calls join chosen using (question_id)
-where method is not null and stage not in ({judging}) group by all;
-
--- name: rests_on
+-- name: fallbacks_of
 -- Per method, not per question: all questions of a method use the same memories.
 with fell_back as (
   select memory, sum(fell_back) as fell_back, sum(asked) as asked from fallbacks group by memory)
-select method, 100 * sum(f.fell_back) / nullif(sum(f.asked), 0) as fallback,
-  sum(m.calls) filter (not {is_shared})::bigint as memory_calls,
-  sum(m.tokens) filter (not {is_shared})::bigint as memory_tokens
+select method, 100 * sum(f.fell_back) / nullif(sum(f.asked), 0) as fallback
 from rests_on join memories m using (memory) left join fell_back f using (memory)
 group by method;
 

@@ -13,14 +13,14 @@ from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Role, Stage
-from stages.tables.answers import VALUES, Answer, Rating, Rubric
+from stages.tables.answers import VALUES, Answer, Rating
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A verdict to ask for; `reference_index` is None where the prompt shows all references."""
 
-    rubric: Rubric
+    rubric: str  # one of ours, or a name of its own, which is that of its measure
     reference_index: int | None
     prompt: Prompt[Any]
 
@@ -104,7 +104,7 @@ class AnswerRater(Stage):
             raise AccountingError(f"{rows.document.document_id}: ratings do not match questions")
 
 
-def _place(row: Rating) -> tuple[int | None, Rubric | None]:
+def _place(row: Rating) -> tuple[int | None, str | None]:
     return row.reference_index, row.rubric
 
 

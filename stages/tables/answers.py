@@ -58,7 +58,7 @@ Rubric = Literal[
 ]
 Label = Literal["yes", "partially", "no"]
 VALUES: Mapping[Label, float] = {"yes": 1.0, "partially": 0.5, "no": 0.0}
-_RUBRICS: tuple[Rubric | None, ...] = (None, *get_args(Rubric))
+_RUBRICS: tuple[str | None, ...] = (None, *get_args(Rubric))  # in traces; others after them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Rating(QuestionRow):
     drawn = True
     rater: str  # the engine and 4 hex of its identity
     rater_is_model: bool  # whether it is a language model: reports show no other's verdicts
-    rubric: Rubric | None = None  # null: nothing to rate
+    rubric: str | None = None  # null: nothing to rate
     reference_index: int | None = None  # null: the answer was rated as a whole
     label: Label | None = None  # yes, partially or no; null: none could be read
     value: float | None = None  # of the label: 1, 0.5 or 0; null: the answer is unscored
@@ -92,7 +92,8 @@ class Rating(QuestionRow):
 
 def _place(row: Mapping[str, Any]) -> tuple[str, int, int]:
     index = -1 if row["reference_index"] is None else row["reference_index"]
-    return row["rater"], index, _RUBRICS.index(row["rubric"])
+    order = [*_RUBRICS, row["rubric"]]
+    return row["rater"], index, order.index(row["rubric"])
 
 
 def _verdicts(rows: Sequence[Mapping[str, Any]]) -> str:

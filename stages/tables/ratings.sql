@@ -46,10 +46,10 @@ from verdicts group by all;
 
 -- name: judged
 create view {prefix}judged as
--- A row per answer and rater that judged it by a rubric of LongMemEval.
+-- A row per answer and rater that judged it by another rubric than ReadAgent's two.
 -- rater: the engine and 4 hex of its identity
 -- rater_is_model: whether it is a language model
--- rubric: what the question's type is judged by
+-- rubric: the rule that it judged by: LongMemEval's, that of the question's type; or a plugin's own
 -- label: yes or no; null: none could be read
 -- value: of the label, 1 or 0; null: the answer is unscored
 select {run}corpus, step_id, method, repeat, document_id, question_id, rater, rater_is_model,
@@ -86,11 +86,14 @@ cross join (values ('lr_1', ['exact']), ('lr_2', ['exact', 'partial']))
   m(measure, verdicts)
 where rater_is_model and lr <> 'unscored'
 union all
-select method, repeat, document_id, question_id, rater, a.problem, m.measure, 100 * j.value
+-- A rubric makes a measure of its own name; LongMemEval's make one together.
+select method, repeat, document_id, question_id, rater, a.problem,
+  coalesce(m.measure, j.rubric) as measure, 100 * j.value
 from judged j join answers a using (method, repeat, document_id, question_id)
-cross join (values ('accuracy', null), ('accuracy_abstention', 'abstention'))
-  m(measure, rubric)
-where rater_is_model and j.value is not null and coalesce(m.rubric, j.rubric) = j.rubric;
+left join (values ('accuracy', 'generic'), ('accuracy', 'temporal'),
+    ('accuracy', 'knowledge_update'), ('accuracy', 'preference'), ('accuracy', 'abstention'),
+    ('accuracy_abstention', 'abstention')) m(measure, rubric) using (rubric)
+where rater_is_model and j.value is not null;
 
 -- name: counts
 select method, document_id, question_id, rater, 'unscored' as counted,

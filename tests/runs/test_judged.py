@@ -105,7 +105,13 @@ def test_accuracy_by_hand(
         assert found == pytest.approx(expected), measure
     start = table[0].index("accuracy")
     assert table[0][start : start + 3] == HEADINGS
-    shown = [f"{mean:.1f}" + ("" if n == 10 else f" (n={n})") for mean, n, _, _ in worked.values()]
+    shown = []
+    for value, n, _, answered in worked.values():
+        over = [
+            *([f"n={n}"] if n < 10 else []),
+            *([f"{answered} answered"] if answered < n else []),
+        ]
+        shown.append(f"{value:.1f}" + (f" ({', '.join(over)})" if over else ""))
     assert table[2][start : start + 3] == shown
 
 
@@ -228,3 +234,16 @@ def test_a_failed_unit_of_a_judge_is_unscored(tmp_path: Path) -> None:
     assert [(row["question_id"], row["rater"], row["value"]) for row in counts] == [
         ("q1", "judge", 0), ("q2", "judge", 1),
     ]  # fmt: skip
+
+
+def test_a_rubric_of_another_name_is_a_measure_of_its_own(tmp_path: Path) -> None:
+    """As a plugin's judge has it; traces show it, too."""
+    fluent = replace(verdict("q2", "yes", 1.0), rubric="fluent")
+    measures, _ = measured(tmp_path, verdict("q1", "no", 0.0), fluent)
+    assert measures == [{"question_id": "q1", "value": 0.0}]
+    own = sql(tmp_path, "select question_id, value from measures where measure = 'fluent'")
+    assert own == [{"question_id": "q2", "value": 100.0}]
+    row = {"rater": "judge", "reference_index": None, "skipped": False, "problem": None}
+    rows = [{**row, "rubric": "fluent", "label": "yes"}, {**row, "rubric": "strict", "label": "no"}]
+    (line,) = Rating.trace_all(rows)
+    assert line == "judge: strict no, fluent yes"

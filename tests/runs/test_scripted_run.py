@@ -27,6 +27,7 @@ from tests.support.runs.hand_run import HandRun
 
 ALL = range(len(ORDER))
 READ_PAGES = {"gist_only", "readagent_p(max_pages=2)", "bm25(top_k=1)"}
+OTHER_COSTS = {"memory", "judging"}
 QUALITY = ("lr_1", "lr_2", "rouge1_stem", "squad_em", "accuracy")
 HEADINGS = (
     "method", "n", "LR-1", "LR-2", "rouge1_stem", "squad_em", "accuracy", "CR", "# LU", "recall",
@@ -60,7 +61,12 @@ def check_rows(rows: Sequence[dict[str, Any]], chosen: Sequence[int]) -> None:
             assert found["mean"] == pytest.approx(expected), (row["method"], measure)
             if expected is not None:
                 assert found["n"] == sum(values[i] is not None for i in chosen)
-        assert row["counts"] == counts(row["method"], worked, chosen)
+        found = {k: v for k, v in row["counts"].items() if k.rpartition("_")[0] not in OTHER_COSTS}
+        assert found == counts(row["method"], worked, chosen)
+        # 2 calls of pagination and a gist of each of ten pages, whatever the questions.
+        rests_on = 12 if "gist" in row["method"] or "readagent" in row["method"] else 2
+        on_pages = row["method"] in READ_PAGES
+        assert row["counts"]["memory_calls"] == (rests_on if on_pages else 0)
 
 
 def counts(method: str, worked: Worked, chosen: Sequence[int]) -> dict[str, float | None]:
@@ -146,10 +152,13 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|\n").split("|")]
 
 
-def shown(values: Values) -> str:
-    """The mean, and over how many where not over all six."""
-    value, n = mean(values, ALL), sum(value is not None for value in values)
-    return "-" if value is None else f"{value:.1f}" + (f" (n={n})" if n < 6 else "")
+def shown(values: Values, problems: Sequence[str | None] = (None,) * 6) -> str:
+    """The mean, over how many where not over all six, and how many of them are answered."""
+    value, own = mean(values, ALL), [i for i in ALL if values[i] is not None]
+    answered = sum(problems[i] is None for i in own)
+    parts = (f"n={len(own)}" * (len(own) < 6), f"{answered} answered" * (answered < len(own)))
+    over = ", ".join(filter(None, parts))
+    return "-" if value is None else f"{value:.1f}" + (f" ({over})" if over else "")
 
 
 @pytest.mark.parametrize("place", ["run", "report", "report.md"])
@@ -164,21 +173,22 @@ def test_printed_table(hand: HandRun, place: str) -> None:
     assert tuple(lines[0]) == HEADINGS
     for line, (method, worked) in zip(lines[2:8], WORKED.items(), strict=True):
         by_measure = measures(worked)
-        scores = {name: by_measure.pop(name) for name in QUALITY}  # which are first
-        means = [shown(values) for values in (scores | by_measure).values()]
+        scores = [shown(by_measure.pop(name), worked.problems) for name in QUALITY]  # are first
+        means = [*scores, *(shown(values) for values in by_measure.values())]
         fallback = "50.0" if method in READ_PAGES else "-"
         assert line == [method, "6", *means[:-1], fallback, means[-1]]
     # The same, without the arithmetic.
     assert lines[2] == [
-        "gist_only", "6", "50.0 (n=4)", "75.0 (n=4)", shown(rouge(0)), "0.0 (n=4)", "100.0 (n=2)",
+        "gist_only", "6", "50.0 (n=4, 3 answered)", "75.0 (n=4, 3 answered)",
+        shown(rouge(0)).replace("n=4", "n=4, 3 answered"), "0.0 (n=4, 3 answered)", "100.0 (n=2)",
         "84.3 (n=5)", "0.0 (n=5)", "0.0 (n=4)", "0.0 (n=4)", "10.4 (n=5)", "50.0", "2.8 (n=5)",
     ]  # fmt: skip
     # Of four free-form answers one is exact, two are none, and the rater did not score one.
-    assert lines[3][:4] == ["readagent_p(max_pages=2)", "6", "33.3 (n=3)", "33.3 (n=3)"]
-    assert lines[3][6:9] == ["50.0 (n=2)", "52.1 (n=5)", "1.0 (n=5)"]
+    assert lines[3][:4] == ["readagent_p(max_pages=2)", "6", *["33.3 (n=3, 1 answered)"] * 2]
+    assert lines[3][6:9] == ["50.0 (n=2, 1 answered)", "52.1 (n=5)", "1.0 (n=5)"]
     assert lines[3][9:12] == ["58.3 (n=4)", "75.0 (n=4)", "29.6 (n=5)"]
     assert lines[3][12:] == ["50.0", "2.4 (n=5)"]
-    answered_unscored_calls_tokens = [line[1:] for line in lines[10:16]]
+    answered_unscored_calls_tokens = [line[1:5] for line in lines[10:16]]
     assert answered_unscored_calls_tokens == [
         ["5", "0", "5", "132"],
         ["3", "1", "10", "379"],

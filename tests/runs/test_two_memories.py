@@ -108,14 +108,19 @@ def test_a_method_shows_its_own_calls_and_what_its_own_memory_took(warehouse: Pa
     took = tokens(stored(warehouse, "calls", memory=MEMORY, method=None, is_shared=False))
     assert took[0] > 0
     assert (rows[OWN]["memory_calls"], rows[OWN]["memory_tokens"]) == took
-    assert not any("memory_calls" in rows[method] for method in rows if method != OWN)
+    for method, stages in (("gist_only", ("paginate", "gist")), (BM25, ("paginate",))):
+        calls = stored(warehouse, "calls", memory="shared", method=None, is_shared=False)
+        of_shared = tokens([call for call in calls if call["stage"] in stages])
+        assert (rows[method]["memory_calls"], rows[method]["memory_tokens"]) == of_shared
+    assert rows["full_text"]["memory_calls"] == 0
     assert rows[OWN]["fallback"] is None
     assert "fallback" in rows[BM25] and "fallback" not in rows["full_text"]
     lines = succeed("report", f"warehouse={warehouse}").splitlines()
     (heading,) = [line for line in lines if "answered" in line and line.startswith("|")]
     assert "memory calls" in heading and "memory tokens" in heading
     (line,) = [line for line in lines if line.startswith(f"| {OWN}") and str(took[1]) in line]
-    assert [cell.strip() for cell in line.split("|")[-3:-1]] == [str(n) for n in took]
+    place = heading.split("|").index(" memory calls ")
+    assert [cell.strip() for cell in line.split("|")[place : place + 2]] == [str(n) for n in took]
 
 
 def test_means_of_a_method_are_those_of_its_own_pages(warehouse: Path) -> None:
@@ -363,4 +368,4 @@ def test_a_shared_memory_is_found_by_another_name(warehouse: Path, tmp_path: Pat
     assert gistmill("run", "experiment=demo", *words, made).returncode == 0
     report = json.loads(succeed("report", made, "--json"))
     assert [row["memory"] for row in report["memories"]] == ["shared"]
-    assert all("memory_calls" not in row["counts"] for row in report["rows"])
+    assert len({row["counts"]["memory_calls"] for row in report["rows"]}) == 1

@@ -223,3 +223,14 @@ def test_a_report_sets_the_plan_beside_what_happened(tmp_path: Path, six: tuple[
     own = without_checksum(file.read_bytes()).decode()
     file.write_text(own.replace('"budgets": {', '"at_most": {"calls": 9, '))
     assert table in succeed("report", f"warehouse={tmp_path}", "run=r")
+
+
+@pytest.mark.slow
+def test_a_plan_of_other_words_is_not_set_beside(tmp_path: Path, six: tuple[str, ...]) -> None:
+    words = (*six, f"warehouse={tmp_path}", "run=r")
+    succeed("plan", *words, "limit=3")
+    assert "calls expected" not in succeed("run", *words, "limit=2")
+    assert "calls expected" in succeed("run", *words, "limit=3")
+    other = (*six[:-1], "methods=closed_book", *words[len(six) :])
+    succeed("plan", *other, "limit=3")
+    assert "calls expected" not in succeed("report", f"warehouse={tmp_path}", "run=r")

@@ -46,7 +46,8 @@ def test_one_that_the_run_has_not_is_refused_with_those_it_has() -> None:
     there = (
         "lr_1 (LR-1), compression_rate (CR), evidence_recall (recall), fallback (fallback %), "
         "answered, unscored, calls, tokens, memory_calls (memory calls), "
-        "memory_tokens (memory tokens), judge_tokens (judge tokens)"
+        "memory_tokens (memory tokens), judging_calls (judging calls), "
+        "judging_tokens (judging tokens), judge_tokens (judge tokens)"
     )
     says = f"columns=rouge9: no such column; the run has {there}"
     with pytest.raises(UsageError, match=f"^{re.escape(says)}$"):
@@ -58,7 +59,7 @@ def test_one_that_the_run_has_not_is_refused_with_those_it_has() -> None:
 
 def test_scores_reading_and_cost_are_the_groups() -> None:
     assert [group_of(column, REPORT) for column in known_columns(REPORT)] == [
-        "Scores", "Reading", "Reading", "Reading", "Reading", "Reading", *["Cost"] * 5,
+        "Scores", "Reading", "Reading", "Reading", "Reading", "Reading", *["Cost"] * 7,
     ]  # fmt: skip
 
 

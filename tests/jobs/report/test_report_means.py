@@ -158,7 +158,7 @@ def test_an_answer_that_failed_is_no_score_of_a_rater_that_failed(tmp_path: Path
 def test_beside_scored_ones_it_counts_0(tmp_path: Path) -> None:
     means, table = rated(tmp_path)
     assert (means["lr_2"]["mean"], means["lr_2"]["n"]) == (pytest.approx(200 / 3), 3)
-    assert column(table, "LR-2") == ["66.7"]
+    assert column(table, "LR-2") == ["66.7 (2 answered)"]
 
 
 def scrolls(folder: Path, *words: str) -> dict[str, Any]:

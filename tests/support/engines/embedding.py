@@ -15,6 +15,9 @@ class CountsWords(EmbedderSettings):
 
     words: tuple[str, ...]
 
+    def refuse_unusable(self, method: str) -> None:
+        """Never: it needs no library."""
+
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         said = [text.lower().split() for text in texts]
         counts = np.array([[1e-9 + words.count(word) for word in self.words] for words in said])

@@ -19,13 +19,17 @@ from tests.support.runs.warehouse import (
 COLUMNS = {
     "any": [{"measure": "evidence_recall", "heading": "recall", "place": 60}],
     "free": [
-        {"measure": "squad_em", "heading": "squad_em", "place": 40},
+        {"measure": "squad_em", "heading": "squad_em", "place": 40, "more_is_better": True},
         {"measure": "geometric", "heading": "geo", "place": 41,
          "geometric_mean_of": ["part_1", "part_2"]},
         {"measure": "by_group", "heading": "by group", "place": 42,
          "mean_of_means": ["squad_em", "question_type"]},
     ],
     "choice": [{"measure": "accuracy", "heading": "Accuracy", "place": 50}],
+}  # fmt: skip
+FACTS = {
+    "corpus": "tests", "engine": "x", "is_model": True, "judging": ["rate"], "family": "x",
+    "wording": "ours", "reply_format": "free", "stages": [],
 }  # fmt: skip
 Values = Mapping[str, float | None]
 """A value by question, whose document is the letter before its number: a1 is of document a."""
@@ -57,7 +61,7 @@ class ComparedRun:
                 scored = step("scores", method, repeat, version)
                 planned.append((scored, self._scores(scored, of)))
         self.warehouse.plan(run, *planned)
-        facts = {"stages": [], "methods": list(scores), "columns": COLUMNS}
+        facts = {**FACTS, "methods": list(scores), "columns": COLUMNS}
         RunFolder(self.warehouse.folder, run).start({"report": facts}, {}, True)
 
     def _corpus(self, questions: Sequence[str], asked: Mapping[str, str], version: int) -> Any:

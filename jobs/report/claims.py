@@ -1,0 +1,73 @@
+"""The rows that a report marks as the best of a column: the one with the highest mean, and those
+that it does not beat by the paired test of `compare` (statistics.py)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from jobs.report.means import Key, Mean
+from jobs.report.statistics import holm, quick_sign_flip
+from pipeline.core.sql_files import sql_beside
+from pipeline.store.sql.connection import query
+from pipeline.work.stage import Column
+
+LEVEL = 0.05  # an adjusted p-value below it says that the difference is no chance
+_SQL = sql_beside(__file__)
+Means = Mapping[Key, Mapping[str, Mean]]
+"""By method and group, then by measure."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A test: the method with the highest mean of a group, against another."""
+
+    by: str | None
+    measure: str
+    leader: str
+    method: str
+
+
+def pairs_of(means: Means, columns: Sequence[Column]) -> list[Pair]:
+    """The tests of a table, by column and group.
+
+    Only of columns in which more is better and that are means over answers, and of the rows that
+    are over the most answers: a mean over fewer is over other questions. Floors and ceilings take
+    part as all methods do.
+    """
+    tested = [column.measure for column in columns if column.more_is_better
+              and not (column.geometric_mean_of or column.mean_of_means)]  # fmt: skip
+    groups = dict.fromkeys(by for _, by in means)
+    return [pair for measure in tested for by in groups for pair in _pairs(means, measure, by)]
+
+
+def _pairs(means: Means, measure: str, by: str | None) -> Iterator[Pair]:
+    own = {method: of[measure] for (method, group), of in means.items()
+           if group == by and measure in of}  # fmt: skip
+    most = max((mean.n for mean in own.values()), default=0)
+    known = {method: mean.mean for method, mean in own.items()
+             if mean.n == most and mean.mean is not None}  # fmt: skip
+    leader = max(known, key=known.__getitem__, default="")
+    return (Pair(by, measure, leader, method) for method in known if method != leader)
+
+
+def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
+    """The p-value of each test, over documents of the table `mine`, adjusted for all by Holm's
+    method."""
+    columns = [[getattr(pair, name) for pair in pairs] for name in Pair.__annotations__]
+    connection.execute(_SQL["pairs"], [len(pairs), *columns])
+    sums = {row["place"]: row["differences"] for row in query(connection, _SQL["differences"])}
+    return holm([quick_sign_flip(sums.get(place, [])) for place in range(len(pairs))])
+
+
+def best_of(tests: Mapping[Pair, float]) -> dict[Key, list[str]]:
+    """By method and group, the measures in which it is marked: the leader alone if it beats all
+    others, else with those that it does not beat; none if it beats no method."""
+    found: dict[Key, list[str]] = {}
+    for _, column in groupby(tests, key=attrgetter("by", "measure")):
+        own = list(column)
+        equals = [pair.method for pair in own if tests[pair] >= LEVEL]
+        for method in (own[0].leader, *equals) if len(equals) < len(own) else ():
+            found.setdefault((method, own[0].by), []).append(own[0].measure)
+    return found

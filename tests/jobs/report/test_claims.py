@@ -1,0 +1,172 @@
+"""Which rows of a report are marked as the best, and the lines beside that."""
+
+import json
+import math
+import random
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jobs.report.claims import Pair, best_of, pairs_of
+from jobs.report.means import Key, Mean
+from jobs.report.statistics import quick_sign_flip, sign_flip
+from pipeline.work.stage import Column
+from tests.support.command import refused, succeed
+from tests.support.runs.compared_run import ComparedRun, Values
+
+BETTER = Column("em", "em", 40, more_is_better=True)
+LETTERS = "abcdefghijkl"
+
+
+def mean(value: float | None, n: int) -> Mean:
+    return Mean(value, n, value, n)
+
+
+def test_what_is_tested() -> None:
+    """The leader against each other method over as many answers, by group; only of means over
+    answers of which more is better."""
+    means: dict[Key, dict[str, Mean]] = {
+        ("a", "x"): {"em": mean(1, 9), "length": mean(3, 9), "geo": mean(3, 9)},
+        ("b", "x"): {"em": mean(2, 9), "length": mean(4, 9), "geo": mean(3, 9)},
+        ("few", "x"): {"em": mean(9, 8)},
+        ("none", "x"): {"em": mean(None, 9)},
+        ("c", "x"): {"em": mean(0, 9)},
+        ("a", "y"): {"em": mean(1, 4)},
+        ("c", "y"): {},
+    }
+    geometric = Column("geo", "geo", 41, more_is_better=True, geometric_mean_of=("em", "length"))
+    by_type = Column("em", "em", 42, more_is_better=True, mean_of_means=("em", "question_type"))
+    columns = (BETTER, Column("length", "length", 90), geometric)
+    assert pairs_of(means, columns) == [Pair("x", "em", "b", "a"), Pair("x", "em", "b", "c")]
+    assert pairs_of(means, (by_type,)) == []
+
+
+def test_the_leader_is_marked_with_all_that_it_does_not_beat() -> None:
+    def marks(*p_values: float) -> dict[Key, list[str]]:
+        pairs = (Pair(None, "em", "a", method) for method in "bcd")
+        return best_of(dict(zip(pairs, p_values, strict=True)))
+
+    assert marks(0.01, 0.04, 0.001) == {("a", None): ["em"]}
+    assert marks(0.05, 0.04, 0.2) == {(name, None): ["em"] for name in "abd"}
+    assert marks(0.3, 0.05, 0.2) == {}, "it beats none"
+
+
+@pytest.mark.parametrize("documents", [1, 6, 14])
+def test_few_documents_are_flipped_in_all_ways(documents: int) -> None:
+    draw = random.Random(documents)
+    sums = [draw.uniform(-40, 60) for _ in range(documents)]
+    totals = [abs(sum(s * d for s, d in zip(signs, sums, strict=True)))
+              for signs in product((1, -1), repeat=documents)]  # fmt: skip
+    found = sum(total >= abs(sum(sums)) - 1e-6 for total in totals) / len(totals)
+    assert quick_sign_flip(sums) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("documents", [15, 20, 60, 400])
+def test_of_many_the_normal_distribution_stands_in(documents: int) -> None:
+    """Near the p-values of `compare`, by all flips of 20 documents and by drawn ones of more."""
+    sums = np.random.default_rng(documents).normal(0, 30, documents)
+    sums += 2 * 30 / math.sqrt(documents) - sums.mean()
+    exact, _ = sign_flip(sums)
+    assert 0.01 < exact < 0.2
+    assert quick_sign_flip(sums) == pytest.approx(exact, abs=0.012)
+    assert quick_sign_flip(-sums) == quick_sign_flip(sums)
+
+
+def test_nothing_differs() -> None:
+    assert quick_sign_flip([]) == quick_sign_flip([0.0] * 40) == 1
+    assert quick_sign_flip([10.0] * 40) == pytest.approx(math.erfc(math.sqrt(20)))
+
+
+def values(of: str, *right: str) -> Values:
+    """Two questions of each document of `of`: 100 where the document is in `right`, else 0."""
+    right_ones = "".join(right)
+    return {f"{d}{n}": 100.0 * (d in right_ones) for d in of for n in (1, 2)}
+
+
+def reported(folder: Path, methods: dict[str, dict[str, Values]]) -> ComparedRun:
+    made = ComparedRun(folder)
+    made.add("r", methods)
+    return made
+
+
+def marked(made: ComparedRun, *words: str) -> list[str]:
+    found = json.loads(succeed("report", *made.words, *words, "--json"))
+    return [row["method"] for row in found["rows"] if row["best"]]
+
+
+def test_marks_of_a_run(tmp_path: Path) -> None:
+    """Of 12 documents best has all right and near 10: two of the four flips of its two sums are as
+    far, p = 0.5. bad has none right: 2 of 4096, by Holm twice that."""
+    made = reported(tmp_path, {
+        "near": {"squad_em": values(LETTERS, LETTERS[:10])},
+        "best": {"squad_em": values(LETTERS, LETTERS)},
+        "bad": {"squad_em": values(LETTERS)},
+    })  # fmt: skip
+    assert marked(made) == ["near", "best"]
+    assert "No best is marked" not in succeed("report", *made.words)
+    # bad goes first of three tests: 6 / 4096; the next p is 2 / 2**6 = 0.03, twice that.
+    more = {"half": {"squad_em": values(LETTERS, LETTERS[:6])}}
+    other = reported(tmp_path / "more", {
+        "best": {"squad_em": values(LETTERS, LETTERS)}, **more,
+        "bad": {"squad_em": values(LETTERS)}, "worse": {"squad_em": values(LETTERS)},
+    })  # fmt: skip
+    assert marked(other) == ["best"]
+
+
+def test_a_leader_alone(tmp_path: Path) -> None:
+    made = reported(tmp_path, {
+        "best": {"squad_em": values(LETTERS, LETTERS)},
+        "bad": {"squad_em": values(LETTERS, "a")},
+    })  # fmt: skip
+    assert marked(made) == ["best"]
+    assert marked(made, "by=document_id < 'd'") == ["best"], "of d to l alone, 9 documents"
+
+
+def test_too_few_documents_to_tell(tmp_path: Path) -> None:
+    """Of five documents p is 2 / 32 at least."""
+    made = reported(tmp_path, {
+        "best": {"squad_em": values("abcde", "abcde")}, "bad": {"squad_em": values("abcde")},
+    })  # fmt: skip
+    assert marked(made) == []
+    line = "No best is marked: of no column does the highest mean beat another"
+    assert line in succeed("report", *made.words)
+    six = reported(tmp_path / "six", {
+        "best": {"squad_em": values("abcdef", "abcdef")}, "bad": {"squad_em": values("abcdef")},
+    })  # fmt: skip
+    assert marked(six) == ["best"]
+
+
+def test_every_row_against_a_baseline(tmp_path: Path) -> None:
+    made = reported(tmp_path, {
+        "best": {"squad_em": values(LETTERS, LETTERS)},
+        "some": {"squad_em": values(LETTERS, LETTERS[:3])},
+        "bad": {"squad_em": values(LETTERS)},
+    })  # fmt: skip
+    found = json.loads(succeed("report", *made.words, "--baseline", "bad", "--json"))["baseline"]
+    rows = {row["a"]["method"]: row for row in found["rows"]}
+    assert {row["b"]["method"] for row in found["rows"]} == {"bad"} and set(rows) == {
+        "best",
+        "some",
+    }
+    assert rows["best"]["figures"]["difference"] == 100
+    assert rows["best"]["figures"]["p"] == 2 / 2**12
+    assert rows["best"]["p_holm"] == 4 / 2**12
+    assert rows["some"]["figures"]["difference"] == 25
+    assert rows["some"]["figures"]["p"] == rows["some"]["p_holm"] == 2 / 2**3
+    low, high = rows["some"]["figures"]["low"], rows["some"]["figures"]["high"]
+    assert 0 <= low < 25 < high
+    text = succeed("report", *made.words, "baseline=bad")
+    assert "| squad_em" in text.split("## against the baseline")[1]
+    groups = json.loads(succeed("report", *made.words, "baseline=bad", "by=document_id < 'd'",
+                                "--json"))["baseline"]["rows"]  # fmt: skip
+    some = {row["by"]: row["figures"]["difference"] for row in groups
+            if row["a"]["method"] == "some"}  # fmt: skip
+    assert some == {"true": 100, "false": 0}
+    assert "'worst': no such method in run r; nearest: " in refused(
+        "report", *made.words, "--baseline", "worst"
+    )
+    assert "leave --corpus, --picture, --html and --published out" in refused(
+        "report", *made.words, "baseline=bad", "--corpus"
+    )

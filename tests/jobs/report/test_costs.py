@@ -1,0 +1,198 @@
+"""The costs of methods: of a warehouse filled by hand, worked by hand; and of runs of the real
+command, whose sums are counted in the table `calls`."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gistmill
+from jobs.graph.read_run import read_config
+from pipeline.core.calls import Call
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.methods import methods_in
+from pipeline.work.steps import Step
+from tests.support.command import DATA, ROOT, refused, sql, succeed
+from tests.support.engines.embedding import counts
+from tests.support.runs.compared_run import FACTS
+from tests.support.runs.warehouse import (
+    Warehouse,
+    answer,
+    chunk,
+    document,
+    document_unit,
+    gist,
+    page,
+    question,
+    step,
+)
+
+CHATS = DATA / "longmemeval" / "longmemeval_oracle_16.json"
+ALL = """select count(*) as calls, sum(prompt_tokens + reply_tokens)::bigint as tokens from calls
+where not is_shared"""
+
+
+def call(of: Step, question_id: str | None, prompt: int, reply: int, **values: Any) -> Call:
+    return Call(
+        document_id="d1", call_index=0, stage=of.name, question_id=question_id, page_index=None,
+        turn=None, reference_index=None, prompt="by_hand", request_sha="0", engine="x", attempt=1,
+        prompt_tokens=prompt, cached_tokens=0, reply_tokens=reply, finish_reason="stop",
+        seconds=1.0, reply="", **values,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Gists g of the pages p, which cost 100 and 10 tokens; other gists of 1000 that only c reads,
+    and some of 7 that nobody does. a and b read g, each for 20 tokens; b has a verdict of 3."""
+    made = Warehouse(tmp_path_factory.mktemp("costs"))
+    documents, questions, pages = step("documents"), step("questions"), step("pages")
+    pages = replace(pages, memory="shared", upstream=(documents,))
+    of_pages = replace(step("gists"), memory="shared", upstream=(documents, pages))
+    gists = {name: replace(of_pages, settings={"of": name}) for name in ("g", "other", "unread")}
+    unit = document_unit(documents, "d1")
+    made.commit(documents, unit, [document()])
+    asked = chunk(questions, "d1", "q1")
+    made.commit(questions, asked, [question()])
+    planned: list[tuple[Step, Sequence[Any]]] = [(documents, [unit]), (questions, [asked])]
+    for of, tokens in ((pages, 10), *zip(gists.values(), (100, 1000, 7), strict=True)):
+        own = document_unit(of, "d1")
+        copied = [replace(call(of, None, 5, 5, is_shared=True), call_index=1)]
+        made.commit(of, own, [call(of, None, tokens - 1, 1), *copied], Call)
+        made.commit(of, own, [page(0)] if of is pages else [gist(0)])
+        planned.append((of, [own]))
+    for method, read in (("a", "g"), ("b", "g"), ("c", "other")):
+        answers = replace(step("answers", method), upstream=(documents, gists[read]))
+        own = chunk(answers, "d1", "q1")
+        made.commit(answers, own, [call(answers, "q1", 15, 5)], Call)
+        made.commit(answers, own, [answer()])
+        planned.append((answers, [own]))
+        if method == "b":
+            ratings = replace(step("ratings", method), upstream=(documents, answers))
+            judged = chunk(ratings, "d1", "q1")
+            made.commit(ratings, judged, [call(ratings, "q1", 2, 1)], Call)
+            planned.append((ratings, [judged]))
+    made.plan("r", *planned)
+    facts = {**FACTS, "methods": ["a", "b", "c"], "columns": {"any": [], "free": [], "choice": []}}
+    RunFolder(made.folder, "r").start({"report": facts}, {}, True)
+    return Path(made.folder)
+
+
+def costs(warehouse: Path, *words: str, part: str = "memory_") -> dict[str, tuple[float, float]]:
+    """Calls and tokens of a part by method."""
+    found = json.loads(succeed("report", f"warehouse={warehouse}", *words, "--json"))["rows"]
+    return {row["method"]: (row["counts"][f"{part}calls"], row["counts"][f"{part}tokens"])
+            for row in found}  # fmt: skip
+
+
+def test_a_method_costs_what_the_steps_that_it_rests_on_took(by_hand: Path) -> None:
+    """Copied calls cost nothing."""
+    assert costs(by_hand) == {"a": (2, 110), "b": (2, 110), "c": (2, 1010)}
+    assert costs(by_hand, part="") == dict.fromkeys("abc", (1, 20))
+    assert costs(by_hand, part="judging_") == {"a": (0, 0), "b": (1, 3), "c": (0, 0)}
+
+
+def test_shared_steps_are_divided_where_that_is_asked(by_hand: Path) -> None:
+    """Three methods rest on the pages, two on the gists g."""
+    third = 10 / 3
+    assert costs(by_hand, "--split-shared") == {
+        "a": pytest.approx((1 / 3 + 1 / 2, third + 50)),
+        "b": pytest.approx((1 / 3 + 1 / 2, third + 50)),
+        "c": pytest.approx((1 / 3 + 1, third + 1000)),
+    }
+
+
+def test_the_report_names_what_is_shared_and_what_nobody_reads(by_hand: Path) -> None:
+    text = succeed("report", f"warehouse={by_hand}")
+    each = "all of it in the row of each (--split-shared divides it)."
+    assert f"2 methods rest on gist of shared: 1 call, 100 tokens, {each}" in text
+    assert f"3 methods rest on paginate of shared: 1 call, 10 tokens, {each}" in text
+    assert "No method rests on gist of shared: 1 call, 7 tokens." in text
+    assert "1000 tokens" not in text, "of one method alone"
+    split = succeed("report", f"warehouse={by_hand}", "--split-shared")
+    assert "2 methods rest on gist of shared: 1 call, 100 tokens, divided among them." in split
+
+
+def test_money_is_that_of_the_plans_prices(by_hand: Path) -> None:
+    """By hand, at 1 a prompt's token and 10 a reply's: a has 15 + 50 of its own, 99 + 10 and
+    9 + 10 of memories; the run 3 x 65, 2 + 10, 9 + 10, 99 + 10, 999 + 10 and 6 + 10."""
+    words = ("report", f"warehouse={by_hand}", "price=1000000,10000000")
+    found = json.loads(succeed(*words, "--json"))
+    (of_a, *_) = [row["counts"] for row in found["rows"]]
+    assert (of_a["money"], of_a["memory_money"], of_a["judging_money"]) == (65, 128, 0)
+    assert found["total"] == {"calls": 8, "tokens": 1180, "money": 195 + 12 + 19 + 109 + 1009 + 16}
+    table = succeed(*words).split("Money by these")[1].split("\n\n")[1].splitlines()
+    cells = {row[0]: row[1:] for row in ([c.strip() for c in line.strip("|").split("|")]
+                                         for line in table)}  # fmt: skip
+    assert cells["a"] == ["65.00", "128.00", "0", "193.00"]
+    assert cells["run"] == ["-", "-", "-", "1360.00"]
+    assert "write PROMPT,REPLY[,CACHED]" in refused(*words[:2], "price=cheap")
+    assert "leave --corpus" in refused(*words, "--corpus")
+
+
+def sums(warehouse: Path, *words: str) -> dict[str, float]:
+    """The costs of all methods, and of the steps that no method rests on, added up."""
+    found = json.loads(succeed("report", f"warehouse={warehouse}", "--split-shared", *words,
+                               "--json"))  # fmt: skip
+    total: dict[str, float] = defaultdict(float)
+    unread = [step for step in found["memory_steps"] if not step["methods"]]
+    for row in [row["counts"] for row in found["rows"]] + unread:
+        for part in ("", "memory_", "judging_"):
+            for name in ("calls", "tokens"):
+                total[name] += row.get(f"{part}{name}", 0)
+    return total
+
+
+def test_split_costs_add_up_to_the_calls(by_hand: Path) -> None:
+    (all_calls,) = sql(by_hand, ALL)
+    assert sums(by_hand) == pytest.approx(all_calls)
+
+
+@pytest.mark.slow
+def test_costs_add_up_over_all_shipped_methods(tmp_path: Path) -> None:
+    given = {
+        "truncated": "keep=first", "truncated_to_context": "keep=first",
+        "readagent_p_conditional": "task=Find it.", "recurrence": "asks_question=true|false",
+        "longmemeval": "retriever=bm25,expansion=facts|summary|none",
+        "longmemeval_notes": "retriever=bm25", "memorag": "retriever=bm25,memory=full|gists",
+        "memorag_summary": "retriever=bm25", "rag": "retriever=bm25", "hyde": "retriever=bm25",
+        "rq_rag": "retriever=bm25", "rq_rag_loop": "retriever=bm25",
+    }  # fmt: skip
+    names = methods_in([ROOT / "conf" / "method"])
+    methods = ",".join(f"{name}({given[name]})" if name in given else name for name in names)
+    config = read_config([
+        "corpus=longmemeval", f"corpus.path={CHATS}", "limit=2", "memory=uniform", "run=r",
+        "rater=extractive", "cluster=inline", f"warehouse={tmp_path}", "embedder.model=counts",
+        "engine.context_tokens=20000", "max_problem_rate=1", f"methods={methods}",
+    ])  # fmt: skip
+    done = gistmill.run(config.model_copy(update={"embedder": counts("mill", "user", "the")}))
+    assert {row.method.partition("(")[0] for row in done.report.rows} == {*names}
+    (all_calls,) = sql(tmp_path, ALL)
+    assert all_calls["calls"] > 100
+    assert sums(tmp_path) == pytest.approx(all_calls)
+    assert sums(tmp_path, "by=question_type = 'x'") == pytest.approx(all_calls)
+
+
+@pytest.mark.slow
+def test_an_ablation_over_keys_has_the_costs_of_each_ones_keys(tmp_path: Path) -> None:
+    """All share one memory's name; each rests on the keys of one expansion alone."""
+    kinds = ("facts", "keyphrases", "summary", "none")
+    succeed(
+        "run", "corpus=longmemeval", f"corpus.path={CHATS}", "limit=4", "rater=none", "run=r",
+        f"methods=longmemeval(retriever=bm25,top_k=3,expansion={'|'.join(kinds)})",
+        f"warehouse={tmp_path}", "max_problem_rate=1",
+    )  # fmt: skip
+    prompts = sql(tmp_path, "select prompt, count(*)::int as calls, sum(prompt_tokens + "
+                            "reply_tokens)::int as tokens from calls where stage = 'expand' "
+                            "group by all")  # fmt: skip
+    took = {row["prompt"].removeprefix("extract_"): (row["calls"], row["tokens"])
+            for row in prompts}  # fmt: skip
+    found = costs(tmp_path)
+    assert len({*took.values()}) == 3
+    for kind in kinds:
+        (own,) = [cost for method, cost in found.items() if f"expansion={kind}," in method]
+        assert own == took.get(kind, (0, 0))
