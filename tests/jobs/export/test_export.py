@@ -108,10 +108,8 @@ def test_the_report_as_latex(hand: HandRun) -> None:
     assert {line.count("&") for line in body} == {columns}
     assert any(line.startswith(r"ReadAgent{-}P & 6 & ") for line in body)
     assert rf"\begin{{tabular}}{{@{{}}l{'r' * columns}@{{}}}}" in first
-    captions = [other.splitlines()[2] for other in others]
-    assert [re.split(r"[{,;]", caption)[1] for caption in captions] == [
-        "Scores", "Reading", "Reading", "Cost",
-    ]  # fmt: skip
+    captions = [re.split(r"[{,;]", other.splitlines()[2])[1] for other in others]
+    assert list(dict.fromkeys(captions)) == ["Scores", "Reading", "Cost"]
     assert r"{\scriptsize[n/a]}" in succeed(
         "export", "report", *words(hand, "format=latex"), "--intervals"
     )
