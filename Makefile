@@ -7,10 +7,10 @@ BIN := .venv/bin
 export PYTEST_DEBUG_TEMPROOT := $(shell test -w /dev/shm && echo /dev/shm)
 # Tests wait for processes more than they compute: three at a time suit two cores.
 PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --numprocesses
-QUICK := not slow and not chaos and not browser and not vllm and not dense and not gpu and not interchange
-SLOW := slow and not chaos and not browser and not vllm and not dense and not gpu and not interchange
+QUICK := not slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not interchange
+SLOW := slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not interchange
 
-.PHONY: demo test test-slow chaos test-browser test-duckdb test-interchange test-vllm test-gpu lint docs picture
+.PHONY: demo test test-slow chaos test-browser test-latex test-duckdb test-interchange test-vllm test-gpu lint docs picture
 demo: .venv/base
 	@$(BIN)/python -m jobs.api.demo
 
@@ -40,6 +40,12 @@ test-browser: .venv/dev
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
 	  || { echo "test-browser needs Chromium: apt-get install chromium chromium-driver"; exit 1; }
 	$(PYTEST) 2 -m browser
+
+# Exported tables are compiled by pdfLaTeX, which the system has to have, with booktabs.
+test-latex: .venv/dev
+	@command -v pdflatex >/dev/null && kpsewhich booktabs.sty >/dev/null \
+	  || { echo "test-latex needs LaTeX: apt-get install texlive-latex-recommended"; exit 1; }
+	$(PYTEST) 2 -m latex
 
 # What needs torch: the same engine as on GPUs, on vLLM's CPU build and a model of random weights
 # made on the spot, and retrieval by a real embedding model.

@@ -37,7 +37,10 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
     give(target, *predictions_text(options, warn), json)
 
 
-@reading(*RUN, "method", "where", "format", "to", "by", "rater", of=export)
+@reading(
+    *RUN, "method", "where", "format", "to", "by", "rater", "columns", "names", "caption", "label",
+    "marks", "width", of=export,
+)  # fmt: skip
 def report(
     options: ReadOptions,
     intervals: Annotated[
@@ -48,7 +51,7 @@ def report(
 ) -> None:
     """Write the table of a run.
 
-    format=csv or latex.
+    format=csv, latex or markdown.
     """
     target = Target.of(options.to, force)
     give(target, *exported_report(options, intervals, warn), json)
@@ -119,7 +122,7 @@ def hub(
     print_found(found, _table, json)
 
 
-@reading(*RUN)
+@reading(*RUN, "names")
 def cite(options: ReadOptions, json: Json = False) -> None:
     """Print what a paper must state of a run, with BibTeX."""
     print_found(statement(options), cite_parts, json)

@@ -13,7 +13,9 @@ from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Heading
 from jobs.output.print_tables import exact_rows, print_found, print_parts
+from jobs.report.columns import with_columns
 from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
+from jobs.report.names import CANONICAL, named, read_names
 from jobs.report.published import published as published_figures
 from jobs.report.published import published_parts
 from jobs.report.render import parts_of
@@ -31,7 +33,7 @@ from pipeline.store.sql.sql_sandbox import only_select, rows_within
 _SECONDS_BETWEEN_LOOKS = 5.0
 
 
-@reading(*RUN, "by", "where", "rater", "plugins", "price", "split_shared")
+@reading(*RUN, "by", "where", "rater", "columns", "names", "plugins", "price", "split_shared")
 def report(  # noqa: PLR0913  # they are its options
     options: ReadOptions,
     corpus: Annotated[
@@ -75,7 +77,10 @@ def report(  # noqa: PLR0913  # they are its options
                  *comparison_parts(against, options.warehouse)]  # fmt: skip
         print_found({**vars(made), "baseline": against}, lambda _: parts, json, markdown)
     else:
-        print_found(make_report(options), parts_of, json, markdown)
+        names = read_names(options.names or CANONICAL)
+        chosen = with_columns(make_report(options), options.columns, names)
+        is_all = options.columns is None
+        print_found(chosen, lambda of: parts_of(named(of, names), costs=is_all), json, markdown)
 
 
 def _refuse_printed(options: ReadOptions, baseline: str | None) -> None:
@@ -90,19 +95,24 @@ def _refuse_printed(options: ReadOptions, baseline: str | None) -> None:
 
 def _refuse_together(options: ReadOptions, corpus: bool, html: bool, published: bool) -> None:
     """Raise UsageError for options of `report` of which one would do nothing."""
-    if published and (corpus or html):
-        raise UsageError("--published stands alone; leave --corpus, --picture and --html out")
+    if published and (corpus or html or options.columns or options.names):
+        raise UsageError(
+            "--published stands alone; leave --corpus, --picture, --html, columns= and names= out"
+        )
     if options.plugins and not html:
         raise UsageError(
             "plugins= is for --html, which shows the rows of their tables; leave it out"
         )
     if corpus and html:
         raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
-    if corpus and (options.by or options.where or options.rater):
-        raise UsageError("--corpus is about all documents; leave by=, where= and rater= out")
+    of_methods = ("by", "where", "rater", "columns", "names")
+    if corpus and any(getattr(options, key) for key in of_methods):
+        raise UsageError(
+            f"--corpus is about all documents; leave {', '.join(f'{k}=' for k in of_methods)} out"
+        )
 
 
-@reading(*RUN, "by", "where", "rater", "plugins", "port")
+@reading(*RUN, "by", "where", "rater", "columns", "names", "plugins", "port")
 def view(options: ReadOptions, json: Json = False) -> None:
     """Serve the page of report --html on this machine.
 

@@ -29,6 +29,8 @@ class ReadOptions:
     run: str | None = None
     by: str | None = None
     where: str | None = None
+    columns: str | None = None  # of tables of methods, with commas between them
+    names: str | None = None  # canonical, paper or a file; None: what suits the output
     method: str | None = None
     metric: str | None = None  # of `compare`: names with commas between them
     rater: str | None = None
@@ -42,6 +44,10 @@ class ReadOptions:
     to: str = "-"
     tables: str | None = None  # of `export lake` and `export hub`: names with commas between them
     licence: str = "unknown"  # of `export hub`
+    caption: str | None = None  # of exported tables
+    label: str | None = None
+    marks: str | None = None  # of best values
+    width: float | None = None  # points
     n: int = 200  # of sheets for people
     seed: int = 0
     person: str = ""

@@ -1,15 +1,16 @@
-"""Export the table of a run as CSV or LaTeX."""
+"""Export the table of a run as CSV, LaTeX or Markdown."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobs.config.options import ReadOptions
+from jobs.export.paper_table import paper_table
 from jobs.export.target import warn_incomplete
-from jobs.output.cells import Part
+from jobs.output.cells import Part, Table
 from jobs.output.csv_text import csv_text
-from jobs.output.latex import latex
-from jobs.report.render import ANSWERED, BEST, REPEATED, score_table
+from jobs.output.latex import TEXT_WIDTH, fitted, latex, points
+from jobs.report.columns import with_columns
+from jobs.report.render import report_page
 from jobs.report.report import Report, Row, make_report
 from pipeline.core.errors import UsageError
 
@@ -17,30 +18,37 @@ _COUNTS = (
     *("answered", "unscored", "calls", "tokens"),
     *("memory_calls", "memory_tokens", "judging_calls", "judging_tokens"),
 )
-_HEADINGS = {"method": "Method", "by": "Group"}
+Warn = Callable[[str], None]
 
 
-def exported_report(
-    options: ReadOptions, with_intervals: bool, warn: Callable[[str], None]
-) -> tuple[str, int]:
+def exported_report(options: ReadOptions, with_intervals: bool, warn: Warn) -> tuple[str, int]:
     """The report in `format=`, of the methods whose names begin with `method=`; and the number of
-    its rows. `warn` gets a line if the run is not complete. Raises UsageError."""
+    its rows. `warn` gets a line if the run is not complete, and if the table is split. Raises
+    UsageError."""
     form = options.format or "csv"
     if form not in FORMATS:
         raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
+    for key, forms in _ONLY_OF.items():
+        if getattr(options, key) is not None and form not in forms:
+            raise UsageError(f"{key}= is for format={' and '.join(forms)}; leave it out")
     report = make_report(options)
     warn_incomplete(report.run, report.inputs, warn)
-    return FORMATS[form](report, with_intervals), len(report.rows)
+    return FORMATS[form](report, options, with_intervals, warn), len(report.rows)
 
 
-def _csv(report: Report, with_intervals: bool) -> str:
+def _csv(report: Report, options: ReadOptions, with_intervals: bool, warn: Warn) -> str:
     """A column per measure with all digits, and the number of answers that each mean is over; with
-    intervals their ends, the mean over answered questions and the sd over repeats, too."""
-    rows = [dict(_cells(row, report, with_intervals)) for row in report.rows]
+    intervals their ends, the mean over answered questions and the sd over repeats, too. Names are
+    the canonical ones."""
+    counts = _COUNTS if options.columns is None else ()
+    shown = with_columns(report, options.columns, None)
+    rows = [dict(_cells(row, shown, with_intervals, counts)) for row in report.rows]
     return csv_text(rows, list(rows[0]) if rows else ["method"])
 
 
-def _cells(row: Row, report: Report, with_intervals: bool) -> Iterator[tuple[str, Any]]:
+def _cells(
+    row: Row, report: Report, with_intervals: bool, counts: Sequence[str]
+) -> Iterator[tuple[str, Any]]:
     yield "method", row.method
     if any(other.by is not None for other in report.rows):
         yield "group", row.by
@@ -54,33 +62,55 @@ def _cells(row: Row, report: Report, with_intervals: bool) -> Iterator[tuple[str
             yield f"{name}_high", mean.high if mean else None
             yield f"{name}_answered", mean.answered_mean if mean else None
             yield f"{name}_sd_over_repeats", mean.sd if mean else None
-    for name in _COUNTS:
+    for name in counts:
         yield name, row.counts.get(name)
 
 
-def latex_report(report: Report, with_intervals: bool) -> str:
-    """A tabular with a row per method and group, below what its numbers are over."""
-    table = score_table(report, with_intervals)
-    rows = [{_HEADINGS.get(k, k): value for k, value in row.items()} for row in table.rows]
-    return latex([*_notes(report, with_intervals), replace(table, rows=rows, left=["Group"])])
+def latex_report(report: Report, options: ReadOptions, with_intervals: bool, warn: Warn) -> str:
+    """A float with a row per method and group, below comments on where it is from. A table that is
+    wider than the text is split by groups of columns, which `warn` and a comment say."""
+    table = paper_table(report, options, with_intervals)
+    width = options.width or TEXT_WIDTH
+    tables = fitted(table, width)
+    lines = [_SPLIT.format(points(table, width), width, len(tables))] if len(tables) > 1 else []
+    wide = [part for part in tables if points(part, width) > width]
+    lines += [_TOO_WIDE.format(", ".join(_headings(part)), width) for part in wide]
+    lines += [_TALL.format(len(table.rows))] if len(table.rows) > _MOST_ROWS else []
+    for line in lines:
+        warn(line)
+    return latex([*_notes(report), *lines, *tables], width)
 
 
-def _notes(report: Report, with_intervals: bool) -> Iterator[Part]:
+def _headings(table: Table) -> list[str]:
+    return table.names()[table.num_keys :]
+
+
+def _markdown(report: Report, options: ReadOptions, with_intervals: bool, warn: Warn) -> str:
+    """The caption, then the table."""
+    return report_page([paper_table(report, options, with_intervals)]) + "\n"
+
+
+def _notes(report: Report) -> Iterator[Part]:
     foot = report.foot
     yield f"gistmill, run {report.run}, corpus {foot['corpus']}, engine {foot['engine']}"
-    yield "Means over all $n$ answers, a problem counts 0; ($n$=...): over so many of them."
-    yield ANSWERED
-    yield f"Bold: {BEST}"
     yield r"Needs \usepackage{booktabs}."
     if report.inputs["not_done"]:
         yield "INCOMPLETE: {not_done} of {planned} inputs are not done.".format(**report.inputs)
-    if foot["repeats"] > 1:
-        repeated = REPEATED[foot["repeat_from"]]
-        yield f"$n$ counts {foot['repeats']} repeats of every question; {repeated}."
-    if with_intervals:
-        yield "In brackets: 95% interval over documents (cluster bootstrap)."
-    if with_intervals and foot["repeats"] > 1:
-        yield "sd: standard deviation of the repeats' means (n - 1)."
 
 
-FORMATS: Mapping[str, Callable[[Report, bool], str]] = {"csv": _csv, "latex": latex_report}
+_SPLIT = (
+    "the table is {:.0f} pt wide, wider than \\textwidth ({:.0f} pt), so it is split by groups "
+    "into {} tables; columns= chooses fewer columns, width= is another width"
+)
+_TOO_WIDE = "{} and its keys are still wider than {:.0f} pt; give shorter names in names=FILE"
+_MOST_ROWS = 45  # of a page of the class article
+_TALL = "the table has {} rows, more than a page takes; method= chooses fewer"
+_PAPER = ("latex", "markdown")
+_ONLY_OF = {
+    "names": _PAPER, "caption": _PAPER, "marks": _PAPER, "label": ("latex",), "width": ("latex",),
+}  # fmt: skip
+FORMATS: Mapping[str, Callable[[Report, ReadOptions, bool, Warn], str]] = {
+    "csv": _csv,
+    "latex": latex_report,
+    "markdown": _markdown,
+}

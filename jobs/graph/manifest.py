@@ -71,6 +71,7 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
         "methods": list(dict.fromkeys(step.method for step in steps if step.method)),
         "imported": _given(config, steps),
         "papers": papers_of(_papers(run), run.conf_folders),
+        "licences": dict(config.corpus.licences_by_name()),
         "columns": _columns(steps),
         "stages": stage_names(steps),
         "judging": [spec.stage.name for spec in run.judging],

@@ -7,12 +7,12 @@ async function overview(run) {
     el("p", null, facts(plural(run.documents.length, "document"), `${number(run.documents.reduce((sum, row) => sum + (row.problem ? 0 : row.num_words), 0))} words`, plural(run.questions.length, "question"))),
     el("h2", null, "Scores"),
     el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. Click a heading to sort."),
-    scores(report),
+    scores(run),
     report.rows.some((row) => row.best.length) && el("p", { class: "quiet" }, `Bold: ${run.about_best}`),
     el("h2", null, "Pictures"),
     await pictures(run),
     el("h2", null, "Cost"),
-    costs(report),
+    costs(run),
     el("h2", null, "Problems"),
     problems(run),
     el("p", { class: "quiet foot" }, run.foot),
@@ -25,12 +25,12 @@ function leftOut(files) {
   return el("div", { class: "note" }, folded(`left out ${plural(files.length, "damaged file")}`, list));
 }
 
-function scores(report) {
+function scores({ report, method_names: names }) {
   const hasGroups = report.rows.some((row) => row.by !== null);
   const columns = scoreColumns(report);
   const headings = ["method", ...(hasGroups ? ["by"] : []), "n", ...columns.map((column) => column.heading)];
   const rows = report.rows.map((row) => [
-    el("a", { href: link({ view: "questions", method: row.method }) }, methodName(row.method)),
+    el("a", { href: link({ view: "questions", method: row.method }), title: row.method }, methodName(names[row.method])),
     ...(hasGroups ? [row.by ?? "-"] : []),
     row.counts.n ?? null,
     ...columns.map((column) => meanCell(row, column, report.measures.includes(column.measure))),
@@ -38,11 +38,9 @@ function scores(report) {
   return table(headings, rows);
 }
 
-// What measures answers comes first; what no method has a value of is left out.
+// What no method has a value of is left out.
 function scoreColumns(report) {
-  const known = report.columns.filter(({ measure }) => report.rows.some((row) => (row.means[measure]?.mean ?? row.counts[measure] ?? null) !== null));
-  const isScore = (column) => report.measures.includes(column.measure);
-  return [...known.filter(isScore), ...known.filter((column) => !isScore(column))];
+  return report.columns.filter(({ measure }) => report.rows.some((row) => (row.means[measure]?.mean ?? row.counts[measure] ?? null) !== null));
 }
 
 function meanCell(row, column, isOfAnswers) {
@@ -66,7 +64,7 @@ function shortNumber(value) {
 }
 
 async function pictures(run) {
-  const { report } = run;
+  const { report, method_names: names } = run;
   const sizes = run.sizes.map((of) => histogram(of.memory ? `${of.measure} (${of.memory})` : of.measure, of.counts, of.edges, of.measure, of.rows_of));
   const around = el("div", { class: "pictures" });
   const known = report.columns.filter((column) => report.measures.includes(column.measure) && report.rows.some((row) => row.means[column.measure]?.mean != null));
@@ -76,8 +74,8 @@ async function pictures(run) {
     const frontier = run.frontiers[chosen.value];
     around.replaceChildren(...present([
       frontier && drawn("Score against tokens read", frontier),
-      against(report, chosen.value, "compression_rate", "compression rate, %", heading, "Score against compression"),
-      against(report, chosen.value, "length", "words of an answer", heading, "Answer length against score"),
+      against(run, chosen.value, "compression_rate", "compression rate, %", heading, "Score against compression"),
+      against(run, chosen.value, "length", "words of an answer", heading, "Answer length against score"),
       sizes,
     ]));
   };
@@ -86,19 +84,23 @@ async function pictures(run) {
   return [
     known.length > 0 && el("label", null, "Score: ", chosen),
     around,
-    lookups >= 0 && strips("Look-ups per question: how many questions took so many", await load(`measure-${lookups}`), "method"),
+    lookups >= 0 && strips("Look-ups per question: how many questions took so many", byShownName(await load(`measure-${lookups}`), names), "method"),
   ];
 }
 
-function against(report, measure, other, labelX, labelY, title) {
+function byShownName(values, names) {
+  return Object.fromEntries(Object.entries(values).map(([method, own]) => [names[method] ?? method, own]));
+}
+
+function against({ report, method_names: names }, measure, other, labelX, labelY, title) {
   const points = report.rows.filter((row) => row.means[measure]?.mean != null && row.means[other]?.mean != null).map((row) => {
     const { mean, low, high } = row.means[measure];
-    return { name: row.by === null ? row.method : `${row.method}, ${row.by}`, x: row.means[other].mean, y: mean, low, high };
+    return { name: row.by === null ? names[row.method] : `${names[row.method]}, ${row.by}`, x: row.means[other].mean, y: mean, low, high };
   });
   return points.length ? [scatter(title, points, labelX, labelY)] : [];
 }
 
-function costs(report) {
+function costs({ report, method_names: names }) {
   const words = (name) => name.replaceAll("_", " ");
   const counted = ["answered", "unscored", "calls", "tokens", "memory_calls", "memory_tokens", "judging_calls", "judging_tokens"];
   const memory = Object.keys(report.memories[0] ?? {});
@@ -108,7 +110,7 @@ function costs(report) {
     table(stage.map(words), report.stages.map((row) => stage.map((name) => row[name]))),
     report.memories.length > 0 && [el("h3", null, "Memories"), table(memory.map(words), report.memories.map((row) => memory.map((name) => (name === "memory" ? el("span", null, methodName(row[name])) : row[name]))))],
     el("h3", null, "Methods"),
-    table(["method", ...counted.map(words)], report.rows.map((row) => [el("span", null, methodName(row.by === null ? row.method : `${row.method}, ${row.by}`)), ...counted.map((name) => row.counts[name] ?? null)])),
+    table(["method", ...counted.map(words)], report.rows.map((row) => [el("span", null, methodName(row.by === null ? names[row.method] : `${names[row.method]}, ${row.by}`)), ...counted.map((name) => row.counts[name] ?? null)])),
   ];
 }
 

@@ -9,6 +9,8 @@ from jobs.html.chunks import compressed_chunk
 from jobs.html.page_traces import Part, Traces
 from jobs.html.run_page import Chunk
 from jobs.html.summary import number_questions, summary, values
+from jobs.report.columns import with_columns
+from jobs.report.names import PAPER, read_names
 from jobs.report.report import create_chosen_table, make_report
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.store import connect
@@ -27,13 +29,14 @@ class Source:
 
     def __init__(self, options: ReadOptions) -> None:
         load_plugins(plugin_folders(options.plugins))  # before views are made of their records
-        report = make_report(options)
+        names = read_names(options.names or PAPER)
+        report = with_columns(make_report(options), options.columns, names)
         self.run = report.run
         self._connection = connect(options.warehouse, self.run)
         create_chosen_table(self._connection, options)
         number_questions(self._connection, report.foot["rater"], options.where is not None)
         facts = RunFolder(options.warehouse, self.run).report_facts("judging")
-        self._summary = {**summary(self._connection, report), "judging": facts["judging"]}
+        self._summary = {**summary(self._connection, report, names), "judging": facts["judging"]}
         # For each question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         self._traces = Traces(self._connection, facts["stages"])

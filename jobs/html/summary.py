@@ -3,6 +3,7 @@ memories, problems, and a line per question and document."""
 
 import dataclasses
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,6 +13,7 @@ from stop_words import get_stop_words
 from jobs.report.frontier import Point, drawn_columns, points_of
 from jobs.report.frontier_picture import frontier_svg
 from jobs.report.memory_sizes import sizes
+from jobs.report.names import Names, named
 from jobs.report.render import BEST, notes, provenance_line
 from jobs.report.report import Report
 from pipeline.core.sql_files import filled, sql_beside
@@ -36,14 +38,19 @@ def number_questions(connection: Any, rater: str | None, is_subset: bool) -> Non
     query(connection, _SQL["valued"])  # once, as the view joins many tables
 
 
-def summary(connection: Any, report: Report) -> dict[str, Any]:
+def summary(connection: Any, report: Report, names: Names | None) -> dict[str, Any]:
     """The content of the page's first chunk; questions and documents in the order of their
-    numbers."""
-    shown = dataclasses.asdict(report)
+    numbers. Headings and memories are named by `names`; methods, by which the page finds their
+    rows, are not: `method_names` has what is shown of them."""
+    printed = named(report, names)
+    shown = dataclasses.asdict(replace(printed, rows=report.rows))
     shown["rows"] = [row for row in shown["rows"] if row["means"] or row["counts"]]
     return {
         "report": shown,
         "frontiers": _frontiers(report),
+        "method_names": {
+            row.method: name.method for row, name in zip(report.rows, printed.rows, strict=True)
+        },
         "remarks": notes(report),
         "about_best": BEST,
         "foot": provenance_line(report),

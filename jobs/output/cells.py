@@ -3,8 +3,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 # C0 and C1 but for tab and line feed, marks that turn text round, and lone surrogates.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -45,6 +45,10 @@ class Measured:
         return [*n, *([] if self.answered in (None, self.n) else [f"{self.answered} answered"])]
 
 
+Marks = Literal["bold", "stars", "none"]
+"""The marks of best values."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows with the same keys; a cell is a text, a number, a `Measured` or None. The first column
@@ -53,6 +57,10 @@ class Table:
     On a terminal the first `num_keys` columns are repeated in each part of the table, or the
     columns of `spare` are left out until it fits, the first one first. Columns without values are
     left out there unless it `keeps_empty`. `about_best`: said where best values are marked.
+
+    In LaTeX a table that is wider than the text is split by the `groups` of its other columns.
+    `caption`, `label` and `marks` are those of LaTeX and Markdown, where it is to be published;
+    `part_of` is the label of the table that has the caption for this one, too.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -61,6 +69,11 @@ class Table:
     keeps_empty: bool = False
     spare: Sequence[str] = ()
     about_best: str = ""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    caption: str = ""
+    label: str = ""
+    part_of: str = ""
+    marks: Marks = "none"
 
     def names(self) -> list[str]:
         return list(self.rows[0]) if self.rows else ["no rows"]

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.config.options import ReadOptions
+from jobs.report.columns import known_columns
 from jobs.report.means import LEAST_DOCUMENTS, RESAMPLES
+from jobs.report.names import PAPER, Names, read_names
 from jobs.report.report import Report, report_of
 from pipeline.store.sql.connection import query
 
@@ -43,17 +45,26 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         "raters": raters,
         "rating": [engine for engine in engines if engine["stage"] in judging],
         "people": people,
-        "metrics": [
-            {"name": c.measure, "heading": c.heading, "about": c.about} for c in report.columns
-        ],
+        "metrics": _defined(report, read_names(options.names or PAPER)),
         "means": MEANS,
         "fallback": memories,
         "commits": report.foot["commits"],
         "versions": report.foot["versions"],
         "launches": [_launch(launch) for launch in folder.readable_launches()],
         "papers": facts.get("papers"),
+        "licences": facts.get("licences"),
+        "other_models": report.foot["other_models"],
         "gistmill": _itself(report),
     }
+
+
+def _defined(report: Report, names: Names | None) -> list[dict[str, str]]:
+    """The definitions of all columns, under the headings that exported tables have."""
+    known = known_columns(report)
+    return [
+        {"name": column.measure, "heading": column.heading, "about": column.about}
+        for column in (names.of_columns(known) if names else known)
+    ]
 
 
 def _size(report: Report) -> dict[str, Any]:

@@ -72,12 +72,12 @@ def report_page(parts: Sequence[Part]) -> str:
     return markdown(parts).replace("<", "&lt;").replace("](", "]\\(")
 
 
-def parts_of(report: Report, intervals: bool = True) -> list[Part]:
+def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list[Part]:
     """The texts and tables of a report, the scores first among the tables; a run prints it without
-    `intervals` at its end."""
+    `intervals` at its end. `costs`: with those of methods, beside the report's columns."""
     parts: list[Part] = [Heading(report.run), *_incomplete(report), *_other_models(report)]
     parts += [_corpus(report), *_corrections(report)]
-    parts += _answers(report) if report.rows else _unasked(report)
+    parts += _answers(report, costs) if report.rows else _unasked(report)
     if report.stages:
         parts.append(Table([_stage(row) for row in report.stages]))
     if report.planned:
@@ -87,7 +87,7 @@ def parts_of(report: Report, intervals: bool = True) -> list[Part]:
     return [*parts, provenance_line(report), *_no_model(report)]
 
 
-def _answers(report: Report) -> list[Part]:
+def _answers(report: Report, costs: bool) -> list[Part]:
     """The tables of methods, and the costs of their memories."""
     scores = score_table(report)
     cells = [value for row in scores.rows for value in row.values()]
@@ -99,9 +99,10 @@ def _answers(report: Report) -> list[Part]:
         parts.append(ANSWERED)
     if report.num_tests and not any(row.best for row in report.rows):
         parts.append(_NO_BEST.format(report.num_tests))
-    parts.append(_by_method(report, _cost))
-    parts.append("\n".join([_COST, *shared_lines(report.memory_steps, report.is_split)]))
-    if "money" in report.total:
+    if costs:
+        parts.append(_by_method(report, _cost))
+        parts.append("\n".join([_COST, *shared_lines(report.memory_steps, report.is_split)]))
+    if costs and "money" in report.total:
         parts += [_MONEY, _money(report)]
     if report.memories:
         parts += [_MEMORIES, Table(_memories(report))]
@@ -121,7 +122,7 @@ def _spreads(report: Report, intervals: bool) -> list[Part]:
     if (repeats := report.foot["repeats"]) > 1:
         title = _SD.format(repeats, REPEATED[report.foot["repeat_from"]])
         parts += [title, _by_method(report, _sds)]
-    if intervals:
+    if intervals and any(column.has_interval for column in report.columns):
         parts += [_SPREAD, _by_method(report, _spread), *_why_without_interval(report)]
     return parts
 

@@ -149,15 +149,16 @@ def chosen_methods(methods: Sequence[str], begins: str | None) -> list[str]:
 def shown_columns(
     connection: Any, found: Mapping[str, Any]
 ) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """The columns for the kinds of questions that the run has, in order; and the names of those
-    that measure answers, which are the ones specific to a kind of question."""
+    """The columns for the kinds of questions that the run has; and the names of those that measure
+    answers, which are the ones specific to a kind of question and stand first."""
     kinds = query(connection, _SQL["kinds"])[0]
     # Runs of earlier versions have no columns of corrected questions.
     own = [Column(**column) for kind in ("free", "choice", "corrected") if kinds[kind]
            for column in found.get(kind, ())]  # fmt: skip
     of_any = [Column(**column) for column in found["any"]]
-    columns = {c.measure: c for c in sorted([*own, *of_any, FALLBACK], key=lambda c: c.place)}
     measures = {column.measure for column in own}
+    columns = {c.measure: c for c in sorted(
+        [*own, *of_any, FALLBACK], key=lambda c: (c.measure not in measures, c.place))}  # fmt: skip
     return tuple(columns.values()), tuple(name for name in columns if name in measures)
 
 
@@ -217,7 +218,10 @@ _FACTS = (  # of the run's config, beside its stages
     "corpus", "engine", "is_model", "methods", "columns", "judging", "family", "wording",
     "reply_format",
 )  # fmt: skip
-FALLBACK = Column("fallback", "fallback %", 90, has_interval=False)  # of the view `fallbacks`
+FALLBACK = Column(  # of the view `fallbacks`
+    "fallback", "fallback %", 90, has_interval=False,
+    about="share of the page ends of the method's memory that were chosen without a usable reply",
+)  # fmt: skip
 _IS_SHARED = is_shared_sql("memory")
 _RATERS = "select distinct rater from raters order by rater"
 INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from inputs"

@@ -34,7 +34,7 @@ from stages.tables.answers import Rubric
 
 _EXACT = (
     "share of answers that the rater calls exact, of those that it scored: yes by the strict or "
-    "the permissive prompt for any reference"
+    "the permissive prompt for any reference (ReadAgent section 4.1)"
 )
 
 

@@ -35,7 +35,8 @@ class MakeQueries(Stage):
         return Query.about(about, kind="question")
 
     def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
-        return {"any": (Column("queries", "queries", 15, has_interval=False),)}
+        about = "texts that pages are searched by, of a question"
+        return {"any": (Column("queries", "queries", 15, has_interval=False, about=about),)}
 
 
 class FilterQueries(MakeQueries):

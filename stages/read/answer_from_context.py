@@ -28,7 +28,8 @@ from stages.text.words import num_words
 
 GIVEN = "given"  # the `reader` of answers that came in a file: what they rest on is not known
 _COMPRESSION = (
-    "100 x (1 - words of gists and raw text in the final context / words of the document)"
+    "100 x (1 - words of gists and raw text in the final context / words of the document); "
+    "ReadAgent's compression rate"
 )
 LENGTH = Column("length", "length", 100, has_interval=False, about="words of the answer")
 
@@ -193,7 +194,7 @@ class AnswerFromContext(Budgeted):
                     "# LU",
                     20,
                     has_interval=False,
-                    about="distinct pages whose raw text is in the final context",
+                    about="distinct pages whose raw text is in the final context (ReadAgent)",
                 ),
                 Column(
                     "words_read",

@@ -3,6 +3,7 @@ for an action at a node until one is legal, with as much working memory as fits.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from pipeline.asking.ask import Ask
@@ -18,15 +19,19 @@ from stages.tables.pages import Node, Page
 from stages.text.fit_to_limit import Keep, fit_to_limit, largest_number
 from stages.text.words import word_spans
 
-COLUMNS = (
-    Column("valid_actions", "valid %", 22, has_interval=False),
-    Column("stray", "stray %", 23, has_interval=False),
-    Column("recovery", "recovery %", 24, has_interval=False),
-    Column("text_read", "text read %", 25, has_interval=False),
-    Column("text_read_right", "text read % if right", 26, has_interval=False),
-    Column("steps", "steps", 27, has_interval=False),
-    Column("depth", "depth", 28, has_interval=False),
-)
+_column = partial(Column, has_interval=False)
+COLUMNS = (  # MemWalker section 5
+    _column("valid_actions", "valid %", 22, about="share of replies that name a legal action"),
+    _column("stray", "stray %", 23, about="share of walks that go back at least once (MemWalker)"),
+    _column("recovery", "recovery %", 24, about="share of right answers, of those walks"),
+    _column(
+        "text_read", "text read %", 25,
+        about="words of the document that stand in the nodes on the walk, as a share of all",
+    ),
+    _column("text_read_right", "text read % if right", 26, about="the same, of right answers"),
+    _column("steps", "steps", 27, about="nodes that are visited, each visit counted"),
+    _column("depth", "depth", 28, about="levels below the root, of the deepest node visited"),
+)  # fmt: skip
 
 
 @dataclass

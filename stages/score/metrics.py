@@ -142,6 +142,7 @@ ABOUT = {  # what a paper states of them
     **{f"{kind}_stem": _ROUGE.format(kind, "Porter stems") for kind in KINDS},
     "rougeLsum": _ROUGE.format("ROUGE-L", "summary level"),
     "scrolls_rouge": "geometric mean of the means of ROUGE-1, -2, -L F without stems (SCROLLS)",
+    **{f"scrolls_{kind}": _ROUGE.format(kind, "no stems") for kind in KINDS},
     "squad_em": "exact match after SQuAD's normalization; the best of the references",
     "longbench_f1": "F1 of words after SQuAD's normalization; the best of the references",
     "longbench_f1_zh": "LongBench's F1 of jieba's words, of Chinese alone",

@@ -77,7 +77,11 @@ class ScoreAnswers(Stage):
             if name not in RANKING_MEASURES
         ]
         episodes = [better("mind2web_episode", "mind2web_episode", 49, about=_EPISODE)]
-        of_rankings = (Column(name, name, 75) for name in self.metrics if name in RANKING_MEASURES)
+        of_rankings = (
+            Column(name, name, 75, about=RANKING_MEASURES[name])
+            for name in self.metrics
+            if name in RANKING_MEASURES
+        )
         recall = Column(
             "evidence_recall",
             "recall",
@@ -89,7 +93,7 @@ class ScoreAnswers(Stage):
             "any-hit",
             70,
             has_interval=False,
-            about="whether any gold evidence is there",
+            about="share of answers with any gold evidence there",
         )
         return {
             "free": (*metrics, *(episodes if "mind2web_step" in self.metrics else [])),

@@ -9,11 +9,15 @@ from pipeline.core.rows import QuestionRow
 from pipeline.core.trace_lines import Line
 
 # The measures in lookups.sql, those of LongMemEval's tables: every report computes them.
-RANKING_MEASURES = tuple(
-    f"session_{metric}@{k}"
-    for metric in ("recall_any", "recall_all", "ndcg", "ndcg_published")
-    for k in (5, 10)
-)
+_RANKED = {
+    "recall_any": "whether a session with evidence is among the {k} best (LongMemEval)",
+    "recall_all": "whether all sessions with evidence are among the {k} best (LongMemEval)",
+    "ndcg": "NDCG of the {k} best sessions, with the discount log2(rank + 1)",
+    "ndcg_published": "the same with LongMemEval's discount: log2(rank), and 1 at rank 1",
+}
+RANKING_MEASURES = {  # and what a paper states of them
+    f"session_{metric}@{k}": about.format(k=k) for metric, about in _RANKED.items() for k in (5, 10)
+}
 _TRACED = 30  # page indexes of a turn that a trace lists
 
 

@@ -30,7 +30,7 @@ READ_PAGES = {"gist_only", "readagent_p(max_pages=2)", "bm25(top_k=1)"}
 OTHER_COSTS = {"memory", "judging"}
 QUALITY = ("lr_1", "lr_2", "rouge1_stem", "squad_em", "accuracy")
 HEADINGS = (
-    "method", "n", "CR", "# LU", "LR-1", "LR-2", "rouge1_stem", "squad_em", "accuracy", "recall",
+    "method", "n", "LR-1", "LR-2", "rouge1_stem", "squad_em", "accuracy", "CR", "# LU", "recall",
     "any-hit", "words read", "fallback %", "length",
 )  # fmt: skip
 
@@ -172,21 +172,21 @@ def test_printed_table(hand: HandRun, place: str) -> None:
     lines = [cells(line) for line in text.splitlines() if line.startswith("|")]
     assert tuple(lines[0]) == HEADINGS
     for line, (method, worked) in zip(lines[2:8], WORKED.items(), strict=True):
-        means = [shown(values, worked.problems) if measure in QUALITY else shown(values)
-                 for measure, values in measures(worked).items()]  # fmt: skip
+        by_measure = measures(worked)
+        scores = [shown(by_measure.pop(name), worked.problems) for name in QUALITY]  # are first
+        means = [*scores, *(shown(values) for values in by_measure.values())]
         fallback = "50.0" if method in READ_PAGES else "-"
         assert line == [method, "6", *means[:-1], fallback, means[-1]]
     # The same, without the arithmetic.
     assert lines[2] == [
-        "gist_only", "6", "84.3 (n=5)", "0.0 (n=5)", "50.0 (n=4, 3 answered)",
-        "75.0 (n=4, 3 answered)", shown(rouge(0)).replace("n=4", "n=4, 3 answered"),
-        "0.0 (n=4, 3 answered)", "100.0 (n=2)", "0.0 (n=4)", "0.0 (n=4)", "10.4 (n=5)", "50.0",
-        "2.8 (n=5)",
+        "gist_only", "6", "50.0 (n=4, 3 answered)", "75.0 (n=4, 3 answered)",
+        shown(rouge(0)).replace("n=4", "n=4, 3 answered"), "0.0 (n=4, 3 answered)", "100.0 (n=2)",
+        "84.3 (n=5)", "0.0 (n=5)", "0.0 (n=4)", "0.0 (n=4)", "10.4 (n=5)", "50.0", "2.8 (n=5)",
     ]  # fmt: skip
     # Of four free-form answers one is exact, two are none, and the rater did not score one.
-    assert lines[3][:4] == ["readagent_p(max_pages=2)", "6", "52.1 (n=5)", "1.0 (n=5)"]
-    assert lines[3][4:6] == ["33.3 (n=3, 1 answered)"] * 2
-    assert lines[3][8:12] == ["50.0 (n=2, 1 answered)", "58.3 (n=4)", "75.0 (n=4)", "29.6 (n=5)"]
+    assert lines[3][:4] == ["readagent_p(max_pages=2)", "6", *["33.3 (n=3, 1 answered)"] * 2]
+    assert lines[3][6:9] == ["50.0 (n=2, 1 answered)", "52.1 (n=5)", "1.0 (n=5)"]
+    assert lines[3][9:12] == ["58.3 (n=4)", "75.0 (n=4)", "29.6 (n=5)"]
     assert lines[3][12:] == ["50.0", "2.4 (n=5)"]
     answered_unscored_calls_tokens = [line[1:5] for line in lines[10:16]]
     assert answered_unscored_calls_tokens == [

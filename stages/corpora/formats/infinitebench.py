@@ -5,7 +5,7 @@ is the right option's text, in some rows together with its letter. Ids count fro
 so they are prefixed with the task's name.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from string import ascii_uppercase
 from typing import ClassVar, Literal
@@ -39,6 +39,7 @@ class InfiniteBenchCorpus(RowsCorpus):
     """The file of a task (longbook_qa_eng.jsonl ...), or a folder of such files."""
 
     papers: ClassVar[tuple[str, ...]] = ("infinitebench",)
+    licences: ClassVar[Mapping[str, str]] = {"InfiniteBench": "MIT"}
     format: Literal["infinitebench"]
     layout: ClassVar[Layout] = Layout(
         text="context",

@@ -6,6 +6,7 @@ line, and the output begins with the letter.
 """
 
 import re
+from collections.abc import Mapping
 from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -85,6 +86,7 @@ class LEvalCorpus(RowsCorpus):
     """The file of a task, or a folder of such files."""
 
     papers: ClassVar[tuple[str, ...]] = ("leval",)
+    licences: ClassVar[Mapping[str, str]] = {"L-Eval": "GPL-3.0; the datasets in it have their own"}
     format: Literal["leval"]
     layout: ClassVar[Layout] = Layout(
         text=_text,

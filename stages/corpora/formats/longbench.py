@@ -35,6 +35,7 @@ class LongBenchCorpus(RowsCorpus):
     """The file of a task, or a folder of such files."""
 
     papers: ClassVar[tuple[str, ...]] = ("longbench",)
+    licences: ClassVar[Mapping[str, str]] = {"LongBench": "MIT; the datasets in it have their own"}
     format: Literal["longbench"]
     layout: ClassVar[Layout] = Layout(
         text=_text,

@@ -4,6 +4,7 @@ Fields: _id, question, choice_A to choice_D, answer (a letter), context, domain,
 difficulty, length (short, medium, long).
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from stages.corpora.reading.asked import Asked
@@ -17,6 +18,7 @@ class LongBenchV2Corpus(RowsCorpus):
     """data.json, or its folder."""
 
     papers: ClassVar[tuple[str, ...]] = ("longbench_v2",)
+    licences: ClassVar[Mapping[str, str]] = {"LongBench v2": "Apache-2.0"}
     format: Literal["longbench_v2"]
     files: ClassVar[tuple[str, ...]] = ("*.json", "*.jsonl")
     layout: ClassVar[Layout] = Layout(

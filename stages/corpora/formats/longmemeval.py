@@ -75,6 +75,7 @@ class LongMemEvalCorpus(HistoryCorpus):
     """The histories as they are in the file. Streamed: longmemeval_m has 2.75 GB."""
 
     papers: ClassVar[tuple[str, ...]] = ("longmemeval",)
+    licences: ClassVar[Mapping[str, str]] = {"LongMemEval": "MIT"}
     format: Literal["longmemeval"]
 
     def load(self) -> Iterator[Loaded]:

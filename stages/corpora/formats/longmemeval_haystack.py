@@ -7,7 +7,7 @@ are used. They mix three sources in fixed shares; here the mixture is that of th
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -40,6 +40,7 @@ class LongMemEvalHaystackCorpus(HistoryCorpus):
     """
 
     papers: ClassVar[tuple[str, ...]] = ("longmemeval",)
+    licences: ClassVar[Mapping[str, str]] = {"LongMemEval": "MIT"}
     format: Literal["longmemeval_haystack"]
     fillers: Address  # a file, see fillers.py
     sessions: PositiveInt | None  # evidence included

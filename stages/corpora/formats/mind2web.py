@@ -9,7 +9,7 @@ elements' opening tags.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 from pipeline.core.rows import Document, Span
@@ -36,6 +36,7 @@ class Mind2WebCorpus(FileCorpus):
     """The file of a split, or a folder of such files."""
 
     papers: ClassVar[tuple[str, ...]] = ("mind2web",)
+    licences: ClassVar[Mapping[str, str]] = {"Mind2Web": "CC BY 4.0"}
     files: ClassVar[tuple[str, ...]] = ("*.json",)
     format: Literal["mind2web"]
     splits: ClassVar[tuple[str, ...]] = ("test_task", "test_website", "test_domain")

@@ -35,6 +35,9 @@ class NarrativeQACorpus(FileCorpus):
     """`kind` also names the prompt family: books and film scripts have different prompts."""
 
     papers: ClassVar[tuple[str, ...]] = ("narrativeqa",)
+    licences: ClassVar[Mapping[str, str]] = {
+        "NarrativeQA": "Apache-2.0; the stories have their own (Project Gutenberg's)"
+    }
     format: Literal["narrativeqa"]
     kind: Literal["gutenberg", "movie", "all"]
     stories: Address | None  # the folder of the stories; null: tmp, beside documents.csv

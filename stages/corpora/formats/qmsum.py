@@ -5,7 +5,7 @@ ids: a meeting's is made from its turns before cleaning, a question's from that 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any, ClassVar, Literal
@@ -39,6 +39,7 @@ class QMSumCorpus(FileCorpus):
     """A jsonl file, the json file of one meeting, or a folder of either (data/ALL has both)."""
 
     papers: ClassVar[tuple[str, ...]] = ("qmsum",)
+    licences: ClassVar[Mapping[str, str]] = {"QMSum": "MIT"}
     format: Literal["qmsum"]
     clean: Literal["none", "tags"]  # tags: remove {vocalsound} and the like
 

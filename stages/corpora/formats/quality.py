@@ -5,7 +5,7 @@ document. Labels count from 1 in the files and are absent in the test split. A q
 id has one made from article_id, question and options.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -38,6 +38,9 @@ class QualityCorpus(FileCorpus):
     """One of the published files, or a folder of them."""
 
     papers: ClassVar[tuple[str, ...]] = ("quality",)
+    licences: ClassVar[Mapping[str, str]] = {
+        "QuALITY": "CC BY 4.0; each article has its own, in its row"
+    }
     format: Literal["quality"]
 
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")

@@ -5,7 +5,7 @@ alone; in QuALITY and ContractNLI the options are part of the question and are l
 the same id are one question with several references, as in the official evaluation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -19,6 +19,9 @@ class ScrollsCorpus(RowsCorpus):
     """The file of a task, or its folder of train, validation and test."""
 
     papers: ClassVar[tuple[str, ...]] = ("scrolls",)
+    licences: ClassVar[Mapping[str, str]] = {
+        "SCROLLS": "not stated by its authors; the datasets in it have their own"
+    }
     format: Literal["scrolls"]
     has_question: bool  # false: the input is a document to be summarized
 

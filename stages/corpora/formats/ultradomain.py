@@ -5,6 +5,7 @@ the questions' type; in some files `dataset`), and in some files meta (title, au
 counts the tokens of some model and is not used.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from stages.corpora.reading.asked import Asked, Value
@@ -27,6 +28,7 @@ class UltraDomainCorpus(RowsCorpus):
     """The file of a domain, or a folder of such files."""
 
     papers: ClassVar[tuple[str, ...]] = ("memorag",)
+    licences: ClassVar[Mapping[str, str]] = {"UltraDomain": "Apache-2.0"}
     format: Literal["ultradomain"]
     layout: ClassVar[Layout] = Layout(
         document_id="context_id",

@@ -59,7 +59,10 @@ class Corpus(Settings):
     # conf/corpus/ has the key.
     corrections: Address | None = None
 
+    licence: Annotated[str | None, Unhashed()] = None  # of the texts, where the format has none
+
     papers: ClassVar[tuple[str, ...]] = ()  # keys in papers.bib, of the dataset's own
+    licences: ClassVar[Mapping[str, str]] = {}  # as the authors of a dataset state it, by its name
     page_breaks: ClassVar[bool] = False  # whether a form feed in the text ends a page
 
     @classmethod
@@ -73,8 +76,12 @@ class Corpus(Settings):
 
     def selection(self) -> Mapping[str, Any]:
         """The settings that select the corpus and its rows; hashed into the run's name."""
-        without = {"family"} if self.corrections else {"family", "corrections"}
+        without = {"family", "licence", *(() if self.corrections else ("corrections",))}
         return self.model_dump(mode="json", include=self._unhashed() - without)
+
+    def licences_by_name(self) -> Mapping[str, str]:
+        """The licences of the data: the one that is given for this corpus, else the format's."""
+        return self.licences if self.licence is None else {self.name: self.licence}
 
     @classmethod
     def _unhashed(cls) -> set[str]:

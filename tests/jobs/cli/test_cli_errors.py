@@ -52,7 +52,7 @@ CORPUS = [
     ("corpus.path={}/empty", "empty/documents.jsonl: no line or row in it is an object; set"),
     ("corpus.path={}/torn", "documents.jsonl:1: not JSON (Unterminated string starting at, col"),
     ("corpus.path={}/family", "family: no documents.jsonl or documents.parquet here; set corpus"),
-    ("corpus.clean=tags", "corpus.clean: no such key; there are corpus."),
+    ("corpus.clean=tags", "corpus.clean: no such key; nearest: corpus."),
     ("corpus.format=xml", "corpus.format=xml: no such format; there are asked, huggingface, infi"),
     (
         "corpus.family=nosuch",

@@ -6,17 +6,19 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.export.export_report import latex_report as latex
+from jobs.export.export_report import FORMATS, latex_report
 from jobs.output.csv_text import csv_text
-from jobs.output.latex import escaped
+from jobs.output.latex_text import escaped
 from jobs.report.means import Mean
 from jobs.report.report import Report, Row, make_report
+from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 from stages.read.prediction_file import read_predictions
 from tests.support.clusters.s3_server import BUCKET, client, s3_server
@@ -89,18 +91,25 @@ def test_the_report_as_csv(hand: HandRun) -> None:
     assert "lr_1_low" in rows_of(succeed("export", "report", *words(hand), "--intervals"))[0]
 
 
+def latex(report: Report, with_intervals: bool) -> str:
+    return latex_report(report, ReadOptions(), with_intervals, warn=lambda line: None)
+
+
 @pytest.mark.slow
 def test_the_report_as_latex(hand: HandRun) -> None:
     out = succeed("export", "report", *words(hand, "format=latex"))
-    head, *body = [line for line in out.splitlines() if line.endswith(r"\\")]
-    assert r"\toprule" in out and r"\bottomrule" in out
-    assert head.startswith(r"Method & $n$ & CR")
-    assert r"squad\_em ($n$=4)" in head
+    first, *others = out.split(r"\begin{table}")[1:]
+    head, *body = [line for line in first.splitlines() if line.endswith(r" \\")]
+    assert r"\toprule" in first and r"\bottomrule" in first
+    assert re.match(r"Method & \$n\$ & LR\{-\}1 & LR\{-\}2 ", head)
+    assert r"& EM" in out and r"ROUGE{-}1" in out
     assert len(body) == 6
-    assert {line.count("&") for line in (head, *body)} == {head.count("&")}
-    assert any(line.startswith(r"readagent\_p(max\_pages=2) & 6 & ") for line in body)
-    spec = "l" + "r" * head.count("&")
-    assert rf"\begin{{tabular}}{{{spec}}}" in out
+    columns = head.count(" & ")
+    assert {line.count("&") for line in body} == {columns}
+    assert any(line.startswith(r"ReadAgent{-}P & 6 & ") for line in body)
+    assert rf"\begin{{tabular}}{{@{{}}l{'r' * columns}@{{}}}}" in first
+    captions = [re.split(r"[{,;]", other.splitlines()[2])[1] for other in others]
+    assert list(dict.fromkeys(captions)) == ["Scores", "Reading", "Cost"]
     assert r"{\scriptsize[n/a]}" in succeed(
         "export", "report", *words(hand, "format=latex"), "--intervals"
     )
@@ -139,12 +148,14 @@ def of_values(
 def report_of(rows: tuple[Row, ...], column: Column, left: int = 0, repeats: int = 1) -> Report:
     foot = {"corpus": "a % b\n\\c", "engine": "x", "repeats": repeats, "repeat_from": "memory"}
     inputs = {"planned": 9, "not_done": left}
-    return Report("night", inputs, (column,), ("lr_1",), rows, {}, (), (), foot)
+    sizes = {"documents": 3}
+    return Report("night", inputs, (column,), ("lr_1",), rows, sizes, (), (), foot)
 
 
 def table(rows: tuple[Row, ...]) -> list[str]:
     column = Column("lr_1", "LR-1", 30, more_is_better=True)
     out = latex(report_of(rows, column), with_intervals=False)
+    assert "resizebox" not in out and "adjustbox" not in out
     assert out.splitlines()[0] == "% gistmill, run night, corpus a % b \\c, engine x"
     return [line.removesuffix(r" \\") for line in out.splitlines() if line.endswith(r"\\")][1:]
 
@@ -173,8 +184,8 @@ def test_latex_says_repeats_their_sd_and_that_a_run_is_not_complete() -> None:
     row = replace(row, means={"lr_1": replace(row.means["lr_1"], sd=1.234, repeats=3)})
     out = latex(report_of((row,), column, left=2, repeats=3), with_intervals=True)
     assert "% INCOMPLETE: 2 of 9 inputs are not done.\n" in out
-    assert "% $n$ counts 3 repeats of every question; memories made anew in each.\n" in out
-    assert r"{\scriptsize[1.0, 9.0] sd 1.23}" in out and "% sd: standard deviation" in out
+    assert "3 questions (3 repeats, memories made anew in each) about 3 documents." in out
+    assert r"{\scriptsize[1.0, 9.0] sd 1.23}" in out and " sd: standard deviation" in out
     plain = latex(report_of((row,), column), with_intervals=False)
     assert "INCOMPLETE" not in plain and "repeats" not in plain
 
@@ -197,11 +208,100 @@ def test_only_the_methods_that_are_exported_compete(tmp_path: Path) -> None:
     assert bold("method=m1") == []
 
 
+def printed(rows: tuple[Row, ...], repeats: int = 1, **options: Any) -> list[str]:
+    """The lines of a Markdown table, and its caption first."""
+    column = Column("lr_1", "LR-1", 30, more_is_better=True)
+    report = report_of(rows, column, repeats=repeats)
+    out = FORMATS["markdown"](report, ReadOptions(**options), False, lambda line: None)
+    return [line for line in out.splitlines() if line]
+
+
+def test_the_table_as_markdown() -> None:
+    best = "bm25(top_k=1)"
+    rows = of_values((best, 41.0, 10), ("bm25(top_k=3)", 7.0, 10), ("c", 90.0, 4), best=best)
+    caption, head, _, *body = printed(rows)
+    assert caption.startswith("a %, 10 questions about 3 documents. Means over all answers; a pro")
+    assert "(n=...): over so many answers" in caption and " Bold: the highest mean of" in caption
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in (head, *body)]
+    assert cells == [
+        ["Method", "n", "LR-1", "Calls", "Tokens"],
+        ["BM25 (top_k=1)", "10", "**41.0**", "-", "-"],
+        ["BM25 (top_k=3)", "10", "7.0", "-", "-"],
+        ["c", "10", "90.0 (n=4)", "-", "-"],
+    ]
+
+
+def test_marks_caption_and_names_are_options() -> None:
+    best = "bm25(top_k=1)"
+    rows = of_values((best, 41.0, 10), ("bm25(top_k=3)", 7.0, 10), best=best)
+    caption, _, _, first, _ = printed(rows, marks="stars", names="canonical", columns="LR-1")
+    assert " *: the highest mean of its column" in caption
+    assert first == "| bm25(top_k=1) | 10 | 41.0\\* |"
+    assert printed(rows, marks="none", columns="lr_1")[3] == "| BM25 (top_k=1) | 10 | 41.0 |"
+    assert printed(rows, caption="So <it> is")[0] == "So &lt;it> is"
+    with pytest.raises(
+        UsageError, match=r"^marks=red: no such marks; there are bold, stars, none$"
+    ):
+        printed(rows, marks="red")
+
+
+def test_questions_of_groups_are_added() -> None:
+    groups = (*of_values(("a", 1.0, 10), by="x"), *of_values(("a", 1.0, 10), by="y"))
+    assert printed(groups, by="kind")[0].startswith("a %, 20 questions about 3 documents, by kind.")
+
+
+def test_a_run_without_methods_has_no_table() -> None:
+    for form in ("latex", "markdown"):
+        report = report_of((), Column("lr_1", "LR-1", 30))
+        with pytest.raises(UsageError, match=r"^run=night has no methods; gistmill report shows"):
+            FORMATS[form](report, ReadOptions(), False, lambda line: None)
+
+
+def test_a_wide_table_says_so() -> None:
+    """Three columns of about 5 signs are over 100 points wide, below 345."""
+    column = Column("lr_1", "LR-1", 30, more_is_better=True)
+    rows = of_values(("a method with a name", 1.0, 10), ("b", 2.0, 10))
+    rows = tuple(replace(row, counts={**row.counts, "calls": 12, "tokens": 345}) for row in rows)
+
+    def told(**options: Any) -> list[str]:
+        lines = list[str]()
+        out = latex_report(report_of(rows, column), ReadOptions(**options), False, lines.append)
+        assert all(f"% {line}\n" in out for line in lines)
+        return lines
+
+    assert told() == []
+    (line,) = told(width=190.0)
+    assert re.fullmatch(
+        r"the table is \d+ pt wide, wider than \\textwidth \(190 pt\), so it is split by groups "
+        "into 2 tables; columns= chooses fewer columns, width= is another width", line,
+    )  # fmt: skip
+    rows *= 30
+    assert told() == ["the table has 60 rows, more than a page takes; method= chooses fewer"]
+
+
+@pytest.mark.slow
+def test_columns_are_chosen_in_every_format(hand: HandRun) -> None:
+    chosen = words(hand, "columns=recall,LR-1,tokens", "method=bm25")
+    assert rows_of(succeed("export", "report", *chosen))[0].keys() == {
+        "method", "n", "evidence_recall", "evidence_recall_n", "lr_1", "lr_1_n", "tokens",
+        "tokens_n",
+    }  # fmt: skip
+    head = succeed("export", "report", *chosen, "format=markdown").splitlines()[2]
+    assert [cell.strip() for cell in head.strip("|").split("|")] == [
+        "Method", "n", "Recall", "LR-1", "Tokens",
+    ]  # fmt: skip
+    typed = succeed("report", *words(hand, "columns=recall,LR-1,tokens"))
+    assert re.search(r"^\| method +\| +n \| +recall.* \| +LR-1.* \| +tokens \|$", typed, re.M)
+    assert "unscored" not in typed.split("\n\n")[3], "no second table of costs"
+    names = succeed("report", *words(hand, "names=paper", "columns=lr_1"))
+    assert "| ReadAgent-P " in names and "readagent_p" not in names.split("\n\n")[2]
+
+
 @pytest.mark.slow
 def test_exports_of_a_run_that_is_not_complete_say_so(tmp_path: Path) -> None:
     night = FinishedRun(tmp_path)
     of_run = (f"warehouse={night.warehouse}", "run=night")
-    exports = [("report", "format=latex"), ("report",), ("predictions",)]
+    exports = [("report", "format=latex", "columns=calls"), ("report",), ("predictions",)]
     assert all(not gistmill("export", *one, *of_run).stderr for one in exports)
     night.shard("scores").unlink()
     for one in exports:
@@ -298,7 +398,13 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["predictions", "method=bm25", "where=false"], "where=false: leaves no answer of bm25"),
         (["predictions", "method=bm25", "where=1;2"], "sql: Parser Error"),
         (["predictions", "by=x"], "'by=x': unknown option; there are warehouse, run, method"),
-        (["report", "format=html"], "format=html: no such format; there are csv, latex"),
+        (["report", "format=html"], "format=html: no such format; there are csv, latex, mark"),
+        (["report", "columns=nosuch"], "columns=nosuch: no such column; the run has lr_1 (LR-"),
+        (["report", "caption=A"], "caption= is for format=latex and markdown; leave it out"),
+        (["report", "format=markdown", "width=200"], "width= is for format=latex; leave it out"),
+        (["report", "format=latex", "names={}/n.yaml"], "n.yaml: cannot be reached (No such f"),
+        (["report", "format=latex", "marks=red"], "marks=red: no such marks; there are bold"),
+        (["report", "format=latex", "label=a}b"], "label=a}b: write letters, digits and any of"),
         (["report", "method=nosuch"], "method=nosuch: not in the run; nearest: "),
         (["report", "to={}"], ": no file but a folder or a device; name a file"),
         (["view", "answers"], "a view is written as Parquet, which is no text; add to=FILE"),

@@ -1,6 +1,7 @@
 """The page of a finished run in headless Chromium, from a file."""
 
 import json
+import re
 import struct
 from collections.abc import Iterator
 from itertools import combinations, cycle, islice, pairwise
@@ -73,8 +74,9 @@ def question(name: str, method: str) -> str:
 
 
 def named(page: Browser, beginning: str) -> str:
-    """The method whose name begins so."""
-    (found,) = {name for name in page.texts("td a") if name.startswith(beginning)}
+    """The method whose name, as one types it, begins so."""
+    titles = page.run("return [...document.querySelectorAll('td a')].map((e) => e.title)")
+    (found,) = {str(name) for name in titles if name.startswith(beginning)}
     return found
 
 
@@ -101,10 +103,11 @@ def test_the_scores_are_those_of_the_report_with_their_intervals(
     headings = page.texts("table thead th")
     cells = page.run(
         "const rows = [...document.querySelectorAll('table tbody tr')];"
-        f"const row = rows.find((row) => row.cells[0].textContent === '{BM25}');"
+        f"const row = rows.find((row) => row.querySelector('a')?.title === '{BM25}');"
         "return [...row.cells].map((cell) => cell.innerText)"
     )
-    mean, interval = cells[headings.index("accuracy")].split("\n")
+    assert cells[0] == "BM25", "the only one of its name, as a paper prints it"
+    mean, interval = cells[headings.index("Accuracy")].split("\n")
     assert mean.split()[0] == f"{rows[0]['mean']:.1f}"
     low, high = interval.split("–")
     assert float(low) <= rows[0]["mean"] <= float(high)
@@ -112,7 +115,7 @@ def test_the_scores_are_those_of_the_report_with_their_intervals(
 
 def test_a_click_on_a_heading_sorts_by_number(page: Browser) -> None:
     headings = page.texts("table thead th")
-    column = headings.index("words read")
+    column = headings.index("Words read")
     cells = f"main .scroll:first-of-type table tbody td:nth-child({column + 1})"
     values = [float(text.replace(",", "")) for text in page.texts(cells)[:4]]
     assert values != sorted(values)
@@ -136,12 +139,29 @@ def test_a_column_with_a_null_sorts_by_number(page: Browser) -> None:
 def test_the_best_are_those_of_the_report(page: Browser) -> None:
     """Not the highest numbers: fewer words may be better, or a mean be over fewer answers."""
     best = page.run(
-        "const { report } = await load('index');"
-        "report.rows.forEach((row, index) => { row.best = index === 1 ? ['accuracy'] : []; });"
-        "const made = scores(report); document.getElementById('main').replaceChildren(made);"
+        "const run = await load('index');"
+        "run.report.rows.forEach((row, index) => { row.best = index === 1 ? ['accuracy'] : []; });"
+        "const made = scores(run); document.getElementById('main').replaceChildren(made);"
         "return [...made.querySelectorAll('.best')].map((e) => e.closest('tr').rowIndex)"
     )
     assert best == [2]
+
+
+def test_columns_and_names_are_those_that_were_asked_for(
+    browser: Browser, warehouse: Path, tmp_path: Path
+) -> None:
+    """The table in a browser is that of `report` with the same words."""
+    words = (f"warehouse={warehouse}", "columns=recall,tokens,accuracy", "names=canonical")
+    file = tmp_path / "some.html"
+    succeed("report", *words, "--html", file)
+    browser.open(file.as_uri())
+    printed = succeed("report", *words)
+    head = next(line for line in printed.splitlines() if line.startswith("| method"))
+    wanted = [re.sub(r" \(n=\d+\)", "", cell.strip()) for cell in head.strip("|").split("|")]
+    assert wanted == ["method", "n", "recall", "tokens", "accuracy"]
+    assert browser.texts("main .scroll:first-of-type table thead th")[:5] == wanted
+    assert browser.texts("td a")[:2] == [READAGENT, BM25]
+    assert browser.complaints() == []
 
 
 def test_files_that_were_left_out_are_named(page: Browser) -> None:

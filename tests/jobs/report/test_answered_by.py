@@ -49,6 +49,7 @@ def test_another_model_is_one_line_and_a_mark(tmp_path: Path) -> None:
     assert told.count(line) == told.count("answered by") == 1
     assert f"OTHER MODEL: {line}." in report(tmp_path)
     assert f"OTHER MODEL: {line}." in (tmp_path / "w/runs/night/report.md").read_text()
+    assert f"\n- {line}\nReplies are" in succeed("cite", f"warehouse={tmp_path / 'w'}")
     assert provenance(tmp_path)["answered_by"] == {"openai:m": ["m-2024-08-06"]}
 
 

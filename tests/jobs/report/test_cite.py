@@ -33,13 +33,32 @@ def test_what_is_stated(hand: HandRun) -> None:
     assert "Replies are free." in text
     assert "2,000 bootstrap samples of documents" in text
     assert "full_text: 3 answers (50.0%) have a problem" in text
-    assert "squad_em: exact match after SQuAD's normalization" in text
+    assert "EM (squad_em): exact match after SQuAD's normalization" in text
     assert re.search(r"rate: .*engine scripted.*prompts: rate_permissive \w+ \(at most 10", text)
     assert {r["rubric"] for r in found["raters"]} == {"lr", "permissive", "strict"}
     assert set(found["papers"]) == {"readagent", "bm25"}
     assert "@software{gistmill," in text and "version = {0." in text
     assert "\n  author = {{The gistmill contributors}},\n  url = {" in text
     assert "2402.09727" in text and "2310.05029" not in text
+
+
+def headings(printed: str) -> set[str]:
+    """Of all tables of methods that a command prints."""
+    found = re.findall(r"^\| method .*\|$", printed, re.MULTILINE)
+    return {cell.strip() for line in found for cell in line.strip("|").split("|")}
+
+
+@pytest.mark.slow
+def test_every_column_of_the_tables_is_defined(hand: HandRun) -> None:
+    words = [f"warehouse={hand.warehouse}", "run=hand"]
+    found = json.loads(succeed("cite", *words, "names=canonical", "--json"))["metrics"]
+    assert all(one["about"] for one in found)
+    defined = {one["heading"] for one in found} | {one["name"] for one in found}
+    assert headings(succeed("report", *words)) - {"method", "n"} <= defined
+    printed = json.loads(succeed("cite", *words, "--json"))["metrics"]
+    table = succeed("export", "report", *words, "format=markdown").splitlines()[2]
+    shown = {cell.strip() for cell in table.strip("|").split("|")} - {"Method", "n"}
+    assert shown <= {one["heading"] for one in printed} and "ROUGE-1" in shown
 
 
 @pytest.mark.slow
@@ -60,12 +79,48 @@ def test_questions_are_counted_once_and_repeats_are_stated(tmp_path: Path) -> No
     text = succeed("cite", *made.words)
     assert ", 2 questions." in text
     assert "Repeats: 2, questions asked anew of one memory; n counts the answers of all." in text
-    assert "\n- m1: squad_em 35.36" in text
+    assert "\n- m1: EM 35.36" in text
 
 
 @pytest.mark.slow
 def test_a_run_that_is_not_there(hand: HandRun) -> None:
     assert "run=night: not in" in refused("cite", f"warehouse={hand.warehouse}", "run=night")
+
+
+OWN = "not known; corpus.licence=... states it when the run is started"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["corpus=qmsum", "corpus.path={}/qmsum/val.jsonl"], "QMSum: MIT"),
+        (["corpus=text", "corpus.path={}/txt"], OWN),
+        (
+            ["corpus=text", "corpus.path={}/txt", "corpus.licence=CC0, so free"],
+            "text: CC0, so free",
+        ),
+        (["corpus=demo"], "demo: Apache-2.0, as gistmill itself"),
+    ],
+)
+def test_the_licence_of_the_data_is_stated(tmp_path: Path, words: list[str], says: str) -> None:
+    of_run = (f"warehouse={tmp_path / 'w'}", "run=r")
+    succeed("run", *(word.replace("{}", str(DATA)) for word in words), *of_run, "limit=1",
+            "methods=closed_book", "cluster=inline", "rater=none")  # fmt: skip
+    assert f"\nLicence of the data:\n- {says}\n" in succeed("cite", *of_run)
+
+
+def test_a_licence_changes_no_step_and_no_run() -> None:
+    one = read_run(["methods=bm25"])
+    other = read_run(["methods=bm25", "corpus.licence=CC0"])
+    assert one.name == other.name
+    assert [step.id for step in one.steps] == [step.id for step in other.steps]
+
+
+def test_every_dataset_has_a_licence() -> None:
+    """Those that a paper is cited for; the others are files of a user's own."""
+    without = {name for name, corpus in FORMATS.items() if not corpus.licences}
+    assert without == {name for name, corpus in FORMATS.items() if not corpus.papers}
 
 
 def test_every_paper_that_a_method_names_is_there_and_whole() -> None:

@@ -91,7 +91,12 @@ def test_kinds_of_queries(warehouse: Path) -> None:
 def test_report_and_trace_show_them(warehouse: Path) -> None:
     report = succeed("report", "run=clues", f"warehouse={warehouse}")
     (heading,) = re.findall(r"^\| method .*\| queries \|.*$", report, re.MULTILINE)
-    assert heading.index("CR") < heading.index("queries") < heading.index("# LU")
+    assert (
+        heading.index("rouge1_stem")
+        < heading.index("CR")
+        < heading.index("queries")
+        < heading.index("# LU")
+    )
     (first, *_) = sql(warehouse, "select question_id from questions order by all")
     shown = succeed("trace", first["question_id"], "run=clues", f"warehouse={warehouse}")
     for line in (r"MEMORY text", r"MEMORY FOR CLUES \(1 passages\)", r"query 0 \(question\): \S+",

@@ -1,0 +1,151 @@
+"""Names as papers print them: those of conf/names.yaml, and of a user's file over it. Of a method
+only the arguments are printed that tell it from the other methods of its table."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+import yaml
+from pydantic import ValidationError
+
+from jobs.report.report import Report
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import CONF, YAML_LOADER, Settings, refuse_nonsense
+from pipeline.files.named_paths import refuse_unreachable_path
+from pipeline.files.place import as_path
+from pipeline.work.stage import Column
+
+CANONICAL, PAPER = "canonical", "paper"
+_METHOD = re.compile(r"([A-Za-z]\w*)(?:\((.*)\))?(?:\[(.*)\])?", re.DOTALL)
+
+
+class _File(Settings):
+    measures: Mapping[str, str] = {}
+    methods: Mapping[str, str] = {}
+    memories: Mapping[str, str] = {}
+    corpora: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Names:
+    """Printed names by canonical ones, and those that methods of equal name differ in."""
+
+    measures: Mapping[str, str]
+    methods: Mapping[str, str]
+    memories: Mapping[str, str]
+    corpora: Mapping[str, str]
+
+    def of_columns(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """The columns under their printed headings; of headings that would be alike the measures
+        stand beside them."""
+        shown = [self.measures.get(column.measure, column.heading) for column in columns]
+        number = Counter(shown)
+        return tuple(
+            replace(c, heading=text if number[text] == 1 else f"{text} ({c.measure})")
+            for c, text in zip(columns, shown, strict=True)
+        )
+
+    def of_methods(self, names: Sequence[str]) -> dict[str, str]:
+        """The printed names of a table's methods, no two alike: with the arguments that methods of
+        one name differ in; with all of them where two would be alike; else the canonical name."""
+        arguments = {name: _arguments(name) for name in dict.fromkeys(names)}
+        found = {name: self._method(name, arguments) for name in arguments}
+        for fuller in (self._whole, str):
+            number = Counter(found.values())
+            found |= {name: fuller(name) for name, text in found.items() if number[text] > 1}
+        return found
+
+    def _method(self, name: str, others: Mapping[str, Mapping[str, str]]) -> str:
+        alike = [own for other, own in others.items() if _base(other) == _base(name)]
+        differ = {
+            key: value
+            for key, value in others[name].items()
+            if any(own.get(key) != value for own in alike)
+        }
+        return self.methods.get(name) or self._with(name, differ)
+
+    def _whole(self, name: str) -> str:
+        return self._with(name, _arguments(name))
+
+    def _with(self, name: str, arguments: Mapping[str, str]) -> str:
+        base = self.methods.get(_base(name), _base(name))
+        printed = ", ".join(f"{key}={value}" for key, value in arguments.items())
+        return f"{base} ({printed})" if printed else base
+
+
+def _base(name: str) -> str:
+    """The name of a method without its arguments; all of a name that is none of our methods'."""
+    found = _METHOD.fullmatch(name)
+    return found[1] if found and _arguments(name) else name
+
+
+def _arguments(name: str) -> dict[str, str]:
+    """The arguments of a canonical name, then the settings in its square brackets."""
+    found = _METHOD.fullmatch(name)
+    parts = [part for group in (found[2], found[3]) if group for part in group.split(",")] if (
+        found) else []  # fmt: skip
+    pairs = [part.partition("=")[::2] for part in parts]
+    return dict(pairs) if all(value for _, value in pairs) else {}
+
+
+_SECTIONS = ", ".join(section.name for section in fields(Names))
+
+
+def read_names(wanted: str) -> Names | None:
+    """The names that `names=` stands for: None for `canonical`; conf/names.yaml for `paper`; with a
+    file its own over these. Raises UsageError for a file that cannot be used."""
+    if wanted == CANONICAL:
+        return None
+    files = [_read(str(CONF / "names.yaml"))]
+    if wanted != PAPER:
+        files.append(_read(wanted))
+    return Names(
+        **{
+            section.name: {key: name for file in files for key, name in
+                           getattr(file, section.name).items()}
+            for section in fields(Names)
+        }
+    )  # fmt: skip
+
+
+def _read(path: str) -> _File:
+    place = as_path(path)
+    try:
+        with refuse_unreachable_path(place, "names"):
+            text = place.read_bytes()
+    except UsageError as error:
+        raise UsageError(f"{error}; names= is {PAPER}, {CANONICAL} or a YAML file") from None
+    try:
+        content = yaml.load(text, YAML_LOADER) or {}
+        if not isinstance(content, Mapping):
+            raise UsageError(f"no sections; it has names by name under {_SECTIONS}")
+        refuse_nonsense(content)
+        return _File.model_validate({key: own for key, own in content.items() if own is not None})
+    except yaml.YAMLError as error:
+        why = f"not YAML: {' '.join(str(error).split())}"
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        why = f"{key}: {first['msg']}; it has names by name under {_SECTIONS}"
+    except UsageError as error:
+        why = str(error)
+    raise UsageError(f"names={path}: {why}")
+
+
+def named(report: Report, names: Names | None) -> Report:
+    """The report with printed names in place of canonical ones; as it is where `names` is None."""
+    if names is None:
+        return report
+    methods = names.of_methods([row.method for row in report.rows])
+    corpus, _, sha = report.foot["corpus"].rpartition(" ")
+    return replace(
+        report,
+        columns=names.of_columns(report.columns),
+        rows=tuple(replace(row, method=methods[row.method]) for row in report.rows),
+        memories=tuple(
+            {**row, "memory": names.memories.get(row["memory"], row["memory"])}
+            for row in report.memories
+        ),
+        foot={**report.foot, "corpus": f"{names.corpora.get(corpus, corpus)} {sha}"},
+    )

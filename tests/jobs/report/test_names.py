@@ -1,0 +1,129 @@
+"""Names as papers print them: conf/names.yaml, a user's file over it, and methods' arguments."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from jobs.report.names import Names, read_names
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import CONF
+from pipeline.work.methods import methods_in
+from pipeline.work.stage import Column
+from stages.score.metrics import METRICS, PARTS
+from stages.tables.lookups import RANKING_MEASURES
+
+PRINTED = Names(
+    measures={"rougeL_stem": "ROUGE-L", "lr_1": "LR-1", "other": "LR-1"},
+    methods={"bm25": "BM25", "readagent_p": "ReadAgent-P", "bm25(top_k=9)": "Ours"},
+    memories={},
+    corpora={},
+)
+
+
+def shown(*names: str, by: Names = PRINTED) -> list[str]:
+    found = by.of_methods(names)
+    assert len({*found.values()}) == len(found) == len(names), "no two are alike"
+    return [found[name] for name in names]
+
+
+def test_only_the_arguments_that_differ_are_printed() -> None:
+    assert shown("readagent_p(max_pages=1,order=asc)", "readagent_p(max_pages=2,order=asc)") == [
+        "ReadAgent-P (max_pages=1)", "ReadAgent-P (max_pages=2)",
+    ]  # fmt: skip
+    assert shown("readagent_p(max_pages=5)", "bm25(top_k=3)", "gist_only") == [
+        "ReadAgent-P", "BM25", "gist_only",
+    ]  # fmt: skip
+    assert shown("m(a=1,b=1,c=0)", "m(a=1,b=2,c=0)", "m(a=2,b=2,c=0)") == [
+        "m (a=1, b=1)", "m (a=1, b=2)", "m (a=2, b=2)",
+    ]  # fmt: skip
+
+
+def test_settings_of_the_run_in_square_brackets_are_arguments_too() -> None:
+    assert shown("bm25(top_k=3)", "bm25(top_k=3)[memory=uniform]") == [
+        "BM25", "BM25 (memory=uniform)",
+    ]  # fmt: skip
+
+
+def test_a_name_with_its_arguments_is_that_method_s_alone() -> None:
+    assert shown("bm25(top_k=9)", "bm25(top_k=3)") == ["Ours", "BM25 (top_k=3)"]
+
+
+def test_methods_that_would_be_alike_stay_distinct() -> None:
+    alike = Names({}, {"bm25": "Best", "dense": "Best", "rag": "Theirs"}, {}, {})
+    assert shown("bm25(top_k=3)", "dense(top_k=4)", by=alike) == [
+        "Best (top_k=3)",
+        "Best (top_k=4)",
+    ]
+    assert shown("bm25(top_k=3)", "dense(top_k=3)", by=alike) == ["bm25(top_k=3)", "dense(top_k=3)"]
+    assert shown("rag(top_k=3)", "Theirs", by=alike) == ["Theirs (top_k=3)", "Theirs"]
+
+
+def test_another_system_s_name_is_printed_whole() -> None:
+    assert shown("Their system (v2, new)", "ours(v2)", "a=b") == [
+        "Their system (v2, new)", "ours(v2)", "a=b",
+    ]  # fmt: skip
+
+
+def test_measures_of_one_name_have_their_own_beside_it() -> None:
+    columns = [Column(name, name, 1) for name in ("rougeL_stem", "lr_1", "other", "unknown")]
+    assert [column.heading for column in PRINTED.of_columns(columns)] == [
+        "ROUGE-L", "LR-1 (lr_1)", "LR-1 (other)", "unknown",
+    ]  # fmt: skip
+
+
+def test_ours_name_only_what_there_is() -> None:
+    """And every metric and method has a name there."""
+    ours = yaml.safe_load((CONF / "names.yaml").read_text(encoding="utf-8"))
+    assert {*ours["methods"]} == {*methods_in([CONF / "method"])}
+    parts = {part for parts in PARTS.values() for part in parts}
+    assert {*METRICS, *PARTS, *RANKING_MEASURES} - parts <= {*ours["measures"]}
+    assert {*ours["corpora"]} <= {file.stem for file in (CONF / "corpus").glob("*.yaml")}
+
+
+def test_a_user_s_file_goes_before_ours(tmp_path: Path) -> None:
+    file = tmp_path / "names.yaml"
+    file.write_text("methods:\n  bm25: Okapi\n  no_such_method: fine\n")
+    names = read_names(str(file))
+    assert names is not None
+    file.write_text("methods:\nmemories: {}\n")
+    assert read_names(str(file)) == read_names("paper"), "a section without names"
+    assert names.of_methods(["bm25(top_k=3)", "rag(top_k=3)"]) == {
+        "bm25(top_k=3)": "Okapi", "rag(top_k=3)": "RAG",
+    }  # fmt: skip
+    assert names.measures["rougeL_stem"] == "ROUGE-L"
+    assert read_names("canonical") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("methods: [a]", "methods: Input should be a valid dictionary; it has names by name under "
+                         "measures, methods, memories, corpora"),
+        ("method: {bm25: Okapi}", "method: Extra inputs are not permitted; it has names by name"),
+        ("methods: {bm25: 3}", "methods.bm25: Input should be a valid string"),
+        ("methods: {3: a}", "methods.3.[key]: Input should be a valid string"),
+        ("- a", "no sections; it has names by name under"),
+        ("text", "no sections; it has names by name under"),
+        ("methods: {bm25: 'a", "not YAML: while scanning a quoted scalar"),
+        ('methods: {bm25: "a\\x1b"}', "methods.bm25='a\\x1b': holds a control character"),
+        ("methods: \x00", "not YAML: "),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_wrong_is_one_line(tmp_path: Path, content: str, says: str) -> None:
+    file = tmp_path / "names.yaml"
+    file.write_text(content)
+    with pytest.raises(UsageError) as refused:
+        read_names(str(file))
+    assert str(refused.value).startswith(f"names={file}: {says}")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.yaml", tmp_path, tmp_path / "latin.yaml"):
+        if path.suffix and path.stem == "latin":
+            path.write_bytes(b"methods: {bm25: \xe9}")
+        with pytest.raises(UsageError, match=rf"^names={path}: [^\n]+$"):
+            read_names(str(path))
+    with pytest.raises(UsageError, match=r"; names= is paper, canonical or a YAML file$"):
+        read_names("papr")
