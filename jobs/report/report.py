@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.config.options import ReadOptions
+from jobs.report.judge_audit import JudgeAudit, judge_audits
 from jobs.report.means import Key, Mean, best_of, means_of
 from jobs.report.memory_sizes import Distribution, distributions
 from jobs.report.planned_against_made import planned_beside
@@ -50,6 +51,7 @@ class Report:
     planned: list[dict[str, Any]] | None = None  # None without a stored plan
     sizes: tuple[Distribution, ...] = ()  # of documents and memories; only if nothing is asked
     left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
+    audits: tuple[JudgeAudit, ...] = ()  # of its rater, by known answers and by people
 
 
 def make_report(options: ReadOptions) -> Report:
@@ -80,6 +82,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         planned=planned_beside(folder, connection),
         sizes=() if rows else tuple(distributions(connection)),
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
+        audits=judge_audits(connection, folder, columns, rater) if rows else (),
     )
 
 

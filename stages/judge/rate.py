@@ -49,10 +49,11 @@ class RateAnswers(AnswerRater):
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         judged = partial(Column, more_is_better=True, is_judged=True)
         lr_2 = "the same of exact or partial (permissive prompt)"
+        partly = ("yes", "partially")
         return {
             "free": (
                 judged("lr_1", "LR-1", 30, about=_EXACT),
-                judged("lr_2", "LR-2", 31, about=lr_2),
+                judged("lr_2", "LR-2", 31, about=lr_2, right_labels=partly),
             )
         }
 
@@ -82,6 +83,11 @@ _RUBRICS: Mapping[str | None, Rubric] = {
     "knowledge-update": "knowledge_update",
     "single-session-preference": "preference",
 }
+
+
+def rubric_of(task: str | None, question_type: str | None) -> Rubric:
+    """The rubric of LongMemEval's by which answers to a question are judged."""
+    return _RUBRICS.get(task or question_type, "generic")
 
 
 _RIGHT = (
@@ -125,6 +131,6 @@ class RateByType(AnswerRater):
         }
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
-        rubric = _RUBRICS.get(question.task or question.question_type, "generic")
+        rubric = rubric_of(question.task, question.question_type)
         reference = "\nor: ".join(question.references)
         return [Wanted(rubric, None, _PROMPTS[rubric](question.question, answer, reference))]
