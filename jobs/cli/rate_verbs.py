@@ -37,7 +37,7 @@ verbs = typer.Typer(cls=_WithDefault)
 
 @verbs.callback()
 def rate() -> None:
-    """Add a rater to a run, audit its raters, or compare them with people."""
+    """Add raters to a run, audit them, compare them with people."""
 
 
 @verbs.command(_DEFAULT)

@@ -24,7 +24,7 @@ from pipeline.work.methods import Method, expand_methods, method_of
 from pipeline.work.stage import Role
 from pipeline.work.stage_specs import StageSpec, stage_specs
 from pipeline.work.steps import Step
-from stages.read.known_answers import known_method, read_known_answers
+from stages.corpora.audits.known_answers import known_method, read_known_answers
 
 _GIVEN = CONF / "predictions.yaml"  # a method's layout
 _KNOWN = CONF / "known_answer.yaml"

@@ -23,9 +23,10 @@ _ANSWER = "method, repeat, document_id, question_id"
 _TWO = (LABELS[0], LABELS[-1])
 _NOTE = (
     "Of the answers that both labelled; unscored: the rater's verdict could not be read. kappa: "
-    "Cohen's, unweighted; weighted: partially is half as far from yes and no as these are from each "
-    f"other, with a 95% interval over answers (bootstrap; n/a below {LEAST_DOCUMENTS}). lr: exact, partial, none as yes, partially, no. A rubric without "
-    "partially counts a person's partially as no."
+    "Cohen's, unweighted; weighted: partially is half as far from yes and no as these are from "
+    f"each other, with a 95% interval over answers (bootstrap; n/a below {LEAST_DOCUMENTS}). lr: "
+    "exact, partial, none as yes, partially, no. A rubric without partially counts a person's "
+    "partially as no."
 )
 
 

@@ -1,4 +1,4 @@
-"""How often the judge of a file of known answers was mistaken, by the verdicts in the file."""
+"""Count the mistakes of a judge whose verdicts on known answers a file has."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from jobs.output.cells import Part, Table, counted
 from jobs.report.corrected_means import exact_interval
 from pipeline.core.errors import UsageError
-from stages.judge.audit_file import FileAnswer, read_audit_file
+from stages.corpora.audits.audit_file import FileAnswer, read_audit_file
 
 _NOTE = (
     "Mistakes in % [95% interval over answers]: wrong answers accepted, right ones rejected; of "
@@ -15,8 +15,8 @@ _NOTE = (
 
 
 def file_rates(path: str) -> list[dict[str, Any]]:
-    """A row for each kind of answers that have verdicts: `kind`, `is_right`, numbers of `answers`,
-    `verdicts` and accepted ones, and both rates of mistakes, 0-100, with intervals over answers.
+    """A row for each kind of answers that have verdicts: `kind`, `is_right`, the numbers of answers
+    (`n`), of `verdicts` and of accepted ones, and both rates of mistakes, 0-100, with intervals.
 
     Raises UsageError for an unusable file, or one without verdicts.
     """
@@ -41,7 +41,7 @@ def _rates(kind: str, answers: Sequence[FileAnswer]) -> dict[str, Any]:
     return {
         "kind": kind,
         "is_right": is_right,
-        "answers": n,
+        "n": n,
         "verdicts": len(verdicts),
         "accepted_verdicts": sum(verdicts),
         "accepted_by_majority": majority,
@@ -58,10 +58,10 @@ def file_parts(rates: Sequence[Mapping[str, Any]]) -> list[Part]:
     """The output of `gistmill rate audit audit=FILE`."""
     rows = [
         {
-            "answers": row["kind"],
+            "kind": row["kind"],
             "worth": "right" if row["is_right"] else "wrong",
             "mistake": f"false {'rejection' if row['is_right'] else 'acceptance'}",
-            "n": row["answers"],
+            "n": row["n"],
             "verdicts": row["verdicts"],
             "of verdicts": _shown(row["of_verdicts"]),
             "by majority": _shown(row["by_majority"]),

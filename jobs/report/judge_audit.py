@@ -1,5 +1,5 @@
-"""How often raters are mistaken, by answers whose worth is known or that people have labelled, and
-the means of their verdicts corrected for that."""
+"""Count the mistakes of raters, by answers whose worth is known or that people have labelled, and
+correct the means of their verdicts."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ _SQL = sql_beside(__file__)
 
 
 class Verdict(NamedTuple):
-    """Whether a rater accepted an answer that is known to be right or wrong; `kind` of known
-    answer, or the label that a person gave it."""
+    """A rater's verdict on an answer that is known to be right or wrong; `kind` of known answer, or
+    the label that a person gave it."""
 
     measure: str
     kind: str
@@ -88,7 +88,7 @@ class JudgeAudit:
 def judge_audits(
     connection: Any, folder: RunFolder, columns: Sequence[Column], rater: str | None
 ) -> tuple[JudgeAudit, ...]:
-    """Of an audit those of all its raters; of another run those of `rater`, by its audit and by
+    """The audits of all raters of an audit; of another run those of `rater`, by its audit and by
     people. `connection` shows the run and has the table `chosen` of the report's questions."""
     judged = [c for c in columns if c.is_judged and not c.mean_of_means]
     measures = ", ".join(text(column.measure) for column in judged) or "null"
@@ -116,7 +116,7 @@ def _of_run(
 ) -> Iterator[JudgeAudit]:
     """The audit of every rater by the known answers of a run; `known`: their kinds, by method."""
     (sampled,) = query(connection, _SQL["sampled"])
-    verdicts = query(connection, filled(_SQL["known"], measures=measures))
+    verdicts = query(connection, filled(_SQL["verdicts"], measures=measures))
     places = {method: place for place, method in enumerate(known)}
     verdicts.sort(key=lambda row: (row["rater"], places[row["method"]]))
     for rater, own in groupby(verdicts, itemgetter("rater")):

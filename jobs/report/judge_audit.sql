@@ -1,10 +1,10 @@
--- name: known
+-- name: verdicts
 -- Of an audit: the verdicts on known answers that raters made, without those that none could read.
 select rater, measure, method, question_id, value > 0 as is_accepted from measures
 where rater is not null and problem is null and value is not null and measure in ({measures});
 
 -- name: sampled
-select count(distinct question_id) as n from answers where not skipped;
+select count(distinct question_id) as n from predictions;
 
 -- name: labelled
 -- Of a run: the verdicts on answers that a person has labelled as they are now.

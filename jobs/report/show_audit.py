@@ -22,8 +22,8 @@ _CORRECTED = (
     "Answers with a problem, which no rater sees, stay wrong."
 )
 _CUT = (
-    "cut: at its limit, as the rater accepts fewer of these answers than of those known to be wrong, "
-    "or more than of those known to be right: by chance, or because they are of other kinds."
+    "cut: at its limit, as the rater accepts fewer of these answers than of those known to be "
+    "wrong, or more than of those known to be right: by chance, or as they are of other kinds."
 )
 _FEWER = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
 
@@ -60,7 +60,7 @@ def rates_table(rates: Sequence[Rate], headings: dict[str, str]) -> Table:
         by_measure = {rate.measure: rate for rate in own}
         (first, *_) = by_measure.values()
         rows.append({
-            "answers": kind if first.is_typical else f"{kind} *",
+            "kind": kind if first.is_typical else f"{kind} *",
             "worth": "right" if is_right else "wrong",
             "mistake": f"false {'rejection' if is_right else 'acceptance'}",
             "n": max(rate.n for rate in by_measure.values()),

@@ -39,6 +39,8 @@ def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
     # A run with a single repeat is the same with either.
     if min(earlier.repeats, run.config.repeats) > 1 and froms[0] != froms[1]:
         differences.append(f"repeat_from {froms[0]} -> {froms[1]}")
+    if earlier.audit_of != run.config.audit_of:
+        differences.append(f"audit_of {earlier.audit_of} -> {run.config.audit_of}")
     if differences:
         raise UsageError(
             f"run={run.name} was started with other settings: {'; '.join(differences)}; name "

@@ -22,9 +22,9 @@ from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
-from stages.judge.audit_file import FileAnswer, read_audit_file
-from stages.judge.make_known_answers import Asked, Maker
-from stages.read.known_answers import Known, known_answers_text, read_known_answers
+from stages.corpora.audits.audit_file import FileAnswer, read_audit_file
+from stages.corpora.audits.known_answers import Known, known_answers_text, read_known_answers
+from stages.corpora.audits.make_known_answers import Asked, Maker
 
 _OWN = {"n": "50", "seed": "0", "audit": "", "by_model": "false"}  # words, and their defaults
 _MOST = 1_000_000

@@ -13,7 +13,7 @@ from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Role, Stage
-from stages.read.known_answers import ANOTHER_REFERENCE
+from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
 from stages.tables.answers import VALUES, Answer, Rating, Rubric
 
 

@@ -29,6 +29,7 @@ from stages.prompts.judging.rubrics import (
     JudgeKnowledgeUpdate,
     JudgePreference,
     JudgeTemporal,
+    rubric_of,
 )
 from stages.prompts.judging.yes_or_no import YesOrNo
 from stages.tables.answers import Rubric
@@ -75,19 +76,6 @@ _PROMPTS: Mapping[Rubric, type[YesOrNo]] = {
     "preference": JudgePreference,
     "abstention": JudgeAbstention,
 }
-# By a question's task, else its type; all others are generic (single-session-user and -assistant,
-# multi-session; questions of other corpora).
-_RUBRICS: Mapping[str | None, Rubric] = {
-    "abstention": "abstention",
-    "temporal-reasoning": "temporal",
-    "knowledge-update": "knowledge_update",
-    "single-session-preference": "preference",
-}
-
-
-def rubric_of(task: str | None, question_type: str | None) -> Rubric:
-    """The rubric of LongMemEval's by which answers to a question are judged."""
-    return _RUBRICS.get(task or question_type, "generic")
 
 
 _RIGHT = (

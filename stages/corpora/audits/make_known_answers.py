@@ -14,9 +14,9 @@ from functools import cached_property
 import regex
 
 from pipeline.core.settings import sha
-from stages.judge.rate import rubric_of
+from stages.corpora.audits.known_answers import KINDS, Known
+from stages.prompts.judging.rubrics import rubric_of
 from stages.prompts.judging.verdicts import AGREES, agreement
-from stages.read.known_answers import KINDS, Known
 
 _UNLIKE_ANSWERS = ("abstention", "preference")  # rubrics whose references describe a right answer
 _NUMBER = regex.compile(r"(?<![\w.,:])\d+(?![\w:])")

@@ -16,10 +16,10 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path, exists
+from stages.corpora.audits.known_answers import KINDS, Known, Worth
 from stages.corpora.reading.containers import read_rows
 from stages.corpora.reading.corpus_row import Row, rows_within
 from stages.corpora.reading.row_checks import BadInputError, label_of, optional_text
-from stages.read.known_answers import KINDS, Known, Worth
 
 _ADVICE = "name a file of answers of known worth"
 _KIND = re.compile(r"\w[\w.-]{0,39}")
