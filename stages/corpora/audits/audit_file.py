@@ -99,7 +99,8 @@ def _answer(row: Row, file: UPath) -> FileAnswer:
 
 
 def _verdicts(row: Row) -> tuple[bool, ...]:
-    given = (row.value or {}).get(_VERDICTS) or {}
+    given = (row.value or {}).get(_VERDICTS)
+    given = {} if given is None else given
     values = tuple(given.values()) if isinstance(given, Mapping) else (given,)
     if not all(isinstance(value, bool) for value in values):
         raise UsageError(row.detail(f"{_VERDICTS}: write {{name: true or false}}"))

@@ -113,7 +113,7 @@ class Maker:
         document, else of any, that neither the question nor its references have."""
         own = " ".join([question.question, *question.references])
         for text, begins in _capitals(question.references[0]):
-            if begins and " " not in text and text not in self._names:
+            if begins and text not in self._names:
                 continue  # any word that begins a sentence
             for of in (self._names_by_document[question.document_id], self._names):
                 others = [name for name in of if name not in own]
@@ -145,9 +145,14 @@ class Maker:
 
 
 def _capitals(text: str) -> Iterator[tuple[str, bool]]:
-    """The words with capitals, those in a row as one, and whether they begin a sentence."""
+    """The words with capitals, and whether they begin a sentence; others in a row are one."""
     for found in _NAME.finditer(text):
-        yield found[0], bool(_BEGINS.search(text[: found.start()]))
+        begins = bool(_BEGINS.search(text[: found.start()]))
+        first, _, others = found[0].partition(" ") if begins else ("", "", found[0])
+        if first:
+            yield first, True
+        if others:
+            yield others, False
 
 
 def _replaced(text: str, old: str, new: str) -> str:

@@ -1,5 +1,5 @@
 """Make an answer of known worth of a reference, to audit raters with: see
-stages/read/known_answers.py."""
+stages/corpora/audits/known_answers.py."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
