@@ -33,6 +33,8 @@ def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
     templates = {**run.hashed["family"]["templates"], **made["family"]["templates"]}
     made["family"] = {**made["family"], "templates": templates}
     made.pop("repeats", None)  # of an earlier version
+    if run.config.audit_of:  # its engine only writes known answers, where that is asked for
+        made |= {key: run.hashed[key] for key in ("engine", "seed")}
     earlier = parsed_config(before["config"])
     differences = [*_differences(made, run.hashed, "")]
     froms = earlier.repeat_from, run.config.repeat_from

@@ -64,14 +64,16 @@ def audit_run(words: Sequence[str]) -> ResolvedRun:
     composed = compose(others)
     warehouse = as_path(composed["warehouse"])
     config = _audited(warehouse, run_name(warehouse, composed["run"]))
+    folder = RunFolder(warehouse, f"{config.run}-audit")
+    before = _earlier(folder, config)
     has_engine = any(word.startswith("engine") for word in others)
     values = {
         **config.model_dump(mode="json"),
-        "run": f"{config.run}-audit",
+        "run": folder.path.name,
         "audit_of": config.run,
         "warehouse": str(warehouse),
         "cluster": composed["cluster"],
-        "engine": composed["engine"] if has_engine else config.engine,
+        "engine": composed["engine"] if has_engine else (before or config).engine,
         "raters": _raters(config),
         **{"methods": "", "predictions": {}, "repeats": 1},
     }
@@ -81,13 +83,10 @@ def audit_run(words: Sequence[str]) -> ResolvedRun:
             f"by_model=true: engine={audit.engine.name} is no model; add engine=NAME of one that "
             "can write, such as engine=vllm engine.model=..."
         )
-    folder = RunFolder(warehouse, str(audit.run))
-    if folder.config() is not None and stored_config(folder).audit_of != config.run:
-        raise UsageError(f"run={audit.run} is no audit, and has the name of one; remove that run")
-    known = _known(config, warehouse, own)
-    before = read_known_answers(str(folder.known_answers)) if exists(folder.known_answers) else {}
-    merged = {**before, **{(one.kind, one.question_id): one for one in known}}
-    write(folder.known_answers, known_answers_text(merged.values()))
+    known = {(one.kind, one.question_id): one for one in _known(config, warehouse, own)}
+    if exists(folder.known_answers):
+        known = {**read_known_answers(str(folder.known_answers)), **known}
+    write(folder.known_answers, known_answers_text(known.values()))
     return resolve(audit)
 
 
@@ -97,8 +96,18 @@ def _audited(warehouse: UPath, name: str) -> RunConfig:
     return stored_config(RunFolder(warehouse, config.audit_of)) if config.audit_of else config
 
 
+def _earlier(folder: RunFolder, config: RunConfig) -> RunConfig | None:
+    """The config of an earlier audit of the run."""
+    if folder.config() is None:
+        return None
+    found = stored_config(folder)
+    if found.audit_of != config.run:
+        raise UsageError(f"run={found.run} is no audit, and has the name of one; remove that run")
+    return found
+
+
 def _raters(config: RunConfig) -> list[Any]:
-    """The engines of the run's raters that are models; the reader, where it is one, by name."""
+    """The engines of the run's raters that are models. Raises UsageError where there is none."""
     found = [engine for engine in config.engines("judge") if engine.is_model]
     if not found:
         raise UsageError(
