@@ -14,10 +14,11 @@ from pipeline.work.stage import Stage
 from stages.corpora.audits.known_answers import (
     ANOTHER_REFERENCE,
     KINDS,
+    How,
     Known,
     read_known_answers,
 )
-from stages.prompts.judging.restate import How, RestateReference
+from stages.prompts.judging.restate import RestateReference
 from stages.read.answer_from_context import GIVEN
 from stages.tables.answers import Answer
 from stages.text.words import num_words
@@ -73,7 +74,12 @@ class KnownAnswer(Stage):
             return replace(empty, skipped=True)
         text = known.answer
         if self.how and known.reference is not None:
-            prompt = RestateReference(question.question, known.reference, self.how)
+            prompt = RestateReference(
+                question.question,
+                known.reference,
+                is_longer=self.how == "more_detail",
+                is_vague=self.how == "vague",
+            )
             asked = await ask(prompt, Subject(question_id=question.question_id))
             empty = replace(empty, problem=asked.problem)
             text = asked.value

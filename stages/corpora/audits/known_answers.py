@@ -14,9 +14,9 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path, exists, file_size, modified_at, read
-from stages.prompts.judging.restate import How
 
 Worth = Literal["right", "wrong"]
+How = Literal["reworded", "more_detail", "vague"]
 ANOTHER_REFERENCE = "another reference"
 """The `detail` of answers that are a reference: raters are not asked to compare it with itself."""
 
