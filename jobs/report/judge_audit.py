@@ -21,6 +21,8 @@ from pipeline.store.sql.connection import query
 from pipeline.work.stage import Column
 
 _SQL = sql_beside(__file__)
+PERSON = "human:"  # how the names of people begin among raters
+_LEAST = 10  # answers of a kind that counts in means
 
 
 class Verdict(NamedTuple):
@@ -72,8 +74,8 @@ class JudgeAudit:
     """The audit of one rater by one source: a run of known answers, or a person.
 
     `num_questions` that it has answers to. `means`: the mean rates of right and of wrong answers,
-    over kinds, each of the same weight; their n are questions. `unusable`: a line per measure that
-    cannot be corrected.
+    over kinds, each of the same weight; of a person, over answers. `unusable`: a line per measure
+    that cannot be corrected.
     """
 
     rater: str
@@ -164,7 +166,11 @@ def _audit(
     means, corrected, unusable = list[Rate](), list[Corrected](), list[str]()
     for column in columns:
         own = [v for v in verdicts if v.measure == column.measure and v.is_typical]
-        of_worth = [_mean([v for v in own if v.is_right == is_right]) for is_right in (True, False)]
+        if source.startswith(PERSON):  # answers of the run itself, as they are drawn
+            own = [verdict._replace(kind=source) for verdict in own]
+        of_worth = [
+            mean_rate([v for v in own if v.is_right == is_right]) for is_right in (True, False)
+        ]
         means += [rate for rate in of_worth if rate]
         if not own:
             continue
@@ -184,16 +190,20 @@ def _rate(verdicts: Sequence[Verdict]) -> Rate:
     return _rate_of(first, first.kind, share, n)
 
 
-def _mean(verdicts: Sequence[Verdict]) -> Rate | None:
-    """The mean rate over kinds of the same worth. Answers to one question are alike, so its n are
-    questions."""
+def mean_rate(verdicts: Sequence[Verdict]) -> Rate | None:
+    """The mean rate over kinds of the same worth; those of fewer than 10 answers are left out where
+    others have more. Its n is that of a share that varies as much: of K kinds of n_k answers K^2 /
+    sum(1 / n_k), and at most the number of questions, as answers to one question are alike."""
     if not verdicts:
         return None
     kinds: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         kinds[verdict.kind].append(verdict)
-    share = sum(_rate(own).mistakes for own in kinds.values()) / len(kinds) / 100
-    return _rate_of(verdicts[0], "mean", share, len({v.question_id for v in verdicts}))
+    found = [own for own in kinds.values() if len(own) >= _LEAST] or [*kinds.values()]
+    share = sum(_rate(own).mistakes for own in found) / len(found) / 100
+    n = len(found) ** 2 / sum(1 / len(own) for own in found)
+    num_questions = len({verdict.question_id for own in found for verdict in own})
+    return _rate_of(verdicts[0], "mean", share, min(round(n), num_questions))
 
 
 def _rate_of(like: Verdict, kind: str, share: float, n: int) -> Rate:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from jobs.output.cells import Part, Table, counted
-from jobs.report.judge_audit import JudgeAudit, Rate
+from jobs.report.judge_audit import PERSON, JudgeAudit, Rate
 from jobs.report.means import LEAST_DOCUMENTS
 from pipeline.work.stage import Column
 
@@ -13,8 +13,8 @@ _RATES = (
     "answers accepted, right ones rejected."
 )
 _WEIGHTS = (
-    "mean: over kinds, each of the same weight, without those marked *, which systems do not give; "
-    "its n are questions."
+    "mean: over kinds, each of the same weight, without those marked *, which systems do not give, "
+    "and those of fewer than 10 answers where others have more."
 )
 _CORRECTED = (
     "Means corrected for these mistakes (Rogan and Gladen 1978) [95% interval: Lang and Reiczigel "
@@ -37,7 +37,7 @@ def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iter
             counted(audit.num_questions, "question"), f"by {audit.source}",
         )  # fmt: skip
         yield rates_table([*audit.rates, *audit.means], headings)
-        if audit.means:
+        if audit.means and not audit.source.startswith(PERSON):
             yield _WEIGHTS
         yield from audit.unusable
         if audit.corrected:

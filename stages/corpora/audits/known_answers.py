@@ -64,8 +64,10 @@ class Known:
 
 
 def known_answers_text(known: Iterable[Known]) -> bytes:
-    """The content of an audit's file."""
-    lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in known)
+    """The content of an audit's file, kinds in the order of `KINDS`, then others."""
+    places = {kind: place for place, kind in enumerate(KINDS)}
+    ordered = sorted(known, key=lambda one: places.get(one.kind, len(places)))
+    lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in ordered)
     return "".join(lines).encode()
 
 

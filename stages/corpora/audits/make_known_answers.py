@@ -17,8 +17,10 @@ from pipeline.core.settings import sha
 from stages.corpora.audits.known_answers import KINDS, Known
 from stages.prompts.judging.rubrics import rubric_of
 from stages.prompts.judging.verdicts import AGREES, agreement
+from stages.text.words import num_words
 
 _UNLIKE_ANSWERS = ("abstention", "preference")  # rubrics whose references describe a right answer
+_MOST_CHANGED = 30  # words of a reference that one other number or name makes wrong
 _NUMBER = regex.compile(r"(?<![\w.,:])\d+(?![\w:])")
 _NAME = regex.compile(r"\b\p{Lu}\p{L}{2,}(?:[ '’-]\p{Lu}\p{L}{2,})*")
 _BEGINS = regex.compile(r"(?:^|[.!?:\n]|[\"“])\W*$")  # what stands before a sentence
@@ -60,7 +62,7 @@ class Maker:
             "more_detail": self._worded("more_detail", question),
             "vague": self._worded("vague", question),
             "other_question": self._of_another(question),
-            "changed": self._with_another_number(question) or self._with_another_name(question),
+            "changed": self._changed(question),
             "refusal": self._worded("refusal", question),
             "empty": "",
             "instruction": self._worded("instruction", question),
@@ -98,6 +100,13 @@ class Maker:
                 if all(agreement(text, reference) < AGREES for reference in question.references):
                     return text
         return None
+
+    def _changed(self, question: Asked) -> str | None:
+        """The first reference with another number, else another name. Most of a long one would
+        stay right."""
+        if num_words(question.references[0]) > _MOST_CHANGED:
+            return None
+        return self._with_another_number(question) or self._with_another_name(question)
 
     def _with_another_number(self, question: Asked) -> str | None:
         """The first reference with its first number, wherever it stands, 2 to 9 higher: counts of

@@ -98,7 +98,9 @@ def test_people_are_another_source(run: AuditedRun, tmp_path: Path) -> None:
     assert found["lr_1", "yes"] == (True, 60) and found["lr_1", "partially"] == (False, partly)
     assert found["lr_2", "partially"] == (True, partly)  # LR-2 counts what is right in part
     right, wrong = means(audit)
-    assert (right["mistakes"], wrong["n"]) == (pytest.approx(10), 40)
+    assert (right["mistakes"], wrong["mistakes"]) == (pytest.approx(10), pytest.approx(20))
+    assert (right["n"], wrong["n"]) == (60, 40)
+    assert audit["corrected"][0]["corrected"] == pytest.approx(60)
     text = succeed("report", *words)
     assert "by human:ann" in text and re.search(r"\| partially +\| wrong \|", text)
 

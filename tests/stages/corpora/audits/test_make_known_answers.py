@@ -69,6 +69,8 @@ def test_what_cannot_be_made_is_left_out() -> None:
     found = made(asked(1, "Horses fell.", "horses fell"), asked(2, "Horses fell!"))
     assert set(found) == {"reference", "more_detail", "vague", "refusal", "empty", "instruction"}
     assert "changed" not in made(asked(1, "Nothing. Horses fell."))
+    long = " ".join(["In 1921 horses", *("fell" for _ in range(27))])  # 30 words
+    assert "changed" in made(asked(1, long)) and "changed" not in made(asked(1, f"{long} down"))
 
 
 def test_a_family_s_own_words(tmp_path: Path) -> None:
