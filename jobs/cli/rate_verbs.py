@@ -1,4 +1,5 @@
-"""The verb `rate`: add a rater to a run, or have people label answers and compare them."""
+"""The verb `rate`: add a rater to a run, audit its raters, or have people label answers and compare
+them."""
 
 from typing import Any
 
@@ -13,6 +14,8 @@ from jobs.export.target import Target
 from jobs.output.print_tables import print_found, print_line
 from jobs.people.agreement import agreements, parts_of
 from jobs.people.labels import LABELS, import_sheet, imported_lines, sheet
+from jobs.report.audit_file_rates import file_parts, file_rates
+from jobs.run.rate_audit import audit_run, audit_words
 from jobs.run.stored_run import with_rater
 from pipeline.core.errors import UsageError
 
@@ -34,7 +37,7 @@ verbs = typer.Typer(cls=_WithDefault)
 
 @verbs.callback()
 def rate() -> None:
-    """Add a rater to a run, or compare raters with people."""
+    """Add raters to a run, audit them, compare them with people."""
 
 
 @verbs.command(_DEFAULT)
@@ -44,6 +47,26 @@ def add(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     Nothing is answered again. The word add may be left out.
     """
     execute(with_rater(words or []), json, markdown, retry_policy=None)
+
+
+@verbs.command()
+def audit(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+    """Give a run's raters answers of known worth, and count their mistakes: run=NAME
+
+    \b
+    n=50           questions, drawn by seed=0; a larger n adds some
+    by_model=true  the reader, or engine=NAME, rewords references, too
+    audit=FILE     answers of known worth of your own; without run=, the
+                   verdicts in the file are counted, and no model is asked
+
+    The run NAME-audit has the answers and verdicts. The report of the audited
+    run then has corrected means beside the raw ones.
+    """
+    own, others = audit_words(words or [])
+    if own["audit"] and not any(word.startswith("run=") for word in others):
+        print_found(file_rates(own["audit"]), file_parts, json, markdown)
+    else:
+        execute(audit_run(words or []), json, markdown)
 
 
 @reading(*RUN, "method", "where", "n", "seed", "to", of=verbs, name="sheet")

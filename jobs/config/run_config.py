@@ -75,6 +75,7 @@ class RunConfig(Settings):
     methods: str  # empty only where there are predictions
     # Files with the answers of other systems, by method name. Runs of earlier versions have none.
     predictions: dict[Annotated[str, Field(pattern=METHOD_NAME)], str] = Field(default_factory=dict)
+    audit_of: str | None = None  # the run whose raters it gives answers of known worth
     limit: PositiveInt | None
     sample: PositiveInt | None
     family: str | None

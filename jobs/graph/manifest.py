@@ -11,8 +11,10 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
+from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.stage import QuestionKind
 from pipeline.work.steps import Step
+from stages.corpora.audits.known_answers import KINDS, known_method, read_known_answers
 from stages.corpora.reading.corrections import format_of
 
 _ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)
@@ -65,11 +67,12 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
     return {
         "corpus": config.corpus.name,
         "corrections": config.corpus.corrections and config.corpus.corrections.name,
-        "engine": config.engine.title if config.methods else "none",
+        "engine": config.engine.title if config.methods or _writes(run) else "none",
         "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
         "is_model": config.engine.is_model or not config.methods,
         "methods": list(dict.fromkeys(step.method for step in steps if step.method)),
         "imported": _given(config, steps),
+        **({"known_answers": _known_answers(run)} if config.audit_of else {}),
         "papers": papers_of(_papers(run), run.conf_folders),
         "licences": dict(config.corpus.licences_by_name()),
         "columns": _columns(steps),
@@ -81,6 +84,28 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
         "repeat_from": config.repeat_from,
         "without_prompts": _without_prompts(run),
     }
+
+
+def _known_answers(run: ResolvedRun) -> dict[str, dict[str, Any]]:
+    """The kind of known answers that each method of an audit gives, and what they are worth."""
+    folder = RunFolder(run.config.warehouse, run.name)
+    known = read_known_answers(str(folder.known_answers)).values()
+    return {
+        known_method(one.kind): {
+            "kind": one.kind,
+            "is_right": one.worth == "right",
+            "is_typical": one.kind not in KINDS or KINDS[one.kind].is_typical,
+        }
+        for one in known
+    }
+
+
+def _writes(run: ResolvedRun) -> bool:
+    """True if a model makes answers of an audit."""
+    return bool(run.config.audit_of) and any(
+        step.stage and step.stage.role == "reader" and engine
+        for step, engine in run.steps_with_engines
+    )
 
 
 def _without_prompts(run: ResolvedRun) -> list[str]:
@@ -102,7 +127,7 @@ def _papers(run: ResolvedRun) -> Iterator[tuple[str, Sequence[str]]]:
 def _given(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:
     """The file of a method's imported answers, and a hash of them, by method."""
     found = {}
-    for step in steps:
+    for step in steps if not config.audit_of else ():
         if step.method and step.stage and (own := step.stage.inputs_per_question()):
             file = config.predictions.get(step.method, "")
             found[step.method] = f"{file.rpartition('/')[2]} {sha(dict(own), 12)}"

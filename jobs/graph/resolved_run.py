@@ -19,12 +19,15 @@ from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders
 from pipeline.core.settings import CONF, sha
 from pipeline.families.family import Family, find_family, load_family
+from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.methods import Method, expand_methods, method_of
 from pipeline.work.stage import Role
 from pipeline.work.stage_specs import StageSpec, stage_specs
 from pipeline.work.steps import Step
+from stages.corpora.audits.known_answers import known_method, read_known_answers
 
 _GIVEN = CONF / "predictions.yaml"  # a method's layout
+_KNOWN = CONF / "known_answer.yaml"
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class ResolvedRun:
 
     `conf_folders`: the `conf` folders of the plugins, then our own. `family`: completed from its
     bases, with the overrides of `reply_tokens`. `methods`: those that `methods` names, ranges and
-    alternatives expanded, then those of `predictions`. `judging`: the stages that follow every
+    alternatives expanded, then those of `predictions`; of an audit one for each kind of known
+    answers. `judging`: the stages that follow every
     method. `steps_with_engines`: in dependency order; the first two load the corpus, and memories
     have their names. `named_by`: the first method that names a step, by step id.
     """
@@ -131,8 +135,15 @@ def resolve(config: RunConfig) -> ResolvedRun:
 def expanded(
     config: RunConfig, confs: Sequence[Path], defaults: Mapping[str, Any] = {}
 ) -> list[Method]:
-    """The methods that `methods` names, then those of `predictions`; see `ResolvedRun`."""
+    """The methods that `methods` names, then those of `predictions` and of an audit; see
+    `ResolvedRun`."""
     folders = [conf / "method" for conf in reversed(confs)]
     own = expand_methods(config.methods, folders, defaults) if config.methods else []
-    given = config.predictions.items()
-    return [*own, *(method_of(_GIVEN, name, {"file": file}, defaults) for name, file in given)]
+    for name, file in config.predictions.items():
+        own.append(method_of(_GIVEN, name, {"file": file}, defaults))
+    if config.audit_of:
+        file = str(RunFolder(config.warehouse, config.run or "").known_answers)
+        for kind in dict.fromkeys(kind for kind, _ in read_known_answers(file)):
+            values = {"file": file, "made_as": kind}
+            own.append(method_of(_KNOWN, known_method(kind), values, defaults))
+    return own

@@ -10,6 +10,7 @@ from jobs.report.means import LEAST_DOCUMENTS, Mean
 from jobs.report.memory_sizes import distribution_table
 from jobs.report.planned_against_made import planned_tables
 from jobs.report.report import FALLBACK, Report, Row
+from jobs.report.show_audit import audit_parts
 from pipeline.work.stage import Column
 
 _SPREAD = (
@@ -84,6 +85,7 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
         parts += planned_tables(report.planned)
     if report.rows:
         parts += _spreads(report, intervals)
+    parts += audit_parts(report.audits, report.columns)
     return [*parts, provenance_line(report), *_no_model(report)]
 
 

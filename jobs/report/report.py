@@ -8,6 +8,7 @@ from typing import Any
 from jobs.config.options import ReadOptions
 from jobs.report.claims import best_of, p_values, pairs_of
 from jobs.report.costs import Costs, costs_of
+from jobs.report.judge_audit import JudgeAudit, judge_audits
 from jobs.report.means import Key, Mean, means_of
 from jobs.report.memory_sizes import Distribution, distributions
 from jobs.report.planned_against_made import planned_beside
@@ -68,6 +69,7 @@ class Report:
     total: Mapping[str, float] = field(default_factory=dict)  # all calls, each step once
     num_tests: int = 0  # behind the marks of best rows
     is_split: bool = False  # costs of memory steps are divided among the methods
+    audits: tuple[JudgeAudit, ...] = ()  # of its rater, by known answers and by people
 
 
 def make_report(options: ReadOptions) -> Report:
@@ -105,6 +107,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         total=costs.total,
         num_tests=num_tests,
         is_split=options.split_shared,
+        audits=judge_audits(connection, folder, columns, rater) if rows else (),
     )
 
 

@@ -33,12 +33,16 @@ def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
     templates = {**run.hashed["family"]["templates"], **made["family"]["templates"]}
     made["family"] = {**made["family"], "templates": templates}
     made.pop("repeats", None)  # of an earlier version
+    if run.config.audit_of:  # its engine only writes known answers, where that is asked for
+        made |= {key: run.hashed[key] for key in ("engine", "seed")}
     earlier = parsed_config(before["config"])
     differences = [*_differences(made, run.hashed, "")]
     froms = earlier.repeat_from, run.config.repeat_from
     # A run with a single repeat is the same with either.
     if min(earlier.repeats, run.config.repeats) > 1 and froms[0] != froms[1]:
         differences.append(f"repeat_from {froms[0]} -> {froms[1]}")
+    if earlier.audit_of != run.config.audit_of:
+        differences.append(f"audit_of {earlier.audit_of} -> {run.config.audit_of}")
     if differences:
         raise UsageError(
             f"run={run.name} was started with other settings: {'; '.join(differences)}; name "

@@ -38,6 +38,7 @@ class Family:
     """A resolved family. `sources`: its templates by file name; `files`: the path of each.
 
     `own_refusals`: its words of refusals where they are not the shipped ones, as steps hash them.
+    `known_answers`: the words that audits make answers of, by kind; no step depends on them.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Family:
     forms: Mapping[str, str]
     refusals: Mapping[str, Refusals]
     own_refusals: Mapping[str, Any]
+    known_answers: Mapping[str, tuple[str, ...]]
     sources: Mapping[str, str]
     files: Mapping[str, str]
 
@@ -184,6 +186,7 @@ def load_family(
         forms=_merged([f.forms for f in files]),
         refusals=refusals,
         own_refusals={k: v.model_dump() for k, v in refusals.items() if shipped.get(k) != v},
+        known_answers=_merged([f.known_answers for f in files]),
         sources={name: text_of(path) for name, path in templates.items()},
         files={name: str(path) for name, path in templates.items()},
     )

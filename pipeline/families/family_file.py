@@ -46,6 +46,7 @@ class FamilyFile(BaseModel):
     reply_tokens: dict[str, PositiveInt] = {}  # budgets, by prompt
     forms: dict[str, str] = {}  # of constrained replies, by prompt; {} stands for the value
     refusals: dict[str, Refusals] = {}  # words of replies that refuse, by prompt
+    known_answers: dict[str, tuple[str, ...]] = {}  # words that audits of raters make answers of
     examples: dict[str, tuple[Example, ...]] = {}  # by prompt: `gistmill prompts check`
 
     @field_validator("base", mode="before")

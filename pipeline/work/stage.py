@@ -38,7 +38,8 @@ class Column:
     from a rater that is a model, which may fail. With `geometric_mean_of`, measures of the view, it
     is the geometric mean of their means. With `mean_of_means`, a measure of the view and a column
     of questions, it is the mean of the measure's means over the questions of each value of that
-    column. `about`: the definition of the measure, as a paper states it.
+    column. `about`: the definition of the measure, as a paper states it. `right_labels`: those by
+    which a person says that an answer is right, as a measure that is judged counts it.
     """
 
     measure: str
@@ -50,6 +51,7 @@ class Column:
     about: str = ""
     more_is_better: bool = False
     is_judged: bool = False
+    right_labels: Sequence[str] = ("yes",)
 
 
 class Stage(Settings):

@@ -13,6 +13,7 @@ from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Role, Stage
+from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
 from stages.tables.answers import VALUES, Answer, Rating
 
 
@@ -27,7 +28,8 @@ class Wanted:
 
 class AnswerRater(Stage):
     """A row per verdict. Questions with options or without references give one skipped row; an
-    answer with a problem gives an `upstream` row of value 0 for each verdict."""
+    answer with a problem gives an `upstream` row of value 0 for each verdict. Where an audit's
+    answer is one of the references that a verdict compares it with, the row is skipped."""
 
     role: ClassVar[Role] = "judge"
     reads = (Answer,)
@@ -67,7 +69,11 @@ class AnswerRater(Stage):
             detail = f"answer: {answer.problem}"
             return [replace(row, value=0.0, problem="upstream", detail=detail) for row in unrated]
         wanted = self.wanted(question, answer.judged or answer.answer or "")
-        pairs = zip(unrated, wanted, strict=True)
+        rows = [
+            replace(row, skipped=_is_one_of(answer, question, one))
+            for row, one in zip(unrated, wanted, strict=True)
+        ]
+        pairs = zip(rows, wanted, strict=True)
         return list(await asyncio.gather(*(_rated(row, one.prompt, ask) for row, one in pairs)))
 
     def _unrated(self, question: Question) -> list[Rating]:
@@ -108,7 +114,16 @@ def _place(row: Rating) -> tuple[int | None, str | None]:
     return row.reference_index, row.rubric
 
 
+def _is_one_of(answer: Answer, question: Question, wanted: Wanted) -> bool:
+    """True if the answer, a reference itself, is among those that the verdict's prompt shows."""
+    index = wanted.reference_index
+    shown = question.references if index is None else question.references[index : index + 1]
+    return answer.detail == ANOTHER_REFERENCE and answer.answer in shown
+
+
 async def _rated(row: Rating, prompt: Prompt[Any], ask: Ask) -> Rating:
+    if row.skipped:
+        return row
     subject = Subject(question_id=row.question_id, reference_index=row.reference_index)
     asked = await ask(prompt, subject)
     value = None if asked.value is None else VALUES[asked.value]

@@ -28,6 +28,7 @@ from stages.prompts.judging.rubrics import (
     JudgeKnowledgeUpdate,
     JudgePreference,
     JudgeTemporal,
+    rubric_of,
 )
 from stages.prompts.judging.yes_or_no import YesOrNo
 from stages.tables.answers import Rubric
@@ -48,10 +49,11 @@ class RateAnswers(AnswerRater):
     def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         judged = partial(Column, more_is_better=True, is_judged=True)
         lr_2 = "the same of exact or partial (permissive prompt)"
+        partly = ("yes", "partially")
         return {
             "free": (
                 judged("lr_1", "LR-1", 30, about=_EXACT),
-                judged("lr_2", "LR-2", 31, about=lr_2),
+                judged("lr_2", "LR-2", 31, about=lr_2, right_labels=partly),
             )
         }
 
@@ -72,14 +74,6 @@ _PROMPTS: Mapping[Rubric, type[YesOrNo]] = {
     "knowledge_update": JudgeKnowledgeUpdate,
     "preference": JudgePreference,
     "abstention": JudgeAbstention,
-}
-# By a question's task, else its type; all others are generic (single-session-user and -assistant,
-# multi-session; questions of other corpora).
-_RUBRICS: Mapping[str | None, Rubric] = {
-    "abstention": "abstention",
-    "temporal-reasoning": "temporal",
-    "knowledge-update": "knowledge_update",
-    "single-session-preference": "preference",
 }
 
 
@@ -124,6 +118,6 @@ class RateByType(AnswerRater):
         }
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
-        rubric = _RUBRICS.get(question.task or question.question_type, "generic")
+        rubric = rubric_of(question.task, question.question_type)
         reference = "\nor: ".join(question.references)
         return [Wanted(rubric, None, _PROMPTS[rubric](question.question, answer, reference))]

@@ -38,7 +38,7 @@ FLOORS = (
     ("stages.prompts",),
     ("stages.corpora.reading",),
     ("stages.corpora.chats",),
-    ("stages.corpora.formats", "stages.corpora.own"),
+    ("stages.corpora.formats", "stages.corpora.own", "stages.corpora.audits"),
     ("stages.corpora",),
     ("stages.index",),
     ("stages.query",),

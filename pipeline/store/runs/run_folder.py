@@ -72,6 +72,7 @@ class RunFolder:
     def __init__(self, warehouse: AnyPath, name: str) -> None:
         self.warehouse = as_path(warehouse)
         self.path = self.warehouse / "runs" / name
+        self.known_answers = self.path / "known_answers.jsonl"  # of an audit
         self._progress = self.path / "alive" / "progress"
         self._plan = self.path / "plan.json"
         self.advisory = Advisory()  # of the progress file and the heartbeats

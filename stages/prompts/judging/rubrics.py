@@ -1,12 +1,14 @@
 """LongMemEval A.4: a rubric per type of question, each answered yes or no."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
 from stages.prompts.judging.verdicts import AGREES_IN_PART, agreement, holds
 from stages.prompts.judging.yes_or_no import YesOrNo
+from stages.tables.answers import Rubric
 
 
 @dataclass(frozen=True)
@@ -74,3 +76,18 @@ class JudgeTemporal(YesOrNo):
 
 def _moved(by: int, count: re.Match[str]) -> str:
     return str(int(count[0]) + by)
+
+
+# By a question's task, else its type; all others are generic (single-session-user and -assistant,
+# multi-session; questions of other corpora).
+_RUBRICS: Mapping[str | None, Rubric] = {
+    "abstention": "abstention",
+    "temporal-reasoning": "temporal",
+    "knowledge-update": "knowledge_update",
+    "single-session-preference": "preference",
+}
+
+
+def rubric_of(task: str | None, question_type: str | None) -> Rubric:
+    """The rubric of LongMemEval's by which answers to a question are judged."""
+    return _RUBRICS.get(task or question_type, "generic")

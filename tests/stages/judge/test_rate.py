@@ -8,7 +8,8 @@ import pytest
 
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, UnitRows
-from stages.judge.rate import RateAnswers
+from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
+from stages.judge.rate import RateAnswers, RateByType
 from stages.tables.answers import Answer, Rating
 from tests.support.reading import (
     NASTY,
@@ -181,3 +182,19 @@ def test_every_question_must_have_its_ratings() -> None:
     for wrong in (made[:1], made[1:], made[:2], made[::-1], [made[0], *made], []):
         with pytest.raises(AccountingError, match="ratings do not match questions"):
             STAGE.check(given, wrong)
+
+
+def test_a_reference_is_not_compared_with_itself(tmp_path: Path) -> None:
+    """In an audit: the row stays, without a call. A rubric that shows all references at once asks
+    nothing of it; a method's answer that happens to be a reference is judged as any other."""
+    engine = scripted(tmp_path, {"reply": "yes"})
+    audited = answer(text="a gust", detail=ANOTHER_REFERENCE)
+    made, calls = run(STAGE, rows([ASKED], [audited]), engine)
+    assert [(row.reference_index, row.label, row.skipped) for row in made] == [
+        (0, "yes", False), (0, "yes", False), (1, None, True), (1, None, True)
+    ]  # fmt: skip
+    assert len(calls) == 2
+    made, calls = run(RateByType(), rows([ASKED], [audited]), engine)
+    assert [row.skipped for row in made] == [True] and not calls
+    made, calls = run(STAGE, rows([ASKED], [answer(text="a gust")]), engine)
+    assert len(calls) == 4 and not any(row.skipped for row in made)

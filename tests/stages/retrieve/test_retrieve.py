@@ -9,6 +9,7 @@ from pipeline.core.rows import Document, Question, Span, UnitRows
 from pipeline.work.input_hashes import mask_fields
 from pipeline.work.stage import GOLD, STAGES, Stage
 from stages.judge.rate import RateAnswers, RateByType
+from stages.read.audited_answers import KnownAnswer
 from stages.read.imported_answers import ImportedAnswer
 from stages.retrieve.ranked_pages import BM25, OraclePages, RandomPages
 from stages.score.score import ScoreAnswers
@@ -218,6 +219,7 @@ def test_a_stage_is_given_what_it_names_and_no_more(stage: type[Stage]) -> None:
         ImportedAnswer: replace(
             bare, question="", options=("a", "b")
         ),  # it only tells which option was meant
+        KnownAnswer: replace(bare, options=()),
     }
     assert mask_fields(WHOLE, stage.question_fields) == expected.get(stage, shown)
 

@@ -1,0 +1,254 @@
+"""Count the mistakes of raters, by answers whose worth is known or that people have labelled, and
+correct the means of their verdicts."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from jobs.report.corrected_means import (
+    corrected_interval,
+    effective_size,
+    exact_interval,
+    rogan_gladen,
+)
+from pipeline.core.sql_files import filled, sql_beside, text
+from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connection import query
+from pipeline.work.stage import Column
+
+_SQL = sql_beside(__file__)
+PERSON = "human:"  # how the names of people begin among raters
+_LEAST = 10  # answers of a kind that counts in means
+
+
+class Verdict(NamedTuple):
+    """A rater's verdict on an answer that is known to be right or wrong; `kind` of known answer, or
+    the label that a person gave it."""
+
+    measure: str
+    kind: str
+    is_right: bool
+    is_typical: bool
+    question_id: str
+    is_accepted: bool
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The share of mistakes, 0-100, about the answers of one kind: false acceptance of wrong ones,
+    false rejection of right ones; with its 95% interval. `is_typical`: it counts in the means."""
+
+    measure: str
+    kind: str
+    is_right: bool
+    is_typical: bool
+    n: int
+    mistakes: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A method's mean as the rater has it, and corrected, 0-100; `by`: the group of questions.
+    `is_cut`: it would be below 0 or above 100, as the rater accepts fewer of the answers than of
+    those that are known to be wrong, or more than of those known to be right."""
+
+    method: str
+    by: str | None
+    measure: str
+    n: int
+    raw: float
+    corrected: float
+    low: float | None
+    high: float | None
+    is_cut: bool
+
+
+@dataclass(frozen=True)
+class JudgeAudit:
+    """The audit of one rater by one source: a run of known answers, or a person.
+
+    `num_questions` that it has answers to. `means`: the mean rates of right and of wrong answers,
+    over kinds, each of the same weight; of a person, over answers. `unusable`: a line per measure
+    that cannot be corrected.
+    """
+
+    rater: str
+    source: str
+    num_questions: int
+    rates: tuple[Rate, ...]
+    means: tuple[Rate, ...]
+    corrected: tuple[Corrected, ...]
+    unusable: tuple[str, ...]
+
+
+def judge_audits(
+    connection: Any, folder: RunFolder, columns: Sequence[Column], rater: str | None
+) -> tuple[JudgeAudit, ...]:
+    """The audits of all raters of an audit; of another run those of `rater`, by its audit and by
+    people. `connection` shows the run and has the table `chosen` of the report's questions."""
+    judged = [c for c in columns if c.is_judged and not c.mean_of_means]
+    measures = ", ".join(text(column.measure) for column in judged) or "null"
+    if known := folder.report_facts().get("known_answers"):
+        return tuple(_of_run(connection, folder.path.name, known, measures, judged))
+    if rater is None:
+        return ()
+    rows = query(connection, filled(_SQL["judged"], rater=text(rater), measures=measures))
+    audit = RunFolder(folder.warehouse, f"{folder.path.name}-audit")
+    found = list(_of_people(connection, judged, measures, rater, rows))
+    if audit.config() and (known := audit.report_facts().get("known_answers")):
+        with connect(folder.warehouse, audit.path.name) as other:
+            of_run = _of_run(other, audit.path.name, known, measures, judged, rows)
+            found = [*(one for one in of_run if one.rater == rater), *found]
+    return tuple(found)
+
+
+def _of_run(
+    connection: Any,
+    run: str,
+    known: Mapping[str, Mapping[str, Any]],
+    measures: str,
+    columns: Sequence[Column],
+    rows: Sequence[Mapping[str, Any]] = (),
+) -> Iterator[JudgeAudit]:
+    """The audit of every rater by the known answers of a run; `known`: their kinds, by method."""
+    (sampled,) = query(connection, _SQL["sampled"])
+    verdicts = query(connection, filled(_SQL["verdicts"], measures=measures))
+    places = {method: place for place, method in enumerate(known)}
+    verdicts.sort(key=lambda row: (row["rater"], places[row["method"]]))
+    for rater, own in groupby(verdicts, itemgetter("rater")):
+        found = [
+            Verdict(row["measure"], **known[row["method"]], question_id=row["question_id"],
+                    is_accepted=row["is_accepted"])
+            for row in own
+        ]  # fmt: skip
+        yield _audit(rater, f"run {run}", sampled["n"], found, columns, rows)
+
+
+def _of_people(
+    connection: Any,
+    columns: Sequence[Column],
+    measures: str,
+    rater: str,
+    rows: Sequence[Mapping[str, Any]],
+) -> Iterator[JudgeAudit]:
+    """The audit of a rater by the labels of every person: what is partially right is right by the
+    measures that count it."""
+    right = {column.measure: column.right_labels for column in columns}
+    labelled = query(connection, filled(_SQL["labelled"], rater=text(rater), measures=measures))
+    for person, own in groupby(labelled, itemgetter("person")):
+        found = [
+            Verdict(row["measure"], row["label"], row["label"] in right[row["measure"]], True,
+                    row["question_id"], row["is_accepted"])
+            for row in own
+        ]  # fmt: skip
+        num_questions = len({verdict.question_id for verdict in found})
+        yield _audit(rater, person, num_questions, found, columns, rows)
+
+
+def _audit(
+    rater: str,
+    source: str,
+    num_questions: int,
+    verdicts: Sequence[Verdict],
+    columns: Sequence[Column],
+    rows: Sequence[Mapping[str, Any]],
+) -> JudgeAudit:
+    by_kind: dict[tuple[str, str, bool], list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        by_kind[verdict.measure, verdict.kind, verdict.is_right].append(verdict)
+    rates = [_rate(own) for own in by_kind.values()]
+    means, corrected, unusable = list[Rate](), list[Corrected](), list[str]()
+    for column in columns:
+        own = [v for v in verdicts if v.measure == column.measure and v.is_typical]
+        if source.startswith(PERSON):  # answers of the run itself, as they are drawn
+            own = [verdict._replace(kind=source) for verdict in own]
+        of_worth = [
+            mean_rate([v for v in own if v.is_right == is_right]) for is_right in (True, False)
+        ]
+        means += [rate for rate in of_worth if rate]
+        if not own:
+            continue
+        if why := _why_unusable(*of_worth):
+            unusable.append(f"{column.heading} by {source}: {why}")
+        elif of_worth[0] and of_worth[1]:
+            mine = [row for row in rows if row["measure"] == column.measure]
+            corrected += _corrected(mine, of_worth[0], of_worth[1])
+    found = (tuple(rates), tuple(means), tuple(corrected), tuple(unusable))
+    return JudgeAudit(rater, source, num_questions, *found)
+
+
+def _rate(verdicts: Sequence[Verdict]) -> Rate:
+    """The rate of mistakes in verdicts on answers of one kind and worth."""
+    first, n = verdicts[0], len(verdicts)
+    share = sum(v.is_accepted != v.is_right for v in verdicts) / n
+    return _rate_of(first, first.kind, share, n)
+
+
+def mean_rate(verdicts: Sequence[Verdict]) -> Rate | None:
+    """The mean rate over kinds of the same worth; those of fewer than 10 answers are left out where
+    others have more. Its n is that of a share that varies as much: of K kinds of n_k answers K^2 /
+    sum(1 / n_k), and at most the number of questions, as answers to one question are alike."""
+    if not verdicts:
+        return None
+    kinds: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        kinds[verdict.kind].append(verdict)
+    found = [own for own in kinds.values() if len(own) >= _LEAST] or [*kinds.values()]
+    share = sum(_rate(own).mistakes for own in found) / len(found) / 100
+    n = len(found) ** 2 / sum(1 / len(own) for own in found)
+    num_questions = len({verdict.question_id for own in found for verdict in own})
+    return _rate_of(verdicts[0], "mean", share, min(round(n), num_questions))
+
+
+def _rate_of(like: Verdict, kind: str, share: float, n: int) -> Rate:
+    low, high = exact_interval(share, n)
+    is_typical = like.is_typical
+    values = (100 * share, 100 * low, 100 * high)
+    return Rate(like.measure, kind, like.is_right, is_typical, n, *values)
+
+
+def _why_unusable(right: Rate | None, wrong: Rate | None) -> str | None:
+    """A line on why no mean can be corrected by these rates, and what to do; None if it can."""
+    if not right or not wrong:
+        missing = "wrong" if right else "right"
+        return f"no answer is known to be {missing}, so no mean can be corrected; add some that are"
+    sensitivity, specificity = 100 - right.mistakes, 100 - wrong.mistakes
+    if sensitivity + specificity > 100:
+        return None
+    what = f"accepts {sensitivity:.1f}% of right answers and {wrong.mistakes:.1f}% of wrong ones"
+    if {right.mistakes, wrong.mistakes} == {0.0, 100.0}:
+        what = f"{'rejects' if right.mistakes else 'accepts'} every answer"
+    return (
+        f"the rater {what}, so its verdicts say nothing and no mean can be corrected; take another "
+        "rater model, or other prompts (family=)"
+    )
+
+
+def _corrected(rows: Iterable[Mapping[str, Any]], right: Rate, wrong: Rate) -> Iterator[Corrected]:
+    """The corrected mean of every method and group; `rows`: of its documents. Answers with a
+    problem, which the rater did not see, stay wrong."""
+    sensitivity, specificity = 1 - right.mistakes / 100, 1 - wrong.mistakes / 100
+    key = itemgetter("method", "by_value", "measure")
+    for (method, by, measure), of_documents in groupby(rows, key):
+        own = list(of_documents)
+        n, seen = sum(row["n"] for row in own), sum(row["answered"] for row in own)
+        if not seen:
+            continue
+        rated = [row for row in own if row["answered"]]
+        accepted, counts = [r["accepted"] for r in rated], [r["answered"] for r in rated]
+        observed, share = sum(accepted) / seen, 100 * seen / n
+        limits: tuple[float | None, float | None] = (None, None)
+        if size := effective_size(accepted, counts):
+            low, high = corrected_interval(
+                (observed, size), (sensitivity, right.n), (specificity, wrong.n)
+            )
+            limits = share * low, share * high
+        found = share * rogan_gladen(observed, sensitivity, specificity)
+        is_cut = not 1 - specificity <= observed <= sensitivity
+        yield Corrected(method, by, measure, n, share * observed, found, *limits, is_cut)

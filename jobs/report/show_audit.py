@@ -1,0 +1,94 @@
+"""The parts of a report on its rater's mistakes, and on means corrected for them."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from jobs.output.cells import Part, Table, counted
+from jobs.report.judge_audit import PERSON, JudgeAudit, Rate
+from jobs.report.means import LEAST_DOCUMENTS
+from pipeline.work.stage import Column
+
+_RATES = (
+    "{} judged {} to {}, {}. Of each kind, the share of mistakes in % [95% interval]: wrong "
+    "answers accepted, right ones rejected."
+)
+_WEIGHTS = (
+    "mean: over kinds, each of the same weight, without those marked *, which systems do not give, "
+    "and those of fewer than 10 answers where others have more."
+)
+_CORRECTED = (
+    "Means corrected for these mistakes (Rogan and Gladen 1978) [95% interval: Lang and Reiczigel "
+    "2014, over the documents of the run and the questions of the audit], beside the raw ones. "
+    "Answers with a problem, which no rater sees, stay wrong."
+)
+_CUT = (
+    "cut: at its limit, as the rater accepts fewer of these answers than of those known to be "
+    "wrong, or more than of those known to be right: by chance, or as they are of other kinds."
+)
+_FEWER = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
+
+
+def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iterator[Part]:
+    """The tables of every audit; the measures in the order of `columns`."""
+    headings = {column.measure: column.heading for column in columns}
+    for audit in audits:
+        yield _RATES.format(
+            f"Audit: {audit.rater}", "answers of known worth",
+            counted(audit.num_questions, "question"), f"by {audit.source}",
+        )  # fmt: skip
+        yield rates_table([*audit.rates, *audit.means], headings)
+        if audit.means and not audit.source.startswith(PERSON):
+            yield _WEIGHTS
+        yield from audit.unusable
+        if audit.corrected:
+            yield _CORRECTED
+            yield _corrected(audit, headings)
+            if any(one.is_cut for one in audit.corrected):
+                yield _CUT
+            if any(one.low is None for one in audit.corrected):
+                yield _FEWER
+
+
+def rates_table(rates: Sequence[Rate], headings: dict[str, str]) -> Table:
+    """A row per kind and worth, a column per measure."""
+    measures = [name for name in headings if any(rate.measure == name for rate in rates)]
+    rows = []
+    order = list(dict.fromkeys(_key(rate) for rate in rates))
+    for (kind, is_right, _), own in groupby(
+        sorted(rates, key=lambda r: order.index(_key(r))), _key
+    ):
+        by_measure = {rate.measure: rate for rate in own}
+        (first, *_) = by_measure.values()
+        rows.append({
+            "kind": kind if first.is_typical else f"{kind} *",
+            "worth": "right" if is_right else "wrong",
+            "mistake": f"false {'rejection' if is_right else 'acceptance'}",
+            "n": max(rate.n for rate in by_measure.values()),
+            **{headings[name]: shown(by_measure.get(name)) for name in measures},
+        })  # fmt: skip
+    return Table(rows, left=("worth", "mistake"), num_keys=3)
+
+
+def _key(rate: Rate) -> tuple[str, bool, bool]:
+    return rate.kind, rate.is_right, rate.is_typical
+
+
+def shown(rate: Rate | None) -> str | None:
+    """The rate and its interval."""
+    return f"{rate.mistakes:.1f} [{rate.low:.1f}, {rate.high:.1f}]" if rate else None
+
+
+def _corrected(audit: JudgeAudit, headings: dict[str, str]) -> Table:
+    has_groups = any(one.by is not None for one in audit.corrected)
+    rows = []
+    for one in audit.corrected:
+        limits = "n/a" if one.low is None else f"{one.low:.1f}, {one.high:.1f}"
+        rows.append({
+            "method": one.method,
+            **({"by": one.by} if has_groups else {}),
+            "measure": headings[one.measure],
+            "n": one.n,
+            "raw": one.raw,
+            "corrected": f"{one.corrected:.1f} [{limits}]{' cut' if one.is_cut else ''}",
+        })  # fmt: skip
+    return Table(rows, left=("by", "measure"), num_keys=2 + has_groups)

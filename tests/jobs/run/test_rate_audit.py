@@ -1,0 +1,156 @@
+"""A judge of known mistakes is audited: they are found again, and means are corrected for them."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import refused, sql, succeed
+from tests.support.runs.audited_run import AuditedRun, audits, by_kind, means
+from tests.support.texts.small_corpus import document, write
+
+pytestmark = pytest.mark.slow
+
+RIGHT = ("reference", "reworded", "more_detail")
+WRONG = ("vague", "other_question", "changed", "refusal")
+APART = ("empty", "instruction")
+NUM = 60  # questions of the sample
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> AuditedRun:
+    return AuditedRun(tmp_path_factory.mktemp("run"))
+
+
+class Audit:
+    """The audit of a copy of the run: its words, what it came to and the answers that it gave."""
+
+    def __init__(self, run: AuditedRun, folder: Path) -> None:
+        self.words = run.copied(folder)
+        self.warehouse = folder / "warehouse"
+        self.out = json.loads(succeed("rate", "audit", *self.words, f"n={NUM}", "--json"))
+
+    def known(self) -> list[dict[str, Any]]:
+        file = self.warehouse / "runs" / "night-audit" / "known_answers.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def audit(run: AuditedRun, tmp_path_factory: pytest.TempPathFactory) -> Audit:
+    return Audit(run, tmp_path_factory.mktemp("audit"))
+
+
+def test_the_mistakes_by_kind_are_those_of_the_questions(audit: Audit) -> None:
+    """Counted from the digits of the questions in the audit's file."""
+    (found,) = audit.out["report"]["audits"]
+    assert (found["num_questions"], found["source"]) == (NUM, "run night-audit")
+    rates = by_kind(found)
+    assert list(rates) == [*RIGHT, *WRONG, *APART]
+    for kind, rate in rates.items():
+        own = [row["question_id"] for row in audit.known() if row["kind"] == kind]
+        digits = "0" if kind in RIGHT else "12"
+        mistaken = sum(question_id[-1] in digits for question_id in own)
+        assert (rate["n"], rate["mistakes"]) == (NUM, pytest.approx(100 * mistaken / NUM))
+        assert rate["low"] < rate["mistakes"] < rate["high"]
+        assert rate["is_typical"] == (kind not in APART)
+
+
+def test_a_judge_of_known_error_is_recovered(audit: Audit) -> None:
+    (found,) = audits(audit.words)
+    right, wrong = means(found)
+    assert right["low"] < 10 < right["high"] and wrong["low"] < 20 < wrong["high"]
+    assert (right["n"], wrong["n"]) == (NUM, NUM)
+    fr, fa = right["mistakes"] / 100, wrong["mistakes"] / 100
+    assert [row["measure"] for row in found["corrected"]] == ["lr_1", "lr_2"]
+    for row in found["corrected"]:
+        assert (row["method"], row["n"], row["raw"]) == ("theirs", 100, pytest.approx(62))
+        assert row["corrected"] == pytest.approx(100 * (0.62 - fa) / (1 - fr - fa))
+        assert row["low"] < 60 < row["high"] and not row["is_cut"]
+    assert found["unusable"] == []
+
+
+def test_the_report_has_it_beside_the_raw_mean(audit: Audit) -> None:
+    assert audit.out["exit_code"] == 0
+    text = succeed("report", *audit.words)
+    assert re.search(r"\| theirs +\| 100 \| 62.0 \| 62.0 \|", text)
+    assert f"judged answers of known worth to {NUM} questions, by run night-audit" in text
+    corrected = r"[56]\d\.\d \[\d\d\.\d, \d\d\.\d\]"
+    assert re.search(rf"\| theirs \| LR-1 +\| 100 \| 62.0 \| {corrected} \|", text)
+    assert re.search(r"\| instruction \* +\| wrong \| false acceptance \|", text)
+    shown = succeed("report", "run=night-audit", audit.words[1])
+    assert "known_answer(kind=vague)" in shown and "Means corrected" not in shown
+
+
+def test_nobody_compares_a_reference_with_itself(audit: Audit) -> None:
+    """The second reference is judged against the first alone; the first against both."""
+    query = """select method, reference_index, count(*) as n from calls
+        where method in ('known_answer(kind=reworded)', 'known_answer(kind=reference)')
+        group by all order by all"""
+    rows = sql(audit.warehouse, query, "run=night-audit")
+    assert [(row["method"][18:-1], row["reference_index"], row["n"]) for row in rows] == [
+        ("reference", 0, 2 * NUM), ("reference", 1, 2 * NUM), ("reworded", 0, 2 * NUM)
+    ]  # fmt: skip
+
+
+def test_it_is_a_run_like_any_other(audit: Audit) -> None:
+    """The same command asks nothing; a larger sample asks about what is new: 5 questions, by nine
+    kinds of two verdicts against two references, but for `reworded` one."""
+    again = json.loads(succeed("rate", "audit", *audit.words, f"n={NUM}", "--json"))
+    assert sum(again["calls"].values()) == 0 < sum(audit.out["calls"].values())
+    # Without run=, it is the audited run's audit again, though the audit was started last.
+    more = json.loads(succeed("rate", "audit", audit.words[1], f"n={NUM + 5}", "--json"))
+    assert (more["run"], sum(more["calls"].values())) == ("night-audit", 5 * (8 * 4 + 2))
+    (found,) = audits(audit.words)
+    assert found["num_questions"] == NUM + 5
+    question = audit.known()[0]["question_id"]
+    traced = succeed("trace", question, "run=night-audit", audit.words[1])
+    assert "known_answer(kind=changed)" in traced and "It was " in traced
+    status = succeed("status", "run=night-audit", audit.words[1])
+    assert status.startswith("run night-audit: complete")
+    line = refused("run", "run=night-audit", audit.words[1], *_corpus(audit), "methods=constant")
+    assert line.startswith("run=night-audit was started with other settings: audit_of night -> ")
+
+
+def _corpus(audit: Audit) -> list[str]:
+    text = (audit.warehouse / "runs" / "night" / "config.yaml").read_text()
+    (path,) = re.findall(r"^    path: (.*)$", text, re.MULTILINE)
+    return ["corpus=tables", f"corpus.path={path}"]
+
+
+def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:
+    words = run.copied(tmp_path)
+    for more, says in (
+        ("n=0", "n=0: write a whole number, such as n=50"),
+        ("seed=x", "seed=x: write a whole number, such as seed=0"),
+        ("by_model=yes", "by_model=yes: write true or false"),
+        ("methods=bm25", "'methods=bm25': rate audit takes warehouse, run, n, seed, audit"),
+        ("run=none", "run=none: not in"),
+    ):
+        assert refused("rate", "audit", *words, more).startswith(says)
+    constant = [*run.corpus, "limit=1", "methods=constant", words[1]]
+    for rater in ("none", "extractive"):
+        succeed("run", *constant, f"rater={rater}", f"run=r-{rater}")
+        line = refused("rate", "audit", words[1], f"run=r-{rater}")
+        assert line == (
+            f"run=r-{rater} has no rater that is a model; add one first: gistmill rate "
+            f"run=r-{rater} rater=NAME"
+        )
+    succeed("run", *constant, "rater=none", "run=night-audit")
+    line = refused("rate", "audit", *words)
+    assert line == "run=night-audit is no audit, and has the name of one; remove that run"
+
+
+def test_without_references_there_is_nothing_to_audit_with(run: AuditedRun, tmp_path: Path) -> None:
+    bare = {"document_id": "d0", "question": "Why?"}
+    chosen = {**bare, "options": ["a", "b"], "answer_index": 1}
+    write(tmp_path / "corpus", [document(0)], [bare, chosen])
+    words = [f"warehouse={tmp_path / 'warehouse'}", "run=bare"]
+    corpus = ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "methods=constant"]
+    succeed("run", *corpus, *words, *run.judge)
+    assert refused("rate", "audit", *words) == (
+        "run=bare has no question to audit raters with: they must be free-form and have a "
+        "reference that is an answer; name a run of a corpus with references"
+    )
+    assert audits(words) == []
