@@ -5,7 +5,11 @@ output/     tables for terminals, Markdown, CSV; warnings of damaged files
 graph/      words -> checked config -> steps -> phases, and the corpus's documents -> units
 run/        gistmill run, retry, rate, score: execute the phases, one command at a time;
             progress, deadlines, compaction meanwhile
-report/     gistmill report, cite: means, intervals, costs; the facts a paper must state
+statistics/ means with intervals, paired tests, means corrected for raters' mistakes
+audit/      gistmill rate audit: how often raters are wrong
+report/     gistmill report: the table of a run, costs of its rows
+cite/       gistmill cite: the facts a paper must state
+frontier/   gistmill export frontier: scores against tokens read, and the picture
 trace/      gistmill trace, show: one question or document as it was read
 compare/    gistmill compare: methods paired on the same questions
 plan/       gistmill plan: calls, hours and money before anything runs

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from jobs.cite.cite import statement
+from jobs.cite.show_cite import cite_parts
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
 from jobs.config.options import ReadOptions
 from jobs.export.export_frontier import exported_frontier
@@ -16,8 +18,6 @@ from jobs.export.export_report import exported_report
 from jobs.export.target import Target
 from jobs.output.cells import Part, Table, counted
 from jobs.output.print_tables import print_found, print_json
-from jobs.report.cite import statement
-from jobs.report.show_cite import cite_parts
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.store import connect

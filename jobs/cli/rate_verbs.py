@@ -6,6 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from jobs.audit.audit_file_rates import file_parts, file_rates
 from jobs.cli.app import MAKE, RUN, Force, Json, WholeTables, Words, app, reading
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
@@ -14,7 +15,6 @@ from jobs.export.target import Target
 from jobs.output.print_tables import print_found, print_line
 from jobs.people.agreement import agreements, parts_of
 from jobs.people.labels import LABELS, import_sheet, imported_lines, sheet
-from jobs.report.audit_file_rates import file_parts, file_rates
 from jobs.run.rate_audit import audit_run, audit_words
 from jobs.run.stored_run import with_rater
 from pipeline.core.errors import UsageError

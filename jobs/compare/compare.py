@@ -1,5 +1,5 @@
 """Compare methods pair by pair, on the questions that both have a value of, by the paired test of
-jobs/report/statistics.py."""
+jobs/statistics/paired_test.py."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ from jobs.compare.paired_values import (
     resolve_method,
 )
 from jobs.config.options import ReadOptions
-from jobs.report.statistics import Paired, holm, is_tie, paired
+from jobs.statistics.paired_test import Paired, holm, is_tie, paired
 from pipeline.core.errors import UsageError
 
 

@@ -9,8 +9,8 @@ from upath import UPath
 from jobs.compare.compare import Comparison, Difference, Row
 from jobs.config.options import WAREHOUSE
 from jobs.output.cells import Part, Table
-from jobs.report.means import LEAST_DOCUMENTS
-from jobs.report.statistics import Paired
+from jobs.statistics.means import LEAST_DOCUMENTS
+from jobs.statistics.paired_test import Paired
 
 _SHOWN = 5  # questions of either side
 _NOTE = """\

@@ -6,10 +6,10 @@ from pathlib import PurePosixPath
 
 from jobs.config.options import ReadOptions
 from jobs.export.target import STANDARD_OUTPUT, warn_incomplete
+from jobs.frontier.frontier import Point, chosen_column, points_of
+from jobs.frontier.frontier_picture import frontier_svg
 from jobs.output.csv_text import csv_text
 from jobs.output.print_tables import json_text
-from jobs.report.frontier import Point, chosen_column, points_of
-from jobs.report.frontier_picture import frontier_svg
 from jobs.report.render import notes
 from jobs.report.report import Report, make_report
 from pipeline.core.errors import UsageError

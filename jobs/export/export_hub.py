@@ -6,13 +6,13 @@ from typing import Any
 
 import yaml
 
+from jobs.cite.cite import statement
+from jobs.cite.show_cite import cite_parts
 from jobs.config.options import ReadOptions
 from jobs.export.target import export_folder, warn_incomplete
 from jobs.output.cells import Heading, Part, Table, Verbatim
 from jobs.output.markdown import markdown
-from jobs.report.cite import statement
 from jobs.report.report import INPUTS
-from jobs.report.show_cite import cite_parts
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.rows import RECORDS

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import numpy as np
 from stop_words import get_stop_words
 
-from jobs.report.frontier import Point, drawn_columns, points_of
-from jobs.report.frontier_picture import frontier_svg
+from jobs.frontier.frontier import Point, drawn_columns, points_of
+from jobs.frontier.frontier_picture import frontier_svg
 from jobs.report.memory_sizes import sizes
 from jobs.report.names import Names, named
 from jobs.report.render import BEST, notes, provenance_line

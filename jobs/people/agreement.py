@@ -12,7 +12,7 @@ from jobs.config.options import ReadOptions
 from jobs.output.cells import Part, Table, counted
 from jobs.people.labels import LABELS
 from jobs.report.answer_rows import answers
-from jobs.report.means import LEAST_DOCUMENTS, RESAMPLES
+from jobs.statistics.means import LEAST_DOCUMENTS, RESAMPLES
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store import connect

@@ -1,1 +1,1 @@
-"""The table of a run: means with intervals, costs by memory, and the facts to cite."""
+"""The table of a run: means with intervals, costs of its rows, and what they rest on."""

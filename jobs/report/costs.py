@@ -11,7 +11,7 @@ from typing import Any
 from jobs.config.options import ReadOptions
 from jobs.config.prices import money
 from jobs.output.cells import counted
-from jobs.report.means import Key
+from jobs.statistics.means import Key
 from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store.sql.connection import query
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jobs.audit.show_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.markdown import markdown
 from jobs.report.costs import shared_lines
-from jobs.report.means import LEAST_DOCUMENTS, Mean
 from jobs.report.memory_sizes import distribution_table
 from jobs.report.planned_against_made import planned_tables
 from jobs.report.report import FALLBACK, Report, Row
-from jobs.report.show_audit import audit_parts
+from jobs.statistics.means import LEAST_DOCUMENTS, Mean
 from pipeline.work.stage import Column
 
 _SPREAD = (

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from jobs.audit.judge_audit import JudgeAudit, judge_audits
 from jobs.config.options import ReadOptions
-from jobs.report.claims import best_of, p_values, pairs_of
 from jobs.report.costs import Costs, costs_of
-from jobs.report.judge_audit import JudgeAudit, judge_audits
-from jobs.report.means import Key, Mean, means_of
 from jobs.report.memory_sizes import Distribution, distributions
 from jobs.report.planned_against_made import planned_beside
+from jobs.statistics.claims import best_of, p_values, pairs_of
+from jobs.statistics.means import Key, Mean, means_of
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.settings import sha

@@ -16,8 +16,8 @@ from jobs.config.options import ReadOptions
 from jobs.export.export_report import FORMATS, latex_report
 from jobs.output.csv_text import csv_text
 from jobs.output.latex_text import escaped
-from jobs.report.means import Mean
 from jobs.report.report import Report, Row, make_report
+from jobs.statistics.means import Mean
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 from stages.read.prediction_file import read_predictions

@@ -12,9 +12,9 @@ from rich.cells import cell_len
 from jobs.output.cells import Table
 from jobs.output.markdown import markdown
 from jobs.output.terminal import fitted_to_terminal, wrapped
-from jobs.report.means import Mean
 from jobs.report.render import parts_of
 from jobs.report.report import Report, Row
+from jobs.statistics.means import Mean
 from pipeline.files.lease import RUN, lease
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.stage import Column

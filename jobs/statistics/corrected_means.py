@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
-from jobs.report.means import LEAST_DOCUMENTS
+from jobs.statistics.means import LEAST_DOCUMENTS
 
 Limits = tuple[float, float]
 Share = tuple[float, float]

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.report.claims import Pair, best_of, pairs_of
-from jobs.report.means import Key, Mean
-from jobs.report.statistics import quick_sign_flip, sign_flip
+from jobs.statistics.claims import Pair, best_of, pairs_of
+from jobs.statistics.means import Key, Mean
+from jobs.statistics.paired_test import quick_sign_flip, sign_flip
 from pipeline.work.stage import Column
 from tests.support.command import refused, succeed
 from tests.support.runs.compared_run import ComparedRun, Values

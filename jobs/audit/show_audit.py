@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from jobs.audit.judge_audit import PERSON, JudgeAudit, Rate
 from jobs.output.cells import Part, Table, counted
-from jobs.report.judge_audit import PERSON, JudgeAudit, Rate
-from jobs.report.means import LEAST_DOCUMENTS
+from jobs.statistics.means import LEAST_DOCUMENTS
 from pipeline.work.stage import Column
 
 _RATES = (

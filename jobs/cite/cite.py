@@ -8,9 +8,9 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.report.columns import known_columns
-from jobs.report.means import LEAST_DOCUMENTS, RESAMPLES
 from jobs.report.names import PAPER, Names, read_names
 from jobs.report.report import Report, report_of
+from jobs.statistics.means import LEAST_DOCUMENTS, RESAMPLES
 from pipeline.store.sql.connection import query
 
 MEANS = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.report.judge_audit import Verdict, mean_rate
+from jobs.audit.judge_audit import Verdict, mean_rate
 
 
 def verdicts(kind: str, accepted: int, of: int, first: int = 0) -> list[Verdict]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.report.means import interval
+from jobs.statistics.means import interval
 
 MOST_ENUMERATED = 20  # documents whose flips are all enumerated: 2**20
 DRAWS = 19_999  # random flips where there are more

@@ -13,10 +13,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.cells import cell_len
 
+from jobs.frontier.axes import linear, logarithmic
+from jobs.frontier.frontier import Point
+from jobs.frontier.label_places import Box, Label, around, label_boxes
 from jobs.output.cells import cell, on_one_line, printable
-from jobs.report.axes import linear, logarithmic
-from jobs.report.frontier import Point
-from jobs.report.label_places import Box, Label, around, label_boxes
 
 _FRAME = Box(54, 28, 732, 372)  # of the points; what is written around them is outside
 _WIDTH, _LINE = 760, 15

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.output.cells import Part, Table, counted
-from jobs.report.corrected_means import exact_interval
+from jobs.statistics.corrected_means import exact_interval
 from pipeline.core.errors import UsageError
 from stages.corpora.audits.audit_file import FileAnswer, read_audit_file
 

@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from jobs.report.means import LEAST_DOCUMENTS, interval, sd
+from jobs.statistics.means import LEAST_DOCUMENTS, interval, sd
 
 # 12 documents of 1 to 12 questions; per document the sum of 0-100 scores and their number.
 COUNTS = list(range(1, 13))

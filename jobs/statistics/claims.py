@@ -1,5 +1,5 @@
 """The rows that a report marks as the best of a column: the one with the highest mean, and those
-that it does not beat by the paired test of `compare` (statistics.py)."""
+that it does not beat by the paired test of `compare` (paired_test.py)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from jobs.report.means import Key, Mean
-from jobs.report.statistics import holm, quick_sign_flip
+from jobs.statistics.means import Key, Mean
+from jobs.statistics.paired_test import holm, quick_sign_flip
 from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
 from pipeline.work.stage import Column

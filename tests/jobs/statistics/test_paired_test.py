@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jobs.report.statistics import DRAWS, MOST_ENUMERATED, holm, paired, sign_flip
+from jobs.statistics.paired_test import DRAWS, MOST_ENUMERATED, holm, paired, sign_flip
 
 # Four documents of 2, 1, 2 and 1 questions; a - b of each question beside it.
 DOCUMENTS = ["w", "w", "x", "y", "y", "z"]

@@ -10,12 +10,12 @@ import pytest
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
-from jobs.report.axes import linear, logarithmic
-from jobs.report.frontier import Point, chosen_column, drawn_columns, points_of
-from jobs.report.frontier_picture import frontier_svg
-from jobs.report.label_places import Box, Label, around, label_boxes
-from jobs.report.means import Mean
+from jobs.frontier.axes import linear, logarithmic
+from jobs.frontier.frontier import Point, chosen_column, drawn_columns, points_of
+from jobs.frontier.frontier_picture import frontier_svg
+from jobs.frontier.label_places import Box, Label, around, label_boxes
 from jobs.report.report import Report, Row, Tokens
+from jobs.statistics.means import Mean
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 

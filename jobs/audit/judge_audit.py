@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from jobs.report.corrected_means import (
+from jobs.statistics.corrected_means import (
     corrected_interval,
     effective_size,
     exact_interval,

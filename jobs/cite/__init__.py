@@ -1,0 +1,1 @@
+"""The facts of a run that a paper has to state."""
