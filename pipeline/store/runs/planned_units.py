@@ -17,6 +17,7 @@ UNITS = pa.schema(
 )
 UnitKey = tuple[str, str]
 """A unit's step_id and name."""
+KNOWN_ANSWERS = "known_answers.jsonl"  # in the folder of a run that audits raters
 _UNIT = ["step_id", "unit"]
 _UNITS_AT_ONCE = 1000  # a row group; there may be millions of rows
 
@@ -29,6 +30,11 @@ def check_planned(file: UPath) -> None:
 def planned_files(warehouse: UPath) -> list[UPath]:
     """The planned units of every run."""
     return list_paths(warehouse / "runs", "*/units.parquet")
+
+
+def known_answers_files(warehouse: UPath) -> list[UPath]:
+    """The file of known answers that every audit of raters has in its run's folder."""
+    return list_paths(warehouse / "runs", f"*/{KNOWN_ANSWERS}")
 
 
 def marks_of_removal(warehouse: UPath) -> list[UPath]:

@@ -33,7 +33,7 @@ from pipeline.files.place import (
     write_json,
 )
 from pipeline.files.storage_retries import Advisory, refusal_error
-from pipeline.store.runs.planned_units import planned_rows, values_in
+from pipeline.store.runs.planned_units import KNOWN_ANSWERS, planned_rows, values_in
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
@@ -72,7 +72,7 @@ class RunFolder:
     def __init__(self, warehouse: AnyPath, name: str) -> None:
         self.warehouse = as_path(warehouse)
         self.path = self.warehouse / "runs" / name
-        self.known_answers = self.path / "known_answers.jsonl"  # of an audit
+        self.known_answers = self.path / KNOWN_ANSWERS  # of an audit
         self._progress = self.path / "alive" / "progress"
         self._plan = self.path / "plan.json"
         self.advisory = Advisory()  # of the progress file and the heartbeats

@@ -33,6 +33,7 @@ from pipeline.store.runs.planned_units import (
     UNITS,
     UnitKey,
     check_planned,
+    known_answers_files,
     marks_of_removal,
     planned_files,
     units_in,
@@ -145,8 +146,12 @@ def readable_run(warehouse: AnyPath) -> str:
 
 
 def _by_last_start(folder: UPath) -> list[UPath]:
-    """The planned inputs of every run, in the order of their last start."""
-    return sorted(planned_files(folder), key=modified_at)
+    """The planned inputs of every run, in the order of their last start; first those of audits,
+    whose results are in the report of the run that they audit."""
+    audits = {file.parent for file in known_answers_files(folder)}
+    return sorted(
+        planned_files(folder), key=lambda file: (file.parent not in audits, modified_at(file))
+    )
 
 
 def _step_row(file: UPath) -> dict[str, Any] | None:

@@ -99,7 +99,8 @@ def test_it_is_a_run_like_any_other(audit: Audit) -> None:
     kinds of two verdicts against two references, but for `reworded` one."""
     again = json.loads(succeed("rate", "audit", *audit.words, f"n={NUM}", "--json"))
     assert sum(again["calls"].values()) == 0 < sum(audit.out["calls"].values())
-    # Without run=, it is the audited run's audit again, though the audit was started last.
+    # Without run=, it is the audited run, though the audit was started last.
+    assert succeed("status", audit.words[1]).startswith("run night: complete")
     more = json.loads(succeed("rate", "audit", audit.words[1], f"n={NUM + 5}", "--json"))
     assert (more["run"], sum(more["calls"].values())) == ("night-audit", 5 * (8 * 4 + 2))
     (found,) = audits(audit.words)
