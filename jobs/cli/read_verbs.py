@@ -1,6 +1,7 @@
 """Verbs that read a warehouse."""
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from jobs.report.names import CANONICAL, named, read_names
 from jobs.report.published import published as published_figures
 from jobs.report.published import published_parts
 from jobs.report.render import parts_of
-from jobs.report.report import make_report
+from jobs.report.report import Report, make_report
 from jobs.trace.show_pages import document_parts, shown_document
 from jobs.trace.show_trace import show_trace
 from jobs.warehouse.ls import listing, listing_parts
@@ -71,16 +72,23 @@ def report(  # noqa: PLR0913  # they are its options
         from jobs.html.show_html import show_written  # imported here: it imports the stages
 
         show_written(options, html, json)
-    elif baseline is not None:
-        made, against = make_report(options), compare_methods(options, [baseline], True)
-        parts = [*parts_of(made), Heading("against the baseline", 2),
-                 *comparison_parts(against, options.warehouse)]  # fmt: skip
-        print_found({**vars(made), "baseline": against}, lambda _: parts, json, markdown)
     else:
         names = read_names(options.names or CANONICAL)
         chosen = with_columns(make_report(options), options.columns, names)
-        is_all = options.columns is None
-        print_found(chosen, lambda of: parts_of(named(of, names), costs=is_all), json, markdown)
+        parts = parts_of(named(chosen, names), costs=options.columns is None)
+        made = vars(chosen)
+        if baseline is not None:
+            against = compare_methods(_of_columns(options, chosen), [baseline], True)
+            parts += [Heading("against the baseline", 2),
+                      *comparison_parts(against, options.warehouse)]  # fmt: skip
+            made = {**made, "baseline": against}
+        print_found(made, lambda _: parts, json, markdown)
+
+
+def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
+    """The options of a comparison by those measures of answers that `columns=` names, if any."""
+    named = [column.measure for column in chosen.columns if column.measure in chosen.measures]
+    return replace(options, metric=",".join(named) or None) if options.columns else options
 
 
 def _refuse_printed(options: ReadOptions, baseline: str | None) -> None:

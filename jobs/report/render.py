@@ -35,13 +35,13 @@ _UNASKED = (
 )
 _WITHOUT_INTERVAL = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
 BEST = (
-    "the highest mean of its column, where more is better, and all that it does not beat "
-    "(sign-flip test over documents, p < 0.05 by Holm over the table); of the methods with the "
-    "most answers, floors and ceilings among them."
+    "from the highest mean of its column, where more is better, down to the last that it does not "
+    "beat (sign-flip test over documents, p < 0.05 by Holm over the table); of the methods with "
+    "the most answers, floors and ceilings among them."
 )
 _NO_BEST = (
-    "No best is marked: of no column does the highest mean beat another by a sign-flip test over "
-    "documents (p < 0.05 by Holm over {} tests; with fewer than 6 documents none can)."
+    "No best is marked: of no column does the highest mean beat the lowest by a sign-flip test "
+    "over documents (p < 0.05 by Holm over {} tests; with fewer than 6 documents none can)."
 )
 _SD = "Standard deviation over repeats, of each repeat's mean (n - 1); {} repeats, {}:"
 REPEATED = {

@@ -1,5 +1,5 @@
-"""The rows that a report marks as the best of a column: the one with the highest mean, and those
-that it does not beat by the paired test of `compare` (paired_test.py)."""
+"""The rows that a report marks as the best of a column: from the highest mean down to the last that
+it does not beat by the paired test of `compare` (paired_test.py)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Pair:
 
 
 def pairs_of(means: Means, columns: Sequence[Column]) -> list[Pair]:
-    """The tests of a table, by column and group.
+    """The tests of a table, by column and group, those of higher means first.
 
     Only of columns in which more is better and that are means over answers, and of the rows that
     are over the most answers: a mean over fewer is over other questions. Floors and ceilings take
@@ -48,8 +48,8 @@ def _pairs(means: Means, measure: str, by: str | None) -> Iterator[Pair]:
     most = max((mean.n for mean in own.values()), default=0)
     known = {method: mean.mean for method, mean in own.items()
              if mean.n == most and mean.mean is not None}  # fmt: skip
-    leader = max(known, key=known.__getitem__, default="")
-    return (Pair(by, measure, leader, method) for method in known if method != leader)
+    leader, *others = sorted(known, key=known.__getitem__, reverse=True) or [""]
+    return (Pair(by, measure, leader, method) for method in others)
 
 
 def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
@@ -63,11 +63,13 @@ def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
 
 def best_of(tests: Mapping[Pair, float]) -> dict[Key, list[str]]:
     """By method and group, the measures in which it is marked: the leader alone if it beats all
-    others, else with those that it does not beat; none if it beats no method."""
+    others, else with the others down to the last that it does not beat; none if that is the last of
+    all. `tests`: of each column and group the highest mean first."""
     found: dict[Key, list[str]] = {}
     for _, column in groupby(tests, key=attrgetter("by", "measure")):
         own = list(column)
-        equals = [pair.method for pair in own if tests[pair] >= LEVEL]
+        not_beaten = [place for place, pair in enumerate(own) if tests[pair] >= LEVEL]
+        equals = [pair.method for pair in own[: max(not_beaten, default=-1) + 1]]
         for method in (own[0].leader, *equals) if len(equals) < len(own) else ():
             found.setdefault((method, own[0].by), []).append(own[0].measure)
     return found

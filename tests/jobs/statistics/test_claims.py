@@ -43,14 +43,15 @@ def test_what_is_tested() -> None:
     assert pairs_of(means, (by_type,)) == []
 
 
-def test_the_leader_is_marked_with_all_that_it_does_not_beat() -> None:
+def test_the_leader_is_marked_with_all_down_to_the_last_that_it_does_not_beat() -> None:
     def marks(*p_values: float) -> dict[Key, list[str]]:
         pairs = (Pair(None, "em", "a", method) for method in "bcd")
         return best_of(dict(zip(pairs, p_values, strict=True)))
 
     assert marks(0.01, 0.04, 0.001) == {("a", None): ["em"]}
-    assert marks(0.05, 0.04, 0.2) == {(name, None): ["em"] for name in "abd"}
-    assert marks(0.3, 0.05, 0.2) == {}, "it beats none"
+    assert marks(0.05, 0.04, 0.01) == {(name, None): ["em"] for name in "ab"}
+    assert marks(0.04, 0.05, 0.01) == {(name, None): ["em"] for name in "abc"}, "b is above c"
+    assert marks(0.01, 0.01, 0.05) == {}, "it cannot be told from the last"
 
 
 @pytest.mark.parametrize("documents", [1, 6, 14])
@@ -132,7 +133,7 @@ def test_too_few_documents_to_tell(tmp_path: Path) -> None:
         "best": {"squad_em": values("abcde", "abcde")}, "bad": {"squad_em": values("abcde")},
     })  # fmt: skip
     assert marked(made) == []
-    line = "No best is marked: of no column does the highest mean beat another"
+    line = "No best is marked: of no column does the highest mean beat the lowest"
     assert line in succeed("report", *made.words)
     six = reported(tmp_path / "six", {
         "best": {"squad_em": values("abcdef", "abcdef")}, "bad": {"squad_em": values("abcdef")},
@@ -142,13 +143,16 @@ def test_too_few_documents_to_tell(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_every_row_against_a_baseline(tmp_path: Path) -> None:
+    parts = {"part_1": values(LETTERS), "part_2": values(LETTERS)}  # of another column
     made = reported(tmp_path, {
-        "best": {"squad_em": values(LETTERS, LETTERS)},
+        "best": {"squad_em": values(LETTERS, LETTERS), **parts},
         "some": {"squad_em": values(LETTERS, LETTERS[:3])},
-        "bad": {"squad_em": values(LETTERS)},
+        "bad": {"squad_em": values(LETTERS), **parts},
     })  # fmt: skip
-    found = json.loads(succeed("report", *made.words, "--baseline", "bad", "--json"))["baseline"]
+    found = json.loads(succeed("report", *made.words, "--baseline", "bad", "columns=squad_em",
+                               "--json"))["baseline"]  # fmt: skip
     rows = {row["a"]["method"]: row for row in found["rows"]}
+    assert {row["metric"] for row in found["rows"]} == {"squad_em"}, "the column that is asked for"
     assert {row["b"]["method"] for row in found["rows"]} == {"bad"} and set(rows) == {
         "best",
         "some",
@@ -162,7 +166,7 @@ def test_every_row_against_a_baseline(tmp_path: Path) -> None:
     assert 0 <= low < 25 < high
     text = succeed("report", *made.words, "baseline=bad")
     assert "| squad_em" in text.split("## against the baseline")[1]
-    groups = json.loads(succeed("report", *made.words, "baseline=bad", "by=document_id < 'd'",
+    groups = json.loads(succeed("report", *made.words, "baseline=bad", "by=document_id < 'd'", "columns=squad_em",
                                 "--json"))["baseline"]["rows"]  # fmt: skip
     some = {row["by"]: row["figures"]["difference"] for row in groups
             if row["a"]["method"] == "some"}  # fmt: skip
