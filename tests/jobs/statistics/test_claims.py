@@ -166,8 +166,8 @@ def test_every_row_against_a_baseline(tmp_path: Path) -> None:
     assert 0 <= low < 25 < high
     text = succeed("report", *made.words, "baseline=bad")
     assert "| squad_em" in text.split("## against the baseline")[1]
-    groups = json.loads(succeed("report", *made.words, "baseline=bad", "by=document_id < 'd'", "columns=squad_em",
-                                "--json"))["baseline"]["rows"]  # fmt: skip
+    groups = json.loads(succeed("report", *made.words, "baseline=bad", "by=document_id < 'd'",
+                                "columns=squad_em", "--json"))["baseline"]["rows"]  # fmt: skip
     some = {row["by"]: row["figures"]["difference"] for row in groups
             if row["a"]["method"] == "some"}  # fmt: skip
     assert some == {"true": 100, "false": 0}
