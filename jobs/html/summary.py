@@ -43,11 +43,12 @@ def summary(connection: Any, report: Report, names: Names | None) -> dict[str, A
     numbers. Headings and memories are named by `names`; methods, by which the page finds their
     rows, are not: `method_names` has what is shown of them."""
     printed = named(report, names)
-    shown = dataclasses.asdict(replace(printed, rows=report.rows))
+    found = replace(printed, rows=report.rows)
+    shown = dataclasses.asdict(found)
     shown["rows"] = [row for row in shown["rows"] if row["means"] or row["counts"]]
     return {
         "report": shown,
-        "frontiers": _frontiers(report),
+        "frontiers": _frontiers(found),
         "method_names": {
             row.method: name.method for row, name in zip(report.rows, printed.rows, strict=True)
         },
