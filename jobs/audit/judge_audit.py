@@ -3,7 +3,7 @@ correct the means of their verdicts."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -74,8 +74,9 @@ class JudgeAudit:
     """The audit of one rater by one source: a run of known answers, or a person.
 
     `num_questions` that it has answers to. `means`: the mean rates of right and of wrong answers,
-    over kinds, each of the same weight; of a person, over answers. `unusable`: a line per measure
-    that cannot be corrected.
+    over kinds, each of the same weight; of a person, over answers. `unusable`: the measures that
+    cannot be corrected, each with a line on why. `not_done`: inputs of the run of known answers
+    without which no mean is corrected.
     """
 
     rater: str
@@ -84,7 +85,8 @@ class JudgeAudit:
     rates: tuple[Rate, ...]
     means: tuple[Rate, ...]
     corrected: tuple[Corrected, ...]
-    unusable: tuple[str, ...]
+    unusable: tuple[tuple[str, str], ...]
+    not_done: int = 0
 
 
 def judge_audits(
@@ -103,8 +105,12 @@ def judge_audits(
     found = list(_of_people(connection, judged, measures, rater, rows))
     if audit.config() and (known := audit.report_facts().get("known_answers")):
         with connect(folder.warehouse, audit.path.name) as other:
-            of_run = _of_run(other, audit.path.name, known, measures, judged, rows)
-            found = [*(one for one in of_run if one.rater == rater), *found]
+            (left,) = query(other, _SQL["not_done"])
+            # By a part of the known answers no mean is corrected.
+            of_run = _of_run(other, audit.path.name, known, measures, judged,
+                             () if left["not_done"] else rows)  # fmt: skip
+            own = (replace(one, **left) for one in of_run if one.rater == rater)
+            found = [*own, *found]
     return tuple(found)
 
 
@@ -118,16 +124,17 @@ def _of_run(
 ) -> Iterator[JudgeAudit]:
     """The audit of every rater by the known answers of a run; `known`: their kinds, by method."""
     (sampled,) = query(connection, _SQL["sampled"])
-    verdicts = query(connection, filled(_SQL["verdicts"], measures=measures))
+    found = query(connection, filled(_SQL["verdicts"], measures=measures))
+    verdicts = [row for row in found if row["method"] in known]
     places = {method: place for place, method in enumerate(known)}
     verdicts.sort(key=lambda row: (row["rater"], places[row["method"]]))
     for rater, own in groupby(verdicts, itemgetter("rater")):
-        found = [
+        own_verdicts = [
             Verdict(row["measure"], **known[row["method"]], question_id=row["question_id"],
                     is_accepted=row["is_accepted"])
             for row in own
         ]  # fmt: skip
-        yield _audit(rater, f"run {run}", sampled["n"], found, columns, rows)
+        yield _audit(rater, f"run {run}", sampled["n"], own_verdicts, columns, rows)
 
 
 def _of_people(
@@ -163,7 +170,7 @@ def _audit(
     for verdict in verdicts:
         by_kind[verdict.measure, verdict.kind, verdict.is_right].append(verdict)
     rates = [_rate(own) for own in by_kind.values()]
-    means, corrected, unusable = list[Rate](), list[Corrected](), list[str]()
+    means, corrected, unusable = list[Rate](), list[Corrected](), list[tuple[str, str]]()
     for column in columns:
         own = [v for v in verdicts if v.measure == column.measure and v.is_typical]
         if source.startswith(PERSON):  # answers of the run itself, as they are drawn
@@ -175,7 +182,7 @@ def _audit(
         if not own:
             continue
         if why := _why_unusable(*of_worth):
-            unusable.append(f"{column.heading} by {source}: {why}")
+            unusable.append((column.measure, f"{column.heading} by {source}: {why}"))
         elif of_worth[0] and of_worth[1]:
             mine = [row for row in rows if row["measure"] == column.measure]
             corrected += _corrected(mine, of_worth[0], of_worth[1])

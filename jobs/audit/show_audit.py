@@ -3,14 +3,20 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from jobs.audit.judge_audit import PERSON, JudgeAudit, Rate
+from jobs.audit.judge_audit import PERSON, Corrected, JudgeAudit, Rate
 from jobs.output.cells import Part, Table, counted
 from jobs.statistics.means import LEAST_DOCUMENTS
 from pipeline.work.stage import Column
 
+_BY_RUN = "Audit of {rater} by known answers to {questions}, {source}."
+_BY_PERSON = "Audit of {rater} by the labels of {source}, of answers to {questions}."
 _RATES = (
-    "{} judged {} to {}, {}. Of each kind, the share of mistakes in % [95% interval]: wrong "
-    "answers accepted, right ones rejected."
+    "Of each kind, the share of mistakes in % [95% interval]: wrong answers accepted, right ones "
+    "rejected."
+)
+_INCOMPLETE = (
+    "INCOMPLETE: {} inputs of the audit are not done, so that no mean is corrected; run the same "
+    "gistmill rate audit again."
 )
 _WEIGHTS = (
     "mean: over kinds, each of the same weight, without those marked *, which systems do not give, "
@@ -22,7 +28,7 @@ _CORRECTED = (
     "Answers with a problem, which no rater sees, stay wrong."
 )
 _CUT = (
-    "cut: at its limit, as the rater accepts fewer of these answers than of those known to be "
+    "cut: limited to 0 or 100; the rater accepts fewer of these answers than of those known to be "
     "wrong, or more than of those known to be right: by chance, or as they are of other kinds."
 )
 _FEWER = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
@@ -32,21 +38,20 @@ def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iter
     """The tables of every audit; the measures in the order of `columns`."""
     headings = {column.measure: column.heading for column in columns}
     for audit in audits:
-        yield _RATES.format(
-            f"Audit: {audit.rater}", "answers of known worth",
-            counted(audit.num_questions, "question"), f"by {audit.source}",
-        )  # fmt: skip
-        yield rates_table([*audit.rates, *audit.means], headings)
-        if audit.means and not audit.source.startswith(PERSON):
+        rates = [rate for rate in (*audit.rates, *audit.means) if rate.measure in headings]
+        if not rates:  # the report is of other columns
+            continue
+        is_by_person = audit.source.startswith(PERSON)
+        how = _BY_PERSON if is_by_person else _BY_RUN
+        questions = counted(audit.num_questions, "question")
+        yield f"{how.format(rater=audit.rater, source=audit.source, questions=questions)} {_RATES}"
+        yield rates_table(rates, headings)
+        if audit.not_done:
+            yield _INCOMPLETE.format(audit.not_done)
+        if audit.means and not is_by_person:
             yield _WEIGHTS
-        yield from audit.unusable
-        if audit.corrected:
-            yield _CORRECTED
-            yield _corrected(audit, headings)
-            if any(one.is_cut for one in audit.corrected):
-                yield _CUT
-            if any(one.low is None for one in audit.corrected):
-                yield _FEWER
+        yield from (line for measure, line in audit.unusable if measure in headings)
+        yield from _corrected_parts(audit, headings)
 
 
 def rates_table(rates: Sequence[Rate], headings: dict[str, str]) -> Table:
@@ -78,10 +83,21 @@ def shown(rate: Rate | None) -> str | None:
     return f"{rate.mistakes:.1f} [{rate.low:.1f}, {rate.high:.1f}]" if rate else None
 
 
-def _corrected(audit: JudgeAudit, headings: dict[str, str]) -> Table:
-    has_groups = any(one.by is not None for one in audit.corrected)
+def _corrected_parts(audit: JudgeAudit, headings: dict[str, str]) -> Iterator[Part]:
+    corrected = [one for one in audit.corrected if one.measure in headings]
+    if corrected:
+        yield _CORRECTED
+        yield _corrected(corrected, headings)
+    if any(one.is_cut for one in corrected):
+        yield _CUT
+    if any(one.low is None for one in corrected):
+        yield _FEWER
+
+
+def _corrected(corrected: Sequence[Corrected], headings: dict[str, str]) -> Table:
+    has_groups = any(one.by is not None for one in corrected)
     rows = []
-    for one in audit.corrected:
+    for one in corrected:
         limits = "n/a" if one.low is None else f"{one.low:.1f}, {one.high:.1f}"
         rows.append({
             "method": one.method,

@@ -9,6 +9,7 @@ from typing import Any
 from jobs.config.options import ReadOptions
 from jobs.report.columns import known_columns
 from jobs.report.names import PAPER, Names, read_names
+from jobs.report.render import corpus_of
 from jobs.report.report import Report, report_of
 from jobs.statistics.means import LEAST_DOCUMENTS, RESAMPLES
 from pipeline.store.sql.connection import query
@@ -35,7 +36,7 @@ def statement(options: ReadOptions) -> dict[str, Any]:
     return {
         "run": folder.path.name,
         "inputs": report.inputs,
-        "corpus": {"name": report.foot["corpus"], **_size(report), "questions": num_questions},
+        "corpus": {"name": corpus_of(report.foot), **_size(report), "questions": num_questions},
         "repeats": report.foot["repeats"],
         "repeat_from": report.foot["repeat_from"],
         "methods": _methods(report, facts.get("imported", {})),

@@ -73,7 +73,7 @@ _MOST = 1_000_000
 # The fields of ReadOptions, which has their defaults.
 _OPTIONS: dict[str, Any] = {
     "warehouse": _option(UPath, "DIR", "By default ./warehouse.", parser=as_path),
-    "run": _option(str, "NAME", "By default the run that was started last."),
+    "run": _option(str, "NAME", "By default the run that was started last, audits apart."),
     "by": _option(str, "SQL", "Over the questions: rows for each of its values, too."),
     "where": _option(str, "SQL", "Only the questions for which it is true."),
     "columns": _option(str, "NAME,...", "Only these, in this order: measures, counts or headings."),
@@ -92,7 +92,7 @@ _OPTIONS: dict[str, Any] = {
         str, "FILE", "On any filesystem; by default -, standard output. Of hub and lake a folder."
     ),
     "tables": _option(str, "NAME,...", "By default all that have rows."),
-    "licence": _option(str, "ID", "In the Hub's words, as cc-by-4.0; by default unknown."),
+    "licence": _option(str, "ID", "The Hub's id, as cc-by-4.0; else what the run states."),
     "caption": _option(str, "TEXT", "By default it says what the numbers are over, and marks."),
     "label": _option(str, "NAME", "Of LaTeX's table; by default tab:RUN."),
     "marks": _option(str, "NAME", "Of the best: bold, the default, stars or none."),
@@ -103,7 +103,11 @@ _OPTIONS: dict[str, Any] = {
     "seconds": _option(float, "NUMBER", "Then it is stopped; by default 600.", min=0.1, max=10**9),
     "memory_limit": _option(str, "2GB", "By default 80% of the machine's memory."),
     "person": _option(str, "NAME", "Whose labels they are."),
-    "price": _option(str, "PROMPT,REPLY[,CACHED]", "Money a million tokens: what the run cost."),
+    "price": _option(
+        str,
+        "PROMPT,REPLY[,CACHED]",
+        "Prices of a million tokens: adds money.",
+    ),
     "split_shared": Annotated[
         bool | None,
         typer.Option("--split-shared", help="Divide costs of memories among their methods."),

@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from jobs.audit.audit_file_rates import file_parts, file_rates
-from jobs.cli.app import MAKE, RUN, Force, Json, WholeTables, Words, app, reading
+from jobs.cli.app import MAKE, RUN, Force, Json, WholeTables, Words, app, reading, warn
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
 from jobs.config.options import ReadOptions
@@ -66,7 +66,7 @@ def audit(words: Words = None, json: Json = False, markdown: WholeTables = False
     if own["audit"] and not any(word.startswith("run=") for word in others):
         print_found(file_rates(own["audit"]), file_parts, json, markdown)
     else:
-        execute(audit_run(words or []), json, markdown)
+        execute(audit_run(words or [], warn), json, markdown)
 
 
 @reading(*RUN, "method", "where", "n", "seed", "to", of=verbs, name="sheet")

@@ -51,13 +51,18 @@ def report(  # noqa: PLR0913  # they are its options
     ] = False,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="METHOD", help="Its difference from every row, with interval and p."),
+        typer.Option(
+            metavar="METHOD",
+            help="Add each row's difference from METHOD, and p.",
+        ),
     ] = None,
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
     """Print the table of a run: methods, scores, costs."""
     _refuse_together(options, bool(corpus or picture), html is not None, published)
+    if baseline and options.names:
+        raise UsageError("--baseline prints the names that compare takes; leave names= out")
     if corpus or picture or html or published:
         _refuse_printed(options, baseline)
     if published:
@@ -86,9 +91,15 @@ def report(  # noqa: PLR0913  # they are its options
 
 
 def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
-    """The options of a comparison by those measures of answers that `columns=` names, if any."""
+    """The options of a comparison by those measures of answers that `columns=` names, by default
+    all. Raises UsageError where it names none."""
+    if options.columns is None:
+        return options
     named = [column.measure for column in chosen.columns if column.measure in chosen.measures]
-    return replace(options, metric=",".join(named) or None) if options.columns else options
+    if not named:
+        there = ", ".join(chosen.measures)
+        raise UsageError(f"columns={options.columns}: --baseline compares scores; add {there}")
+    return replace(options, metric=",".join(named))
 
 
 def _refuse_printed(options: ReadOptions, baseline: str | None) -> None:

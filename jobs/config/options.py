@@ -44,7 +44,7 @@ class ReadOptions:
     format: str | None = None  # of exports
     to: str = "-"
     tables: str | None = None  # of `export lake` and `export hub`: names with commas between them
-    licence: str = "unknown"  # of `export hub`
+    licence: str | None = None  # of `export hub`
     caption: str | None = None  # of exported tables
     label: str | None = None
     marks: str | None = None  # of best values
@@ -60,7 +60,8 @@ class ReadOptions:
 
     def chosen_tables(self) -> list[str]:
         """The names in `tables`; empty without any."""
-        return [name.strip() for name in (self.tables or "").split(",") if name.strip()]
+        names = (name.strip() for name in (self.tables or "").split(","))
+        return [*dict.fromkeys(name for name in names if name)]
 
     @contextmanager
     def opened(self) -> Iterator[tuple[RunFolder, Any]]:

@@ -23,6 +23,7 @@ from pipeline.store.sql.sql_sandbox import write_rows
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"),
           (10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))  # fmt: skip
 _LARGEST = "n>1B"
+_LICENCES = {"mit", "apache-2.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc0-1.0"}
 
 
 def export_hub(
@@ -44,7 +45,8 @@ def export_hub(
             num_rows = write_rows(connection, selected, file)
             tables.append({"table": name, "rows": num_rows, "left_out": left_out or None})
         warn_incomplete(folder.path.name, query(connection, INPUTS)[0], warn)
-        card = _card(statement(options), tables, options.licence)
+        facts = statement(options)
+        card = _card(facts, tables, options.licence or _licence(facts["licences"]))
         write(made / "README.md", card.encode())
     return {"to": options.to, "tables": tables}
 
@@ -57,6 +59,12 @@ def _names(connection: Any, chosen: Sequence[str]) -> Sequence[str]:
     return chosen or [
         name for name in sorted(RECORDS) if query(connection, f'select 1 from "{name}" limit 1')
     ]
+
+
+def _licence(stated: Mapping[str, str] | None) -> str:
+    """The Hub's id of the only licence that the run states of its data; else unknown."""
+    ids = {text.lower().replace(" ", "-") for text in (stated or {}).values()}
+    return next(iter(ids & _LICENCES)) if len(ids) == 1 and ids <= _LICENCES else "unknown"
 
 
 def _card(facts: Mapping[str, Any], tables: Sequence[Mapping[str, Any]], licence: str) -> str:

@@ -19,6 +19,7 @@ from pipeline.files.place import (
     path_kind,
     write,
 )
+from pipeline.files.processes import part_name
 
 STANDARD_OUTPUT = "-"
 
@@ -66,7 +67,8 @@ _MARK = ".gistmill-export"  # an empty file in a folder that an export made
 
 @contextmanager
 def export_folder(to: str, is_forced: bool) -> Iterator[UPath]:
-    """A new folder `to=` on this machine for what the `with` block writes; deleted if that fails.
+    """A new folder `to=` on this machine for what the `with` block writes; deleted if that fails,
+    and what it was to replace put back.
 
     Raises UsageError for what cannot be written and for what exists, but with --force replaces an
     empty folder and one that an export made.
@@ -82,13 +84,23 @@ def export_folder(to: str, is_forced: bool) -> Iterator[UPath]:
         raise UsageError(f"to={to}: {what}; name another folder{more}")
     if blocking := unwritable(path.parent):
         raise UsageError(f"to={to}: {blocking} is not a writable folder; name another")
-    delete_folder(path)
-    make_folder(path)
-    write(path / _MARK, b"")
+    replaced = path.with_name(part_name(path.name))
+    delete_abandoned(path)
+    if there:
+        path.rename(replaced)
     with ExitStack() as undo:
-        undo.callback(delete_folder, path)
+        undo.callback(_restore, path, replaced)
+        make_folder(path)
+        write(path / _MARK, b"")
         yield path
         undo.pop_all()
+    delete_folder(replaced)
+
+
+def _restore(path: UPath, replaced: UPath) -> None:
+    delete_folder(path)
+    if exists(replaced):
+        replaced.rename(path)
 
 
 def warn_incomplete(run: str, inputs: Mapping[str, int], warn: Callable[[str], None]) -> None:

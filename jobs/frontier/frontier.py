@@ -5,6 +5,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from jobs.report.columns import measures_by_name
+from jobs.report.names import PAPER, read_names
 from jobs.report.report import Report, Row
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
@@ -45,16 +47,18 @@ def drawn_columns(report: Report) -> list[Column]:
 
 
 def chosen_column(report: Report, wanted: str | None) -> Column:
-    """The column of this measure or heading, by default the first of `drawn_columns`. Raises
-    UsageError for others, and if no answer has a score."""
+    """The column of this measure or heading, also as papers print it, by default the first of
+    `drawn_columns`. Raises UsageError for others, and if no answer has a score."""
     known = drawn_columns(report)
     if not known:
         raise UsageError(f"run={report.run}: no answer has a score")
-    found = [c for c in known if wanted in (None, c.measure, c.heading)]
-    if not found:
-        names = ", ".join(c.measure for c in known)
-        raise UsageError(f"metric={wanted}: no score of run={report.run}; there are {names}")
-    return found[0]
+    if wanted is None:
+        return known[0]
+    measure = measures_by_name(known, read_names(PAPER)).get(wanted.lower())
+    if measure is None:
+        there = ", ".join(c.measure for c in known)
+        raise UsageError(f"metric={wanted}: no score of run={report.run}; there are {there}")
+    return next(column for column in known if column.measure == measure)
 
 
 def points_of(report: Report, column: Column) -> list[Point]:

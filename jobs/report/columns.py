@@ -42,7 +42,7 @@ def with_columns(
     if wanted is None:
         return replace(report, columns=(*report.columns, *more))
     known = known_columns(report)
-    by_name = _by_name(known, names)
+    by_name = measures_by_name(known, names)
     parts = [part.strip() for part in wanted.split(",") if part.strip()]
     if unknown := [part for part in parts if part.lower() not in (*by_name, "n")]:
         there = ", ".join(
@@ -63,7 +63,7 @@ def known_columns(report: Report) -> list[Column]:
     return list(found.values())
 
 
-def _by_name(known: Sequence[Column], names: Names | None) -> Mapping[str, str]:
+def measures_by_name(known: Sequence[Column], names: Names | None) -> Mapping[str, str]:
     """The measures by all names that they go by, in lower case; of equal names the measure's own
     goes first, then the heading."""
     printed = names.of_columns(known) if names else known

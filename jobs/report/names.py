@@ -14,7 +14,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF, YAML_LOADER, Settings, refuse_nonsense
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import as_path
-from pipeline.work.stage import Column
+from pipeline.work.stage import ORIGINAL, Column
 
 CANONICAL, PAPER = "canonical", "paper"
 _METHOD = re.compile(r"([A-Za-z]\w*)(?:\((.*)\))?(?:\[(.*)\])?", re.DOTALL)
@@ -39,12 +39,18 @@ class Names:
     def of_columns(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """The columns under their printed headings; of headings that would be alike the measures
         stand beside them."""
-        shown = [self.measures.get(column.measure, column.heading) for column in columns]
-        number = Counter(shown)
+        shown = [self._heading(column) for column in columns]
+        number = Counter([*shown, *_KEYS])
         return tuple(
             replace(c, heading=text if number[text] == 1 else f"{text} ({c.measure})")
             for c, text in zip(columns, shown, strict=True)
         )
+
+    def _heading(self, column: Column) -> str:
+        base = column.measure.removesuffix(ORIGINAL)
+        if base in self.measures and base != column.measure:
+            return f"{self.measures[base]} (original references)"
+        return self.measures.get(column.measure, column.heading)
 
     def of_methods(self, names: Sequence[str]) -> dict[str, str]:
         """The printed names of a table's methods, no two alike: with the arguments that methods of
@@ -89,6 +95,7 @@ def _arguments(name: str) -> dict[str, str]:
     return dict(pairs) if all(value for _, value in pairs) else {}
 
 
+_KEYS = ("n", "method", "Method", "by", "Group")  # of tables, beside the measures
 _SECTIONS = ", ".join(section.name for section in fields(Names))
 
 

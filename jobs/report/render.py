@@ -1,6 +1,6 @@
 """The parts of a printed report: tables, intervals and provenance."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jobs.audit.show_audit import audit_parts
@@ -24,24 +24,25 @@ _INCOMPLETE = (
     "Run the same command again to resume."
 )
 _COST = (
-    "Calls and tokens: of each method's own stages; memory: of the memory steps that its rows rest "
-    "on, for all documents; judging: of its verdicts."
+    "Calls and tokens: of each method's own stages; memory: of the memory steps that its rows "
+    "depend on, for all documents; judging: of its verdicts."
 )
 _MONEY = "Money by these calls and tokens; in that of the run every call counts once."
-_MEMORIES = "All that the run's memories took:"
+_MEMORIES = "The run's memories, and what it took to make them:"
 _UNASKED = (
     "No question was asked; these are the memories. `gistmill show DOCUMENT` prints one, "
     "`gistmill ask` and runs with questions answer from them."
 )
 _WITHOUT_INTERVAL = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
 BEST = (
-    "from the highest mean of its column, where more is better, down to the last that it does not "
-    "beat (sign-flip test over documents, p < 0.05 by Holm over the table); of the methods with "
-    "the most answers, floors and ceilings among them."
+    "from the highest mean of a column in which more is better down to the last that does not "
+    "differ significantly from it (sign-flip test over documents, p < 0.05 by Holm over the "
+    "table); among the methods with the most answers, floors and ceilings included."
 )
 _NO_BEST = (
-    "No best is marked: of no column does the highest mean beat the lowest by a sign-flip test "
-    "over documents (p < 0.05 by Holm over {} tests; with fewer than 6 documents none can)."
+    "No best is marked: in no column does even the lowest mean differ significantly from the "
+    "highest (sign-flip test over documents, p < 0.05 by Holm over {} tests; impossible with "
+    "fewer than 6 documents)."
 )
 _SD = "Standard deviation over repeats, of each repeat's mean (n - 1); {} repeats, {}:"
 REPEATED = {
@@ -283,6 +284,12 @@ def _memories(report: Report) -> list[dict[str, object]]:
     return [{name.replace("_", " "): row[name] for name in shown} for row in report.memories]
 
 
+def corpus_of(foot: Mapping[str, Any]) -> str:
+    """The corpus's name and hash, and what it is corrected by."""
+    file = foot["corrections"]
+    return f"{foot['corpus']} corrected by {file}" if file else str(foot["corpus"])
+
+
 def provenance_line(report: Report) -> str:
     """The provenance of the numbers on one line."""
     of = report.foot
@@ -290,7 +297,7 @@ def provenance_line(report: Report) -> str:
     unkept = "".join(f" · what {name} was sent is not kept" for name in of["without_prompts"])
     versions = ", ".join(f"{name} {version}" for name, version in of["versions"].items())
     return (
-        f"corpus {of['corpus']} · engine {of['engine']} · prompts {of['family']} "
+        f"corpus {corpus_of(of)} · engine {of['engine']} · prompts {of['family']} "
         f"({of['wording']} words) · replies {of['replies']} · "
         f"rater {of['rater'] or 'none that is a model'}{given}{unkept} · "
         f"commit {', '.join(of['commits'])} · {versions}"

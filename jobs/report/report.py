@@ -43,7 +43,7 @@ class Row:
     by: str | None
     means: dict[str, Mean]
     counts: dict[str, int | float | None]
-    best: tuple[str, ...] = ()  # measures in which no comparable row is better; see claims.py
+    best: tuple[str, ...] = ()  # measures in which the row is marked; see claims.py
     tokens: dict[str, Tokens] = field(default_factory=dict)
 
 
@@ -260,9 +260,9 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     versions = [launch.get("versions", {}) for launch in launches]
     hashed = (folder.config() or {}).get("hashed", {})  # of the run, as it was then
     family_sha = sha(hashed.get("family"), 8)
-    corrected = f" corrected by {file}" if (file := facts.get("corrections")) else ""
     return {
-        "corpus": f"{facts['corpus']} {made.get('corpus_sha', '-')}{corrected}",
+        "corpus": f"{facts['corpus']} {made.get('corpus_sha', '-')}",
+        "corrections": facts.get("corrections"),  # the file's name
         "engine": facts["engine"],
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",

@@ -4,7 +4,7 @@ It is called NAME-audit and is a run like any other: executed, resumed, paid for
 Its methods are the kinds of known answers, which its folder lists in known_answers.jsonl.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from upath import UPath
@@ -29,7 +29,8 @@ from stages.corpora.audits.make_known_answers import Asked, Maker
 _OWN = {"n": "50", "seed": "0", "audit": "", "by_model": "false"}  # words, and their defaults
 _MOST = 1_000_000
 _QUESTIONS = """select document_id, question_id, question, "references", question_type, task
-from questions where problem is null and len(options) = 0 and len("references") > 0
+from questions
+where problem is null and skipped is not true and len(options) = 0 and len("references") > 0
 order by document_id, question_id"""
 
 
@@ -45,17 +46,17 @@ def audit_words(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             others.append(word)
         else:
             raise UsageError(f"{word!r}: rate audit takes {', '.join(KEYS['rate audit'])}")
-    for key in ("n", "seed"):
-        if not own[key].isdecimal() or not (key == "seed" or 1 <= int(own[key]) <= _MOST):
-            raise UsageError(f"{key}={own[key]}: write a whole number, such as {key}={_OWN[key]}")
+    for key, least in (("n", 1), ("seed", 0)):
+        if not own[key].isdecimal() or not least <= int(own[key]) <= _MOST:
+            raise UsageError(f"{key}={own[key]}: write a whole number from {least} to {_MOST:,}")
     if own["by_model"] not in ("true", "false"):
         raise UsageError(f"by_model={own['by_model']}: write true or false")
     return own, others
 
 
-def audit_run(words: Sequence[str]) -> ResolvedRun:
+def audit_run(words: Sequence[str], warn: Callable[[str], None]) -> ResolvedRun:
     """The audit of the run that `words` name, with its known answers, which are added to those that
-    earlier audits of the run have made.
+    earlier audits of the run have made. `warn` gets a line on answers of a file that are left out.
 
     Raises UsageError for wrong words, a run without questions that can be used or without a rater
     that is a model, and a file of which no question is the run's.
@@ -83,7 +84,7 @@ def audit_run(words: Sequence[str]) -> ResolvedRun:
             f"by_model=true: engine={audit.engine.name} is no model; add engine=NAME of one that "
             "can write, such as engine=vllm engine.model=..."
         )
-    known = {(one.kind, one.question_id): one for one in _known(config, warehouse, own)}
+    known = {(one.kind, one.question_id): one for one in _known(config, warehouse, own, warn)}
     if exists(folder.known_answers):
         known = {**read_known_answers(str(folder.known_answers)), **known}
     write(folder.known_answers, known_answers_text(known.values()))
@@ -117,7 +118,9 @@ def _raters(config: RunConfig) -> list[Any]:
     return found
 
 
-def _known(config: RunConfig, warehouse: UPath, own: Mapping[str, str]) -> list[Known]:
+def _known(
+    config: RunConfig, warehouse: UPath, own: Mapping[str, str], warn: Callable[[str], None]
+) -> list[Known]:
     """The known answers to a sample of the run's questions, and those of the file."""
     with connect(warehouse, config.run) as connection:
         rows = query(connection, _QUESTIONS)
@@ -131,10 +134,12 @@ def _known(config: RunConfig, warehouse: UPath, own: Mapping[str, str]) -> list[
             "have a reference that is an answer; name a run of a corpus with references"
         )
     made = [one for question in sample for one in maker.made(question, own["by_model"] == "true")]
-    return [*made, *(_of_file(config, questions, own["audit"]) if own["audit"] else ())]
+    return [*made, *(_of_file(config, questions, own["audit"], warn) if own["audit"] else ())]
 
 
-def _of_file(config: RunConfig, questions: Sequence[Asked], file: str) -> Iterator[Known]:
+def _of_file(
+    config: RunConfig, questions: Sequence[Asked], file: str, warn: Callable[[str], None]
+) -> Iterator[Known]:
     """The answers in a file to questions of the run, by id, else by the text of one question."""
     by_id = {question.question_id: question.question_id for question in questions}
     by_text: dict[str, list[str]] = {}
@@ -146,6 +151,11 @@ def _of_file(config: RunConfig, questions: Sequence[Asked], file: str) -> Iterat
         raise UsageError(
             f"audit={file}: none of its {counted(len(given), 'question')} is one of "
             f"run={config.run}, by id or text; name the run of that corpus"
+        )
+    if left_out := ids.count(None):
+        warn(
+            f"audit={file}: {left_out} of {counted(len(given), 'row')} left out, to no question "
+            f"of run={config.run}, or to one of several with the same text"
         )
     yield from (one.known(own) for one, own in zip(given, ids, strict=True) if own)
 

@@ -72,6 +72,9 @@ def with_predictions(words: Sequence[str]) -> ResolvedRun:
         )
     if all(word.partition("=")[0].split(".")[0] in _ADDING for word in others):
         values = _extended(others)
+        if values["audit_of"]:
+            raise UsageError(f"run={values['run']}: an audit of raters has no other methods; name "
+                             "the run that it audits")  # fmt: skip
     else:
         values = parsed_config(composed_values(others)).model_dump(mode="json")
         if not any(word.startswith("methods=") for word in others):

@@ -1,5 +1,5 @@
 """The rows that a report marks as the best of a column: from the highest mean down to the last that
-it does not beat by the paired test of `compare` (paired_test.py)."""
+does not differ significantly from it by the paired test of `compare` (paired_test.py)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

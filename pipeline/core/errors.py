@@ -13,7 +13,7 @@ Problem = Literal[
     "unparseable",  # the reply cannot be parsed; its text is kept in calls
     "no_answer",  # the method ended without an answer
     "out_of_range",  # the reply names an option that does not exist
-    "context_overflow",  # prompt + reply budget exceed the engine's context; not sent
+    "context_overflow",  # what must be read exceeds the engine's context, or a budget; not sent
     "empty_input",  # a text without words
     "timeout",  # no reply within engine.deadline_seconds of the request's admission
     "refused",  # the server refused the request by an HTTP status, which calls.reply begins with

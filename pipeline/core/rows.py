@@ -231,7 +231,7 @@ class Question(Record):
     metadata: str = "{}"  # JSON object: other fields of the corpus format
     original_question: str | None = None  # before it was corrected; null: it was not
     original_references: tuple[str, ...] | None = None  # likewise
-    skipped: bool = False  # the corrections, which are all that is asked, do not have it
+    skipped: bool = False  # left out by the corrections (LiteraryQA asks only what it annotates)
     detail: str | None = None  # why it could not be loaded, or is skipped
 
 

@@ -29,6 +29,9 @@ GOLD = ("references", "answer_index", "evidence")  # fields that only judges and
 Corpus = Iterable[tuple[Document, Sequence[Question]]]
 
 
+ORIGINAL = "_original"  # ends the names of metrics against references before a correction
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of the report: a measure of the view `measures`, and its heading.

@@ -1,5 +1,5 @@
 """A budget: the most of the reader's tokens that the final context of an answer may have, so that
-methods are compared by what they make of the same room."""
+methods are compared at the same number of tokens."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ class Budgeted(Stage):
     budget: PositiveInt | None = None
 
     def hashed(self) -> dict[str, Any]:
-        """Its kind and settings; a budget only where there is one, as methods had none once."""
+        """Its kind and settings; a budget only where there is one: other steps keep their ids."""
         own = super().hashed()
         return own if self.budget else {key: own[key] for key in own if key != "budget"}
 

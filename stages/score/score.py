@@ -22,14 +22,13 @@ from pydantic import field_validator
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, UnitRows
-from pipeline.work.stage import GOLD, Column, QuestionKind, Stage
+from pipeline.work.stage import GOLD, ORIGINAL, Column, QuestionKind, Stage
 from stages.read.answer_from_context import GIVEN
 from stages.score.metrics import ABOUT, METRICS, PARTS
 from stages.tables.answers import Answer, Score
 from stages.tables.lookups import RANKING_MEASURES
 from stages.text.words import covered_chars
 
-ORIGINAL = "_original"  # ends the names of metrics against references before a correction
 _EPISODE = "share of episodes all of whose steps are right (Mind2Web's success rate)"
 _RECALL = "share of the gold evidence, in characters, that is in the raw text of the final context"
 

@@ -103,6 +103,10 @@ def test_the_report_has_the_means_of_both_references_over_all_questions(folder: 
     assert f"| {METRIC} | {METRIC}_original |" in printed
     assert "Corrected questions: reworded 1, new references 1, left out 0, unused 2." in printed
     assert re.search(r"^corpus tables [0-9a-f]{12} corrected by mine\.jsonl · ", printed, re.M)
+    latex = succeed(
+        "export", "report", f"warehouse={folder / 'warehouse'}", "run=after", "format=latex"
+    )
+    assert "tables, corrected by mine.jsonl, 3 questions about" in latex
     plain = succeed("report", f"warehouse={folder / 'warehouse'}", "run=before")
     assert "_original" not in plain and "Corrected" not in plain
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from jobs.audit.judge_audit import Verdict, mean_rate
+from jobs.audit.judge_audit import JudgeAudit, Rate, Verdict, mean_rate
+from jobs.audit.show_audit import audit_parts
+from pipeline.work.stage import Column
 
 
 def verdicts(kind: str, accepted: int, of: int, first: int = 0) -> list[Verdict]:
@@ -27,3 +29,13 @@ def test_a_kind_of_few_answers_does_not_count_beside_others() -> None:
     few = mean_rate([*verdicts("changed", 9, 9), *verdicts("refusal", 0, 3)])
     assert few and few.mistakes == pytest.approx(50)
     assert mean_rate([]) is None
+
+
+def test_a_part_of_an_audit_says_so() -> None:
+    rate = Rate("lr_1", "vague", False, True, 9, 0.0, 0.0, 33.6)
+    audit = JudgeAudit("judge", "run night-audit", 9, (rate,), (), (), (), not_done=4)
+    parts = [*audit_parts([audit], [Column("lr_1", "LR-1", 30)])]
+    assert str(parts[2]).startswith(
+        "INCOMPLETE: 4 inputs of the audit are not done, so that no mean"
+    )
+    assert [*audit_parts([audit], [Column("em", "em", 40)])] == [], "it is not of these columns"

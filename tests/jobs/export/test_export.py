@@ -221,7 +221,9 @@ def test_the_table_as_markdown() -> None:
     rows = of_values((best, 41.0, 10), ("bm25(top_k=3)", 7.0, 10), ("c", 90.0, 4), best=best)
     caption, head, _, *body = printed(rows)
     assert caption.startswith("a %, 10 questions about 3 documents. Means over all answers; a pro")
-    assert "(n=...): over so many answers" in caption and " Bold: from the highest mean of" in caption
+    assert (
+        "(n=...): over so many answers" in caption and " Bold: from the highest mean of" in caption
+    )
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in (head, *body)]
     assert cells == [
         ["Method", "n", "LR-1", "Calls", "Tokens"],
@@ -235,7 +237,7 @@ def test_marks_caption_and_names_are_options() -> None:
     best = "bm25(top_k=1)"
     rows = of_values((best, 41.0, 10), ("bm25(top_k=3)", 7.0, 10), best=best)
     caption, _, _, first, _ = printed(rows, marks="stars", names="canonical", columns="LR-1")
-    assert " *: from the highest mean of its column" in caption
+    assert " *: from the highest mean of a column" in caption
     assert first == "| bm25(top_k=1) | 10 | 41.0\\* |"
     assert printed(rows, marks="none", columns="lr_1")[3] == "| BM25 (top_k=1) | 10 | 41.0 |"
     assert printed(rows, caption="So <it> is")[0] == "So &lt;it> is"

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from datasets import load_dataset
 
+from jobs.export.export_hub import _licence
 from tests.support.command import refused, sql, succeed
 from tests.support.runs.hand_run import TEXTS, HandRun
 
@@ -45,6 +46,16 @@ def test_every_table_is_loaded(hand: HandRun, made: Path, tmp_path: Path) -> Non
     rows = sql(hand.warehouse, query, "run=hand")
     own = [{key: row[key] for key in rows[0]} for row in answers]
     assert sorted(own, key=str) == sorted(rows, key=str)
+
+
+@pytest.mark.parametrize(
+    ("stated", "licence"),
+    [(None, "unknown"), ({}, "unknown"), ({"a": "CC BY 4.0"}, "cc-by-4.0"),
+     ({"a": "MIT", "b": "MIT"}, "mit"), ({"a": "MIT", "b": "Apache-2.0"}, "unknown"),
+     ({"a": "MIT; the datasets in it have their own"}, "unknown")],
+)  # fmt: skip
+def test_the_licence_that_a_run_states(stated: dict[str, str] | None, licence: str) -> None:
+    assert _licence(stated) == licence
 
 
 def test_texts_only_if_they_are_asked_for(hand: HandRun, made: Path, tmp_path: Path) -> None:
@@ -91,6 +102,13 @@ def test_chosen_tables_and_mistakes(hand: HandRun, made: Path, tmp_path: Path) -
     other = [*again[:-1], f"to={tmp_path / 'other'}", "tables=page_texts"]
     assert refused(*other).startswith("tables=page_texts: no such table; nearest: ")
     assert not (tmp_path / "other").exists()
+    wrong = [*again[:-1], f"to={folder}", "tables=nosuch", "--force"]
+    assert refused(*wrong).startswith("tables=nosuch: no such table")
+    assert len([*(folder / "data").iterdir()]) == 2, "what was to be replaced is there"
+    assert len([*tmp_path.iterdir()]) == 1
+    succeed(*again[:-1], f"to={folder}", "tables=scores,scores", "--force")
+    assert [config["config_name"] for config in card(folder)[0]["configs"]] == ["scores"]
+    assert len([*tmp_path.iterdir()]) == 1
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").touch()
     assert refused(*again[:-1], f"to={tmp_path / 'mine'}", "--force").endswith(

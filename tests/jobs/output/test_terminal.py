@@ -201,7 +201,7 @@ def test_marks_are_explained_and_only_on_terminals() -> None:
     text = fitted_to_terminal(parts_of(made), 80)
     table = blocks(text)[0]
     assert [row["rouge1_stem"][-1] == "*" for row in table].index(True) == 3
-    assert "*: from the highest mean of its column" in " ".join(text.split())
+    assert "*: from the highest mean of a column" in " ".join(text.split())
     plain = markdown(parts_of(made))
     assert "*" not in plain and "| LR-1 |" in plain and "(n=237)" in plain
 

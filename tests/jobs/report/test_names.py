@@ -72,6 +72,14 @@ def test_measures_of_one_name_have_their_own_beside_it() -> None:
     ]  # fmt: skip
 
 
+def test_a_measure_takes_no_name_of_a_key() -> None:
+    names = Names({"lr_1": "n", "em": "Method"}, {}, {}, {})
+    columns = [Column(name, name, 1) for name in ("lr_1", "em", "em_original")]
+    assert [column.heading for column in names.of_columns(columns)] == [
+        "n (lr_1)", "Method (em)", "Method (original references)",
+    ]  # fmt: skip
+
+
 def test_ours_name_only_what_there_is() -> None:
     """And every metric and method has a name there."""
     ours = yaml.safe_load((CONF / "names.yaml").read_text(encoding="utf-8"))

@@ -75,12 +75,18 @@ def test_the_report_has_it_beside_the_raw_mean(audit: Audit) -> None:
     assert audit.out["exit_code"] == 0
     text = succeed("report", *audit.words)
     assert re.search(r"\| theirs +\| 100 \| 62.0 \| 62.0 \|", text)
-    assert f"judged answers of known worth to {NUM} questions, by run night-audit" in text
+    assert f"by known answers to {NUM} questions, run night-audit." in text
     corrected = r"[56]\d\.\d \[\d\d\.\d, \d\d\.\d\]"
     assert re.search(rf"\| theirs \| LR-1 +\| 100 \| 62.0 \| {corrected} \|", text)
     assert re.search(r"\| instruction \* +\| wrong \| false acceptance \|", text)
     shown = succeed("report", "run=night-audit", audit.words[1])
     assert "known_answer(kind=vague)" in shown and "Means corrected" not in shown
+
+
+def test_columns_choose_what_is_audited(audit: Audit) -> None:
+    one = succeed("report", *audit.words, "columns=lr_1")
+    assert "by known answers to" in one and "LR-2" not in one
+    assert "by known answers to" not in succeed("report", *audit.words, "columns=calls")
 
 
 def test_nobody_compares_a_reference_with_itself(audit: Audit) -> None:
@@ -112,6 +118,8 @@ def test_it_is_a_run_like_any_other(audit: Audit) -> None:
     assert status.startswith("run night-audit: complete")
     line = refused("run", "run=night-audit", audit.words[1], *_corpus(audit), "methods=constant")
     assert line.startswith("run=night-audit was started with other settings: audit_of night -> ")
+    more = ["score", "run=night-audit", audit.words[1], "predictions=theirs.jsonl", "method=theirs"]
+    assert refused(*more).startswith("run=night-audit: an audit of raters has no other methods")
 
 
 def _corpus(audit: Audit) -> list[str]:
@@ -123,8 +131,8 @@ def _corpus(audit: Audit) -> list[str]:
 def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:
     words = run.copied(tmp_path)
     for more, says in (
-        ("n=0", "n=0: write a whole number, such as n=50"),
-        ("seed=x", "seed=x: write a whole number, such as seed=0"),
+        ("n=0", "n=0: write a whole number from 1 to 1,000,000"),
+        ("seed=x", "seed=x: write a whole number from 0 to 1,000,000"),
         ("by_model=yes", "by_model=yes: write true or false"),
         ("methods=bm25", "'methods=bm25': rate audit takes warehouse, run, n, seed, audit"),
         ("run=none", "run=none: not in"),

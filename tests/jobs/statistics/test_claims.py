@@ -133,7 +133,7 @@ def test_too_few_documents_to_tell(tmp_path: Path) -> None:
         "best": {"squad_em": values("abcde", "abcde")}, "bad": {"squad_em": values("abcde")},
     })  # fmt: skip
     assert marked(made) == []
-    line = "No best is marked: of no column does the highest mean beat the lowest"
+    line = "No best is marked: in no column does even the lowest mean differ significantly"
     assert line in succeed("report", *made.words)
     six = reported(tmp_path / "six", {
         "best": {"squad_em": values("abcdef", "abcdef")}, "bad": {"squad_em": values("abcdef")},
@@ -177,3 +177,4 @@ def test_every_row_against_a_baseline(tmp_path: Path) -> None:
     assert "leave --corpus, --picture, --html and --published out" in refused(
         "report", *made.words, "baseline=bad", "--corpus"
     )
+    assert "leave names= out" in refused("report", *made.words, "baseline=bad", "names=paper")
