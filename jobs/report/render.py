@@ -286,7 +286,7 @@ def _memories(report: Report) -> list[dict[str, object]]:
 
 def corpus_of(foot: Mapping[str, Any]) -> str:
     """The corpus's name and hash, and what it is corrected by."""
-    file = foot["corrections"]
+    file = foot.get("corrections")
     return f"{foot['corpus']} corrected by {file}" if file else str(foot["corpus"])
 
 
