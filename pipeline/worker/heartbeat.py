@@ -83,7 +83,9 @@ class Heartbeat:
             self._at_once.clear()
             await loop.run_in_executor(self._thread, self._write, self._state())
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._at_once.wait(), SECONDS_BETWEEN_BEATS)
+                # Not wait_for: before 3.12 it loses a cancellation that comes with the event.
+                async with asyncio.timeout(SECONDS_BETWEEN_BEATS):
+                    await self._at_once.wait()
 
     def _state(self) -> dict[str, Any]:
         now = time.monotonic()
