@@ -102,7 +102,7 @@ def test_people_are_another_source(run: AuditedRun, tmp_path: Path) -> None:
     assert (right["n"], wrong["n"]) == (60, 40)
     assert audit["corrected"][0]["corrected"] == pytest.approx(60)
     text = succeed("report", *words)
-    assert "by human:ann" in text and re.search(r"\| partially +\| wrong \|", text)
+    assert "by the labels of human:ann" in text and re.search(r"\| partially +\| wrong \|", text)
 
 
 def test_a_model_writes_where_it_is_asked_to(run: AuditedRun, tmp_path: Path) -> None:
