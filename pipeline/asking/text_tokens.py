@@ -14,6 +14,7 @@ class TextTokens:
         self._count = count
         self._around: int | None = None
         self._counted: dict[str, int] = {}
+        self._one_at_a_time = asyncio.Lock()
 
     async def of(self, text: str) -> int:
         """The tokens of one text."""
@@ -22,12 +23,13 @@ class TextTokens:
 
     async def of_parts(self, parts: Iterable[str]) -> int:
         """The sum over all parts, each without the white space around it."""
-        texts = [text for part in parts if (text := part.strip())]
-        if new := [text for text in dict.fromkeys(texts) if text not in self._counted]:
-            await self._of_template()  # or each of them would count it anew
-            counts = await asyncio.gather(*map(self.of, new))
-            self._counted.update(zip(new, counts, strict=True))
-        return sum(self._counted[text] for text in texts)
+        return sum([await self._of_part(text) for part in parts if (text := part.strip())])
+
+    async def _of_part(self, text: str) -> int:
+        async with self._one_at_a_time:  # or questions that are asked at once would each count it
+            if text not in self._counted:
+                self._counted[text] = await self.of(text)
+        return self._counted[text]
 
     async def _of_template(self) -> int:
         if self._around is None:

@@ -156,6 +156,24 @@ def test_parts_are_counted_once_each_and_add_up() -> None:
     assert sorted(counted) == ["", "a mill", "by the river"]
 
 
+def test_questions_that_are_asked_at_once_count_their_parts_once() -> None:
+    counted: list[str] = []
+
+    class Slow(Templated):
+        async def count_tokens(self, messages: Sequence[Message]) -> int:
+            counted.append(messages[0]["content"])
+            await asyncio.sleep(0)
+            return await super().count_tokens(messages)
+
+    asking = ask(reader(Slow()))
+
+    async def three() -> list[int]:
+        return await asyncio.gather(*(asking.part_tokens(["a mill", "a river"]) for _ in range(3)))
+
+    assert run(three) == [13, 13, 13]
+    assert sorted(counted) == ["", "a mill", "a river"]
+
+
 @pytest.mark.parametrize(
     ("finish_reason", "problem"),
     [("stop", None), ("length", "truncated"), ("abort", "engine_failed")],
