@@ -12,7 +12,7 @@ from jobs.cli.app import RUN, Json, WholeTables, reading
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
-from jobs.output.cells import Heading
+from jobs.output.cells import Heading, Part
 from jobs.output.print_tables import exact_rows, print_found, print_parts
 from jobs.report.columns import with_columns
 from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
@@ -50,21 +50,14 @@ def report(  # noqa: PLR0913  # they are its options
         bool, typer.Option("--published", help="The paper's figures beside the run's.")
     ] = False,
     baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="METHOD",
-            help="Add each row's difference from METHOD, and p.",
-        ),
+        str | None, typer.Option(metavar="METHOD", help="Add each row's difference from it, and p.")
     ] = None,
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
     """Print the table of a run: methods, scores, costs."""
     _refuse_together(options, bool(corpus or picture), html is not None, published)
-    if baseline and options.names:
-        raise UsageError("--baseline prints the names that compare takes; leave names= out")
-    if corpus or picture or html or published:
-        _refuse_printed(options, baseline)
+    _refuse_unprinted(options, baseline, bool(corpus or picture or html or published))
     if published:
         print_found(published_figures(options), published_parts, json, markdown)
     elif corpus or picture:
@@ -78,16 +71,20 @@ def report(  # noqa: PLR0913  # they are its options
 
         show_written(options, html, json)
     else:
-        names = read_names(options.names or CANONICAL)
-        chosen = with_columns(make_report(options), options.columns, names)
-        parts = parts_of(named(chosen, names), costs=options.columns is None)
-        made = vars(chosen)
-        if baseline is not None:
-            against = compare_methods(_of_columns(options, chosen), [baseline], True)
-            parts += [Heading("against the baseline", 2),
-                      *comparison_parts(against, options.warehouse)]  # fmt: skip
-            made = {**made, "baseline": against}
+        made, parts = _printed(options, baseline)
         print_found(made, lambda _: parts, json, markdown)
+
+
+def _printed(options: ReadOptions, baseline: str | None) -> tuple[dict[str, Any], list[Part]]:
+    """The content of the printed report, and its parts."""
+    names = read_names(options.names or CANONICAL)
+    chosen = with_columns(make_report(options), options.columns, names)
+    parts = parts_of(named(chosen, names), costs=options.columns is None)
+    if baseline is None:
+        return vars(chosen), parts
+    against = compare_methods(_of_columns(options, chosen), [baseline], True)
+    compared = [Heading("against the baseline", 2), *comparison_parts(against, options.warehouse)]
+    return {**vars(chosen), "baseline": against}, [*parts, *compared]
 
 
 def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
@@ -102,10 +99,14 @@ def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
     return replace(options, metric=",".join(named))
 
 
-def _refuse_printed(options: ReadOptions, baseline: str | None) -> None:
-    """Raise UsageError for options of the printed report."""
+def _refuse_unprinted(options: ReadOptions, baseline: str | None, is_other: bool) -> None:
+    """Raise UsageError for options of the printed report, if it `is_other`, and for names that it
+    would not print."""
+    if baseline and options.names:
+        raise UsageError("--baseline prints the names that compare takes; leave names= out")
     given = {"baseline": baseline, "price": options.price, "split-shared": options.split_shared}
-    if names := [f"--{name}" for name, value in given.items() if value]:
+    names = [f"--{name}" for name, value in given.items() if value]
+    if is_other and names:
         raise UsageError(
             f"{', '.join(names)}: of the printed report; leave --corpus, --picture, --html and "
             "--published out"

@@ -4,13 +4,10 @@ and those of its verdicts. Together they are the run's rows of `calls`, without 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.config.prices import money
-from jobs.output.cells import counted
 from jobs.statistics.means import Key
 from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store.sql.connection import query
@@ -19,8 +16,6 @@ _SQL = sql_beside(__file__)
 _SUMMED = ("calls", "prompt_tokens", "cached_tokens", "reply_tokens")
 _SUMS = "count(*) as calls, " + ", ".join(f"sum({n})::bigint as {n}" for n in _SUMMED[1:])
 _PARTS = ("", "memory_", "judging_")
-_DIVIDED = "divided among them"
-_IN_EACH = "all of it in the row of each (--split-shared divides it)"
 Spent = Mapping[str, float]
 """Sums over calls, by the names of _SUMMED."""
 
@@ -83,25 +78,3 @@ def _shown(spent: Spent, price: str | None) -> dict[str, float]:
     calls, prompt, cached, reply = (spent.get(name, 0) for name in _SUMMED)
     of_price = {} if price is None else {"money": money(price, prompt, cached, reply)}
     return {"calls": calls, "tokens": prompt + reply, **of_price}
-
-
-def shared_lines(steps: Sequence[Mapping[str, Any]], is_split: bool) -> list[str]:
-    """A line per memory and set of methods: the costs of steps that several methods rest on, or
-    none."""
-    key = itemgetter("memory", "methods")
-    others = sorted((step for step in steps if len(step["methods"]) != 1), key=key)
-    return [
-        _shared_line(memory, methods, list(own), is_split)
-        for (memory, methods), own in groupby(others, key=key)
-    ]
-
-
-def _shared_line(
-    memory: str, methods: Sequence[str], own: Sequence[Mapping[str, Any]], is_split: bool
-) -> str:
-    what = f"{', '.join(dict.fromkeys(step['stage'] for step in own))} of {memory}"
-    calls = counted(sum(step["calls"] for step in own), "call")
-    took = f"{calls}, {counted(sum(step['tokens'] for step in own), 'token')}"
-    if not methods:
-        return f"No method rests on {what}: {took}."
-    return f"{len(methods)} methods rest on {what}: {took}, {_DIVIDED if is_split else _IN_EACH}."

@@ -1,15 +1,15 @@
 """The parts of a printed report: tables, intervals and provenance."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.audit.show_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.markdown import markdown
-from jobs.report.costs import shared_lines
 from jobs.report.memory_sizes import distribution_table
 from jobs.report.planned_against_made import planned_tables
 from jobs.report.report import FALLBACK, Report, Row
+from jobs.report.show_costs import by_method, cost_parts
 from jobs.statistics.means import LEAST_DOCUMENTS, Mean
 from pipeline.work.stage import Column
 
@@ -23,11 +23,6 @@ _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to resume."
 )
-_COST = (
-    "Calls and tokens: of each method's own stages; memory: of the memory steps that its rows "
-    "depend on, for all documents; judging: of its verdicts."
-)
-_MONEY = "Money by these calls and tokens; in that of the run every call counts once."
 _MEMORIES = "The run's memories, and what it took to make them:"
 _UNASKED = (
     "No question was asked; these are the memories. `gistmill show DOCUMENT` prints one, "
@@ -64,7 +59,6 @@ _ORIGINAL = (
     "..._original: the same answers against the references as they were (a question with new words "
     "was answered as it is now)."
 )
-_MONEY_OF = ("own stages", "memory", "judging", "all")
 _HEADINGS = {"prompt_tokens": "prompt tokens", "cached_tokens": "cached",
              "cached_share": "cached %", "reply_tokens": "reply tokens"}  # fmt: skip
 
@@ -103,10 +97,7 @@ def _answers(report: Report, costs: bool) -> list[Part]:
     if report.num_tests and not any(row.best for row in report.rows):
         parts.append(_NO_BEST.format(report.num_tests))
     if costs:
-        parts.append(_by_method(report, _cost))
-        parts.append("\n".join([_COST, *shared_lines(report.memory_steps, report.is_split)]))
-    if costs and "money" in report.total:
-        parts += [_MONEY, _money(report)]
+        parts += cost_parts(report)
     if report.memories:
         parts += [_MEMORIES, Table(_memories(report))]
     return parts
@@ -124,20 +115,10 @@ def _spreads(report: Report, intervals: bool) -> list[Part]:
     parts: list[Part] = []
     if (repeats := report.foot["repeats"]) > 1:
         title = _SD.format(repeats, REPEATED[report.foot["repeat_from"]])
-        parts += [title, _by_method(report, _sds)]
+        parts += [title, by_method(report, _sds)]
     if intervals and any(column.has_interval for column in report.columns):
-        parts += [_SPREAD, _by_method(report, _spread), *_why_without_interval(report)]
+        parts += [_SPREAD, by_method(report, _spread), *_why_without_interval(report)]
     return parts
-
-
-def _by_method(report: Report, columns: Callable[[Row, Report], dict[str, object]]) -> Table:
-    """A row per method and group, whose first columns are in each part of the table."""
-    groups = any(row.by is not None for row in report.rows)
-    rows = [
-        {"method": row.method, **({"by": row.by} if groups else {}), **columns(row, report)}
-        for row in report.rows
-    ]
-    return Table(rows, num_keys=1 + groups)
 
 
 def score_table(report: Report, intervals: bool = False) -> Table:
@@ -148,7 +129,7 @@ def score_table(report: Report, intervals: bool = False) -> Table:
                  for c in report.columns}  # fmt: skip
         return {"n": row.counts.get("n"), **found}
 
-    table = _by_method(report, scores)
+    table = by_method(report, scores)
     return Table(table.rows, num_keys=table.num_keys + 1, about_best=f"*: {BEST}")
 
 
@@ -189,32 +170,6 @@ def _incomplete(report: Report) -> list[str]:
 
 def _no_model(report: Report) -> list[str]:
     return [_NO_MODEL[engine]] if (engine := report.foot["engine"]) in _NO_MODEL else []
-
-
-def _cost(row: Row, report: Report) -> dict[str, object]:
-    """The counts of a method: of memories, of judging and of money where any method has them."""
-    others = [f"{part}{name}" for part in ("memory_", "judging_") for name in ("calls", "tokens")]
-    spent = [name for name in others if any(one.counts.get(name) for one in report.rows)]
-    cells = {name: row.counts.get(name) for name in ("answered", "unscored", "calls", "tokens")}
-    cells |= {name: row.counts.get(name) for name in spent}
-    return {name.replace("_", " "): value for name, value in cells.items()}
-
-
-def _money(report: Report) -> Table:
-    """The money of each method's parts and of all of them; below, that of the run."""
-
-    def of_method(row: Row, _: Report) -> dict[str, object]:
-        own = [row.counts.get(f"{part}money") or 0 for part in ("", "memory_", "judging_")]
-        return dict(zip(_MONEY_OF, map(_price, [*own, sum(own)]), strict=True))
-
-    table = _by_method(report, of_method)
-    last = {**dict.fromkeys(table.names()), "method": "run", "all": _price(report.total["money"])}
-    return Table([*table.rows, last], num_keys=table.num_keys)
-
-
-def _price(money: float) -> str:
-    """With cents, or where it is less than 1 with two digits."""
-    return f"{money:.2f}" if money >= 1 else f"{money:.2g}"
 
 
 def _stage(row: dict[str, Any]) -> dict[str, object]:

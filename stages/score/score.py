@@ -29,8 +29,26 @@ from stages.tables.answers import Answer, Score
 from stages.tables.lookups import RANKING_MEASURES
 from stages.text.words import covered_chars
 
-_EPISODE = "share of episodes all of whose steps are right (Mind2Web's success rate)"
-_RECALL = "share of the gold evidence, in characters, that is in the raw text of the final context"
+_BETTER = partial(Column, more_is_better=True)
+_EPISODES = _BETTER(
+    "mind2web_episode", "mind2web_episode", 49,
+    about="share of episodes all of whose steps are right (Mind2Web's success rate)",
+)  # fmt: skip
+_CHOICE = _BETTER(
+    "accuracy", "accuracy", 50,
+    about="share of multiple-choice questions whose right option was chosen",
+)  # fmt: skip
+_OF_EVIDENCE = (
+    Column(
+        "evidence_recall", "recall", 60,
+        about="share of the gold evidence, in characters, that is in the raw text of the final "
+        "context",
+    ),
+    Column(
+        "evidence_any_hit", "any-hit", 70, has_interval=False,
+        about="share of answers with any gold evidence there",
+    ),
+)  # fmt: skip
 
 
 class ScoreAnswers(Stage):
@@ -63,49 +81,22 @@ class ScoreAnswers(Stage):
         return None
 
     def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
-        better = partial(Column, more_is_better=True)
         metrics = [
-            better(
-                name,
-                name,
-                40 + place,
-                geometric_mean_of=PARTS.get(name, ()),
-                about=ABOUT.get(name, ""),
-            )
+            _BETTER(name, name, 40 + place, geometric_mean_of=PARTS.get(name, ()),
+                    about=ABOUT.get(name, ""))
             for place, name in enumerate(self.metrics)
             if name not in RANKING_MEASURES
-        ]
-        episodes = [better("mind2web_episode", "mind2web_episode", 49, about=_EPISODE)]
+        ]  # fmt: skip
         of_rankings = (
             Column(name, name, 75, about=RANKING_MEASURES[name])
             for name in self.metrics
             if name in RANKING_MEASURES
         )
-        recall = Column(
-            "evidence_recall",
-            "recall",
-            60,
-            about=_RECALL,
-        )
-        any_hit = Column(
-            "evidence_any_hit",
-            "any-hit",
-            70,
-            has_interval=False,
-            about="share of answers with any gold evidence there",
-        )
         return {
-            "free": (*metrics, *(episodes if "mind2web_step" in self.metrics else [])),
-            "choice": (
-                better(
-                    "accuracy",
-                    "accuracy",
-                    50,
-                    about="share of multiple-choice questions whose right option was chosen",
-                ),
-            ),
+            "free": (*metrics, *([_EPISODES] if "mind2web_step" in self.metrics else [])),
+            "choice": (_CHOICE,),
             "corrected": tuple(map(_of_originals, metrics)),
-            "any": (recall, any_hit, *of_rankings),
+            "any": (*_OF_EVIDENCE, *of_rankings),
         }
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Score]:

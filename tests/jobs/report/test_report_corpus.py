@@ -83,5 +83,7 @@ def test_mistakes_are_one_line(hand: HandRun, tmp_path: Path) -> None:
     assert "nowhere" in told and told.endswith("write it elsewhere")
     for word in ("by=question_type", "where=true", "rater=x"):
         told = refused("report", warehouse, "--corpus", word)
-        assert told.startswith("--corpus is about all documents; leave by=, where=, rater=, ")
+        assert told == (
+            "--corpus is about all documents; leave by=, where=, rater=, columns=, names= out"
+        )
     assert "plugins= is for --html" in refused("report", warehouse, "plugins=x")
