@@ -22,7 +22,7 @@ from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
-from stages.corpora.audits.audit_file import FileAnswer, read_audit_file
+from stages.corpora.audits.audit_file import question_ids, read_audit_file
 from stages.corpora.audits.known_answers import Known, known_answers_text, read_known_answers
 from stages.corpora.audits.make_known_answers import Asked, Maker
 
@@ -141,12 +141,8 @@ def _of_file(
     config: RunConfig, questions: Sequence[Asked], file: str, warn: Callable[[str], None]
 ) -> Iterator[Known]:
     """The answers in a file to questions of the run, by id, else by the text of one question."""
-    by_id = {question.question_id: question.question_id for question in questions}
-    by_text: dict[str, list[str]] = {}
-    for question in questions:
-        by_text.setdefault(_plain(question.question), []).append(question.question_id)
     given = read_audit_file(file)
-    ids = [by_id.get(one.question_id or "") or _by_text(one, by_text) for one in given]
+    ids = question_ids(given, {question.question_id: question.question for question in questions})
     if not any(ids):
         raise UsageError(
             f"audit={file}: none of its {counted(len(given), 'question')} is one of "
@@ -158,12 +154,3 @@ def _of_file(
             f"of run={config.run}, or to one of several with the same text"
         )
     yield from (one.known(own) for one, own in zip(given, ids, strict=True) if own)
-
-
-def _by_text(one: FileAnswer, by_text: Mapping[str, Sequence[str]]) -> str | None:
-    same = by_text.get(_plain(one.question or ""), ())
-    return same[0] if len(same) == 1 else None
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())

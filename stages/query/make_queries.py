@@ -12,7 +12,7 @@ from pipeline.core.prompts import Asked
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, QuestionKind, Stage
 from stages.tables.lookups import Query
-from stages.text.words import num_words
+from stages.text.words import num_words, plain
 
 Kind = Literal[
     "question", "span", "surrogate", "draft", "point", "hypothetical", "sub_question", "time_range"
@@ -56,7 +56,7 @@ class FilterQueries(MakeQueries):
         for row in found:
             row = replace(row, dropped=self._refusal(row, seen, of_replies))
             if row.dropped is None and row.text is not None:
-                seen.add(_same(row.text))
+                seen.add(plain(row.text))
                 of_replies[row.kind, row.part_index] += 1
             made.append(row)
         return super().numbered(made)
@@ -68,7 +68,7 @@ class FilterQueries(MakeQueries):
             return None
         if row.kind != "draft" and num_words(row.text) < self.min_query_words:
             return "short"
-        if _same(row.text) in seen:
+        if plain(row.text) in seen:
             return "duplicate"
         num = of_replies[row.kind, row.part_index]
         return "over_maximum" if num >= self.max_queries else None
@@ -97,7 +97,3 @@ def searched(rows: UnitRows, question: Question) -> list[Query]:
 
 def is_searched(row: Query) -> bool:
     return row.text is not None and row.dropped is None and row.kind != "time_range"
-
-
-def _same(text: str) -> str:
-    return " ".join(text.casefold().split())

@@ -14,7 +14,7 @@ from stages.read.answer_from_context import GIVEN, LENGTH
 from stages.read.matched_answers import matched
 from stages.read.prediction_file import read_predictions
 from stages.tables.answers import Answer
-from stages.text.words import num_words
+from stages.text.words import num_words, plain
 
 
 class ImportedAnswer(Stage):
@@ -100,4 +100,4 @@ def _choice(text: str, options: Sequence[str]) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.split()).rstrip(".").casefold()
+    return plain(text).rstrip(".")

@@ -7,6 +7,7 @@ from typing import Any
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Corpus
 from stages.read.evaluation_logs import LogEntry
+from stages.text.words import plain
 
 _OPENING = 200  # characters of a document, by which a prompt is recognized that holds its text
 
@@ -57,15 +58,15 @@ class _Known:
         self._openings: dict[str, str] = {}  # of documents
         self._by_text: dict[str, dict[str, str]] = defaultdict(dict)  # document by question_id
         for document, questions in corpus:
-            self._openings[document.document_id] = _plain(document.text[:_OPENING])
+            self._openings[document.document_id] = plain(document.text[:_OPENING])
             for question in questions:
                 self._ids.add(question.question_id)
-                own = self._by_text[_plain(question.question)]
+                own = self._by_text[plain(question.question)]
                 own[question.question_id] = document.document_id
 
     def question_id(self, entry: LogEntry) -> str | None:
         """The id of the entry's question; None if there is none, or one of several."""
-        texts = (self._by_text.get(_plain(text)) for text in entry.questions)
+        texts = (self._by_text.get(plain(text)) for text in entry.questions)
         same = next((found for found in texts if found), {})
         of_id = next((name for name in entry.ids if name in self._ids), None)
         # Some programs number their samples: a number is no id of a question with another text.
@@ -78,9 +79,5 @@ class _Known:
     def _is_shown(self, document_id: str, entry: LogEntry) -> bool:
         opening = self._openings[document_id]
         return any(
-            text == document_id or (opening and opening in _plain(text)) for text in entry.documents
+            text == document_id or (opening and opening in plain(text)) for text in entry.documents
         )
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())

@@ -45,6 +45,11 @@ def _spaced(text: str) -> int:
     return total
 
 
+def plain(text: str) -> str:
+    """The text in lower case with one space between words, by which texts are compared."""
+    return " ".join(text.casefold().split())
+
+
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Half-open spans of the words in order; words of session headers are included."""
     return [match.span() for match in _WORD.finditer(text)]

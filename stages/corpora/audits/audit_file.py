@@ -8,7 +8,7 @@ ap_eval_results_scored.json): lists of rows by conversation in `detailed_results
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -20,6 +20,7 @@ from stages.corpora.audits.known_answers import KINDS, Known, Worth
 from stages.corpora.reading.containers import read_rows
 from stages.corpora.reading.corpus_row import Row, rows_within
 from stages.corpora.reading.row_checks import BadInputError, label_of, optional_text
+from stages.text.words import plain
 
 _ADVICE = "name a file of answers of known worth"
 _KIND = re.compile(r"\w[\w.-]{0,39}")
@@ -40,6 +41,20 @@ class FileAnswer:
 
     def known(self, question_id: str) -> Known:
         return Known(question_id, self.kind, self.worth, self.answer)
+
+
+def question_ids(given: Iterable[FileAnswer], questions: Mapping[str, str]) -> list[str | None]:
+    """The question of every answer: by id, else the only one with its text; None if there is none.
+    `questions`: texts by id."""
+    by_text: dict[str, list[str]] = {}
+    for question_id, text in questions.items():
+        by_text.setdefault(plain(text), []).append(question_id)
+    found = []
+    for one in given:
+        same = by_text.get(plain(one.question or ""), [])
+        own = one.question_id if one.question_id in questions else None
+        found.append(own or (same[0] if len(same) == 1 else None))
+    return found
 
 
 def read_audit_file(path: str) -> Sequence[FileAnswer]:
