@@ -110,7 +110,8 @@ def _answer(row: Row, file: UPath) -> FileAnswer:
         )
     if worth not in get_args(Worth):
         raise UsageError(row.detail(f"worth {worth[:80]!r}: write right or wrong"))
-    return FileAnswer(question_id, question, kind, worth, answer, _verdicts(row))  # type: ignore[arg-type]
+    known: Worth = "right" if worth == "right" else "wrong"
+    return FileAnswer(question_id, question, kind, known, answer, _verdicts(row))
 
 
 def _verdicts(row: Row) -> tuple[bool, ...]:
