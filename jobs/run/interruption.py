@@ -1,20 +1,16 @@
 """Ctrl-C and SIGTERM end a command in one line, from its first moment on.
 
 SIGTERM ends the process without raising: what a handler raises may hit a library while it holds a
-lock, or be turned into another error. What is left behind is as after a crash. A run whose workers
-are at work ends gracefully instead (jobs/run/graceful_stop.py).
+lock, or be turned into another error. A run whose workers are at work ends gracefully instead
+(jobs/run/graceful_stop.py).
 """
 
-import os
 import signal
-from contextlib import suppress
 from types import FrameType
 
+from pipeline.core.process_end import end_process
+
 INTERRUPTED = "interrupted; run the same command to resume"
-_INCOMPLETE = 4
-_stderr = 2
-with suppress(OSError):  # a process may have none
-    _stderr = os.dup(2)  # which is silenced while Ray starts
 
 
 def interruptible() -> None:
@@ -32,5 +28,4 @@ def raise_at_ctrl_c() -> None:
 
 def end(number: int, frame: FrameType | None) -> None:
     """The signal handler that ends this process: a line, exit code 4."""
-    os.write(_stderr, f"gistmill: {INTERRUPTED}\n".encode())
-    os._exit(_INCOMPLETE)
+    end_process(INTERRUPTED)

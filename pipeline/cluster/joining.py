@@ -17,6 +17,7 @@ import ray
 from ray._private import ray_constants
 from ray.data import DataContext
 
+from pipeline.cluster.ray_watch import watch_processes
 from pipeline.core.errors import ClusterError, UsageError
 
 _SECONDS_TO_ANSWER = 10.0
@@ -29,14 +30,16 @@ _RAY_NOT_UP = (RuntimeError, TimeoutError, ConnectionError, ray.exceptions.RaySy
 def join(address: str | None) -> None:
     """Connect this process as a driver to the Ray at `address`, unless it is connected already.
 
-    None starts a local Ray; `auto` joins the one this machine is part of. Raises UsageError if
-    there is none to join, ClusterError if a local one does not start.
+    None starts a local Ray; `auto` joins the one this machine is part of. If one of its processes
+    is killed later, this process ends with a line and exit code 4. Raises UsageError if there is
+    none to join, ClusterError if a local one does not start.
     """
     if not ray.is_initialized():
         with quiet_stderr(), _own_sigterm():
             _init(address)
         # Before Ray's own exit handler, which waits half a second for logs that are not shown.
         atexit.register(ray.shutdown)
+        watch_processes()
     _set_up_ray_data()
 
 

@@ -1,35 +1,61 @@
-"""A look, every second of an execution, at Ray's own processes, without which the driver would end
-in silence, and for workers that die as they start, which Ray would restart for ever."""
+"""Watches over Ray: its own processes, without which the driver would end in silence, and workers
+that die as they start, which Ray would restart for ever."""
 
 import errno
 import socket
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ray._private.state import state
 from ray._private.worker import global_worker
 
-from pipeline.core.errors import ClusterError, EngineError
+from pipeline.core.errors import EngineError
+from pipeline.core.process_end import end_process
 
 _MOST_RESTARTS = 10  # of a worker that is never up between them
 _OUTPUT = "worker-*.err"
 _OF_RAY = (":job_id:", ":actor_name:", ":task_name:")  # lines that Ray writes there itself
+_SECONDS_BETWEEN_LOOKS = 1.0
+
+
+def watch_processes() -> None:
+    """End this process with a line once a process of the local Ray that it has joined, or this
+    machine's raylet of another, has ended; until `ray.shutdown()`, in a thread.
+
+    An error could not be raised: the main thread may wait inside Ray for one that is gone, until
+    Ray's own code ends the process without a word.
+    """
+    threading.Thread(target=_watch, args=(global_worker.node,), daemon=True).start()
+
+
+def _watch(node: Any) -> None:
+    while global_worker.node is node:
+        dead = _dead(node)
+        if dead and global_worker.node is node:  # else a shutdown has ended it
+            end_process(f"Ray's {dead} was killed; run the same command to resume")
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+def _dead(node: Any) -> str:
+    """The name of a process that has ended; empty if there is none."""
+    for name, _ in node.dead_processes():
+        return str(name)
+    with suppress(OSError):  # no file descriptor is free for the socket: seen at another look
+        return "" if _is_listening(node.raylet_socket_name) else "raylet"
+    return ""
 
 
 class RayWatch:
-    """Watches the Ray that this process has joined."""
+    """Watches the workers of the Ray that this process has joined."""
 
     def __init__(self) -> None:
         self._restarts: dict[str, int] = {}  # by worker that is not up: before it went down
 
     def look(self) -> None:
-        """Raise ClusterError if a process of a local Ray, or this machine's raylet of another, has
-        ended; EngineError if a worker dies again and again before it has started."""
-        node: Any = global_worker.node
-        dead = [name for name, _ in node.dead_processes()]
-        if dead or not _is_listening(node.raylet_socket_name):
-            name = dead[0] if dead else "raylet"
-            raise ClusterError(f"Ray's {name} was killed; run the same command to resume")
+        """Raise EngineError if a worker dies again and again before it has started."""
         down = self._down()
         self._restarts = {
             worker: self._restarts.get(worker, num_restarts)
@@ -37,6 +63,7 @@ class RayWatch:
         }
         for worker, num_restarts in down.items():
             if num_restarts - self._restarts[worker] >= _MOST_RESTARTS:
+                node: Any = global_worker.node
                 logs = Path(node.get_logs_dir_path())
                 said = _last_words(logs)
                 raise EngineError(

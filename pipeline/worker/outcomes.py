@@ -14,7 +14,6 @@ from typing import Protocol
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import (
     AccountingError,
-    ClusterError,
     EndedError,
     EngineError,
     OutageError,
@@ -72,7 +71,7 @@ def watch_in_thread(watch: Callable[[], None], failures: Failures) -> Iterator[N
                 with advisory.attempt():
                     watch()
                 failures.look()
-        except (AccountingError, ClusterError, EndedError, EngineError, StorageError) as error:
+        except (AccountingError, EndedError, EngineError, StorageError) as error:
             raised.append(error)
         finally:
             is_gone.set()
