@@ -8,7 +8,7 @@ lock, or be turned into another error. A run whose workers are at work ends grac
 import signal
 from types import FrameType
 
-from pipeline.core.process_end import end_process
+from pipeline.core.errors import end_process
 
 INTERRUPTED = "interrupted; run the same command to resume"
 

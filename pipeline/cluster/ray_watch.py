@@ -12,8 +12,7 @@ from typing import Any
 from ray._private.state import state
 from ray._private.worker import global_worker
 
-from pipeline.core.errors import EngineError
-from pipeline.core.process_end import end_process
+from pipeline.core.errors import EngineError, end_process
 
 _MOST_RESTARTS = 10  # of a worker that is never up between them
 _OUTPUT = "worker-*.err"

@@ -3,8 +3,10 @@
 Those that end a command carry its exit code. All other failures become rows.
 """
 
+import os
 import re
-from typing import ClassVar, Literal, get_args
+from contextlib import suppress
+from typing import ClassVar, Literal, NoReturn, get_args
 
 from pipeline.core.redaction import redacted
 
@@ -24,6 +26,9 @@ Problem = Literal[
 ]
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 PROBLEMS: tuple[str, ...] = get_args(Problem)
+_stderr = 2
+with suppress(OSError):  # a process may have none
+    _stderr = os.dup(2)  # which is silenced while Ray starts
 
 
 class CommandError(Exception):
@@ -98,3 +103,11 @@ class EngineError(CommandError):
 
 class StartError(EngineError):
     """The engine cannot start: the message says what to do. Ends the run."""
+
+
+def end_process(line: str) -> NoReturn:
+    """End this process at once, as an IncompleteError would where it can be raised: `line` on
+    standard error, exit code 4. What is left behind is as after a crash."""
+    with suppress(OSError):
+        os.write(_stderr, f"gistmill: {line}\n".encode())
+    os._exit(IncompleteError.exit_code)
