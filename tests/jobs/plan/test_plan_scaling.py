@@ -1,6 +1,9 @@
 """A pilot's counts scaled to the corpus."""
 
+import random
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,3 +114,20 @@ def test_a_sample_speaks_for_the_rest(tmp_path: Path, monkeypatch: pytest.Monkey
         assert (abs(some.costs[step_id] - numbers) <= share * numbers + 1).all(), step_id
     total, scaled_total = (sum(e.costs.values()) for e in (whole, some))
     assert scaled_total == pytest.approx(total, rel=0.15)
+
+
+def test_a_plan_is_the_same_on_a_busy_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What finds its prompt's beginning in the cache comes after that which brings it there."""
+    made = prepared("limit=2", f"warehouse={tmp_path}", "engine=simulated")
+    quick, chance = DryRunShards.commit, random.Random(1)
+
+    def slow(*given: Any) -> bool:
+        time.sleep(chance.random() / 50)
+        return quick(*given)
+
+    monkeypatch.setattr(DryRunShards, "commit", slow)
+    costs = [estimate(made, None).costs for _ in range(3)]
+    for one in costs[1:]:
+        assert {i: list(n) for i, n in one.items()} == {i: list(n) for i, n in costs[0].items()}
