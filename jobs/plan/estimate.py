@@ -18,7 +18,7 @@ from pipeline.core.rows import Document
 from pipeline.core.settings import sha
 from pipeline.engines.counting import CountingEngine, TokenCounts, token_counts
 from pipeline.engines.simulated import SimulatedSettings
-from pipeline.store.shards.footers import shard_content
+from pipeline.store.shards.shard_content import shard_content
 from pipeline.work.steps import Step
 
 MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens", "budget_tokens")

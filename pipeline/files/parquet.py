@@ -19,6 +19,7 @@ def parquet_content(columns: Any, groups: Iterable[Any], **options: Any) -> byte
         for rows in groups:
             file.write_table(rows, row_group_size=max(1, rows.num_rows))
         file.add_key_value_metadata({PARQUET_KEY: BLANK})
+    pa.default_memory_pool().release_unused()  # as much as the largest file needed, else
     return with_parquet_checksum(buffer.getvalue())
 
 

@@ -1,13 +1,9 @@
-"""The content of shards, and checks of Parquet files: a file must match its checksum and be what
-its name states."""
+"""Checks of Parquet files: a file must match its checksum and be what its name states."""
 
 import dataclasses
 import io
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -15,60 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.core.arrow import empty_table, schema, to_arrow
+from pipeline.core.arrow import empty_table, schema
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
-from pipeline.core.redaction import redacted
-from pipeline.core.rows import RECORDS, Record, is_per_question, utc_now
-from pipeline.files.parquet import parquet_content
+from pipeline.core.rows import RECORDS, Record, is_per_question
 from pipeline.files.place import file_size, is_remote, modified_at, path_kind, read
-from pipeline.files.processes import process_name
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.shards.checked_files import check_once
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit
+from pipeline.store.shards.shard_content import OF_EVERY_TABLE, OF_QUESTIONS, ROWS_WRITTEN
 
-# In a shard's footer: the number of its rows, and how many have which problem (JSON).
-ROWS_WRITTEN, PROBLEMS = "gistmill.num_rows", "gistmill.problems"
-STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"  # of its unit
 _END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
-# Columns without which a row cannot be identified.
-_OF_EVERY_TABLE = ("step_id", "unit", "document_id")
-_OF_QUESTIONS = ("question_id", "input_sha")
-
-
-def shard_content(
-    record: type[Record],
-    step: Step,
-    unit: Unit,
-    rows: Sequence[Record],
-    started_at: datetime | None = None,
-) -> bytes:
-    """The Parquet content of a shard; `started_at`: of the unit (UTC), by default now."""
-    rows = [_with_redacted_detail(row) for row in rows]
-    stamps = {
-        "corpus": step.corpus,
-        "step_id": step.id,
-        "unit": unit.unit,
-        "method": step.method,
-        "repeat": step.repeat,
-        "memory": step.memory,
-    }
-    shas = [unit.inputs.get(getattr(row, "question_id", "")) for row in rows]
-    arrow = to_arrow(record, rows, [{**stamps, "input_sha": sha} for sha in shas])
-    footer = {
-        ROWS_WRITTEN: str(arrow.num_rows),
-        PROBLEMS: json.dumps(Counter(row.problem for row in rows if row.problem)),
-        STARTED_AT: (started_at or utc_now()).isoformat(),
-        WORKER: process_name(),
-    }
-    arrow = arrow.replace_schema_metadata(footer)
-    return parquet_content(arrow.schema, [arrow])
-
-
-def _with_redacted_detail(row: Any) -> Any:
-    detail = getattr(row, "detail", None)
-    return dataclasses.replace(row, detail=redacted(detail)) if detail else row
 
 
 def check_shard(path: UPath) -> bool:
@@ -98,8 +50,8 @@ def shard_footer(path: UPath) -> Any:
         if record is Call:
             own = Call.key
         elif record and is_per_question(record):
-            own = _OF_QUESTIONS
-        check_columns(footer, schema(record) if record else None, _OF_EVERY_TABLE + own)
+            own = OF_QUESTIONS
+        check_columns(footer, schema(record) if record else None, OF_EVERY_TABLE + own)
         if record:
             _check_own(footer, record)
         for column, named in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):

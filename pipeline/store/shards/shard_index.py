@@ -23,12 +23,8 @@ from pipeline.core.arrow import empty_table
 from pipeline.core.errors import DamagedError
 from pipeline.files.parquet import opened_parquet, parquet_content, refuse_changed
 from pipeline.files.place import commit, list_paths, read
-from pipeline.store.shards.footers import (
-    PROBLEMS,
-    FlawError,
-    check_columns,
-    flaws_of_content,
-)
+from pipeline.store.shards.footers import FlawError, check_columns, flaws_of_content
+from pipeline.store.shards.shard_content import PROBLEMS
 
 # superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
 # `file` in compacted/<table_name>/. num_bytes: of the rows in memory. input_shas: of its questions.

@@ -28,7 +28,8 @@ from pipeline.files.place import AnyPath, as_path, commit, delete, is_file, map_
 from pipeline.files.storage_retries import refusal_error
 from pipeline.store.shards.checked_files import recall_checks
 from pipeline.store.shards.compacted import Compacted
-from pipeline.store.shards.footers import PROBLEMS, damaged_shard, shard_content, shard_footer
+from pipeline.store.shards.footers import damaged_shard, shard_footer
+from pipeline.store.shards.shard_content import PROBLEMS, shard_content
 from pipeline.store.shards.shard_files import file_names, highest_attempts
 from pipeline.store.shards.shard_index import Entry
 from pipeline.work.steps import Step

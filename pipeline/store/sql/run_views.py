@@ -15,7 +15,7 @@ from typing import Any
 from pipeline.core.calls import Call
 from pipeline.core.rows import RECORDS, Document, Record
 from pipeline.core.sql_files import filled, sql_beside, table_file, table_views, text
-from pipeline.store.shards.footers import STARTED_AT, WORKER
+from pipeline.store.shards.shard_content import STARTED_AT, WORKER
 from pipeline.store.sql.connection import View
 
 _SQL = sql_beside(__file__)

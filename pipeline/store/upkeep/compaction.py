@@ -30,8 +30,9 @@ from pipeline.files.place import AnyPath, as_path, commit, delete, file_size, ma
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.compacted import check_compacted, parse_file
-from pipeline.store.shards.footers import PROBLEMS, check_shard
+from pipeline.store.shards.footers import check_shard
 from pipeline.store.shards.layout import raise_layout
+from pipeline.store.shards.shard_content import PROBLEMS, SEARCHED
 from pipeline.store.shards.shard_files import (
     list_shard_files,
     loose_shards,
@@ -243,7 +244,8 @@ def _file(pieces: list[_Piece], is_of_calls: bool) -> tuple[bytes, list[dict[str
             entries.append({**piece.facts, "row_group": number, "first_row": first_row})
             first_row += piece.rows.num_rows
     columns = _with_attempt(pieces[:1]).schema
-    how = {"compression_level": _ZSTD_LEVEL, "data_page_size": _PAGE_BYTES}
+    how = {"compression_level": _ZSTD_LEVEL, "data_page_size": _PAGE_BYTES,
+           "write_statistics": SEARCHED}  # fmt: skip
     return parquet_content(columns, map(_with_attempt, groups), **how), entries
 
 
