@@ -47,7 +47,7 @@ class Journal:
     """
 
     def __init__(self, warehouse: UPath, step_id: str, unit: str, attempt: int) -> None:
-        self._folder = warehouse / "journal" / step_id / f"{unit}.{attempt}"
+        self._folder = warehouse.joinpath("journal", step_id, f"{unit}.{attempt}")
         # No two processes ever write to the same file, not even those of equal name on two hosts.
         self._name = f"{process_name()}-{uuid.uuid4().hex[:8]}"
         self._is_used = False

@@ -170,6 +170,13 @@ def delete(path: UPath) -> None:
     with_retries(lambda: path.unlink(missing_ok=True), path)
 
 
+def delete_if_empty(path: UPath) -> None:
+    """Delete a local folder that has nothing in it; an object store has no folders."""
+    if not is_remote(path):
+        with suppress(OSError):
+            path.rmdir()
+
+
 def delete_folder(path: UPath) -> None:
     """Delete a folder and all in it, if it is there. Raises StorageError."""
     with suppress(FileNotFoundError):

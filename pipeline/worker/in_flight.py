@@ -1,7 +1,8 @@
 """In-flight markers: one file per attempt at a document, deleted when the attempt ends.
 
-<run>/in_flight/<launch>/<item>.<process>.<limit>.json. A marker left behind means that its worker
+<run>/in_flight/<launch>/<item>/<process>.<limit>.json. A marker left behind means that its worker
 crashed, and the names of those left by one process say which documents were in flight together.
+Items have folders of their own, as most never crash: there is nothing to list for them then.
 Every launch of the driver has its own folder, so that a killed driver is not counted as a crash;
 nor is a machine that the cluster has lost.
 """
@@ -11,7 +12,7 @@ import socket
 import uuid
 from asyncio import to_thread
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -19,12 +20,20 @@ from upath import UPath
 
 from pipeline.core.errors import EngineError, StartError
 from pipeline.core.settings import sha
-from pipeline.files.place import AnyPath, as_path, delete, list_paths, read_object, write_json
+from pipeline.files.place import (
+    AnyPath,
+    as_path,
+    delete,
+    delete_if_empty,
+    list_paths,
+    read_object,
+    write_json,
+)
 from pipeline.files.storage_retries import ignore_refusals
 
 _MAX_CRASHES_ALONE = 2  # with a single document in flight, before its unit is given up
 _MAX_CRASHES_STARTING = 2
-_NAME = re.compile(r"(?P<item>[0-9a-f]{16})\.(?P<process>[0-9a-f]{32})\.(?P<limit>\d+)\.json")
+_NAME = re.compile(r"(?P<process>[0-9a-f]{32})\.(?P<limit>\d+)\.json")
 _NO_LIMIT = 10**9
 
 
@@ -79,7 +88,7 @@ class InFlightMarkers:
         self._folder = as_path(folder)
         self._placement = placement
         self._process = uuid.uuid4().hex
-        self._start = f"start.{placement.worker}."
+        self._starts = self._folder / "start"
 
     async def crashes(self, item: str) -> Crashes:
         """The crashes of earlier attempts at an item."""
@@ -88,29 +97,32 @@ class InFlightMarkers:
         return Crashes(None, Counter())
 
     def _crashes(self, item: str) -> Crashes:
-        left = [named for file in self._files() if (named := _NAME.fullmatch(file.name))]
+        of_others = [
+            (file, named)
+            for file, named in _named(list_paths(self._folder / item))
+            if named["process"] != self._process
+        ]
         limits, alone = [], Counter[str]()
-        for own in left:
-            if own["item"] != item or own["process"] == self._process:
-                continue
-            marker = read_object(self._folder / own[0])
+        for file, named in of_others:
+            marker = read_object(file)
             if self._placement.is_lost(str(marker.get("machine"))):
                 continue
-            group = [m for m in left if m["process"] == own["process"]]
-            limits.append(max(1, sum(int(m["limit"]) <= int(own["limit"]) for m in group) // 2))
-            if own["limit"] == "1" and isinstance(marker.get("unit"), str):
+            limits.append(max(1, self._num_with(named) // 2))
+            if named["limit"] == "1" and isinstance(marker.get("unit"), str):
                 alone[marker["unit"]] += 1
         return Crashes(min(limits, default=None), alone)
 
-    def _files(self) -> list[UPath]:
-        return list_paths(self._folder)
+    def _num_with(self, crashed: re.Match[str]) -> int:
+        """The documents in flight at the crash that were as suspect as the marker's, or more."""
+        left = _named(list_paths(self._folder, f"*/{crashed['process']}.*.json"))
+        return sum(int(named["limit"]) <= int(crashed["limit"]) for _, named in left)
 
     @asynccontextmanager
     async def attempt(self, item: str, limit: int | None) -> AsyncIterator["InFlightMarker"]:
         """Keep a marker of the item inside the context. It stays if the process dies or after an
         EngineError, which ends the process; otherwise it is deleted. `limit`: as in Crashes."""
-        name = f"{_hash(item)}.{self._process}.{limit or _NO_LIMIT}.json"
-        marker = InFlightMarker(self._folder / name, item, self._placement.machine, limit == 1)
+        file = self._folder / _hash(item) / f"{self._process}.{limit or _NO_LIMIT}.json"
+        marker = InFlightMarker(file, item, self._placement.machine, limit == 1)
         await marker.write("")
         try:
             yield marker
@@ -132,7 +144,7 @@ class InFlightMarkers:
                 "little memory for the model, or for its cache?); lower what it needs, then run "
                 "the same command to resume"
             )
-        file = self._folder / f"{self._start}{uuid.uuid4().hex}.json"
+        file = self._starts / f"{self._placement.worker}.{uuid.uuid4().hex}.json"
         with ignore_refusals():
             await to_thread(write_json, file, {"machine": self._placement.machine})
         try:
@@ -145,7 +157,7 @@ class InFlightMarkers:
     def _starting(self) -> list[UPath]:
         """The markers of starts of the worker in which its process crashed."""
         with ignore_refusals():
-            files = [file for file in self._files() if file.name.startswith(self._start)]
+            files = list_paths(self._starts, f"{self._placement.worker}.*.json")
             machines = {file: str(read_object(file).get("machine")) for file in files}
             return [file for file, name in machines.items() if not self._placement.is_lost(name)]
         return []
@@ -182,6 +194,11 @@ class InFlightMarker:
         await self.write("")
 
 
+def _named(files: Iterable[UPath]) -> Iterator[tuple[UPath, re.Match[str]]]:
+    """The markers of attempts among these files, and what their names state."""
+    return ((file, named) for file in files if (named := _NAME.fullmatch(file.name)))
+
+
 def _hash(item: str) -> str:
     return sha(item, 16)
 
@@ -189,3 +206,4 @@ def _hash(item: str) -> str:
 def _delete(file: UPath) -> None:
     with ignore_refusals():
         delete(file)
+        delete_if_empty(file.parent)

@@ -24,6 +24,9 @@ OF_EVERY_TABLE = ("step_id", "unit", "document_id")
 OF_QUESTIONS = ("question_id", "input_sha")
 # Parquet has statistics of them: rows are searched by them. Those of long texts take memory.
 SEARCHED = [*OF_EVERY_TABLE, *OF_QUESTIONS, "method"]
+# Most shards are small: zstd and dictionaries would take half of the CPU time to write one. That is
+# for compaction, of many together.
+_QUICKLY = {"compression": "lz4", "use_dictionary": False, "write_statistics": SEARCHED}
 _GROUP_CHARS = 8_000_000  # of a row group: to make it takes several times as much memory
 
 
@@ -51,7 +54,7 @@ def shard_content(
     }
     groups = map(partial(_table, record, unit, stamps), _groups(rows))
     columns = schema(record).with_metadata(footer)
-    return parquet_content(columns, groups, use_dictionary=False, write_statistics=SEARCHED)
+    return parquet_content(columns, groups, **_QUICKLY)
 
 
 def _table(record: type[Record], unit: Unit, stamps: dict[str, Any], rows: Sequence[Record]) -> Any:

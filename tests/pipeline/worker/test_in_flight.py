@@ -7,8 +7,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
 from pipeline.core.errors import AccountingError, EngineError, StartError
+from pipeline.files.place import list_paths
 from pipeline.worker.in_flight import Crashes, InFlightMarkers, Placement
 
 
@@ -25,6 +27,11 @@ def in_a_loop(test: Callable[[Path], Coroutine[None, None, None]]) -> Callable[[
 def markers(folder: Path, worker: str = "w1") -> InFlightMarkers:
     """The markers of a new process."""
     return InFlightMarkers(folder, Placement(worker))
+
+
+def files(folder: Path) -> list[Path]:
+    """All files below the folder."""
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def of(folder: Path, item: str, lost: frozenset[str] = frozenset()) -> Crashes:
@@ -106,11 +113,12 @@ def test_a_lost_machine_is_no_crash(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", '{"item": "d1", "un', "[]", "\0\0", '{"unit": 3}'])
 def test_torn_and_foreign_markers_break_nothing(tmp_path: Path, text: str) -> None:
     crash(tmp_path, {"d1": 1})
-    (torn,) = tmp_path.iterdir()
+    (torn,) = files(tmp_path)
     torn.write_text(text)
-    for foreign in ("notes.txt", ".DS_Store", "start.w1", f"{'0' * 16}.x.2.json"):
+    for foreign in ("notes.txt", ".DS_Store", "x.2.json", f"{'0' * 32}.json"):
+        (torn.parent / foreign).write_text(text)
         (tmp_path / foreign).write_text(text)
-    (tmp_path / "folder.json").mkdir()
+    (torn.parent / "folder.json").mkdir()
     found = of(tmp_path, "d1")
     assert found.limit == 1, "a crash all the same"
     assert not found.alone, "of which unit is not known"
@@ -172,12 +180,13 @@ async def start(folder: Path, lost: frozenset[str] = frozenset()) -> None:
 
 async def left_starting(folder: Path, worker: str = "w1") -> None:
     """A start during which the process ends."""
-    before = set(folder.iterdir())
+    before = set(files(folder))
     with pytest.raises(StartError):
         async with InFlightMarkers(folder, Placement(worker, "m1")).start():
-            (file,) = set(folder.iterdir()) - before
+            (file,) = set(files(folder)) - before
             left = file.read_bytes()
             raise StartError("dead")
+    file.parent.mkdir(exist_ok=True)
     file.write_bytes(left)
 
 
@@ -209,4 +218,28 @@ async def test_workers_that_start_at_the_same_time_are_no_crashes(tmp_path: Path
         await left_starting(tmp_path, f"w{number}")
     async with markers(tmp_path, "w8").start():
         pass
-    assert len(list(tmp_path.iterdir())) == 8
+    assert len(files(tmp_path)) == 8
+
+
+@pytest.mark.parametrize("num_others", [3, 3_000])
+def test_an_item_that_never_crashed_costs_the_same_among_thousands(
+    tmp_path: Path, num_others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only its own folder is listed, which holds nothing."""
+    process = "f" * 32
+    for number in range(num_others):
+        folder = tmp_path / f"{number:016x}"
+        folder.mkdir()
+        (folder / f"{process}.1000000000.json").write_text("{}")
+    listed: list[tuple[UPath, int]] = []
+
+    def counted(path: UPath, pattern: str = "*") -> list[UPath]:
+        found = list_paths(path, pattern)
+        listed.append((path, len(found)))
+        return found
+
+    monkeypatch.setattr("pipeline.worker.in_flight.list_paths", counted)
+    assert of(tmp_path, "d1").limit is None
+    assert [num for _, num in listed] == [0]
+    monkeypatch.setattr("pipeline.worker.in_flight.sha", lambda *_: f"{1:016x}")
+    assert of(tmp_path, "d1").limit == num_others // 2, "all of them, once one has crashed"
