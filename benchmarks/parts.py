@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks import browser_page as page_part
 from benchmarks import scale as scale_part
 from benchmarks import schedule as schedule_part
+from benchmarks import units as units_part
 from benchmarks.browser_page import page
 from benchmarks.cache import cache
 from benchmarks.figures import Figure
@@ -15,6 +16,7 @@ from benchmarks.limit import limit
 from benchmarks.scale import scale
 from benchmarks.schedule import schedule
 from benchmarks.throughput import rates
+from benchmarks.units import units
 from jobs.config.run_config import RunConfig
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
@@ -37,6 +39,7 @@ PARTS = {
     "limit": Part((*_QMSUM, _THREE), limit),
     "schedule": Part(schedule_part.WORDS, schedule),
     "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),
+    "units": Part(units_part.WORDS, units),
     "scale": Part(scale_part.WORDS, scale),
     "page": Part(page_part.WORDS, page),
     "rates": Part(("engine=vllm", "rater=none"), rates),

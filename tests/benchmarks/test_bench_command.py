@@ -34,6 +34,15 @@ def test_schedule_measures_two_orders() -> None:
     assert all(figure["figure"] > 0 for figure in found)
 
 
+def test_units_are_counted_in_one_process() -> None:
+    words = ("bench", "units", "corpus.num_documents=2", "--pairs", "1", "--json")
+    (found,) = json.loads(gistmill(*words).stdout)
+    assert found["what"] == "CPU milliseconds of a unit" and found["figure"] > 0
+    done = gistmill("bench", "units", "cluster=local")
+    assert done.returncode == 2
+    assert done.stderr == "gistmill: cluster=local: units takes inline; leave it out\n"
+
+
 @pytest.fixture(scope="module")
 def on_small_corpus(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     corpus: Path = tmp_path_factory.mktemp("bench") / "corpus"
