@@ -20,6 +20,7 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import resolve
+from jobs.run.eta import weights
 from jobs.run.graceful_stop import StallWatch
 from pipeline.cluster import execute_documents, join
 from pipeline.core.engine import EngineSettings
@@ -112,12 +113,16 @@ def _executed(
     how = (prepared.run.family, config.reply_format)
     start = functools.partial(start_recorded, kept, engine, *how)
     make = functools.partial(recorded_worker, kept, phase.make_worker(folder.path, launch, start))
+    asking = {step.id for step in phase.steps if step.prompts}
     driver = [Moment.now()]
     done = [driver[0]]
     for _, items in phase.executions(keys, prepared.units, pool.size):
         stall = StallWatch(folder, launch, config.cluster.stall_minutes)
         watch = functools.partial(_look, stall, driver)
-        execute_documents(make, pool, {}, items, watch, functools.partial(_count, stall, done))
+        words = [words for _, words in weights(items, keys, asking)]
+        documents = [*zip(items, words, strict=True)]
+        count = functools.partial(_count, stall, done)
+        execute_documents(make, pool, {}, documents, watch, count)
     return [*driver, done[-1], Moment.now()]
 
 

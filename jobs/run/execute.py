@@ -58,17 +58,23 @@ class RunExecutor:
         asking = {step.id for step in phase.steps if step.prompts}
         num_workers = (lambda: 1) if self._is_inline else phase.pool(self._cluster).size
         for name, documents in phase.executions(self._keys, self._units, num_workers):
-            self.progress.start(name, weights(documents, self._keys, asking))
+            planned = weights(documents, self._keys, asking)
+            self.progress.start(name, planned)
             self._publish(self.progress.state())
             try:
-                self._execution(phase, name, documents, stop)
+                words = [words for _, words in planned]
+                self._execution(phase, name, [*zip(documents, words, strict=True)], stop)
             finally:
                 self._folder.took(self.progress.took())
             if stop.has_begun:
                 return
 
     def _execution(
-        self, phase: Phase, name: str, documents: Sequence[DocumentWork], stop: GracefulStop
+        self,
+        phase: Phase,
+        name: str,
+        documents: Sequence[tuple[DocumentWork, float]],
+        stop: GracefulStop,
     ) -> None:
         def on_heartbeats(workers: list[dict[str, Any]]) -> None:
             self.progress.alive(workers)
@@ -89,9 +95,11 @@ class RunExecutor:
         make = phase.make_worker(self._folder.path, self._launch, start)
         if self._is_inline:
             in_flight, grace = phase.slots + DOCUMENTS_OVER_SLOTS, 60 * self._cluster.grace_minutes
-            execute_inline(make, in_flight, grace, documents, watch, finished)
+            own = [document for document, _ in documents]
+            execute_inline(make, in_flight, grace, own, watch, finished)
         else:
             from pipeline.cluster import execute_documents
 
             tags = {"run": self._folder.path.name, "phase": name}  # of the metrics of workers
-            execute_documents(make, phase.pool(self._cluster), tags, documents, watch, finished)
+            pool = phase.pool(self._cluster)
+            execute_documents(make, pool, tags, documents, watch, finished)

@@ -4,8 +4,9 @@ import asyncio
 import gc
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pipeline.core.errors import EngineError
 from pipeline.core.plugins import unpickle_with_plugins
 from pipeline.files.processes import own_folder
 from pipeline.files.storage_retries import retry_for
+from pipeline.work.units import Unit
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.outcomes import MakeWorker, Outcomes
 
@@ -41,12 +43,19 @@ COUNTERS = {
 class Actor:
     """The Ray Data UDF around a `Worker`.
 
-    A block holds rows (document_id, pickled units). It returns one row per document, its outcome
-    (pipeline/worker/outcomes.py).
+    A block is a row with pickled documents (ids and units). It returns one row per document, its
+    outcome (pipeline/worker/outcomes.py).
     """
 
-    def __init__(self, make_worker: bytes, tags: Mapping[str, str], storage_seconds: float) -> None:
-        """`make_worker`: a MakeWorker and its plugins, made by `pickle_with_plugins`."""
+    def __init__(
+        self,
+        make_worker: bytes,
+        tags: Mapping[str, str],
+        storage_seconds: float,
+        num_documents: int,
+    ) -> None:
+        """`make_worker`: a MakeWorker and its plugins, made by `pickle_with_plugins`;
+        `num_documents`: the most in flight."""
         retry_for(storage_seconds)
         make: MakeWorker = unpickle_with_plugins(make_worker, lambda: own_folder("plugin"))
         context = ray.get_runtime_context()
@@ -56,6 +65,7 @@ class Actor:
         self._outcomes = Outcomes(worker)
         self._metrics = _Metrics(worker.usage, tags)
         self._publishing: asyncio.Task[None] | None = None
+        self._room = asyncio.Semaphore(num_documents)
         # What is imported stays, and is not searched for garbage: the process would do it when it
         # ends, for a quarter of the CPU time that it takes to start and end.
         gc.freeze()
@@ -63,13 +73,16 @@ class Actor:
     async def __call__(self, batch: Any) -> Any:
         if self._publishing is None:
             self._publishing = asyncio.create_task(self._metrics.publish())
-        yield pa.Table.from_pylist([await self._result(row) for row in batch.to_pylist()])
+        documents = chain.from_iterable(map(pickle.loads, batch["documents"].to_pylist()))
+        results = await asyncio.gather(*(self._result(*document) for document in documents))
+        yield pa.Table.from_pylist(results)
 
-    async def _result(self, row: dict[str, Any]) -> dict[str, str]:
+    async def _result(self, document_id: str, units: Sequence[Unit]) -> dict[str, str]:
         try:
-            return await self._outcomes.outcome(row["document_id"], pickle.loads(row["units"]))
+            async with self._room:  # first come, first served: the longest were dealt first
+                return await self._outcomes.outcome(document_id, units)
         except EngineError:
-            os._exit(1)  # Ray restarts the actor, with a new engine, and retries the document
+            os._exit(1)  # Ray restarts the actor, with a new engine, and retries its blocks
 
 
 class _Metrics:

@@ -1,7 +1,8 @@
-"""A Ray Data execution over documents, one document per block: how many workers a cluster fits, and
-what each of them reserves."""
+"""A Ray Data execution over documents: how many workers a cluster fits, and what each of them
+reserves."""
 
 import pickle
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,12 +12,12 @@ import ray
 from ray.data import ActorPoolStrategy, DataContext
 
 from pipeline.cluster.actor import Actor
+from pipeline.cluster.blocks import WeightedDocument, blocks
 from pipeline.cluster.joining import first_cause, join, nodes, refuse_shadowed_workers
 from pipeline.cluster.ray_watch import RayWatch
 from pipeline.core.errors import EngineError, UsageError
 from pipeline.core.plugins import pickle_with_plugins
 from pipeline.core.settings import ClusterSettings
-from pipeline.work.units import DocumentWork
 from pipeline.worker.executor import Summary
 from pipeline.worker.outcomes import (
     DOCUMENTS_OVER_SLOTS,
@@ -84,12 +85,13 @@ def execute_documents(
     make_worker: MakeWorker,
     pool: Pool,
     tags: Mapping[str, str],
-    documents: Sequence[DocumentWork],
+    documents: Sequence[WeightedDocument],
     watch: Callable[[], None],
     finished: Callable[[Summary], None],
 ) -> None:
-    """Execute the documents; `finished` is called with a summary of each, in the order they finish,
-    and `watch` every second meanwhile. `tags` label the metrics that workers export through Ray.
+    """Execute the documents; `finished` is called with a summary of each, in the order their blocks
+    finish, and `watch` every second meanwhile. `tags` label the metrics that workers export through
+    Ray.
 
     Raises UsageError if no worker can be placed or one does not see the warehouse; StartError if an
     engine cannot start; OutageError if its server stays unreachable; EngineError if a worker cannot
@@ -97,7 +99,6 @@ def execute_documents(
     again. A document's AccountingError is raised once all other documents are finished, a
     StorageError once those in flight are, or `cluster.grace_minutes` later.
     """
-    rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in documents]
     failures = Failures(60 * pool.cluster.grace_minutes)
     of_ray = RayWatch()
 
@@ -106,7 +107,7 @@ def execute_documents(
         watch()
 
     batches: Any = iter(
-        _dataset(rows, make_worker, tags, pool).iter_batches(
+        _dataset(documents, make_worker, tags, pool).iter_batches(
             batch_size=None, prefetch_batches=0, batch_format="pyarrow"
         )
     )
@@ -141,27 +142,46 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
 
 
 def _dataset(
-    rows: list[dict[str, Any]], make_worker: MakeWorker, tags: Mapping[str, str], pool: Pool
+    documents: Sequence[WeightedDocument],
+    make_worker: MakeWorker,
+    tags: Mapping[str, str],
+    pool: Pool,
 ) -> Any:
-    """One document per block, and as many in flight as a worker can use: no engine idles while
-    documents queue at another. The pool grows onto machines that join later."""
-    size = min(pool.size(), len(rows))
+    """A block per row, and as many in flight as a worker can use: no engine idles while documents
+    queue at another. The pool grows onto machines that join later."""
+    size = min(pool.size(), len(documents))
+    rows = [
+        {"documents": pickle.dumps([(document_id, list(units)) for document_id, units in block])}
+        for block in blocks(documents, size)
+    ]
     most = min(pool.most(size), len(rows))
-    in_flight = min(pool.slots + DOCUMENTS_OVER_SLOTS, -(-len(rows) // most))
-    # Wait for all workers, or the first one up would be given all of the longest documents.
-    DataContext.get_current().wait_for_min_actors_s = int(60 * pool.cluster.wait_minutes)
+    num_documents = pool.slots + DOCUMENTS_OVER_SLOTS
+    in_flight = min(num_documents, -(-len(rows) // most))
+    make = pickle_with_plugins(make_worker)
+    _set_context(pool)
     return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         Actor,
-        fn_constructor_args=(pickle_with_plugins(make_worker), tags, pool.cluster.storage_seconds),
+        fn_constructor_args=(make, tags, pool.cluster.storage_seconds, num_documents),
         batch_size=1,  # the whole block; Ray Data requires a number if num_gpus is set
         batch_format="pyarrow",
         num_cpus=pool.cpus,
         num_gpus=pool.gpus or None,
         compute=ActorPoolStrategy(
-            min_size=size,
-            initial_size=size,
+            min_size=min(size, len(rows)),
+            initial_size=min(size, len(rows)),
             max_size=max(size, min(pool.max_workers or len(rows), len(rows))),
             max_tasks_in_flight_per_actor=in_flight,
             max_concurrent_calls_per_actor=in_flight,
         ),
     )
+
+
+def _set_context(pool: Pool) -> None:
+    """Set how Ray Data deals blocks."""
+    context = DataContext.get_current()
+    # Wait for all workers, or the first one up would be given all of the longest documents.
+    context.wait_for_min_actors_s = int(60 * pool.cluster.wait_minutes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray means to choose by itself
+        # All blocks lie on the driver's node, whose workers would be given the longest documents.
+        context.execution_options.actor_locality_enabled = False

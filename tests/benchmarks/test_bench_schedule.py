@@ -72,9 +72,12 @@ def test_orders() -> None:
         (("schedule", "corpus=text"), "corpus=text: schedule writes its own corpus"),
         (
             ("speed",),
-            "speed: not a part of bench; there are limit, schedule, cache, scale, page, rates",
+            "speed: not a part of bench; there are limit, schedule, nodes, cache, units, scale, page, rates",
         ),
-        (("limit=4",), "name what to measure: limit, schedule, cache, scale, page, rates"),
+        (
+            ("limit=4",),
+            "name what to measure: limit, schedule, nodes, cache, units, scale, page, rates",
+        ),
         (("schedule", "engine.speed=4"), "engine.speed"),
     ],
 )

@@ -68,7 +68,7 @@ def test_only_a_crash_makes_suspects(
     )
     make = functools.partial(Lost, tmp_path, what)
 
-    items: Any = [("d1", [])]
+    items: Any = [(("d1", []), 1.0)]
     done: list[Summary] = []
     execute_documents(make, pool, {}, items, lambda: None, done.append)
     assert [summary.document_id for summary in done] == ["d1"]

@@ -29,11 +29,23 @@ WORDS = (
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A head without GPUs, and a machine with two."""
+    yield from joined(monkeypatch, gpus_of_head=0)
+
+
+@pytest.fixture
+def two_with_gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two machines with two GPUs each, one of them the driver's."""
+    yield from joined(monkeypatch, gpus_of_head=2)
+
+
+def joined(monkeypatch: pytest.MonkeyPatch, gpus_of_head: int) -> Iterator[Any]:
     # Which a new node sets, and no thread but the main one may.
     monkeypatch.setattr(ray._private.utils, "set_sigterm_handler", lambda handler: None)
     monkeypatch.delenv("RAY_OVERRIDE_RESOURCES", raising=False)
     ray.shutdown()  # of the tests before
-    made: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 0})
+    made: Any = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": gpus_of_head}
+    )
     made.add_node(num_cpus=1, num_gpus=2)
     ray.init(address=made.address, log_to_driver=False)
     yield made
@@ -93,6 +105,21 @@ def test_engines_share_the_work_where_the_gpus_are(cluster: Any, tmp_path: Path)
     nodes = {actor["Address"]["NodeID"] for actor in readers}
     assert len(readers) == 4 and len(nodes) == 2 and cluster.head_node.node_id not in nodes
     assert max(actor["EndTime"] for actor in readers) <= scorer["StartTime"]
+
+
+def test_the_longest_documents_are_dealt_to_all_machines(
+    two_with_gpus: Any, tmp_path: Path
+) -> None:
+    """One each to four workers, not to those alone on the driver's, where Ray keeps the blocks."""
+    assert go(tmp_path, "corpus.num_documents=12", "corpus.skew=1.0").exit_code == 0
+    made = sql(
+        tmp_path,
+        """select list(distinct worker) from calls join documents using (document_id)
+        group by document_id, num_words order by num_words desc limit 4""",
+    )
+    longest = [worker for (workers,) in map(dict.values, made) for worker in workers]
+    assert len(longest) == len(set(longest)) == 4
+    assert len({actor["Address"]["NodeID"] for actor in of_workers()}) == 2
 
 
 def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:
