@@ -16,6 +16,8 @@ from tests.support.command import refused
 
 ENGINE = settings(prefill_tokens_per_second=1000.0, decode_tokens_per_second=50.0, sequences=2)
 
+PARTS = "limit, schedule, nodes, cache, units, scale, page, rates"
+
 
 def timed(one: Made) -> Made:
     """700 words of prompt, 200 of them cached, and 25 of reply: 0.5 + 0.5 seconds."""
@@ -72,11 +74,11 @@ def test_orders() -> None:
         (("schedule", "corpus=text"), "corpus=text: schedule writes its own corpus"),
         (
             ("speed",),
-            "speed: not a part of bench; there are limit, schedule, nodes, cache, units, scale, page, rates",
+            f"speed: not a part of bench; there are {PARTS}",
         ),
         (
             ("limit=4",),
-            "name what to measure: limit, schedule, nodes, cache, units, scale, page, rates",
+            f"name what to measure: {PARTS}",
         ),
         (("schedule", "engine.speed=4"), "engine.speed"),
     ],
