@@ -240,7 +240,7 @@ Q = TypeVar("Q", bound=QuestionRow)
 
 
 def _unread(row: Record) -> None:
-    """What becomes of a row that is handed on where no stage reads it before it is committed."""
+    """Drop a row that is handed on where no stage reads it before it is committed."""
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,7 @@ class DocumentExecutor:
         return ask
 
     async def _committed(self, step: Step, stage: Stage, unit: Unit) -> UnitRows:
-        """What the stage reads, all of it committed. A unit that has begun is never left out."""
+        """The rows that the stage reads, all committed. A unit that has begun is never left out."""
         rows = await self._inputs(step, stage, unit, as_made=False)
         if rows is None:
             raise RuntimeError(f"{step.id}/{unit.unit} read rows of a unit that has not begun")

@@ -7,10 +7,10 @@ again on what is committed, and of its replies those are used that answer the sa
 
 import traceback
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import AccountingError, EngineError, OutageError, StorageError
+from pipeline.core.errors import AccountingError, EngineError, OutageError, Problem, StorageError
 from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.work.input_hashes import mask_fields
 from pipeline.work.row_stream import RowStream
@@ -19,6 +19,11 @@ from pipeline.work.units import Unit
 
 Rows = tuple[Any, ...]
 Streams = Mapping[type[Record], RowStream]
+
+
+class _Failure(NamedTuple):
+    problem: Problem
+    detail: str
 
 
 def stage_input(
@@ -42,7 +47,7 @@ async def run_early(stage: Stage, rows: UnitRows, ask: Ask) -> Sequence[Record] 
     """The stage's rows, made of rows that are still coming; None if it raises, as it will be run on
     the committed ones."""
     made = await _tried(stage.run(rows, ask))
-    return None if isinstance(made, str) else made
+    return None if isinstance(made, _Failure) else made
 
 
 async def is_as_committed(came: UnitRows, committed: UnitRows) -> bool:
@@ -59,9 +64,7 @@ async def run_stage(
     if reason := stage.why_unusable(rows):
         return tuple(stage.failed(rows, "upstream", reason))
     made = await _tried(_checked(stage, rows, ask, early))
-    if isinstance(made, str):
-        return tuple(stage.failed(rows, "unit_failed", made))
-    return tuple(made)
+    return tuple(stage.failed(rows, *made) if isinstance(made, _Failure) else made)
 
 
 async def _checked(
@@ -72,11 +75,11 @@ async def _checked(
     return made
 
 
-async def _tried(making: Awaitable[Sequence[Record]]) -> Sequence[Record] | str:
-    """The rows, or the traceback of what was raised instead."""
+async def _tried(making: Awaitable[Sequence[Record]]) -> Sequence[Record] | _Failure:
+    """The rows, or why there are none."""
     try:
         return await making
     except (EngineError, OutageError, AccountingError, StorageError):
         raise
     except Exception:  # noqa: BLE001  # the only broad handler: a bad unit must not end the run
-        return traceback.format_exc(limit=-3)
+        return _Failure("unit_failed", traceback.format_exc(limit=-3))

@@ -46,7 +46,7 @@ class GistPages(Stage):
             async for page in rows.as_made(Page):
                 header = self._header(page, header)
                 gists.append(asyncio.create_task(self._gist(page, header, ask)))
-        except BaseException:  # a cancelled document asks nothing more
+        except asyncio.CancelledError:  # the document's end; it asks nothing more
             for gist in gists:
                 gist.cancel()
             raise
