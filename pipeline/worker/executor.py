@@ -5,30 +5,27 @@ Independent of Ray and of what stages do.
 """
 
 import asyncio
-import traceback
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Any
 
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.journal import Journal
 from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
 from pipeline.core.calls import Call, UsageCounters
-from pipeline.core.errors import AccountingError, EngineError, OutageError, StorageError
-from pipeline.core.rows import Document, Question, Record, UnitRows, utc_now
+from pipeline.core.rows import Document, Record, UnitRows, utc_now
 from pipeline.store import Shards
-from pipeline.work.input_hashes import mask_fields
+from pipeline.work.row_stream import RowStream
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit, places_of_questions, rows_of_questions
 from pipeline.worker.document_progress import DocumentProgress
 from pipeline.worker.in_flight import Crashes, InFlightMarker
+from pipeline.worker.stage_run import Rows, is_as_committed, run_early, run_stage, stage_input
 
-Rows = tuple[Any, ...]
 _GIVEN_UP = "a worker crashed twice while it executed only this unit"
 
 
@@ -66,6 +63,7 @@ class DocumentExecutor:
     progress: DocumentProgress
     is_ending: Callable[[], Awaitable[bool]]  # whether the run is ending: no unit is started then
     tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)  # by step_id
+    streams: dict[str, RowStream] = field(default_factory=dict)  # by step_id
     places: dict[str, Mapping[str, list[int]]] = field(default_factory=dict)  # by step_id
     one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)  # after a crash
 
@@ -91,7 +89,7 @@ class DocumentExecutor:
     async def _unit(self, step: Step, unit: Unit) -> Rows | None:
         if unit.is_done or step.stage is None:
             return await to_thread(self._load, step, unit)
-        rows = await self._inputs(step, step.stage, unit)
+        rows = await self._inputs(step, step.stage, unit, as_made=not self.marker.alone)
         if rows is None or await self.is_ending():
             return None
         one_by_one = self.one_by_one if self.marker.alone else nullcontext()
@@ -107,18 +105,32 @@ class DocumentExecutor:
         rows: Rows = self.shards.load(step.writes, step.id, unit.unit, unit.attempt)
         return rows_of_questions(rows, unit.inputs) if step.per_question else rows
 
-    async def _inputs(self, step: Step, stage: Stage, unit: Unit) -> UnitRows | None:
+    async def _inputs(self, step: Step, stage: Stage, unit: Unit, as_made: bool) -> UnitRows | None:
         """The rows that the stage reads for this unit, with only those fields of document and
-        questions that it names; None if the run ended before."""
+        questions that it names; None if the run ended before. `as_made`: also those that are still
+        being made, if the stage can read them so."""
         tables: dict[type[Record], Rows] = {}
+        coming: dict[type[Record], RowStream] = {}
         for upstream in self._read_by(step):
+            if as_made and upstream.writes in stage.reads_as_made:
+                stream = self._stream(upstream)
+                if await stream.is_begun():
+                    coming[upstream.writes] = stream
+                    continue
             found = await self.rows_of(upstream)
             if found is None:
                 return None
             tables[upstream.writes] = self._of_unit(upstream, found, unit)
         (document,) = tables[Document]
         self.progress.num_words = document.num_words
-        return stage_input(stage, unit, tables)
+        return stage_input(stage, unit, tables, coming)
+
+    def _stream(self, upstream: Step) -> RowStream:
+        """The rows of a step as they are made; it ends once they are committed or loaded."""
+        if upstream.id not in self.streams:
+            stream = self.streams[upstream.id] = RowStream()
+            self.rows_of(upstream).add_done_callback(lambda _: stream.end())
+        return self.streams[upstream.id]
 
     def _of_unit(self, upstream: Step, rows: Rows, unit: Unit) -> Rows:
         """The rows of a document that a unit reads: those of its questions, if they are of some."""
@@ -176,13 +188,36 @@ class DocumentExecutor:
         has crashed its workers."""
         if self.crashes.give_up(f"{step.id}/{unit.unit}"):
             return tuple(stage.failed(rows, "unit_failed", _GIVEN_UP)), ()
-        reader = self.reader and replace(self.reader, worker=self.summary.worker)
-        ask = Ask(reader, step.name, rows.document.document_id, log, step.repeat, self.rank)
-        ask.progress.tell(stage.expected(rows))
-        self.progress.started(unit, ask.progress)
-        made = await run_stage(stage, rows, ask)
+        ask, early = self._ask(step, unit, rows, log), None
+        if not rows.coming:
+            ask.progress.tell(stage.expected(rows))
+            if not (stream := self._stream(step)).rows:  # else other calls have made them before
+                rows = replace(rows, hand_on=stream.add)
+        else:
+            early = await run_early(stage, rows, ask)
+            came, rows = rows, await self._committed(step, stage, unit)
+            is_same = early is not None and await is_as_committed(came, rows)
+            if not is_same or stage.why_unusable(rows):
+                self.summary.stage_made(step.id, ask)
+                log = replace(log, calls=(*ask.calls(), *log.calls))
+                ask, early = self._ask(step, unit, rows, log), None
+            ask.progress.tell(stage.expected(rows))
+        made = await run_stage(stage, rows, ask, early)
         self.summary.stage_made(step.id, ask)
         return made, ask.calls()
+
+    def _ask(self, step: Step, unit: Unit, rows: UnitRows, log: ReplyLog) -> Ask:
+        reader = self.reader and replace(self.reader, worker=self.summary.worker)
+        ask = Ask(reader, step.name, rows.document.document_id, log, step.repeat, self.rank)
+        self.progress.started(unit, ask.progress)
+        return ask
+
+    async def _committed(self, step: Step, stage: Stage, unit: Unit) -> UnitRows:
+        """The rows that the stage reads, all committed. A unit that has begun is never left out."""
+        rows = await self._inputs(step, stage, unit, as_made=False)
+        if rows is None:
+            raise RuntimeError(f"{step.id}/{unit.unit} read rows of a unit that has not begun")
+        return rows
 
     def _earlier(self, step: Step, unit: Unit) -> EarlierCalls:
         """The calls of the previous attempt at the unit, and those of its rows that have a
@@ -192,32 +227,3 @@ class DocumentExecutor:
         return EarlierCalls(
             self.shards.recorded(*before) or (), [row for row in rows if row.problem]
         )
-
-
-def stage_input(stage: Stage, unit: Unit, tables: Mapping[type[Record], Rows]) -> UnitRows:
-    """The input of a stage: the unit's rows in `tables`, those of document and questions among
-    them. Raises AccountingError if a question is missing."""
-    (document,) = tables[Document]
-    questions = tables.get(Question, ())
-    if {question.question_id for question in questions} != set(unit.inputs):
-        raise AccountingError(f"{unit.step_id}/{unit.unit}: some of its questions are missing")
-    return UnitRows(
-        document=mask_fields(document, stage.document_fields),
-        questions=tuple(mask_fields(question, stage.question_fields) for question in questions),
-        tables={kind: rows for kind, rows in tables.items() if kind not in (Document, Question)},
-    )
-
-
-async def run_stage(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
-    """The stage's rows; if an input is unusable or the stage raises, a row with a problem per
-    input."""
-    if reason := stage.why_unusable(rows):
-        return tuple(stage.failed(rows, "upstream", reason))
-    try:
-        made: Sequence[Record] = await stage.run(rows, ask)
-        stage.check(rows, made)
-    except (EngineError, OutageError, AccountingError, StorageError):
-        raise
-    except Exception:  # noqa: BLE001  # the only broad handler: a bad unit must not end the run
-        return tuple(stage.failed(rows, "unit_failed", traceback.format_exc(limit=-3)))
-    return tuple(made)

@@ -29,31 +29,42 @@ class GistPages(Stage):
     name = "gist"
     version = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
+    reads_as_made: ClassVar[tuple[type[Record], ...]] = (Page,)
     writes = Gist
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenPage,)
     page_breaks: bool  # the document is sessions, each with a header on its first page
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Gist]:
-        """Pages -> one Gist each, in order.
+        """Pages -> one Gist each, in order, asked for as soon as its page is made.
 
         Problems: truncated (the text is kept), unparseable (a complete reply without a word);
         without a gist: context_overflow, empty_input, timeout, refused, engine_failed.
         """
-        headers = self._headers(rows[Page])
-        gists = zip(rows[Page], headers, strict=True)
-        return list(await asyncio.gather(*(self._gist(page, head, ask) for page, head in gists)))
+        header: str | None = None
+        gists: list[asyncio.Task[Gist]] = []
+        try:
+            async for page in rows.as_made(Page):
+                header = self._header(page, header)
+                gists.append(asyncio.create_task(self._gist(page, header, ask)))
+        except asyncio.CancelledError:  # the document's end; it asks nothing more
+            for gist in gists:
+                gist.cancel()
+            raise
+        return list(await asyncio.gather(*gists))
 
     def prompt(self, text: str) -> ShortenPage:
         """The prompt about a page's text."""
         return ShortenPage(page=text)
 
     def _headers(self, pages: Sequence[Page]) -> list[str | None]:
-        """The session header of each page, taken from the first page of its session."""
         found: list[str | None] = []
         for page in pages:
-            own = header_of(page.text or "") if self.page_breaks else None
-            found.append(own or (found[-1] if found else None))
+            found.append(self._header(page, found[-1] if found else None))
         return found
+
+    def _header(self, page: Page, before: str | None) -> str | None:
+        """The header of the page's session, which its first page has; `before`: the last page's."""
+        return (header_of(page.text or "") if self.page_breaks else None) or before
 
     async def _gist(self, page: Page, header: str | None, ask: Ask) -> Gist:
         """The header is not in the prompt but put before the gist. So equal sessions of different
@@ -101,6 +112,7 @@ class FittedGists(GistPages):
     kind = "fitted"
     version = 1
     reads = (Page, Gist)
+    reads_as_made = ()  # a merged page is made of pages that are all there
     reads_other_memory = (Gist,)
     prompts = (ShortenPage, ShortenGist)
     leaves_room_for = (AnswerQuestion, ParallelLookUp)

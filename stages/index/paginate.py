@@ -144,7 +144,7 @@ class PaginateByModel(_FromText):
         return "min_words", self.min_words
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
-        """Document -> Pages, in order; calls are sequential.
+        """Document -> Pages, in order, each handed on once it is chosen; calls are sequential.
 
         chosen_by: model, rule (one legal label, no call), end (the tail, no call), fallback (the
         last label, as the reply names no legal one). A fallback by itself is no problem.
@@ -172,6 +172,7 @@ class PaginateByModel(_FromText):
                 window = Window(parts, first, labels, previous)
                 page = await self._chosen(rows, window, len(made), ask)
             made.append(page)
+            rows.hand_on(page)
             about = len(made) * len(rows.document.text) / page.end_char  # pages as long as so far
             ask.progress.tell(max(round(about), len(made)), len(made))
             previous, first = first, bisect_left(ends, page.end_char) + 1

@@ -91,7 +91,7 @@ HOMES = {
     "deltalake": ("jobs/export/lake_formats.py",),
     "pyiceberg": ("jobs/export/lake_formats.py",),
 }
-BROAD_HANDLER = "pipeline/worker/executor.py"
+BROAD_HANDLER = "pipeline/worker/stage_run.py"
 OF_VARIABLES = "pipeline/core/plugins.py"  # imports what a user names
 # A prompt is called as the stage that asks it, for they are one thing to a reader.
 

@@ -34,7 +34,12 @@ RULES: list[dict[str, Any]] = [
 class SmallRun:
     """Two documents of three pages; d1 has questions q1 and q2, d2 has q3; one method."""
 
-    def __init__(self, folder: Path, rules: Sequence[Mapping[str, Any]] = RULES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        rules: Sequence[Mapping[str, Any]] = RULES,
+        memory: Sequence[str] = UNIFORM,
+    ) -> None:
         self.folder = folder
         write(folder / "corpus", [document(1), document(2)],
               [question(1, of=1), question(2, of=1), question(3, of=2)])  # fmt: skip
@@ -42,7 +47,7 @@ class SmallRun:
         script.write_text(yaml.safe_dump({"replies": list(rules)}))
         self.resolved = read_run(
             ["corpus=tables", f"corpus.path={folder / 'corpus'}", "methods=readagent_p",
-             "engine=scripted", f"engine.script={script}", *UNIFORM,
+             "engine=scripted", f"engine.script={script}", *memory,
              f"warehouse={folder / 'warehouse'}"]
         )  # fmt: skip
         self.config: RunConfig = self.resolved.config
