@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import browser_page as page_part
-from benchmarks import nodes as nodes_part
+from benchmarks import machines as machines_part
 from benchmarks import scale as scale_part
 from benchmarks import schedule as schedule_part
-from benchmarks import units as units_part
+from benchmarks import unit_cost as units_part
 from benchmarks.browser_page import page
 from benchmarks.cache import cache
 from benchmarks.figures import Figure
 from benchmarks.limit import limit
-from benchmarks.nodes import nodes
+from benchmarks.machines import machines
 from benchmarks.scale import scale
 from benchmarks.schedule import schedule
 from benchmarks.throughput import rates
-from benchmarks.units import units
+from benchmarks.unit_cost import units
 from jobs.config.run_config import RunConfig
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
@@ -40,7 +40,7 @@ _THREE = "methods=gist_only,readagent_p(max_pages=3),bm25(top_k=3)"
 PARTS = {
     "limit": Part((*_QMSUM, _THREE), limit),
     "schedule": Part(schedule_part.WORDS, schedule),
-    "nodes": Part(nodes_part.WORDS, nodes),
+    "machines": Part(machines_part.WORDS, machines),
     "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),
     "units": Part(units_part.WORDS, units),
     "scale": Part(scale_part.WORDS, scale),
@@ -73,7 +73,7 @@ def bench(words: Sequence[str], pairs: int) -> list[Figure]:
 def part_config(name: str, overrides: Sequence[str], folder: Path) -> RunConfig:
     """The config that the part runs. For `schedule` its corpus is written to `folder`."""
     own = PARTS[name].words
-    if name in ("schedule", "nodes"):
+    if name in ("schedule", "machines"):
         for word in overrides:
             if word.startswith("corpus"):
                 raise UsageError(f"{word}: {name} writes its own corpus; leave it out")

@@ -61,7 +61,7 @@ def schedule(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 
 
 def _of_many() -> list[Figure]:
-    """The same figures for more engines than this machine has room for, with few documents each."""
+    """Both orders for more engines than this machine has room for, with few documents each."""
     pages = lengths(_MANY * _PER_ENGINE, _MANY * _SEQUENCES)
     bound = shortest(pages, _MANY, _SEQUENCES)
     longest = sorted(pages, reverse=True)

@@ -71,7 +71,7 @@ MAY_IMPORT = {
 BENCH_ENTRY = "jobs/cli/execute_verbs.py"  # imports benchmarks, where there are any
 MOST_MODULES = 16  # in a folder
 HOMES = {
-    "ray": ("pipeline/cluster/",),
+    "ray": ("pipeline/cluster/", "benchmarks/machines.py"),
     "vllm": ("pipeline/engines/vllm/",),
     "openai": ("pipeline/engines/openai_client.py",),
     "duckdb": ("pipeline/store/sql/connection.py",),

@@ -1,5 +1,5 @@
-"""Measure a phase on a Ray of several nodes, all on this machine: each has an engine, the driver's
-too."""
+"""Measure a phase on a Ray of several machines, all nodes on this one; each has an engine, also the
+driver's."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,19 +18,19 @@ from pipeline.core.errors import UsageError
 from pipeline.engines.simulated import SimulatedSettings
 
 WORDS = ("corpus=tables", "rater=none", "methods=gist_only", "engine=simulated")
-_NODES = (2, 4, 8)
-_PER_ENGINE = 25  # documents; a node has one engine
+_MACHINES = (2, 4, 8)
+_PER_ENGINE = 25  # documents; a machine has one engine
 
 
-def nodes(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Makespan over the lower bound on so many nodes, longest documents first."""
-    return [_figure(config, folder / f"{num}-nodes", num, pairs) for num in _NODES]
+def machines(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
+    """Makespan over the lower bound on so many machines, longest documents first."""
+    return [_figure(config, folder / f"of-{num}", num, pairs) for num in _MACHINES]
 
 
 def _figure(config: RunConfig, folder: Path, num: int, pairs: int) -> Figure:
     engine = config.engine
     if not isinstance(engine, SimulatedSettings):
-        raise UsageError(f"engine={engine.name}: nodes needs engine=simulated; leave it out")
+        raise UsageError(f"engine={engine.name}: machines needs engine=simulated; leave it out")
     write_corpus(folder / "corpus", num * _PER_ENGINE, num * engine.sequences)
     ratios: list[float] = []
     with _nodes(num) as address:
@@ -38,8 +38,8 @@ def _figure(config: RunConfig, folder: Path, num: int, pairs: int) -> Figure:
         for pair in range(pairs):
             reading = read(own, folder / f"warehouse-{pair}")
             ratios.append(reading.seconds / lower_bound(reading, engine))
-    what = f"makespan / lower bound on {num} nodes"
-    return figure_with_bar("nodes", what, ratios, ("at most", AT_MOST))
+    what = f"makespan / lower bound on {num} machines"
+    return figure_with_bar("machines", what, ratios, ("at most", AT_MOST))
 
 
 def _config(config: RunConfig, corpus: Path, num: int, address: str) -> RunConfig:
