@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import browser_page as page_part
+from benchmarks import long_book as long_part
 from benchmarks import scale as scale_part
 from benchmarks import schedule as schedule_part
 from benchmarks.browser_page import page
 from benchmarks.cache import cache
 from benchmarks.figures import Figure
 from benchmarks.limit import limit
+from benchmarks.long_book import long_book
 from benchmarks.scale import scale
 from benchmarks.schedule import schedule
 from benchmarks.throughput import rates
@@ -36,6 +38,7 @@ _THREE = "methods=gist_only,readagent_p(max_pages=3),bm25(top_k=3)"
 PARTS = {
     "limit": Part((*_QMSUM, _THREE), limit),
     "schedule": Part(schedule_part.WORDS, schedule),
+    "long": Part(long_part.WORDS, long_book),
     "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),
     "scale": Part(scale_part.WORDS, scale),
     "page": Part(page_part.WORDS, page),
@@ -65,12 +68,12 @@ def bench(words: Sequence[str], pairs: int) -> list[Figure]:
 
 
 def part_config(name: str, overrides: Sequence[str], folder: Path) -> RunConfig:
-    """The config that the part runs. For `schedule` its corpus is written to `folder`."""
+    """The config that the part runs. For `schedule` and `long` a corpus is written to `folder`."""
     own = PARTS[name].words
-    if name == "schedule":
+    if name in ("schedule", "long"):
         for word in overrides:
             if word.startswith("corpus"):
-                raise UsageError(f"{word}: schedule writes its own corpus; leave it out")
+                raise UsageError(f"{word}: {name} writes its own corpus; leave it out")
         own = (*own, f"corpus.path={folder / 'corpus'}")
     given = {word.partition("=")[0] for word in overrides}
     if name == "scale" and (others := sorted(given - {*scale_part.SIZES})):
@@ -82,4 +85,6 @@ def part_config(name: str, overrides: Sequence[str], folder: Path) -> RunConfig:
         num_documents = config.limit or schedule_part.NUM_DOCUMENTS
         sequences = engines * config.engine.sequences
         schedule_part.write_corpus(folder / "corpus", num_documents, sequences)
+    if name == "long":
+        long_part.write_book(folder / "corpus", long_part.NUM_WORDS, long_part.NUM_QUESTIONS)
     return config

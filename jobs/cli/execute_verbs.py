@@ -188,7 +188,7 @@ def bench(
 ) -> None:
     """Measure how close runs come to their engine's speed.
 
-    Parts: limit, schedule, cache, scale, page, rates.
+    Parts: limit, schedule, long, cache, scale, page, rates.
     """
     _find_benchmarks()
     from benchmarks.parts import bench as measure

@@ -22,7 +22,7 @@ _KEYS = dict(
     score=("predictions", "method", *_MAKING),
     plan=(*_MAKING, "pilot"),
 )
-_PARTS = ("limit", "schedule", "cache", "scale", "page", "rates")  # of bench
+_PARTS = ("limit", "schedule", "long", "cache", "scale", "page", "rates")  # of bench
 _WAREHOUSE = Path("warehouse")
 
 

@@ -69,12 +69,15 @@ def test_orders() -> None:
     ("words", "says"),
     [
         (("schedule", "engine=extractive"), "engine=extractive: schedule needs engine=simulated"),
+        (("long", "engine=extractive"), "engine=extractive: long needs engine=simulated"),
+        (("long", "corpus=text"), "corpus=text: long writes its own corpus"),
         (("schedule", "corpus=text"), "corpus=text: schedule writes its own corpus"),
         (
             ("speed",),
-            "speed: not a part of bench; there are limit, schedule, cache, scale, page, rates",
+            "speed: not a part of bench; there are "
+            "limit, schedule, long, cache, scale, page, rates",
         ),
-        (("limit=4",), "name what to measure: limit, schedule, cache, scale, page, rates"),
+        (("limit=4",), "name what to measure: limit, schedule, long, cache, scale, page, rates"),
         (("schedule", "engine.speed=4"), "engine.speed"),
     ],
 )
