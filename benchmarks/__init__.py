@@ -9,6 +9,7 @@ chains.py     dependencies between calls, and their critical path
 bare.py       an engine without the pipeline, in a process of its own
 limit.py      limit: the phase against the bare engine; the fixed cost of an execution
 schedule.py   schedule: eight simulated engines against the lower bound of the makespan
+long_book.py  long: one long book on a simulated engine against the same kind of bound
 cache.py      cache: cached prompt tokens against the ideal
 scale.py      scale: seconds of commands on 200,000 questions
 browser_page.py  page: seconds that a browser takes for the page of 10,000 questions

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import browser_page as page_part
+from benchmarks import long_book as long_part
 from benchmarks import machines as machines_part
 from benchmarks import scale as scale_part
 from benchmarks import schedule as schedule_part
@@ -14,6 +15,7 @@ from benchmarks.browser_page import page
 from benchmarks.cache import cache
 from benchmarks.figures import Figure
 from benchmarks.limit import limit
+from benchmarks.long_book import long_book
 from benchmarks.machines import machines
 from benchmarks.scale import scale
 from benchmarks.schedule import schedule
@@ -41,6 +43,7 @@ PARTS = {
     "limit": Part((*_QMSUM, _THREE), limit),
     "schedule": Part(schedule_part.WORDS, schedule),
     "machines": Part(machines_part.WORDS, machines),
+    "long": Part(long_part.WORDS, long_book),
     "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),
     "units": Part(units_part.WORDS, units),
     "scale": Part(scale_part.WORDS, scale),
@@ -71,9 +74,9 @@ def bench(words: Sequence[str], pairs: int) -> list[Figure]:
 
 
 def part_config(name: str, overrides: Sequence[str], folder: Path) -> RunConfig:
-    """The config that the part runs. For `schedule` its corpus is written to `folder`."""
+    """The config that the part runs. For `schedule` and `long` a corpus is written to `folder`."""
     own = PARTS[name].words
-    if name in ("schedule", "machines"):
+    if name in ("schedule", "machines", "long"):
         for word in overrides:
             if word.startswith("corpus"):
                 raise UsageError(f"{word}: {name} writes its own corpus; leave it out")
@@ -88,4 +91,6 @@ def part_config(name: str, overrides: Sequence[str], folder: Path) -> RunConfig:
         num_documents = config.limit or schedule_part.NUM_DOCUMENTS
         sequences = engines * config.engine.sequences
         schedule_part.write_corpus(folder / "corpus", num_documents, sequences)
+    if name == "long":
+        long_part.write_book(folder / "corpus", long_part.NUM_WORDS, long_part.NUM_QUESTIONS)
     return config

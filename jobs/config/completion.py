@@ -22,7 +22,9 @@ _KEYS = dict(
     score=("predictions", "method", *_MAKING),
     plan=(*_MAKING, "pilot"),
 )
-_PARTS = ("limit", "schedule", "cache", "scale", "page", "rates")  # of bench
+_PARTS = (  # of bench
+    *("limit", "schedule", "machines", "long", "cache", "units", "scale", "page", "rates"),
+)
 _WAREHOUSE = Path("warehouse")
 
 

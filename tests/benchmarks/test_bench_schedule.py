@@ -16,7 +16,7 @@ from tests.support.command import refused
 
 ENGINE = settings(prefill_tokens_per_second=1000.0, decode_tokens_per_second=50.0, sequences=2)
 
-PARTS = "limit, schedule, machines, cache, units, scale, page, rates"
+PARTS = "limit, schedule, machines, long, cache, units, scale, page, rates"
 
 
 def timed(one: Made) -> Made:
@@ -71,6 +71,8 @@ def test_orders() -> None:
     ("words", "says"),
     [
         (("schedule", "engine=extractive"), "engine=extractive: schedule needs engine=simulated"),
+        (("long", "engine=extractive"), "engine=extractive: long needs engine=simulated"),
+        (("long", "corpus=text"), "corpus=text: long writes its own corpus"),
         (("schedule", "corpus=text"), "corpus=text: schedule writes its own corpus"),
         (
             ("speed",),
