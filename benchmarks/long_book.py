@@ -23,7 +23,7 @@ _SEED = 7
 
 WORDS = (
     "corpus=tables", "rater=none", "methods=readagent_p", "engine=simulated",
-    "engine.min_workers=1", "engine.max_workers=1",
+    "engine.min_workers=1", "engine.max_workers=1", "reply_format=constrained",
 )  # fmt: skip
 
 

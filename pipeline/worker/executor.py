@@ -196,8 +196,7 @@ class DocumentExecutor:
         else:
             early = await run_early(stage, rows, ask)
             came, rows = rows, await self._committed(step, stage, unit)
-            is_same = early is not None and await is_as_committed(came, rows)
-            if not is_same or stage.why_unusable(rows):
+            if early is None or not await is_as_committed(came, rows):
                 self.summary.stage_made(step.id, ask)
                 log = replace(log, calls=(*ask.calls(), *log.calls))
                 ask, early = self._ask(step, unit, rows, log), None
