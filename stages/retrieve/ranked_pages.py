@@ -100,11 +100,10 @@ class Dense(LookUp):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
         asked = await self.embedder.embed([q.question for q in rows.questions], "query")
+        rankings = await to_thread(nearest, rows[Embedding], asked)
         return [
             ranked_turn(question, ranking, self.top_k)
-            for question, ranking in zip(
-                rows.questions, nearest(rows[Embedding], asked), strict=True
-            )
+            for question, ranking in zip(rows.questions, rankings, strict=True)
         ]
 
 

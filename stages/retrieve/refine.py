@@ -119,7 +119,8 @@ class RefineByVectors(Refine):
     embedder: EmbedderSettings = Field(exclude=True)
 
     async def search(self, rows: UnitRows, query: str) -> list[RankedPage]:
-        (found,) = nearest(rows[Embedding], await self.embedder.embed([query], "query"))
+        asked = await self.embedder.embed([query], "query")
+        (found,) = await to_thread(nearest, rows[Embedding], asked)
         return [page for page in found if page.score is not None]
 
 

@@ -110,7 +110,7 @@ class SearchByVectors(Search):
             sizes = np.cumsum([len(queries) for queries in own])[:-1]
             means = [part.mean(axis=0) for part in np.split(vectors, sizes) if len(part)]
             vectors = np.array(means, dtype=np.float32)
-        rankings = iter(nearest(rows[Embedding], vectors) if len(vectors) else [])
+        rankings = iter(await to_thread(nearest, rows[Embedding], vectors) if len(vectors) else [])
         made: list[Lookup] = []
         for question, queries in zip(rows.questions, own, strict=True):
             num = min(len(queries), 1) if self.mean else len(queries)

@@ -103,9 +103,8 @@ class SearchKeysByVectors(SearchKeys):
     async def ranked(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
         asked = await self.embedder.embed([q.question for q in rows.questions], "query")
         of_kind = rows[Embedding] if kind is None else _vectors_of(rows, kind)
-        return [
-            [page for page in pages if page.score is not None] for pages in nearest(of_kind, asked)
-        ]
+        found = await to_thread(nearest, of_kind, asked)
+        return [[page for page in pages if page.score is not None] for pages in found]
 
 
 def _best_keys(ranked: Iterable[tuple[int, float]]) -> list[RankedPage]:

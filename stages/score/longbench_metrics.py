@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 
 from pipeline.core.rows import Question
 
@@ -21,6 +22,7 @@ _CHINESE_PUNCTUATION = str.maketrans("", "", string.punctuation + (
     "！？｡。＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】"
     "〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏."
 ))  # fmt: skip  # LongBench's list: 《 is not in it
+_DEPTH = Lock()  # the limit is one of the process: a thread would take away another one's
 _STACK = 1_000  # calls that are not the package's own recursion
 
 
@@ -153,9 +155,10 @@ def _number_after(word: str, reference: str) -> str:
 @contextmanager
 def _stack(depth: int) -> Iterator[None]:
     """Within it Python functions may call each other `depth` deep."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, depth))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
+    with _DEPTH:
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(before, depth))
+        try:
+            yield
+        finally:
+            sys.setrecursionlimit(before)

@@ -13,31 +13,37 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
 from pipeline.core.rows import Question
-from stages.score import longbench_metrics, web_metrics
+from stages.score import longbench_metrics, rouge_lcs, web_metrics
 from stages.text.languages import is_chinese, unicode_words, writing_of
 from stages.text.words import sentence_spans
 
 KINDS = ("rouge1", "rouge2", "rougeL")
+_OF_NGRAMS = ("rouge1", "rouge2")
 _WORDS = 65_536  # whose stems are remembered
+Tokenize = Callable[[str], list[str]]
 
 
-@lru_cache(maxsize=16)  # the three kinds of one answer are asked for one after the other
+# The three kinds of one answer are asked for one after the other, by several threads at once.
+@lru_cache(maxsize=64)
 def rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
     """ROUGE-1, -2 and -L, by the names in KINDS."""
-    scores = _scorer(KINDS, stem, is_latin(answer, reference)).score(reference, answer)
-    return {kind: 100 * scores[kind].fmeasure for kind in KINDS}
+    tokens = _tokens(stem, is_latin(answer, reference))
+    scores = _ngram_scorer(tokens).score(reference, answer)
+    values = {kind: scores[kind].fmeasure for kind in _OF_NGRAMS}
+    values["rougeL"] = rouge_lcs.rouge_l(tokens(reference), tokens(answer))
+    return {kind: 100 * values[kind] for kind in KINDS}
 
 
 def rouge_l_sum(answer: str, reference: str) -> float:
     """ROUGE-Lsum with stemming: the longest common subsequence sentence by sentence."""
-    scorer = _scorer(("rougeLsum",), True, is_latin(answer, reference))
-    score = scorer.score(_sentence_lines(reference), _sentence_lines(answer))["rougeLsum"]
-    return float(100 * score.fmeasure)
+    tokens = _tokens(True, is_latin(answer, reference))
+    texts = ([tokens(sentence) for sentence in _sentences(text)] for text in (reference, answer))
+    return 100 * rouge_lcs.rouge_l_sum(*texts)
 
 
 def is_latin(*texts: str) -> bool:
@@ -46,20 +52,35 @@ def is_latin(*texts: str) -> bool:
 
 
 @cache
-def _scorer(kinds: tuple[str, ...], stem: bool, latin: bool) -> Any:
+def load_rouge() -> None:
+    """Import what ROUGE needs. In the thread of the event loop, before scores are made in others:
+    while it is imported no other thread can import scipy."""
     with _hidden("scipy", "sklearn"):  # only scoring needs these, and they bring in much
-        from nltk.stem.porter import PorterStemmer
-        from rouge_score.rouge_scorer import RougeScorer
-        from rouge_score.tokenize import tokenize
+        import rouge_score.rouge_scorer  # noqa: F401
+
+
+@cache
+def _ngram_scorer(tokens: Tokenize) -> Any:
+    load_rouge()
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(list(_OF_NGRAMS), tokenizer=SimpleNamespace(tokenize=tokens))
+
+
+@cache
+def _tokens(stem: bool, latin: bool) -> Tokenize:
+    """The tokens of a text, remembered for a few texts: an answer's are asked for several times."""
+    load_rouge()
+    from nltk.stem.porter import PorterStemmer
+    from rouge_score.tokenize import tokenize
 
     if not latin:
-        return RougeScorer(list(kinds), tokenizer=SimpleNamespace(tokenize=unicode_words))
+        return lru_cache(maxsize=64)(unicode_words)
     if not stem:
-        return RougeScorer(list(kinds))
+        return lru_cache(maxsize=64)(partial(tokenize, stemmer=None))
     stemmer = PorterStemmer()  # the package's own; it takes half of the time unless it remembers
     stemmer.stem = lru_cache(maxsize=_WORDS)(stemmer.stem)
-    own = SimpleNamespace(tokenize=lambda text: tokenize(text, stemmer))
-    return RougeScorer(list(kinds), tokenizer=own)
+    return lru_cache(maxsize=64)(partial(tokenize, stemmer=stemmer))
 
 
 @contextmanager
@@ -78,10 +99,10 @@ def _hidden(*packages: str) -> Iterator[None]:
             sys.modules.pop(package, None)
 
 
-def _sentence_lines(text: str) -> str:
-    """`text` with one sentence a line, as rougeLsum takes it."""
-    sentences = (" ".join(text[start:end].split()) for start, end in sentence_spans(text))
-    return "\n".join(sentence for sentence in sentences if sentence)
+def _sentences(text: str) -> list[str]:
+    """The sentences that rougeLsum compares."""
+    found = (" ".join(text[start:end].split()) for start, end in sentence_spans(text))
+    return [sentence for sentence in found if sentence]
 
 
 def _always(question: Question) -> bool:

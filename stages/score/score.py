@@ -13,6 +13,7 @@ Some metrics are no mean over questions (`metrics.PARTS`): the rows are of their
 from scores where metric like 'scrolls_%' group by all) group by method`.
 """
 
+from asyncio import to_thread
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -24,7 +25,7 @@ from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import GOLD, ORIGINAL, Column, QuestionKind, Stage
 from stages.read.answer_from_context import GIVEN
-from stages.score.metrics import ABOUT, METRICS, PARTS
+from stages.score.metrics import ABOUT, METRICS, PARTS, load_rouge
 from stages.tables.answers import Answer, Score
 from stages.tables.lookups import RANKING_MEASURES
 from stages.text.words import covered_chars
@@ -105,6 +106,12 @@ class ScoreAnswers(Stage):
         Every question has an `evidence_recall` row, None without gold evidence. Precision is None
         where no raw text was read. No calls. Problem: upstream.
         """
+        if any(name.startswith(("rouge", "scrolls_")) for name in self.metrics):
+            load_rouge()
+        # In a thread: long answers take tenths of a second, in which no request would be sent.
+        return await to_thread(self._scores, rows)
+
+    def _scores(self, rows: UnitRows) -> list[Score]:
         answers = {answer.question_id: answer for answer in rows[Answer]}
         return [
             Score.about(

@@ -6,11 +6,11 @@ Deterministic; downloads nothing. Knows nothing of pages, questions or prompts.
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from threading import Lock
-from typing import Literal
+from typing import Literal, ParamSpec, TypeVar
 
 import numpy as np
 import Stemmer
@@ -20,6 +20,8 @@ from stop_words import get_stop_words
 from stages.text.words import CHARACTERS
 
 Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
+P = ParamSpec("P")
+T = TypeVar("T")
 Ranking = Literal["plus_on_stems", "okapi_on_words", "okapi_on_spaces"]
 
 # rank-bm25's defaults, stated here because the published baselines depend on them.
@@ -29,7 +31,27 @@ _TERM = re.compile(rf"[a-z0-9]+|[{CHARACTERS}]|[^\W_\u0000-\u024f{CHARACTERS}]+"
 # The list has "don't", which _TERM splits at the apostrophe: the stop words are split likewise.
 _STOP_WORDS = frozenset(part for word in get_stop_words("en") for part in _TERM.findall(word))
 _STEMMER, _STEMMING = Stemmer.Stemmer("porter"), Lock()  # it serves one thread at a time
+_INDEXES = 16  # few documents are in flight in a worker; a book's index takes megabytes
 _LONG_TERM = 12  # characters; few stems are longer, but web addresses and hashes are
+
+
+def _built_once(build: Callable[P, T]) -> Callable[P, T]:
+    """`build`, whose last results are kept; threads that want the same at once wait for the first.
+
+    Methods that read the same pages ask for the same index, often at the same time.
+    """
+    built = lru_cache(maxsize=_INDEXES)(build)
+    lock_of = lru_cache(maxsize=_INDEXES)(lambda *_: Lock())
+    looking = Lock()
+
+    @wraps(build)
+    def get(*args: P.args, **kwargs: P.kwargs) -> T:
+        with looking:
+            own = lock_of(*args)
+        with own:
+            return built(*args, **kwargs)
+
+    return get
 
 
 def terms(text: str) -> list[str]:
@@ -87,7 +109,7 @@ def _okapi(texts: Sequence[str], query: str, separator: str | None) -> Scores:
     return np.asarray(index.get_scores(query.split(separator)), dtype=np.float64)
 
 
-@lru_cache(maxsize=16)
+@_built_once
 def _okapi_index(texts: tuple[str, ...], separator: str | None) -> BM25Okapi | None:
     """None where there is not a single word."""
     split = [text.split(separator) for text in texts]
@@ -132,7 +154,7 @@ class _Index:
     centrality: Scores
 
 
-@lru_cache(maxsize=16)  # few documents are in flight in a worker; a book's index takes megabytes
+@_built_once
 def _index(texts: tuple[str, ...]) -> _Index:
     split = [_terms(text) for text in texts]
     num_texts_with = _num_texts_with(texts)

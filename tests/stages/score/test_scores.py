@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
-from stages.score.metrics import METRICS, PARTS
+from stages.score.metrics import METRICS, PARTS, Metric
 from stages.score.score import ScoreAnswers
 from stages.tables.answers import Answer, Score
 from tests.support.reading import adding, book, never, question, run
@@ -254,3 +255,15 @@ def test_every_question_must_have_a_score() -> None:
     for wrong in (made[:4], made[4:], made[::-1], []):
         with pytest.raises(AccountingError, match="scores do not match questions"):
             STAGE.check(both, wrong)
+
+
+def test_answers_are_scored_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def noted(text: str, asked: Question) -> float:
+        seen.append(get_ident())
+        return 50.0
+
+    monkeypatch.setitem(METRICS, "squad_em", Metric(noted))
+    assert values(question(references=REFERENCES), answer())["squad_em"] == 50
+    assert seen and get_ident() not in seen

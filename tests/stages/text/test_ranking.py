@@ -4,15 +4,21 @@ import math
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rank_bm25 import BM25
 
 from stages.text.ranking import (
+    Ranking,
     best_first,
     centrality,
     rank,
+    ranking,
     relevance,
     relevance_by_words,
     terms,
@@ -152,3 +158,25 @@ def test_the_order_does_not_hang_on_the_hash_seed() -> None:
         for seed in ("1", "2", "3")
     }
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("bm25", ["plus_on_stems", "okapi_on_words", "okapi_on_spaces"])
+def test_threads_that_ask_at_once_get_one_index(
+    bm25: Ranking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each thread has its own copies of the pages, as each method has."""
+    built: list[int] = []
+
+    def slow(self: BM25, corpus: list[list[str]], *args: object) -> None:
+        built.append(len(corpus))
+        time.sleep(0.05)  # a second thread comes while the first builds
+        init(self, corpus, *args)
+
+    init = BM25.__init__
+    monkeypatch.setattr(BM25, "__init__", slow)
+    asked = ["bell", "rope", "bell", "mill"]
+    with ThreadPoolExecutor(len(asked)) as threads:
+        pages = [[f"{bm25} {word} {n}" for n, word in enumerate(asked)] for _ in asked]
+        found = list(threads.map(partial(ranking, bm25), pages, asked))
+    assert built == [4]
+    assert found[0] == found[2] == ranking(bm25, pages[0], "bell")
