@@ -6,11 +6,11 @@ Deterministic; downloads nothing. Knows nothing of pages, questions or prompts.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from threading import Lock
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import Stemmer
@@ -20,7 +20,6 @@ from stop_words import get_stop_words
 from stages.text.words import CHARACTERS
 
 Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
-P = ParamSpec("P")
 T = TypeVar("T")
 Ranking = Literal["plus_on_stems", "okapi_on_words", "okapi_on_spaces"]
 
@@ -35,7 +34,7 @@ _INDEXES = 16  # few documents are in flight in a worker; a book's index takes m
 _LONG_TERM = 12  # characters; few stems are longer, but web addresses and hashes are
 
 
-def _built_once(build: Callable[P, T]) -> Callable[P, T]:
+def _built_once(build: Callable[..., T]) -> Callable[..., T]:
     """`build`, whose last results are kept; threads that want the same at once wait for the first.
 
     Methods that read the same pages ask for the same index, often at the same time.
@@ -45,11 +44,11 @@ def _built_once(build: Callable[P, T]) -> Callable[P, T]:
     looking = Lock()
 
     @wraps(build)
-    def get(*args: P.args, **kwargs: P.kwargs) -> T:
+    def get(*args: Hashable) -> T:
         with looking:
             own = lock_of(*args)
         with own:
-            return built(*args, **kwargs)
+            return built(*args)
 
     return get
 
