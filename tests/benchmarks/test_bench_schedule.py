@@ -71,7 +71,10 @@ def test_orders() -> None:
     ("words", "says"),
     [
         (("schedule", "engine=extractive"), "engine=extractive: schedule needs engine=simulated"),
-        (("long", "engine=extractive"), "engine=extractive: long needs engine=simulated"),
+        (
+            ("long", "engine=extractive", "reply_format=free"),
+            "engine=extractive: long needs engine=simulated",
+        ),
         (("long", "corpus=text"), "corpus=text: long writes its own corpus"),
         (("schedule", "corpus=text"), "corpus=text: schedule writes its own corpus"),
         (
