@@ -188,22 +188,30 @@ class DocumentExecutor:
         has crashed its workers."""
         if self.crashes.give_up(f"{step.id}/{unit.unit}"):
             return tuple(stage.failed(rows, "unit_failed", _GIVEN_UP)), ()
-        ask, early = self._ask(step, unit, rows, log), None
-        if not rows.coming:
-            ask.progress.tell(stage.expected(rows))
+        if rows.coming:
+            rows, ask, early = await self._run_early(step, stage, unit, rows, log)
+        else:
+            ask, early = self._ask(step, unit, rows, log), None
             if not (stream := self._stream(step)).rows:  # else other calls have made them before
                 rows = replace(rows, hand_on=stream.add)
-        else:
-            early = await run_early(stage, rows, ask)
-            came, rows = rows, await self._committed(step, stage, unit)
-            if early is None or not await is_as_committed(came, rows):
-                self.summary.stage_made(step.id, ask)
-                log = replace(log, calls=(*ask.calls(), *log.calls))
-                ask, early = self._ask(step, unit, rows, log), None
-            ask.progress.tell(stage.expected(rows))
+        ask.progress.tell(stage.expected(rows))
         made = await run_stage(stage, rows, ask, early)
         self.summary.stage_made(step.id, ask)
         return made, ask.calls()
+
+    async def _run_early(
+        self, step: Step, stage: Stage, unit: Unit, came: UnitRows, log: ReplyLog
+    ) -> tuple[UnitRows, Ask, Sequence[Record] | None]:
+        """Run the stage on rows as they come. Returns the committed rows, and what it has asked and
+        made of equal ones; of others, nothing, but its calls are in the log of the next `Ask`."""
+        ask = self._ask(step, unit, came, log)
+        early = await run_early(stage, came, ask)
+        rows = await self._committed(step, stage, unit)
+        if early is not None and await is_as_committed(came, rows):
+            return rows, ask, early
+        self.summary.stage_made(step.id, ask)
+        log = replace(log, calls=(*ask.calls(), *log.calls))
+        return rows, self._ask(step, unit, rows, log), None
 
     def _ask(self, step: Step, unit: Unit, rows: UnitRows, log: ReplyLog) -> Ask:
         reader = self.reader and replace(self.reader, worker=self.summary.worker)
