@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,9 +12,11 @@ import ray
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, EngineError, StartError, UsageError
+from pipeline.work.units import DocumentWork
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.inline import execute_inline
+from pipeline.worker.outcomes import MakeWorker
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import refused
 
@@ -50,8 +52,13 @@ def worker(trouble: BaseException | None = None) -> Any:
     return functools.partial(Troubled, trouble)
 
 
+def by_ray(make: MakeWorker, *, documents: Sequence[DocumentWork], **given: Any) -> None:
+    """All documents with as much work."""
+    execute_documents(make, documents=[(document, 1.0) for document in documents], **given)
+
+
 BACKENDS = {
-    "ray": functools.partial(execute_documents, pool=POOL, tags={}),
+    "ray": functools.partial(by_ray, pool=POOL, tags={}),
     "inline": functools.partial(execute_inline, num_in_flight=2, grace_seconds=60.0),
 }
 of_both = pytest.mark.parametrize(
