@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -121,14 +122,19 @@ def test_a_run_that_is_over_is_shown_once(made: FinishedRun) -> None:
 
 
 class Sleeps:
-    """Instead of sleeping: releases the lease of the run the second time."""
+    """Instead of sleeping: releases the lease of the run the second time. Other threads wait, such
+    as the one that watches a Ray which a test before has joined."""
 
     def __init__(self, folder: Path) -> None:
+        self.thread = threading.get_ident()
         self.taken: list[float] = []
         self.held = ExitStack()
         assert self.held.enter_context(lease(as_path(folder), RUN))
 
     def __call__(self, seconds: float) -> None:
+        if threading.get_ident() != self.thread:
+            threading.Event().wait(seconds)
+            return
         self.taken.append(seconds)
         if len(self.taken) == 2:
             self.held.close()
