@@ -104,7 +104,12 @@ class Journal:
             content, self._pending = b"".join(self._pending), []
             if content:
                 loop = asyncio.get_running_loop()
-                await loop.run_in_executor(_WRITERS, self._write, content)
+                written = loop.run_in_executor(_WRITERS, self._write, content)
+                try:
+                    await asyncio.shield(written)
+                except asyncio.CancelledError:
+                    await written  # the replies are paid for
+                    raise
 
     def _write(self, content: bytes) -> None:
         if is_remote(self._folder):

@@ -160,6 +160,31 @@ def test_a_journal_does_not_wait_for_commits(warehouse: UPath) -> None:
     asyncio.run(full())
 
 
+def test_a_call_that_is_being_written_when_its_unit_ends_is_written(
+    warehouse: UPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All threads that write are busy when another call's error cancels ours."""
+    may_write = threading.Event()
+    writers = ThreadPoolExecutor(1)
+    monkeypatch.setattr("pipeline.asking.journal._WRITERS", writers)
+
+    async def cancelled() -> None:
+        writers.submit(may_write.wait, 60)
+        with pytest.raises(EngineError):
+            async with journal(warehouse) as made:
+                adding = asyncio.create_task(made.add(call(0)))
+                await asyncio.sleep(0)
+                adding.cancel()
+                await asyncio.sleep(0)
+                may_write.set()
+                with pytest.raises(asyncio.CancelledError):
+                    await adding
+                raise EngineError("dead")
+
+    asyncio.run(cancelled())
+    assert left(warehouse) == (call(0),)
+
+
 # An object store: memory:// is one that needs no server.
 
 
