@@ -2,12 +2,13 @@
 it, removes thinking from the reply, parses it and records a Call."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from pipeline.asking.reply_log import ReplyLog
+from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.asking.slots import Slots
 from pipeline.asking.text_tokens import TextTokens
 from pipeline.core.calls import (
@@ -144,7 +145,7 @@ class Ask:
         `is_shared`: other documents may send the same request, and the step sends it only once.
         Problems: see `Asked`. Raises EngineError where the engine is dead.
         """
-        call = await self._call(self._request(prompt, subject), subject, is_shared)
+        call = await self._call(prompt, subject, is_shared)
         self.progress.replied(subject)
         if call is None:
             return Asked(None, "context_overflow", "")
@@ -159,14 +160,24 @@ class Ask:
         """The parsed reply; None if it cannot be read."""
         return self._reader.family.read(prompt, call.reply, call.problem == "truncated")
 
-    async def _call(self, request: Request, subject: Subject, is_shared: bool) -> Call | None:
-        """The call that answers the request, from the first place that has it; None if the request
-        does not fit the context."""
-        if not await self._fits(request.messages, request.max_reply_tokens):
-            return None
-        if repeated := self._repeated(request, subject):
-            return repeated
-        call = self._found(request, subject) or await self._new(request, subject, is_shared)
+    async def _call(self, prompt: Prompt[Any], subject: Subject, is_shared: bool) -> Call | None:
+        """The call that answers the prompt, from the first place that has it; None if it does not
+        fit the context.
+
+        A new prompt is rendered and counted while its slot is held, so that those that wait hold no
+        text. Replies that the unit has already need no slot.
+        """
+        has_replies = not self._log.is_empty
+        call = self._found(self._request(prompt, subject), subject) if has_replies else None
+        if call is None:
+            shared = self._log.shared if is_shared else None  # takes a slot for what it sends
+            async with nullcontext() if shared else self._reader.slots.one(self._rank):
+                request = self._request(prompt, subject)
+                if not await self._fits(request.messages, request.max_reply_tokens):
+                    return None
+                if repeated := self._repeated(request, subject):
+                    return repeated
+                call = await self._new(request, subject, shared)
         self._calls.append(call)
         return call
 
@@ -178,17 +189,17 @@ class Ask:
                 return self._with_sent(call, one)
         return None
 
-    async def _new(self, request: Request, subject: Subject, is_shared: bool) -> Call:
+    async def _new(self, request: Request, subject: Subject, shared: SharedReplies | None) -> Call:
         """The engine's reply, or another document's to the same request."""
         request_sha = self.sha_of(request)
         make = partial(self._made, request, request_sha, subject)
-        name = self._shared_name(request, request_sha, subject) if is_shared else None
-        call = await self._log.made(make, self._reader.slots.one(self._rank), name)
+        if shared is None:
+            return self._with_sent(await self._log.kept(make), request)
+        name = self._shared_name(request, request_sha, subject)
+        call = await shared.call(name, make, self._reader.slots.one(self._rank))
         own = (self._document_id, call_key(request_sha, subject))
         is_other = (call.document_id, call_key(request_sha, call)) != own
-        if name is not None:
-            call = replace(call, **asdict(subject), is_shared=is_other)
-            call = replace(call, document_id=self._document_id)
+        call = replace(call, **asdict(subject), is_shared=is_other, document_id=self._document_id)
         return self._with_sent(call, request)
 
     def _shared_name(self, request: Request, request_sha: str, subject: Subject) -> str:
