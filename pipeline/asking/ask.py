@@ -1,6 +1,7 @@
 """`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, sends
 it, removes thinking from the reply, parses it and records a Call."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -55,6 +56,7 @@ class Reader:
     slots: Slots  # limits the requests in flight of all documents together
     is_constrained: bool = False
     keeps_journal: bool = True  # of the calls of open units
+    reads_ahead: bool = False  # requests may be sent before it is known that they are asked
     keeps_prompts: bool = True  # what was sent, in the rows of calls
     waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
@@ -83,6 +85,7 @@ class Ask:
         self._document_id = document_id
         self._log = log
         self._calls: list[Call] = []
+        self._ahead: dict[str, asyncio.Task[Call | None]] = {}  # by request_sha
         self.sent_calls: list[Call] = []
         self._texts = TextTokens(lambda messages: self._reader.engine.count_tokens(messages))
         self.progress = UnitProgress()
@@ -147,6 +150,10 @@ class Ask:
         """
         call = await self._call(prompt, subject, is_shared)
         self.progress.replied(subject)
+        return self._asked(prompt, call)
+
+    def _asked(self, prompt: Prompt[T], call: Call | None) -> Asked[T]:
+        """The parsed reply, and its problem."""
         if call is None:
             return Asked(None, "context_overflow", "")
         if call.problem not in (None, "truncated"):
@@ -160,15 +167,34 @@ class Ask:
         """The parsed reply; None if it cannot be read."""
         return self._reader.family.read(prompt, call.reply, call.problem == "truncated")
 
-    async def _call(self, prompt: Prompt[Any], subject: Subject, is_shared: bool) -> Call | None:
+    @property
+    def may_read_ahead(self) -> bool:
+        """True if most of the engine's slots are free, and the unit was not begun before: a unit
+        that goes on takes the replies that it has."""
+        reader = self._reader
+        return reader.reads_ahead and reader.slots.are_mostly_free and self._log.is_empty
+
+    async def ahead(self, prompt: Prompt[T]) -> Asked[T]:
+        """Send a prompt that the unit will probably ask for: it takes the reply then. The call of
+        one that it never asks for is about no page and no question."""
+        sha = self.sha_of(self._request(prompt, Subject()))
+        if sha not in self._ahead:
+            self._ahead[sha] = asyncio.create_task(self._call(prompt, Subject()))
+        return self._asked(prompt, await self._ahead[sha])
+
+    async def _call(
+        self, prompt: Prompt[Any], subject: Subject, is_shared: bool = False
+    ) -> Call | None:
         """The call that answers the prompt, from the first place that has it; None if it does not
         fit the context.
 
         A new prompt is rendered and counted while its slot is held, so that those that wait hold no
         text. Replies that the unit has already need no slot.
         """
-        has_replies = not self._log.is_empty
-        call = self._found(self._request(prompt, subject), subject) if has_replies else None
+        call = None
+        if self._ahead or not self._log.is_empty:
+            request = self._request(prompt, subject)
+            call = self._found(request, subject) or await self._sent_ahead(request, subject)
         if call is None:
             shared = self._log.shared if is_shared else None  # takes a slot for what it sends
             async with nullcontext() if shared else self._reader.slots.one(self._rank):
@@ -181,12 +207,23 @@ class Ask:
         self._calls.append(call)
         return call
 
+    async def _sent_ahead(self, request: Request, subject: Subject) -> Call | None:
+        """The call of a request that was sent ahead, now about `subject`."""
+        if subject == Subject() or not (sending := self._ahead.pop(self.sha_of(request), None)):
+            return None
+        if not (call := await sending):
+            return None
+        self._calls = [other for other in self._calls if other is not call]
+        return replace(call, **asdict(subject))
+
     def _found(self, request: Request, subject: Subject) -> Call | None:
-        """The unit's own call of the request, sent with the seed of this or an earlier attempt."""
+        """The unit's own call of the request, sent with the seed of this or an earlier attempt, or
+        ahead by a process that died."""
         is_readable = partial(self._is_readable, request)
         for one in self._with_earlier_seeds(request, subject):
-            if call := self._log.find(call_key(self.sha_of(one), subject), is_readable):
-                return self._with_sent(call, one)
+            for about in (subject, Subject()):
+                if call := self._log.find(call_key(self.sha_of(one), about), is_readable):
+                    return self._with_sent(replace(call, **asdict(subject)), one)
         return None
 
     async def _new(self, request: Request, subject: Subject, shared: SharedReplies | None) -> Call:

@@ -6,16 +6,18 @@ a setting. Words are counted by stages/text/words.py. With `page_breaks` no page
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import AccountingError
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.prompts import Asked
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.page_pieces import (
@@ -28,6 +30,7 @@ from stages.index.page_pieces import (
     sections,
     shown_text,
 )
+from stages.index.read_ahead import ReadAhead
 from stages.prompts.readagent.break_point import BreakPoint, Labelled
 from stages.tables.pages import Page
 from stages.text.words import Paragraphs, num_words
@@ -110,6 +113,14 @@ def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
     return min((before, after), key=lambda end: (abs(totals[end] - target), end))
 
 
+class _Choice(NamedTuple):
+    """Where a page ends (half-open, in pieces), and what chose it."""
+
+    end: int
+    chosen_by: str
+    problem: Problem | None = None
+
+
 class PaginateByModel(_FromText):
     """The model ends each page at one of the labels shown (ReadAgent section 3.1).
 
@@ -144,7 +155,8 @@ class PaginateByModel(_FromText):
         return "min_words", self.min_words
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
-        """Document -> Pages, in order, each handed on once it is chosen; calls are sequential.
+        """Document -> Pages, in order, each handed on once it is chosen. Calls are sequential, but
+        that an idle engine also chooses from guessed starts further on: see `ReadAhead`.
 
         chosen_by: model, rule (one legal label, no call), end (the tail, no call), fallback (the
         last label, as the reply names no legal one). A fallback by itself is no problem.
@@ -160,35 +172,59 @@ class PaginateByModel(_FromText):
         self, rows: UnitRows, parts: Sequence[Piece], made: list[Page], ask: Ask
     ) -> None:
         """Append the pages of one section to `made`."""
-        totals, ends = word_totals(parts), [part.end_char for part in parts]
-        previous = first = 0
-        while first < len(parts):
-            labels = LABEL_RULES[self.label_rule](totals, first, self.min_words, self.max_words)
-            if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
-                page = _page(rows, len(made), parts[first:], "end")
-            elif len(labels) == 1:
-                page = _page(rows, len(made), parts[first : labels[0]], "rule")
-            else:
-                window = Window(parts, first, labels, previous)
-                page = await self._chosen(rows, window, len(made), ask)
-            made.append(page)
-            rows.hand_on(page)
-            about = len(made) * len(rows.document.text) / page.end_char  # pages as long as so far
-            ask.progress.tell(max(round(about), len(made)), len(made))
-            previous, first = first, bisect_left(ends, page.end_char) + 1
+        text, totals, num_before = rows.document.text, word_totals(parts), len(made)
 
-    async def _chosen(self, rows: UnitRows, window: Window, page_index: int, ask: Ask) -> Page:
-        """The page up to the label that the model chooses, or to the last label as a fallback.
+        async def choose_ahead(start: int) -> int:
+            window = self._window(parts, totals, start, start)
+            return (await self._choice(text, window, ask.ahead)).end
+
+        ahead = ReadAhead(choose_ahead, totals, lambda: self._may_read_ahead(ask))
+        previous = first = 0
+        try:
+            while first < len(parts):
+                ahead.reached(first, len(made) - num_before)
+                window = self._window(parts, totals, first, previous)
+                send = partial(ask, subject=Subject(page_index=len(made)))
+                choice = await self._choice(text, window, send)
+                page = _page(rows, len(made), parts[first : choice.end], choice.chosen_by)
+                made.append(replace(page, problem=choice.problem))
+                rows.hand_on(made[-1])
+                about = len(made) * len(text) / page.end_char  # pages as long as so far
+                ask.progress.tell(max(round(about), len(made)), len(made))
+                previous, first = first, choice.end
+        finally:
+            await ahead.stop()
+
+    def _may_read_ahead(self, ask: Ask) -> bool:
+        """True if a page's end does not depend on where the page before it begins, and the engine
+        idles."""
+        return self.preceding_words is not None and ask.may_read_ahead
+
+    def _window(
+        self, parts: Sequence[Piece], totals: Sequence[int], first: int, previous: int
+    ) -> Window:
+        """The window of the page from piece `first`; its only label is the end where the rest is a
+        tail."""
+        if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
+            return Window(parts, first, [len(parts)], previous, is_tail=True)
+        labels = LABEL_RULES[self.label_rule](totals, first, self.min_words, self.max_words)
+        return Window(parts, first, labels, previous)
+
+    async def _choice(
+        self, text: str, window: Window, send: Callable[[BreakPoint], Awaitable[Asked[int]]]
+    ) -> _Choice:
+        """The label that the model chooses, or the last label as a fallback; without a call if
+        there is only one.
 
         A fallback has a problem only where there was no reply.
         """
-        prompt = self._prompt(rows.document.text, window)
-        asked = await ask(prompt, Subject(page_index=page_index))
-        is_legal = asked.value in window.labels
-        end = asked.value if asked.value is not None and is_legal else window.labels[-1]
-        chosen_by = "model" if is_legal else "fallback"
-        page = _page(rows, page_index, window.parts[window.first : end], chosen_by)
-        return page if asked.has_reply else replace(page, problem=asked.problem)
+        if len(window.labels) == 1:
+            return _Choice(window.labels[0], "end" if window.is_tail else "rule")
+        asked = await send(self._prompt(text, window))
+        problem = None if asked.has_reply else asked.problem
+        if asked.value is not None and asked.value in window.labels:
+            return _Choice(asked.value, "model", problem)
+        return _Choice(window.labels[-1], "fallback", problem)
 
     def _prompt(self, text: str, window: Window) -> BreakPoint:
         parts, first, labels = window.parts, window.first, window.labels
