@@ -88,7 +88,7 @@ class _Answer:
         return taken
 
     def _grown(self, reference: Tokens) -> list[int]:
-        """Of each of the reference's tokens, the prefixes that have one more in common with it:
+        """For each of the reference's tokens the prefixes that have one more in common with it:
         those to which the addition carries."""
         row, grown = self.ones, list[int]()
         for token in reference:
