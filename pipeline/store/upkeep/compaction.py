@@ -1,4 +1,7 @@
-"""Compaction: many small shards become a few large files and an index, row for row.
+"""Compaction: many small shards become few large files and an index, row for row.
+
+Its time is linear in the new shards; a shard is written again whenever its file doubles, and the
+index each time.
 
 <warehouse>/compacted/<table>/<name>.parquet, sorted by document, with row groups of about a
 megabyte; a shard lies in one row group. Replaced files stay until `collect` deletes them. The old
