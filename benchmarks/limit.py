@@ -5,9 +5,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.bare import Script, on_engine, replay
 from benchmarks.chains import Made, dependencies
 from benchmarks.figures import Figure, figure_with_bar, figure_without_bar
+from benchmarks.peers.bare import Script, on_engine, replay
 from benchmarks.reading import Reading, read
 from benchmarks.recorder import Sent
 from jobs.config.run_config import RunConfig

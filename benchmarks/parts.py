@@ -10,6 +10,7 @@ from benchmarks import long_book as long_part
 from benchmarks import machines as machines_part
 from benchmarks import scale as scale_part
 from benchmarks import schedule as schedule_part
+from benchmarks import side_by_side as peers_part
 from benchmarks import unit_cost as units_part
 from benchmarks.browser_page import page
 from benchmarks.cache import cache
@@ -19,6 +20,7 @@ from benchmarks.long_book import long_book
 from benchmarks.machines import machines
 from benchmarks.scale import scale
 from benchmarks.schedule import schedule
+from benchmarks.side_by_side import peers
 from benchmarks.throughput import rates
 from benchmarks.unit_cost import units
 from jobs.config.run_config import RunConfig
@@ -45,6 +47,7 @@ PARTS = {
     "machines": Part(machines_part.WORDS, machines),
     "long": Part(long_part.WORDS, long_book),
     "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),
+    "peers": Part((*_QMSUM, _THREE, *peers_part.WORDS), peers),
     "units": Part(units_part.WORDS, units),
     "scale": Part(scale_part.WORDS, scale),
     "page": Part(page_part.WORDS, page),

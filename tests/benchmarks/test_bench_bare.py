@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bare import Script, on_engine, replay
 from benchmarks.limit import script_of
+from benchmarks.peers.bare import Script, on_engine, replay
 from benchmarks.recorder import Sent, read_records, start_recorded
 from pipeline.asking.ask import Ask
 from pipeline.asking.reply_log import ReplyLog
