@@ -1,6 +1,8 @@
 """Run a way to answer requests as a command, and its rates."""
 
+import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +36,7 @@ class Measured:
         return self.replayed.first - self.watched.begun
 
 
-def run_module(module: str, folder: Path, words: tuple[Path, ...], limit_seconds: float) -> Watched:
+def run_module(module: str, folder: Path, words: Sequence[Path], limit_seconds: float) -> Watched:
     """Run `python -m module words`; its log is kept in `folder`.
 
     Raises EngineError where it fails or takes too long: the root cause, in one line.
@@ -43,10 +45,14 @@ def run_module(module: str, folder: Path, words: tuple[Path, ...], limit_seconds
     with vllm_errors_in_file() as errors:
         try:
             return watch([sys.executable, "-m", module, *map(str, words)], log, limit_seconds)
-        except EngineError as error:
-            with errors.open("ab") as found:  # vLLM's own first: the last in the file is the cause
-                found.write(log.read_bytes())
-            raise EngineError(root_cause(error, errors)) from None
+        except subprocess.TimeoutExpired:
+            raise EngineError(f"has not ended in {limit_seconds:.0f} s") from None
+        except subprocess.CalledProcessError:
+            said = log.read_text(encoding="utf-8", errors="replace")
+            with errors.open("a", encoding="utf-8") as found:
+                found.write(said)
+            last = RuntimeError(said.strip().rpartition("\n")[2])
+            raise EngineError(root_cause(last, errors)) from None
 
 
 def measured_peer(module: str, folder: Path, ours: Replayed, limit_seconds: float) -> Measured:

@@ -10,10 +10,8 @@ import time
 from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-
-from pipeline.core.errors import EngineError
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SECONDS_BETWEEN_SAMPLES = 0.25
@@ -38,31 +36,44 @@ class Watched:
         return low + (high - low) * (clock - before) / (after - before)
 
 
+@dataclass(frozen=True)
+class _Process:
+    pid: int
+    started: int  # ticks since the machine's start: with `pid`, no other process is equal
+    parent: int = field(compare=False)
+    ticks: int = field(compare=False)  # of CPU time
+
+
 class ProcessTree:
     """A process and all below it, those that have ended included."""
 
     def __init__(self, root: int) -> None:
-        self._ticks = {root: 0}  # of CPU time, as last seen
+        self._found = {one: one.ticks for one in _processes() if one.pid == root}
 
     def cpu_seconds(self) -> float:
         """CPU seconds of all processes so far; of ended ones, up to the last call before."""
-        parents, ticks = _processes()
-        tree = {*self._ticks}
-        while more := {pid for pid, parent in parents.items() if parent in tree} - tree:
-            tree |= more
-        self._ticks |= {pid: ticks[pid] for pid in tree & ticks.keys()}
-        return sum(self._ticks.values()) / _TICKS
+        self._alive()
+        return sum(self._found.values()) / _TICKS
 
     def kill(self) -> None:
-        for pid in self._ticks:
+        """Kill those that still run."""
+        for one in self._alive():
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(one.pid, signal.SIGKILL)
+
+    def _alive(self) -> set[_Process]:
+        everyone = _processes()
+        tree = {one for one in everyone if one in self._found}
+        while more := {one for one in everyone if one.parent in {p.pid for p in tree}} - tree:
+            tree |= more
+        self._found |= {one: one.ticks for one in tree}
+        return tree
 
 
 def watch(command: Sequence[str], log: Path, limit_seconds: float) -> Watched:
     """Run a command to its end, its output in `log`; what it leaves running is killed.
 
-    Raises EngineError if it fails or takes longer than `limit_seconds`.
+    Raises subprocess.CalledProcessError if it fails, TimeoutExpired after `limit_seconds`.
     """
     begun, samples = time.time(), []
     with log.open("wb") as output:
@@ -72,23 +83,23 @@ def watch(command: Sequence[str], log: Path, limit_seconds: float) -> Watched:
         while process.poll() is None:
             samples.append((time.time(), tree.cpu_seconds()))
             if time.time() - begun > limit_seconds:
-                raise EngineError(f"has not ended in {limit_seconds:.0f} s")
+                raise subprocess.TimeoutExpired(command, limit_seconds)
             time.sleep(_SECONDS_BETWEEN_SAMPLES)
     finally:
         tree.kill()
         process.wait()
     if process.returncode:
-        raise EngineError(f"exit code {process.returncode}")
+        raise subprocess.CalledProcessError(process.returncode, command)
     return Watched(begun, samples)
 
 
-def _processes() -> tuple[dict[int, int], dict[int, int]]:
-    """The parent and the ticks of CPU time of every process on this machine."""
-    parents, ticks = {}, {}
+def _processes() -> list[_Process]:
+    """Every process on this machine."""
+    found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has just ended
             # The name of a process is in brackets and may have spaces: what follows has none.
             fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            parents[int(folder.name)] = int(fields[1])
-            ticks[int(folder.name)] = int(fields[11]) + int(fields[12])
-    return parents, ticks
+            parent, user, system, started = (int(fields[n]) for n in (1, 11, 12, 19))
+            found.append(_Process(int(folder.name), started, parent, user + system))
+    return found
