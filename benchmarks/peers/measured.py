@@ -37,11 +37,11 @@ class Measured:
 
 
 def run_module(module: str, folder: Path, words: Sequence[Path], limit_seconds: float) -> Watched:
-    """Run `python -m module words`; its log is kept in `folder`.
+    """Run `python -m module words`; what it says is kept in `folder`.
 
     Raises EngineError where it fails or takes too long: the root cause, in one line.
     """
-    log = folder / f"{module}.log"
+    log = folder / f"{module.rpartition('.')[2]}.log"
     with vllm_errors_in_file() as errors:
         try:
             return watch([sys.executable, "-m", module, *map(str, words)], log, limit_seconds)
@@ -58,7 +58,7 @@ def run_module(module: str, folder: Path, words: Sequence[Path], limit_seconds: 
 def measured_peer(module: str, folder: Path, ours: Replayed, limit_seconds: float) -> Measured:
     """Replay the job in `folder`. Raises EngineError where the peer fails, or has not answered the
     prompts of `ours`."""
-    result = folder / f"{module}.json"
+    result = folder / f"{module.rpartition('.')[2]}.json"
     watched = run_module(module, folder, (folder / "job.json", result), limit_seconds)
     replayed = read_replayed(result)
     for name in ("num_requests", "prompt_tokens"):

@@ -71,13 +71,14 @@ class ProcessTree:
 
 
 def watch(command: Sequence[str], log: Path, limit_seconds: float) -> Watched:
-    """Run a command to its end, its output in `log`; what it leaves running is killed.
+    """Run a command to its end; what it leaves running is killed. Its standard error is in `log`,
+    its standard output beside it in a file that ends in .out.
 
     Raises subprocess.CalledProcessError if it fails, TimeoutExpired after `limit_seconds`.
     """
     begun, samples = time.time(), []
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
+    with log.open("wb") as errors, log.with_suffix(".out").open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=errors)
     tree = ProcessTree(process.pid)
     try:
         while process.poll() is None:

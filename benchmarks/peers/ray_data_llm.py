@@ -1,11 +1,13 @@
 """Ray Data's own batch inference: `ray.data.llm` with its vLLM processor, one replica."""
 
+import json
 import os
 import time
 from typing import Any
 
 import ray
 from ray.data.llm import build_processor, vLLMEngineProcessorConfig
+from vllm.sampling_params import RequestOutputKind
 
 from benchmarks.peers.replayed import Job, Replayed, command
 
@@ -17,10 +19,11 @@ def replay(job: Job) -> Replayed:
     ray.init(num_cpus=max(_MIN_CPUS, os.cpu_count() or 1), log_to_driver=False)
     processor = build_processor(
         processor_config(job),
-        preprocess=lambda row: {"messages": row["messages"], "sampling_params": row["sampling"]},
+        preprocess=_prepared,
         postprocess=_measured,
     )
-    rows = processor(ray.data.from_items(job.requests)).take_all()
+    items = [{"request": json.dumps(one)} for one in job.requests]
+    rows = processor(ray.data.from_items(items)).take_all()
     return Replayed(
         first=min(row["arrived"] for row in rows),
         last=time.time(),
@@ -44,6 +47,14 @@ def processor_config(job: Job) -> Any:
             "chat_template_kwargs": job.chat_template_kwargs,
         },
     )
+
+
+def _prepared(row: dict[str, Any]) -> dict[str, Any]:
+    request = json.loads(row["request"])
+    # The default, as an enum: Arrow has no type for it, and so Ray pickles the parameters. Else it
+    # fails where the rows of a batch have other parameters, as with and without constraints.
+    own = {"output_kind": RequestOutputKind.CUMULATIVE}
+    return {"messages": request["messages"], "sampling_params": {**own, **request["sampling"]}}
 
 
 def _measured(row: dict[str, Any]) -> dict[str, Any]:

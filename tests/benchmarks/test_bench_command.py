@@ -58,7 +58,7 @@ def test_the_other_parts_measure_any_corpus_and_engine(
     on_small_corpus: list[dict[str, Any]],
 ) -> None:
     assert [(figure["part"], figure["bar"]) for figure in on_small_corpus] == [
-        ("limit", "at most 1.10"), *[("limit", None)] * 4,
+        ("limit", "at most 1.10"), *[("limit", None)] * 5,
         ("cache", "at least 0.90"), ("cache", None),
     ]  # fmt: skip
     by_name = {figure["what"]: figure["figure"] for figure in on_small_corpus}

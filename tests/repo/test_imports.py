@@ -56,6 +56,7 @@ FLOORS = (
     ("jobs.export", "jobs.warehouse", "jobs.api"),
     ("benchmarks.peers",),
     ("benchmarks",),
+    ("benchmarks.gpu",),
     ("jobs.cli",),
     ("jobs",),
     ("gistmill",),
@@ -73,7 +74,7 @@ BENCH_ENTRY = "jobs/cli/execute_verbs.py"  # imports benchmarks, where there are
 MOST_MODULES = 16  # in a folder
 HOMES = {
     "ray": ("pipeline/cluster/", "benchmarks/machines.py", "benchmarks/peers/ray_data_llm.py"),
-    "vllm": ("pipeline/engines/vllm/", "benchmarks/peers/offline.py"),
+    "vllm": ("pipeline/engines/vllm/", "benchmarks/peers/"),
     "openai": ("pipeline/engines/openai_client.py", "benchmarks/peers/openai_server.py"),
     "duckdb": ("pipeline/store/sql/connection.py",),
     "pyarrow": (
