@@ -18,6 +18,7 @@ from benchmarks.gpu.paper_limit import Card, decode_limit, prefill_limit
 from benchmarks.peers.process_tree import watch
 
 _QMSUM = Path(__file__).parents[2] / "tests" / "data" / "qmsum" / "val.jsonl"
+_ON_GPU = ("engine.start_timeout=300",)
 # What vLLM's CPU build needs, and less to do.
 _ON_CPU = ("engine.gpus_per_worker=0", "engine.args.enforce_eager=true",
            "engine.start_timeout=900", "engine.context_tokens=16384")  # fmt: skip
@@ -26,9 +27,9 @@ _ON_CPU = ("engine.gpus_per_worker=0", "engine.args.enforce_eager=true",
 _PARTS = (
     ("rates", "rates", False),
     ("limit", "limit", False),
-    ("peers", "peers", False),
     ("cache", "cache", False),
     ("ceiling", "limit", True),
+    ("peers", "peers", False),
 )
 
 
@@ -60,7 +61,7 @@ class Bench:
         """The part's command and figures, or its command and the line that it failed with."""
         words = ["corpus=qmsum", f"corpus.path={_QMSUM}", "engine=vllm", f"engine.model={model}",
                  "engine.args.load_format=dummy", f"engine.sequences={self.sequences}",
-                 *(_ON_CPU if self.on_cpu else ()), *self.words]  # fmt: skip
+                 *(_ON_CPU if self.on_cpu else _ON_GPU), *self.words]  # fmt: skip
         command = [sys.executable, "-m", "jobs", "bench", part, *words, "--pairs", "1", "--json"]
         begun = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""The same requests without gistmill, each way in processes of its own: what a run is up against.
+"""Requests of a run answered without gistmill, each way in processes of its own.
 
 bare.py           the bare engine of gistmill's own, in dependency order
 replayed.py       the files that a peer reads and writes

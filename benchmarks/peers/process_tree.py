@@ -15,6 +15,7 @@ from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SECONDS_BETWEEN_SAMPLES = 0.25
+_SECONDS_BETWEEN_LOOKS = 0.05  # for killed processes
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class _Process:
     started: int  # ticks since the machine's start: with `pid`, no other process is equal
     parent: int = field(compare=False)
     ticks: int = field(compare=False)  # of CPU time
+    has_ended: bool = field(compare=False)  # and its parent has not asked for its exit code
 
 
 class ProcessTree:
@@ -56,10 +58,12 @@ class ProcessTree:
         return sum(self._found.values()) / _TICKS
 
     def kill(self) -> None:
-        """Kill those that still run."""
-        for one in self._alive():
-            with suppress(ProcessLookupError):
-                os.kill(one.pid, signal.SIGKILL)
+        """Kill those that still run, and wait until they are gone, with the GPU memory they had."""
+        while running := [one for one in self._alive() if not one.has_ended]:
+            for one in running:
+                with suppress(ProcessLookupError):
+                    os.kill(one.pid, signal.SIGKILL)
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     def _alive(self) -> set[_Process]:
         everyone = _processes()
@@ -102,5 +106,6 @@ def _processes() -> list[_Process]:
             # The name of a process is in brackets and may have spaces: what follows has none.
             fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
             parent, user, system, started = (int(fields[n]) for n in (1, 11, 12, 19))
-            found.append(_Process(int(folder.name), started, parent, user + system))
+            ticks, has_ended = user + system, fields[0] == "Z"
+            found.append(_Process(int(folder.name), started, parent, ticks, has_ended))
     return found
