@@ -67,8 +67,10 @@ class ProcessTree:
 
     def _alive(self) -> set[_Process]:
         everyone = _processes()
-        tree = {one for one in everyone if one in self._found}
-        while more := {one for one in everyone if one.parent in {p.pid for p in tree}} - tree:
+        tree = more = {one for one in everyone if one in self._found}
+        while more:
+            pids = {one.pid for one in more}
+            more = {one for one in everyone if one.parent in pids} - tree
             tree |= more
         self._found |= {one: one.ticks for one in tree}
         return tree
