@@ -1,5 +1,6 @@
 """The parts of `gistmill bench` by name, and the run that each measures."""
 
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -68,6 +69,9 @@ def bench(words: Sequence[str], pairs: int) -> list[Figure]:
             raise UsageError(f"{name}: not a part of bench; there are {', '.join(PARTS)}")
     if not names:
         raise UsageError(f"name what to measure: {', '.join(PARTS)}")
+    # Ray would give a worker a thread of torch for each CPU that it claims, and so a slower engine
+    # on CPUs than those it is measured against, which have them all.
+    os.environ.setdefault("OMP_NUM_THREADS", str(os.cpu_count()))
     found = []
     for name in names:
         with tempfile.TemporaryDirectory(prefix="gistmill-bench-") as folder:
