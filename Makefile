@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --
 QUICK := not slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not interchange
 SLOW := slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not interchange
 
-.PHONY: demo test test-slow chaos test-browser test-latex test-duckdb test-interchange test-vllm test-gpu lint docs picture
+.PHONY: demo test test-slow chaos test-browser test-latex test-duckdb test-interchange test-vllm test-gpu bench-gpu lint docs picture
 demo: .venv/base
 	@$(BIN)/python -m jobs.api.demo
 
@@ -66,6 +66,12 @@ test-interchange: .venv/interchange
 # Where there is a GPU and the extra vllm is installed.
 test-gpu: .venv/dev
 	$(BIN)/pytest -m gpu
+
+# What a GPU can do, in 20 minutes, without weights; results as JSON in the folder OUT.
+# ARGS='--cpu --shape tiny' does the same on vLLM's CPU build.
+OUT ?= bench-gpu
+bench-gpu: .venv/dev
+	@$(BIN)/python -m benchmarks.gpu $(ARGS) $(OUT)
 
 lint: .venv/dev
 	$(BIN)/ruff check .

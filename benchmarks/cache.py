@@ -8,8 +8,8 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.bare import on_engine
 from benchmarks.figures import Figure, figure_with_bar, figure_without_bar
+from benchmarks.peers.bare import on_engine
 from benchmarks.reading import read
 from jobs.config.run_config import RunConfig
 from pipeline.core.engine import Engine

@@ -10,11 +10,12 @@ Bar = Literal["at most", "at least", "over"]
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """The median of `values`. `ok`: true if it meets its bar; None if it has none."""
+    """The median of `values`; None for what cannot be measured here, `what` says why. `ok`: true if
+    it meets its bar; None if it has none."""
 
     part: str
     what: str
-    figure: float
+    figure: float | None
     bar: str | None = None
     ok: bool | None = None
     values: tuple[float, ...] = ()
@@ -23,7 +24,7 @@ class Figure:
         """The columns of the printed table."""
         ok = None if self.ok is None else "yes" if self.ok else "no"
         values = " ".join(f"{value:.3f}" for value in self.values) if len(self.values) > 1 else None
-        figure = f"{self.figure:.3f}"
+        figure = None if self.figure is None else f"{self.figure:.3f}"
         return {
             "part": self.part,
             "what": self.what,

@@ -5,9 +5,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.bare import Script, on_engine, replay
 from benchmarks.chains import Made, dependencies
 from benchmarks.figures import Figure, figure_with_bar, figure_without_bar
+from benchmarks.peers.bare import Script, on_engine, replay
 from benchmarks.reading import Reading, read
 from benchmarks.recorder import Sent
 from jobs.config.run_config import RunConfig
@@ -19,8 +19,9 @@ _AT_MOST = 1.10
 
 def limit(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     """Seconds of the phase over those of the bare engine, in dependency order and with all requests
-    at once; CPU seconds outside the engine; seconds and CPU seconds of a minimal execution."""
-    ratios, at_once, cpu, fixed = [], [], [], []
+    at once; CPU seconds outside the engine; requests per second; seconds and CPU seconds of a
+    minimal execution."""
+    ratios, at_once, cpu, rates, fixed = [], [], [], [], []
     for pair in range(pairs):
         reading = read(config, folder / f"limit-{pair}")
         engine, script = reading.engine, script_of(reading.made, reading.sent())
@@ -30,6 +31,7 @@ def limit(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
         ratios.append(reading.seconds / bare)
         at_once.append(reading.seconds / free)
         cpu.append(1000 * (reading.cpu - bare_cpu) / num)
+        rates.append(num / reading.seconds)
         fixed.append(smallest_reading(config, folder / f"fixed-{pair}"))
     return [
         figure_with_bar(
@@ -37,6 +39,7 @@ def limit(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
         ),
         figure_without_bar("limit", "seconds of the run / of all requests at once", at_once),
         figure_without_bar("limit", "CPU seconds outside the engine, per 1,000 requests", cpu),
+        figure_without_bar("limit", "requests a second", rates),
         figure_without_bar(
             "limit", "fixed seconds of an execution", [one.all_seconds for one in fixed]
         ),

@@ -1,5 +1,6 @@
 """The parts of `gistmill bench` by name, and the run that each measures."""
 
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from benchmarks import long_book as long_part
 from benchmarks import machines as machines_part
 from benchmarks import scale as scale_part
 from benchmarks import schedule as schedule_part
+from benchmarks import side_by_side as peers_part
 from benchmarks import unit_cost as units_part
 from benchmarks.browser_page import page
 from benchmarks.cache import cache
@@ -19,6 +21,7 @@ from benchmarks.long_book import long_book
 from benchmarks.machines import machines
 from benchmarks.scale import scale
 from benchmarks.schedule import schedule
+from benchmarks.side_by_side import peers
 from benchmarks.throughput import rates
 from benchmarks.unit_cost import units
 from jobs.config.run_config import RunConfig
@@ -45,6 +48,7 @@ PARTS = {
     "machines": Part(machines_part.WORDS, machines),
     "long": Part(long_part.WORDS, long_book),
     "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),
+    "peers": Part((*_QMSUM, _THREE, *peers_part.WORDS), peers),
     "units": Part(units_part.WORDS, units),
     "scale": Part(scale_part.WORDS, scale),
     "page": Part(page_part.WORDS, page),
@@ -65,6 +69,9 @@ def bench(words: Sequence[str], pairs: int) -> list[Figure]:
             raise UsageError(f"{name}: not a part of bench; there are {', '.join(PARTS)}")
     if not names:
         raise UsageError(f"name what to measure: {', '.join(PARTS)}")
+    # Ray would give a worker a thread of torch for each CPU that it claims, and so a slower engine
+    # on CPUs than those it is measured against, which have them all.
+    os.environ.setdefault("OMP_NUM_THREADS", str(os.cpu_count()))
     found = []
     for name in names:
         with tempfile.TemporaryDirectory(prefix="gistmill-bench-") as folder:

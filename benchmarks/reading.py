@@ -61,10 +61,15 @@ class Reading:
 
     @property
     def cpu(self) -> float:
-        """CPU seconds of driver and workers in that time."""
+        """CPU seconds of driver and workers in that time, without those of the recorder."""
         before = [moment for moment in self.driver if moment.clock <= self.ready]
         of_workers = (worker.ended.cpu - worker.ready.cpu for worker in self.workers)
-        return self.driver[-2].cpu - before[-1].cpu + sum(of_workers)
+        return self.driver[-2].cpu - before[-1].cpu + sum(of_workers) - self.recorder_cpu
+
+    @property
+    def recorder_cpu(self) -> float:
+        """CPU seconds that the workers took to record their requests."""
+        return sum(worker.recorder_cpu for worker in self.workers)
 
     @property
     def all_seconds(self) -> float:

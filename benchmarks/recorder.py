@@ -30,6 +30,7 @@ class Sent:
     request: Request
     reply: Reply
     begun: float  # time.time()
+    recorder_cpu: float = 0.0  # CPU seconds that recording took of this engine's earlier requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,11 @@ class Recorded:
     ready: Moment
     sent: tuple[Sent, ...]
     ended: Moment
+
+    @property
+    def recorder_cpu(self) -> float:
+        """CPU seconds that recording the requests took, the last one apart."""
+        return max((one.recorder_cpu for one in self.sent), default=0.0)
 
 
 class RecordedWorker:
@@ -79,12 +85,16 @@ class _RecordedEngine:
         self._engine: Engine = reader.engine
         self._reader = reader
         self._folder = folder
+        self._cpu = 0.0
 
     async def generate(self, request: Request) -> Reply:
         begun = time.time()
         reply = await self._engine.generate(request)
+        before = time.thread_time()
         # The calls table has the same sha, which joins a request to its document.
-        _keep(self._folder, Sent(self._reader.sha_of(request), request, reply, begun))
+        sha = self._reader.sha_of(request)
+        _keep(self._folder, Sent(sha, request, reply, begun, self._cpu))
+        self._cpu += time.thread_time() - before
         return reply
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from benchmarks.bare import on_engine
 from benchmarks.figures import Figure, figure_without_bar
+from benchmarks.peers.bare import on_engine
 from jobs.config.run_config import RunConfig
 from pipeline.asking.readers import num_slots
 from pipeline.core.engine import Engine, Request

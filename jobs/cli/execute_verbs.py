@@ -188,8 +188,8 @@ def bench(
 ) -> None:
     """Measure how close runs come to their engine's speed.
 
-    Parts: limit, schedule, machines, long, cache, units, scale, page,
-    rates.
+    Parts: limit, schedule, machines, long, cache, peers, units, scale,
+    page, rates.
     """
     _find_benchmarks()
     from benchmarks.parts import bench as measure

@@ -23,7 +23,7 @@ _KEYS = dict(
     plan=(*_MAKING, "pilot"),
 )
 _PARTS = (  # of bench
-    *("limit", "schedule", "machines", "long", "cache", "units", "scale", "page", "rates"),
+    *("limit", "schedule", "machines", "long", "cache", "peers", "units", "scale", "page", "rates"),
 )
 _WAREHOUSE = Path("warehouse")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bare import Script, on_engine, replay
 from benchmarks.limit import script_of
+from benchmarks.peers.bare import Script, on_engine, replay
 from benchmarks.recorder import Sent, read_records, start_recorded
 from pipeline.asking.ask import Ask
 from pipeline.asking.reply_log import ReplyLog
@@ -103,6 +103,7 @@ def test_what_an_engine_is_asked_is_kept_under_the_name_of_its_call(tmp_path: Pa
     assert [one.request.fields for one in worker.sent] == [ShortenPage(page=p) for p in pages]
     assert [one.reply.text for one in worker.sent] == [call.reply for call in calls]
     assert worker.ready.clock <= worker.sent[0].begun <= worker.sent[1].begun
+    assert 0.0 == worker.sent[0].recorder_cpu < worker.sent[1].recorder_cpu == worker.recorder_cpu
 
 
 async def _refuse(engine: Engine) -> None:

@@ -1,6 +1,7 @@
 """`gistmill bench` runs and prints; how fast this machine is shall not matter here."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,16 @@ def test_schedule_measures_two_orders() -> None:
     assert all(figure["figure"] > 0 for figure in found)
 
 
+def test_all_engines_have_as_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    words = ("bench", "units", "corpus.num_documents=1", "--pairs", "1")
+    assert gistmill(*words).returncode == 0
+    assert os.environ["OMP_NUM_THREADS"] == str(os.cpu_count()), "which their processes inherit"
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert gistmill(*words).returncode == 0
+    assert os.environ["OMP_NUM_THREADS"] == "1", "as a user set it"
+
+
 def test_units_are_counted_in_one_process() -> None:
     words = ("bench", "units", "corpus.num_documents=2", "--pairs", "1", "--json")
     (found,) = json.loads(gistmill(*words).stdout)
@@ -58,7 +69,7 @@ def test_the_other_parts_measure_any_corpus_and_engine(
     on_small_corpus: list[dict[str, Any]],
 ) -> None:
     assert [(figure["part"], figure["bar"]) for figure in on_small_corpus] == [
-        ("limit", "at most 1.10"), *[("limit", None)] * 4,
+        ("limit", "at most 1.10"), *[("limit", None)] * 5,
         ("cache", "at least 0.90"), ("cache", None),
     ]  # fmt: skip
     by_name = {figure["what"]: figure["figure"] for figure in on_small_corpus}

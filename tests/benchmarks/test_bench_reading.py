@@ -1,10 +1,13 @@
 """What a reading comes to, on moments made by hand: seconds and CPU seconds."""
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.reading import Reading
-from benchmarks.recorder import Moment, Recorded
-from tests.pipeline.engines.test_simulated_engine import settings
+from benchmarks.recorder import Moment, Recorded, Sent
+from pipeline.core.engine import Reply
+from tests.pipeline.engines.test_simulated_engine import request, settings
 
 DRIVER = [Moment(100.0, 7.0), Moment(101.0, 7.5), Moment(102.0, 7.75), Moment(110.0, 9.0),
           Moment(111.0, 9.25)]  # fmt: skip
@@ -28,3 +31,14 @@ def test_cpu_seconds_are_those_of_driver_and_workers_meanwhile() -> None:
 def test_an_execution_is_all_of_it_and_all_that_its_workers_took() -> None:
     assert READING.all_seconds == 11.0
     assert READING.all_cpu == pytest.approx((9.25 - 7.0) + 4.0 + 2.0)
+
+
+def test_cpu_seconds_of_the_recorder_are_left_out() -> None:
+    reply = Reply(text="", finish_reason="stop")
+    sent = [
+        Sent("sha", request("a"), reply, begun, cpu) for begun, cpu in ((1.0, 0.25), (2.0, 0.5))
+    ]
+    recorded = replace(WORKERS[0], sent=tuple(sent))
+    reading = Reading(settings(), DRIVER, [recorded, WORKERS[1]], ())
+    assert reading.recorder_cpu == 0.5
+    assert reading.cpu == pytest.approx(READING.cpu - 0.5)

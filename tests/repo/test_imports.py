@@ -54,7 +54,9 @@ FLOORS = (
     ("jobs.frontier", "jobs.cite"),
     ("jobs.compare", "jobs.plan", "jobs.people", "jobs.submit", "jobs.html"),
     ("jobs.export", "jobs.warehouse", "jobs.api"),
+    ("benchmarks.peers",),
     ("benchmarks",),
+    ("benchmarks.gpu",),
     ("jobs.cli",),
     ("jobs",),
     ("gistmill",),
@@ -71,9 +73,9 @@ MAY_IMPORT = {
 BENCH_ENTRY = "jobs/cli/execute_verbs.py"  # imports benchmarks, where there are any
 MOST_MODULES = 16  # in a folder
 HOMES = {
-    "ray": ("pipeline/cluster/", "benchmarks/machines.py"),
-    "vllm": ("pipeline/engines/vllm/",),
-    "openai": ("pipeline/engines/openai_client.py",),
+    "ray": ("pipeline/cluster/", "benchmarks/machines.py", "benchmarks/peers/ray_data_llm.py"),
+    "vllm": ("pipeline/engines/vllm/", "benchmarks/peers/"),
+    "openai": ("pipeline/engines/openai_client.py", "benchmarks/peers/openai_server.py"),
     "duckdb": ("pipeline/store/sql/connection.py",),
     "pyarrow": (
         *("pipeline/store/", "pipeline/core/rows.py", "pipeline/core/arrow.py"),

@@ -121,20 +121,7 @@ class VllmSettings(EngineSettings):
                 "above 0 and engine.args.reasoning_parser=NAME; any other model needs neither"
             )
 
-    async def start(self) -> Engine:
-        """Load the model in this process.
-
-        Raises UsageError for an argument unknown to vLLM, StartError for all other failures.
-        """
-        # In a thread, so that the worker's event loop keeps writing heartbeats.
-        return await asyncio.to_thread(self._load)
-
-    def _load(self) -> Engine:
-        self.own_identity()  # checks the settings; may hash files, so not on the event loop
-        template = ChatTemplate(self.chat_template, self.chat_template_kwargs)
-        return load_engine(self._vllm_arguments(), template, self.thinking_tokens)
-
-    def _vllm_arguments(self) -> dict[str, Any]:
+    def vllm_arguments(self) -> dict[str, Any]:
         """vLLM's engine arguments; those in `args` take precedence."""
         arguments: dict[str, Any] = {
             "model": self.model,
@@ -149,6 +136,19 @@ class VllmSettings(EngineSettings):
             # In a Ray worker vLLM would request more GPUs from Ray; it must use its worker's.
             arguments["distributed_executor_backend"] = "mp"
         return {**arguments, **self.args}
+
+    async def start(self) -> Engine:
+        """Load the model in this process.
+
+        Raises UsageError for an argument unknown to vLLM, StartError for all other failures.
+        """
+        # In a thread, so that the worker's event loop keeps writing heartbeats.
+        return await asyncio.to_thread(self._load)
+
+    def _load(self) -> Engine:
+        self.own_identity()  # checks the settings; may hash files, so not on the event loop
+        template = ChatTemplate(self.chat_template, self.chat_template_kwargs)
+        return load_engine(self.vllm_arguments(), template, self.thinking_tokens)
 
 
 def local_model(model: str) -> Path | None:

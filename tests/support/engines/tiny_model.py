@@ -4,21 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gpu import dummy_model
+from benchmarks.gpu.dummy_model import CONTEXT_TOKENS, TEMPLATE
 from tests.support.command import QMSUM
-
-CONTEXT_TOKENS = 32768
-THINKS = ("<think>", "</think>")
-_SPECIAL = ("<|end|>", "<|user|>", "<|assistant|>")
-_TEMPLATE = (
-    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}<|end|>"
-    "{% endfor %}{% if add_generation_prompt %}<|assistant|>"
-    "{% if thinking is defined %}{{ '<think>' if thinking else '<think></think>' }}{% endif %}"
-    "{% endif %}"
-)
 
 
 def make_tiny_model(
-    folder: Path, hidden: int = 256, layers: int = 4, chat_template: str | None = _TEMPLATE
+    folder: Path, hidden: int = 256, layers: int = 4, chat_template: str | None = TEMPLATE
 ) -> None:
     """Weights, tokenizer and chat template as Hugging Face keeps them; the same every time.
 
@@ -46,28 +38,9 @@ def make_tiny_model(
     LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
 
 
-def make_tokenizer(folder: Path, chat_template: str | None = _TEMPLATE) -> Any:
+def make_tokenizer(folder: Path, chat_template: str | None = TEMPLATE) -> Any:
     """The tokenizer alone, which needs no torch."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    plain = Tokenizer(models.BPE())
-    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    plain.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=4000,
-        special_tokens=list(_SPECIAL),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    plain.train_from_iterator(meeting_texts(), trainer)
-    plain.add_tokens([AddedToken(mark, special=False) for mark in THINKS])
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=plain, eos_token=_SPECIAL[0], pad_token=_SPECIAL[0]
-    )
-    tokenizer.chat_template = chat_template
-    tokenizer.save_pretrained(folder)
-    return tokenizer
+    return dummy_model.make_tokenizer(folder, meeting_texts(), chat_template)
 
 
 def meeting_texts() -> list[str]:

@@ -1,0 +1,124 @@
+"""`make bench-gpu`: the same command on a GPU, and on vLLM's CPU build with a tiny shape."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from benchmarks.gpu.dummy_model import SHAPES
+from benchmarks.gpu.paper_limit import Card, card_named, decode_limit, prefill_limit
+from tests.support.command import ROOT
+
+FILES = ("rates", "limit", "cache", "ceiling", "peers", "paper_limit")
+# Of a meeting of QMSum, in short replies.
+SHORT = ("limit=1", *(f"reply_tokens.{name}=12" for name in ("gist", "look_up_p", "answer")))
+
+
+def bench_gpu(*words: str | Path, **changes: str) -> "CompletedProcess[str]":
+    command = [sys.executable, "-m", "benchmarks.gpu", *map(str, words)]
+    environment = {**os.environ, "RAY_OVERRIDE_RESOURCES": '{"CPU": 8}', **changes}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_weights_are_counted_as_llamas_authors_count_them() -> None:
+    # Llama 3 8B has 8,030,261,248 with its vocabulary of 128,256: the input's embedding and
+    # 65 norms of 4,096 are not multiplied by.
+    vocabulary, hidden = 128_256, 4096
+    assert SHAPES["8b"].weights(vocabulary) == 8_030_261_248 - vocabulary * hidden - 65 * hidden
+
+
+def test_the_paper_limit_is_computing_or_reading_the_weights() -> None:
+    card = Card("by hand", tflops=100.0, gb_per_second=1000.0)
+    billion = 10**9
+    assert prefill_limit(card, billion) == 50_000  # 2 GFLOP a token
+    assert decode_limit(card, billion, 1) == 500  # 2 GB a step
+    assert decode_limit(card, billion, 40) == 20_000
+    assert decode_limit(card, billion, 256) == 50_000, "computing is what limits"
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA A100-SXM4-80GB", "A100 80GB"),
+        ("NVIDIA A100 80GB PCIe", "A100 PCIe 80GB"),
+        ("NVIDIA A100-SXM4-40GB", "A100"),
+        ("NVIDIA L4", "L4"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA GeForce GTX 1080", None),
+    ],
+)
+def test_a_card_is_found_by_the_name_that_nvidia_smi_gives_it(name: str, found: str | None) -> None:
+    card = card_named(name)
+    assert (card.name if card else None) == found
+
+
+def test_without_a_gpu_it_says_so_in_one_line(tmp_path: Path) -> None:
+    done = bench_gpu(tmp_path / "out", PATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "bench-gpu: no GPU here: nvidia-smi names none; "
+        "--cpu --shape tiny measures vLLM's CPU build\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.vllm
+@pytest.mark.slow
+def test_what_there_is_no_time_for_is_said(tmp_path: Path) -> None:
+    done = bench_gpu("--cpu", "--shape", "tiny", "--minutes", "0", tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines() == [
+        *(f"{name}: no time is left" for name in FILES[:-1]),
+        "paper_limit: rates: no time is left",
+    ]
+
+
+@pytest.mark.vllm
+@pytest.mark.slow
+def test_a_part_that_fails_has_its_one_line(tmp_path: Path) -> None:
+    done = bench_gpu("--cpu", "--shape", "tiny", tmp_path, "engine.args.speed=9")
+    assert done.returncode == 1, done.stderr
+    rates, *_, paper_limit = done.stdout.splitlines()
+    assert re.fullmatch(r"rates: gistmill: engine\.args\.speed: vLLM has no such arg.*", rates)
+    assert paper_limit == f"paper_limit: {rates}"
+
+
+def measured(out: Path, *words: str) -> dict[str, Any]:
+    """The results of all parts by a tiny model; none failed."""
+    done = bench_gpu("--shape", "tiny", "--minutes", "50", *words, out, *SHORT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {name: json.loads((out / f"{name}.json").read_text()) for name in FILES}
+    for part in found.values():
+        figures = [figure["figure"] for figure in part["figures"]]
+        assert figures and all(figure is not None and figure > 0 for figure in figures), part
+    return found
+
+
+@pytest.mark.vllm
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_all_of_it_by_the_cpu_build(tmp_path: Path) -> None:
+    found = measured(tmp_path, "--cpu", "--tflops", "1", "--gb-per-second", "20")
+    limit = found["paper_limit"]
+    vocabulary = json.loads((tmp_path / "models/tiny/config.json").read_text())["vocab_size"]
+    # Four layers of two matrices of 256 x 256 and two of 256 x 128, three of 256 x 512.
+    weights = 4 * (2 * 256**2 + 2 * 256 * 128 + 3 * 256 * 512) + vocabulary * 256
+    assert (limit["weights"], limit["sequences"]) == (weights, 8)
+    (prefill, decode), rates = limit["figures"], found["rates"]["figures"]
+    assert prefill["figure"] == pytest.approx(rates[0]["figure"] / (1e12 / (2 * weights)))
+    assert decode["figure"] == pytest.approx(rates[1]["figure"] / (8 * 20e9 / (2 * weights)))
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(3600)
+def test_all_of_it_on_a_gpu(tmp_path: Path) -> None:
+    measured(tmp_path, "--tflops", "1000", "--gb-per-second", "5000")

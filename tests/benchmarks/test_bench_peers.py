@@ -1,0 +1,235 @@
+"""`bench peers`: requests replayed by others, and the CPU seconds of whole process trees."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import side_by_side
+from benchmarks.peers.measured import Measured, measured_peer
+from benchmarks.peers.openai_server import flags
+from benchmarks.peers.process_tree import Watched, watch
+from benchmarks.peers.replayed import Job, Replayed, write
+from benchmarks.reading import Reading
+from benchmarks.recorder import Moment, Recorded, Sent
+from benchmarks.side_by_side import figures, job_of, peers, replayed_of
+from jobs.graph.read_run import read_run
+from pipeline.core.compose import compose
+from pipeline.core.engine import Reply
+from pipeline.core.errors import EngineError
+from pipeline.core.prompts import Constraint
+from pipeline.engines.vllm import VllmSettings
+from tests.pipeline.engines.test_simulated_engine import request, settings
+from tests.support.command import ROOT, refused
+from tests.support.engines.tiny_model import make_tiny_model
+from tests.support.engines.vllm_engines import CPU
+from tests.support.texts.small_corpus import UNIFORM, document, question
+from tests.support.texts.small_corpus import write as write_corpus
+
+REPLAYED = Replayed(first=10.0, last=14.0, num_requests=8, prompt_tokens=80, reply_tokens=16)
+WATCHED = Watched(begun=4.0, samples=[(9.0, 1.0), (11.0, 3.0), (13.0, 3.0), (15.0, 7.0)])
+
+
+def test_cpu_seconds_are_linear_between_samples() -> None:
+    assert WATCHED.cpu_seconds(10.0, 14.0) == (3.0 + 4.0 / 2) - (1.0 + 2.0 / 2)
+    assert WATCHED.cpu_seconds(0.0, 99.0) == 6.0
+
+
+def test_rates_are_between_the_first_request_and_the_last_reply() -> None:
+    measured = Measured(REPLAYED, WATCHED)
+    assert measured.per_second == 8 / 4.0
+    assert measured.per_cpu_second == 8 / 3.0
+    assert measured.to_first == 6.0
+    recorded = Measured(replace(REPLAYED, recorder_cpu=1.0), WATCHED)
+    assert recorded.per_cpu_second == 8 / (3.0 - 1.0), "the recorder is taken out"
+
+
+BURN = "import time\nwhile time.process_time() < 1: pass\ntime.sleep(0.6)"
+
+
+def test_processes_below_are_counted_also_when_they_have_ended(tmp_path: Path) -> None:
+    """A child, which its parent does not wait for, takes a second of CPU time."""
+    script = f"""
+        import subprocess, sys, time
+        child = subprocess.Popen([sys.executable, "-c", {BURN!r}])
+        while open(f"/proc/{{child.pid}}/stat").read().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.1)
+        time.sleep(0.6)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    watched = watch(command, tmp_path / "log", 120)
+    assert 1.0 <= watched.cpu_seconds(0, time.time()) < 2.0
+    assert [cpu for _, cpu in watched.samples] == sorted(cpu for _, cpu in watched.samples)
+
+
+def test_what_a_command_leaves_running_is_killed(tmp_path: Path) -> None:
+    script = f"""
+        import subprocess, sys, time
+        child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
+        time.sleep(1)
+    """
+    watch([sys.executable, "-c", textwrap.dedent(script)], tmp_path / "log", 60)
+    left = Path(f"/proc/{(tmp_path / 'pid').read_text()}")
+    until = time.monotonic() + 60
+    while left.exists() and "zombie" not in (left / "status").read_text():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_command_has_a_limit(tmp_path: Path) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        watch(["sleep", "60"], tmp_path / "log", 1)
+
+
+def sent(**changes: Any) -> Sent:
+    one = replace(request("Hello"), max_reply_tokens=7, **changes)
+    reply = Reply(text="", finish_reason="length", prompt_tokens=10, reply_tokens=7)
+    return Sent("sha", one, reply, begun=105.0)
+
+
+def vllm_settings(*words: str) -> VllmSettings:
+    return VllmSettings.model_validate(compose(["engine=vllm", *words])["engine"])
+
+
+def test_a_job_is_what_the_run_sent() -> None:
+    engine = vllm_settings("engine.model=org/name", "engine.sequences=4", "engine.args.dtype=half")
+    yes_or_no = Constraint(choices=("yes", "no"))
+    job = job_of(
+        engine,
+        [
+            sent(),
+            sent(temperature=0.5, seed=3),
+            sent(constraint=yes_or_no),
+            sent(constraint=Constraint(regex="a+")),
+        ],
+    )
+    assert (job.at_once, job.has_gpu, job.chat_template) == (5, True, None)
+    assert job.arguments["model"] == "org/name"
+    assert (job.arguments["max_num_seqs"], job.arguments["dtype"]) == (4, "half")
+    assert job.requests[0]["messages"] == sent().request.messages
+    greedy = {"max_tokens": 7, "temperature": 0.0}
+    assert [one["sampling"] for one in job.requests] == [
+        greedy,
+        {"max_tokens": 7, "temperature": 0.5, "seed": 3},
+        {**greedy, "structured_outputs": {"choice": ["yes", "no"]}},
+        {**greedy, "structured_outputs": {"regex": "a+"}},
+    ]
+
+
+def test_a_phase_is_replayed_until_its_rows_are_committed() -> None:
+    driver = [Moment(100.0, 0.0), Moment(120.0, 0.0), Moment(121.0, 0.0)]
+    answered = (sent(), replace(sent(), begun=104.0, recorder_cpu=0.25))
+    worker = Recorded(Moment(103.0, 0.0), answered, Moment(119.0, 0.0))
+    assert replayed_of(Reading(settings(), driver, [worker, worker], ()), answered) == Replayed(
+        first=104.0, last=120.0, num_requests=2, prompt_tokens=20, reply_tokens=14,
+        recorder_cpu=2 * 0.25,
+    )  # fmt: skip
+
+
+def test_peers_are_measured_by_gistmill_in_the_same_pair() -> None:
+    slow = Measured(replace(REPLAYED, last=18.0), Watched(4.0, [(10.0, 0.0), (18.0, 6.0)]))
+    found = [*figures([Measured(REPLAYED, WATCHED)], {"a": [slow], "b": []}, {"b": "b: no"})]
+    assert {one.what: one.figure for one in found} == {
+        "gistmill: requests a second": 2.0,
+        "gistmill: requests a CPU second": 8 / 3,
+        "gistmill: seconds to the first request": 6.0,
+        "taken out: the recorder's CPU seconds per 1,000 requests": 0.0,
+        "a: requests a second / gistmill's": 0.5,
+        "a: requests a CPU second / gistmill's": (8 / 6) / (8 / 3),
+        "a: seconds to the first request": 6.0,
+        "b: no": None,
+    }
+    assert found[-1].row()["figure"] is None
+
+
+def own_peer(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> str:
+    """A module that is found as a peer; `result` is what it writes."""
+    start = "import json, sys\nresult = open(sys.argv[2], 'w')\n"
+    (folder / "own_peer.py").write_text(start + body)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), str(ROOT)]))
+    return "own_peer"
+
+
+def test_a_peer_that_fails_has_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "No CUDA here. Another sentence."
+    module = own_peer(tmp_path, monkeypatch, f"raise RuntimeError({why!r})")
+    with pytest.raises(EngineError, match=r"^No CUDA here$"):
+        measured_peer(module, tmp_path, REPLAYED, 60)
+    with pytest.raises(EngineError, match=r"No module named no_such$"):
+        measured_peer("no_such", tmp_path, REPLAYED, 60)
+    own_peer(tmp_path, monkeypatch, "import time\ntime.sleep(60)")
+    with pytest.raises(EngineError, match=r"^has not ended in 1 s$"):
+        measured_peer(module, tmp_path, REPLAYED, 1)
+
+
+@pytest.mark.parametrize("name", ["num_requests", "prompt_tokens"])
+def test_a_peer_that_answers_something_else_is_no_peer(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(REPLAYED, tmp_path / "replayed.json")
+    replayed = json.loads((tmp_path / "replayed.json").read_text())
+    module = own_peer(tmp_path, monkeypatch, f"json.dump({replayed}, result)")
+    assert measured_peer(module, tmp_path, REPLAYED, 60).replayed == REPLAYED
+    module = own_peer(tmp_path, monkeypatch, f"json.dump({ {**replayed, name: 7} }, result)")
+    with pytest.raises(EngineError, match=f"^other requests: {name} is 7, not {replayed[name]} as"):
+        measured_peer(module, tmp_path, REPLAYED, 60)
+
+
+def test_engine_arguments_are_words_of_the_servers_command() -> None:
+    arguments = {"model": "m", "enforce_eager": True, "enable_prefix_caching": False,
+                 "revision": None, "max_num_seqs": 4, "hf_overrides": {"a": 1}}  # fmt: skip
+    assert [*flags(arguments)] == [
+        "--model", "m", "--enforce-eager", "--no-enable-prefix-caching", "--max-num-seqs", "4",
+        "--hf-overrides", '{"a": 1}',
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("engine=simulated",), "engine=simulated: peers needs engine=vllm; leave it out"),
+        (
+            ("engine.model=m", "engine.max_workers=2"),
+            "engine.max_workers=2: peers compares one engine; leave it out",
+        ),
+        (
+            ("engine.model=m", "engine.args.reasoning_parser=qwen3", "engine.thinking_tokens=9"),
+            "engine.thinking_tokens=9: the peers do not split replies; leave it out",
+        ),
+        (
+            ("engine.model=m", "cluster=ray", "cluster.address=auto"),
+            "cluster.address=auto: peers counts its own processes; leave it out",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(words: tuple[str, ...], says: str) -> None:
+    assert refused("bench", "peers", "corpus.path=x", *words) == says
+
+
+@pytest.mark.vllm
+@pytest.mark.slow
+def test_all_answer_the_same_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_tiny_model(tmp_path / "tiny")
+    write_corpus(tmp_path / "corpus", [document(1), document(2)], [question(1, of=1)])
+    words = ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
+             "methods=gist_only,readagent_p(max_pages=1)", "engine=vllm", "engine.max_workers=1",
+             f"engine.model={tmp_path / 'tiny'}", *CPU, "engine.context_tokens=4096",
+             "engine.sequences=8", "reply_tokens.gist=20", "reply_format=constrained"]  # fmt: skip
+    monkeypatch.setenv("RAY_OVERRIDE_RESOURCES", '{"CPU": 8}')  # a stage of Ray's own takes one
+    monkeypatch.setitem(side_by_side.PEERS, "nobody", "benchmarks.peers.nobody")
+    found = {one.what: one.figure for one in peers(read_run(words).config, tmp_path / "b", 1)}
+    assert len(found) == 4 + 3 * 3 + 1
+    (failed,) = (what for what, figure in found.items() if figure is None)
+    assert failed.startswith("nobody does not run here: ")
+    assert failed.endswith("No module named benchmarks.peers.nobody")
+    assert all(figure is None or figure > 0 for figure in found.values()), found
+    jobs = Job(**json.loads((tmp_path / "b" / "peers-0" / "job.json").read_text()))
+    assert len(jobs.requests) == 2 * 3 + 3, "a gist a page, a look-up, an answer by either method"
