@@ -6,31 +6,24 @@ a setting. Words are counted by stages/text/words.py. With `page_breaks` no page
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
-from pydantic import NonNegativeInt, PositiveInt, model_validator
+from pydantic import NonNegativeInt, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import AccountingError
+from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.page_pieces import (
-    LABEL_RULES,
-    Following,
-    LabelRule,
-    Piece,
-    Window,
-    pieces,
-    sections,
-    shown_text,
-)
-from stages.prompts.readagent.break_point import BreakPoint, Labelled
+from stages.index.page_pieces import Piece
+from stages.index.windows import ByWindows, FromText, InConversations, Windows, word_totals
+from stages.prompts.readagent.break_point import BreakPoint
+from stages.prompts.readagent.break_point_follow_up import NextBreakPoint
 from stages.tables.pages import Page
-from stages.text.words import Paragraphs, num_words
+from stages.text.words import num_words
 
 
 class Paginate(Stage):
@@ -55,20 +48,7 @@ class Paginate(Stage):
             raise AccountingError(f"{rows.document.document_id}: pages do not tile the text")
 
 
-class _FromText(Paginate):
-    """Base class. `page_breaks`: form feeds separate sections, and pages stay within one."""
-
-    paragraphs: Paragraphs
-    page_breaks: bool
-
-    def parts(self, text: str, max_words: int) -> Iterator[list[Piece]]:
-        """The pieces of each section, none over `max_words` words but a single longer word."""
-        for start, end in sections(text) if self.page_breaks else [(0, len(text))]:
-            if found := pieces(text, start, end, self.paragraphs, max_words):
-                yield found
-
-
-class PaginateUniform(_FromText):
+class PaginateUniform(FromText, Paginate):
     """Pages of about `words` words: each ends at the nearest paragraph end, ties earlier.
 
     ReadAgent appendix A, the uniform-length baseline. Only a paragraph longer than both `words` and
@@ -97,11 +77,6 @@ class PaginateUniform(_FromText):
         return made
 
 
-def word_totals(parts: Sequence[Piece]) -> list[int]:
-    """Cumulative words: those before each piece, then those of all pieces."""
-    return [0, *accumulate(part.num_words for part in parts)]
-
-
 def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
     """The end (half-open) of the page from piece `first` nearest to `words` words, ties earlier."""
     target = totals[first] + words
@@ -110,35 +85,17 @@ def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
     return min((before, after), key=lambda end: (abs(totals[end] - target), end))
 
 
-class PaginateByModel(_FromText):
+class PaginateByModel(ByWindows, Paginate):
     """The model ends each page at one of the labels shown (ReadAgent section 3.1).
 
-    By the label rule `within_limits` a window holds as many whole paragraphs as fit `max_words`; a
-    label follows each paragraph where the page would have `min_words` or more, and the window's
-    end. By `notebook`, the authors' own, it takes paragraphs until it has `max_words`, and the
-    first label stands one paragraph earlier. A remainder under `tail_words` is the last page,
-    without a call. The `preceding_words` words before the window (None: the previous page) are
-    shown with it, and by `following` nothing, an ellipsis, or the next paragraph and an ellipsis.
+    A remainder under `tail_words` is the last page, without a call.
     """
 
     kind = "model"
     version = 1
-    prompts = (BreakPoint,)
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
     asks_in_turn = True
-    min_words: PositiveInt
-    max_words: PositiveInt
     tail_words: NonNegativeInt
-    preceding_words: NonNegativeInt | None
-    following: Following
-    label_rule: LabelRule
-
-    @model_validator(mode="before")  # so that it also checks a family's partial settings
-    @classmethod
-    def _in_order(cls, values: dict[str, Any]) -> dict[str, Any]:
-        least, most = values.get("min_words"), values.get("max_words")
-        if isinstance(least, int) and isinstance(most, int) and least > most:
-            raise ValueError(f"min_words {least} is over max_words {most}; lower it")
-        return values
 
     def page_size(self) -> tuple[str, int]:
         return "min_words", self.min_words
@@ -160,47 +117,42 @@ class PaginateByModel(_FromText):
         self, rows: UnitRows, parts: Sequence[Piece], made: list[Page], ask: Ask
     ) -> None:
         """Append the pages of one section to `made`."""
-        totals, ends = word_totals(parts), [part.end_char for part in parts]
-        previous = first = 0
-        while first < len(parts):
-            labels = LABEL_RULES[self.label_rule](totals, first, self.min_words, self.max_words)
-            if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
+        windows = self.windows(rows.document.text, parts)
+        while (first := windows.first) < len(parts):
+            labels = windows.labels()
+            if windows.words_left < min(self.tail_words, self.max_words + 1):
                 page = _page(rows, len(made), parts[first:], "end")
             elif len(labels) == 1:
                 page = _page(rows, len(made), parts[first : labels[0]], "rule")
             else:
-                window = Window(parts, first, labels, previous)
-                page = await self._chosen(rows, window, len(made), ask)
+                page = await self._chosen(rows, windows, len(made), ask)
+            windows.ended(page.end_char)
             made.append(page)
             rows.hand_on(page)
             about = len(made) * len(rows.document.text) / page.end_char  # pages as long as so far
             ask.progress.tell(max(round(about), len(made)), len(made))
-            previous, first = first, bisect_left(ends, page.end_char) + 1
 
-    async def _chosen(self, rows: UnitRows, window: Window, page_index: int, ask: Ask) -> Page:
+    async def _chosen(self, rows: UnitRows, windows: Windows, page_index: int, ask: Ask) -> Page:
         """The page up to the label that the model chooses, or to the last label as a fallback.
 
         A fallback has a problem only where there was no reply.
         """
-        prompt = self._prompt(rows.document.text, window)
+        prompt, labels = await windows.ask_with(ask), windows.labels()
         asked = await ask(prompt, Subject(page_index=page_index))
-        is_legal = asked.value in window.labels
-        end = asked.value if asked.value is not None and is_legal else window.labels[-1]
+        is_legal = asked.value in labels
+        end = asked.value if asked.value is not None and is_legal else labels[-1]
         chosen_by = "model" if is_legal else "fallback"
-        page = _page(rows, page_index, window.parts[window.first : end], chosen_by)
+        page = _page(rows, page_index, windows.parts[windows.first : end], chosen_by)
         return page if asked.has_reply else replace(page, problem=asked.problem)
 
-    def _prompt(self, text: str, window: Window) -> BreakPoint:
-        parts, first, labels = window.parts, window.first, window.labels
-        shown = tuple(
-            Labelled(shown_text(text, part.start_char, part.end_char), i if i in labels else None)
-            for i, part in enumerate(parts[first : labels[-1]], start=first + 1)
-        )
-        return BreakPoint(
-            preceding=window.before(text, self.preceding_words),
-            paragraphs=shown,
-            following=window.after(text, self.following),
-        )
+
+class PaginateInConversations(InConversations, PaginateByModel):
+    """As PaginateByModel, with several windows in a conversation, which shows what they share once.
+    Equal replies give equal pages."""
+
+    kind = "conversation"
+    version = 1
+    prompts = (BreakPoint, NextBreakPoint)
 
 
 def _page(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: str) -> Page:
