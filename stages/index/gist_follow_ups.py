@@ -1,5 +1,5 @@
-"""Gists as follow-ups: a page is shortened in the conversation that has found its end, whose text
-an engine with a prefix cache has read already (memory=read_once)."""
+"""Gists as follow-ups: a page is shortened in the conversation that has found its end and so shown
+it, which an engine with a prefix cache has in memory."""
 
 from collections.abc import Iterator, Sequence
 
@@ -49,7 +49,7 @@ class FollowUpGists(InConversations, GistPages):
 
         async def follow_up(page: Page) -> Prompt[str] | None:
             nonlocal windows
-            if windows is None or windows.first == len(windows.parts):
+            if windows is None or windows.first >= len(windows.parts):
                 windows = next(sections)
             return await _follow_up(page, windows, ask)
 

@@ -139,6 +139,8 @@ class PaginateByModel(ByWindows, Paginate):
         """
         prompt, labels = await windows.ask_with(ask), windows.labels()
         asked = await ask(prompt, Subject(page_index=page_index))
+        if not asked.has_reply:
+            windows.asked = None  # nothing follows a question without a reply
         is_legal = asked.value in labels
         end = asked.value if asked.value is not None and is_legal else labels[-1]
         chosen_by = "model" if is_legal else "fallback"
