@@ -9,6 +9,7 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.rows import UnitRows
 from pipeline.work.stage import Stage
 from stages.index.gist_pages import FollowUp, GistPages
+from stages.index.page_pieces import shown_text
 from stages.index.paginate import PaginateInConversations
 from stages.index.windows import InConversations, Windows
 from stages.prompts.readagent.gist import ShortenPage
@@ -67,6 +68,7 @@ async def _follow_up(page: Page, windows: Windows, ask: Ask) -> Prompt[str] | No
     windows.ended(page.end_char)
     if after is None:
         return None
-    prompt = ShortenShownPage(after, windows.first, (page.text or "").strip())
+    text = shown_text(windows.text, page.start_char, page.end_char)
+    prompt = ShortenShownPage(after, windows.first, text)
     has_room = await ask.fits(prompt, ask.max_reply_tokens(ShortenShownPage))
     return prompt if has_room else None
