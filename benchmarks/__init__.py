@@ -10,7 +10,7 @@ bare.py       an engine without the pipeline, in a process of its own
 limit.py      limit: the phase against the bare engine; the fixed cost of an execution
 schedule.py   schedule: eight simulated engines against the lower bound of the makespan
 long_book.py  long: one long book on a simulated engine against the same kind of bound
-cache.py      cache: cached prompt tokens against the ideal
+cache.py      cache: cached prompt tokens against the ideal; computed ones by the corpus's
 scale.py      scale: seconds of commands on 200,000 questions
 browser_page.py  page: seconds that a browser takes for the page of 10,000 questions
 throughput.py rates: tokens per second of one bare engine
