@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pipeline.core.calls import Call
 from pipeline.work.steps import Step
+from stages.tables.pages import Page
 
 
 @dataclass(frozen=True)
@@ -21,14 +22,21 @@ class Made:
     call: Call
 
 
+def is_in_vain(one: Made) -> bool:
+    """True for the call of a page's end that was sent ahead, where then no page began."""
+    return one.step.writes is Page and one.call.page_index is None
+
+
 def dependencies(made: Sequence[Made]) -> list[tuple[int, ...]]:
-    """For each call the positions in `made` of the calls it depends on."""
+    """For each call the positions in `made` of the calls it depends on; those sent ahead in vain on
+    none, and none on them."""
     by_step: dict[tuple[str, str], list[int]] = defaultdict(list)
     for position, one in enumerate(made):
-        by_step[one.step.id, one.call.document_id].append(position)
+        if not is_in_vain(one):
+            by_step[one.step.id, one.call.document_id].append(position)
     for positions in by_step.values():
         positions.sort(key=lambda position: _turn(made[position].call))
-    return [tuple(sorted(_before(made, by_step, one))) for one in made]
+    return [() if is_in_vain(one) else tuple(sorted(_before(made, by_step, one))) for one in made]
 
 
 def _turn(call: Call) -> tuple[int, int, int]:

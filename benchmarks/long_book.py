@@ -1,34 +1,40 @@
-"""One long book: its makespan on one simulated engine against a lower bound for any schedule.
+"""One long book: its makespan on one simulated engine against that of pages chosen in turn.
 
-A page's end is chosen after that of the page before, so the choices are a chain; everything else
-can be done beside it. A run that waits for the last page before it asks for gists misses the bar.
+A page's end is chosen after that of the page before, so the choices are a chain, unless an idle
+engine also chooses from guessed starts further on. A run that does not, or that waits for the last
+page before it asks for gists, misses the bar.
 """
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.chains import Made, is_in_vain
 from benchmarks.figures import Figure, figure_with_bar, figure_without_bar
 from benchmarks.reading import read
 from benchmarks.schedule import lower_bound
 from jobs.config.run_config import RunConfig
 from pipeline.core.errors import UsageError
 from pipeline.engines.simulated import SimulatedSettings
+from stages.tables.pages import Page
 
 NUM_WORDS, NUM_QUESTIONS = 350_000, 30
-_AT_MOST = 1.15
+_AT_MOST = 0.90
 _MEDIAN, _SIGMA = 55, 0.7  # words of the lognormal paragraphs
 _FEWEST, _MOST = 5, 400
 _SEED = 7
 
 WORDS = (
     "corpus=tables", "rater=none", "methods=readagent_p", "engine=simulated",
-    "engine.min_workers=1", "engine.max_workers=1", "reply_format=constrained",
+    "engine.min_workers=1", "engine.max_workers=1", "engine.sequences=64",
+    "reply_format=constrained",
 )  # fmt: skip
 
 
 def long_book(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Makespan over the lower bound, and both in seconds."""
+    """Makespan over the lower bound of pages chosen in turn, both in seconds, and the calls in vain
+    over the pages."""
     engine = config.engine
     if not isinstance(engine, SimulatedSettings):
         raise UsageError(f"engine={engine.name}: long needs engine=simulated; leave it out")
@@ -37,10 +43,16 @@ def long_book(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     seconds = [reading.seconds for reading in readings]
     ratios = [spent / bound for spent, bound in zip(seconds, bounds, strict=True)]
     return [
-        figure_with_bar("long", "makespan / lower bound", ratios, ("at most", _AT_MOST)),
+        figure_with_bar("long", "makespan / lower bound in turn", ratios, ("at most", _AT_MOST)),
         figure_without_bar("long", "makespan, seconds", seconds),
-        figure_without_bar("long", "lower bound, seconds", bounds),
+        figure_without_bar("long", "lower bound in turn, seconds", bounds),
+        figure_without_bar("long", "calls in vain / pages", [_in_vain(r.made) for r in readings]),
     ]
+
+
+def _in_vain(made: Sequence[Made]) -> float:
+    choices = [is_in_vain(one) for one in made if one.step.writes is Page]
+    return sum(choices) / (len(choices) - sum(choices))
 
 
 def write_book(folder: Path, num_words: int, num_questions: int) -> None:

@@ -16,6 +16,7 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.engines.simulated import SimulatedSettings
+from pipeline.files.place import as_path
 
 WORDS = ("corpus=tables", "rater=none", "methods=gist_only", "engine=simulated")
 _MACHINES = (2, 4, 8)
@@ -48,7 +49,7 @@ def _config(config: RunConfig, corpus: Path, num: int, address: str) -> RunConfi
     return config.model_copy(
         update={
             "cluster": read_run(joined).config.cluster,
-            "corpus": config.corpus.model_copy(update={"path": str(corpus)}),
+            "corpus": config.corpus.model_copy(update={"path": as_path(corpus)}),
             "engine": config.engine.model_copy(update=of_engine),
         }
     )

@@ -1,13 +1,15 @@
 """`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, sends
 it, removes thinking from the reply, parses it and records a Call."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from pipeline.asking.reply_log import ReplyLog
+from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.asking.slots import Slots
 from pipeline.asking.text_tokens import TextTokens
 from pipeline.core.calls import (
@@ -54,6 +56,7 @@ class Reader:
     slots: Slots  # limits the requests in flight of all documents together
     is_constrained: bool = False
     keeps_journal: bool = True  # of the calls of open units
+    reads_ahead: bool = False  # requests may be sent before it is known that they are asked
     keeps_prompts: bool = True  # what was sent, in the rows of calls
     waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
@@ -82,6 +85,7 @@ class Ask:
         self._document_id = document_id
         self._log = log
         self._calls: list[Call] = []
+        self._ahead: dict[str, asyncio.Task[Call | None]] = {}  # by request_sha
         self.sent_calls: list[Call] = []
         self._texts = TextTokens(lambda messages: self._reader.engine.count_tokens(messages))
         self.progress = UnitProgress()
@@ -144,8 +148,12 @@ class Ask:
         `is_shared`: other documents may send the same request, and the step sends it only once.
         Problems: see `Asked`. Raises EngineError where the engine is dead.
         """
-        call = await self._call(self._request(prompt, subject), subject, is_shared)
+        call = await self._call(prompt, subject, is_shared)
         self.progress.replied(subject)
+        return self._asked(prompt, call)
+
+    def _asked(self, prompt: Prompt[T], call: Call | None) -> Asked[T]:
+        """The parsed reply, and its problem."""
         if call is None:
             return Asked(None, "context_overflow", "")
         if call.problem not in (None, "truncated"):
@@ -159,36 +167,76 @@ class Ask:
         """The parsed reply; None if it cannot be read."""
         return self._reader.family.read(prompt, call.reply, call.problem == "truncated")
 
-    async def _call(self, request: Request, subject: Subject, is_shared: bool) -> Call | None:
-        """The call that answers the request, from the first place that has it; None if the request
-        does not fit the context."""
-        if not await self._fits(request.messages, request.max_reply_tokens):
-            return None
-        if repeated := self._repeated(request, subject):
-            return repeated
-        call = self._found(request, subject) or await self._new(request, subject, is_shared)
+    @property
+    def may_read_ahead(self) -> bool:
+        """True if most of the engine's slots are free, and the unit was not begun before: a unit
+        that goes on takes the replies that it has."""
+        reader = self._reader
+        return reader.reads_ahead and reader.slots.are_mostly_free and self._log.is_empty
+
+    async def ahead(self, prompt: Prompt[T]) -> Asked[T]:
+        """Send a prompt that the unit will probably ask for: it takes the reply then. The call of
+        one that it never asks for is about no page and no question."""
+        sha = self.sha_of(self._request(prompt, Subject()))
+        if sha not in self._ahead:
+            self._ahead[sha] = asyncio.create_task(self._call(prompt, Subject()))
+        return self._asked(prompt, await self._ahead[sha])
+
+    async def _call(
+        self, prompt: Prompt[Any], subject: Subject, is_shared: bool = False
+    ) -> Call | None:
+        """The call that answers the prompt, from the first place that has it; None if it does not
+        fit the context.
+
+        A new prompt is rendered and counted while its slot is held, so that those that wait hold no
+        text. Replies that the unit has already need no slot.
+        """
+        call = None
+        if self._ahead or not self._log.is_empty:
+            request = self._request(prompt, subject)
+            call = self._found(request, subject) or await self._sent_ahead(request, subject)
+        if call is None:
+            shared = self._log.shared if is_shared else None  # takes a slot for what it sends
+            async with nullcontext() if shared else self._reader.slots.one(self._rank):
+                request = self._request(prompt, subject)
+                if not await self._fits(request.messages, request.max_reply_tokens):
+                    return None
+                if repeated := self._repeated(request, subject):
+                    return repeated
+                call = await self._new(request, subject, shared)
         self._calls.append(call)
         return call
 
+    async def _sent_ahead(self, request: Request, subject: Subject) -> Call | None:
+        """The call of a request that was sent ahead, now about `subject`."""
+        if subject == Subject() or not (sending := self._ahead.pop(self.sha_of(request), None)):
+            return None
+        if not (call := await sending):
+            return None
+        self._calls = [other for other in self._calls if other is not call]
+        return replace(call, **asdict(subject))
+
     def _found(self, request: Request, subject: Subject) -> Call | None:
-        """The unit's own call of the request, sent with the seed of this or an earlier attempt."""
+        """The unit's own call of the request, sent with the seed of this or an earlier attempt, or
+        ahead by a process that died."""
         is_readable = partial(self._is_readable, request)
         for one in self._with_earlier_seeds(request, subject):
-            if call := self._log.find(call_key(self.sha_of(one), subject), is_readable):
-                return self._with_sent(call, one)
+            for about in (subject, Subject()):
+                if call := self._log.find(call_key(self.sha_of(one), about), is_readable):
+                    return self._with_sent(replace(call, **asdict(subject)), one)
         return None
 
-    async def _new(self, request: Request, subject: Subject, is_shared: bool) -> Call:
+    async def _new(self, request: Request, subject: Subject, shared: SharedReplies | None) -> Call:
         """The engine's reply, or another document's to the same request."""
         request_sha = self.sha_of(request)
         make = partial(self._made, request, request_sha, subject)
-        name = self._shared_name(request, request_sha, subject) if is_shared else None
-        call = await self._log.made(make, self._reader.slots.one(self._rank), name)
+        if shared is None:
+            return self._with_sent(await self._log.kept(make), request)
+        name = self._shared_name(request, request_sha, subject)
+        call = await shared.call(name, make, self._reader.slots.one(self._rank))
         own = (self._document_id, call_key(request_sha, subject))
         is_other = (call.document_id, call_key(request_sha, call)) != own
-        if name is not None:
-            call = replace(call, **asdict(subject), is_shared=is_other)
-            call = replace(call, document_id=self._document_id)
+        call = replace(call, **asdict(subject), is_shared=is_other, document_id=self._document_id)
         return self._with_sent(call, request)
 
     def _shared_name(self, request: Request, request_sha: str, subject: Subject) -> str:

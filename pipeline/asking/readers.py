@@ -49,6 +49,7 @@ def reader_of(
         slots=Slots(num_slots(settings)),
         is_constrained=is_constrained(settings, reply_format),
         keeps_journal=settings.keeps_journal,
+        reads_ahead=settings.reads_ahead,
         keeps_prompts=settings.keep_prompts,
         waiting_for=engine.waiting_for if isinstance(engine, OpenAIEngine) else str,
     )

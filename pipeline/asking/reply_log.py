@@ -94,6 +94,9 @@ class EarlierCalls:
         self._calls = _by_key(calls)
         self._problems = problems
 
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
     def __contains__(self, key: CallKey) -> bool:
         return key in self._calls
 
@@ -142,16 +145,15 @@ class ReplyLog:
         """The unit's own call with this key."""
         return self._own.get(key) or self.earlier.good(key, is_readable)
 
-    async def made(self, make: Make, slot: Slot, shared_name: str | None) -> Call:
-        """The call that `make` returns, kept, or with a `shared_name` another document's.
+    @property
+    def is_empty(self) -> bool:
+        """True if the unit has no calls yet, of this attempt or the previous one."""
+        return not self._own and not self.earlier
 
-        `slot` is held until the call is kept: a process that dies loses no more calls than it has
-        slots.
-        """
-        if self.shared is not None and shared_name is not None:
-            return await self.shared.call(shared_name, make, slot)
-        async with slot:
-            call = await make()
-            if self.keep:
-                await self.keep(call)
-            return call
+    async def kept(self, make: Make) -> Call:
+        """The call that `make` returns, kept. Its slot is held until then: a process that dies
+        loses no more calls than it has slots."""
+        call = await make()
+        if self.keep:
+            await self.keep(call)
+        return call

@@ -103,6 +103,7 @@ class EngineSettings(Settings):
     is_deterministic: ClassVar[bool] = False
     keeps_deadline: ClassVar[bool] = False  # true: the engine itself ends late requests
     keeps_journal: ClassVar[bool] = True  # false: replies cost no more than to write them down
+    reads_ahead: ClassVar[bool] = False  # true: requests in vain cost nothing while it is idle
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
@@ -164,8 +165,8 @@ async def wait_excluding_suspend(awaited: Awaitable[T], seconds: float | None) -
         if not task.done():
             task.cancel()
             await asyncio.wait({task})
-            if not task.cancelled():
-                task.exception()  # else asyncio reports one that nobody has asked for
+        if not task.cancelled():
+            task.exception()  # else asyncio reports one that nobody has asked for
 
 
 _THINKING_TAG = re.compile("</?think>")

@@ -1,7 +1,8 @@
 """Gists as follow-ups: a page is shortened in the conversation that has found its end and so shown
 it, which an engine with a prefix cache has in memory."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import UsageError
@@ -9,14 +10,12 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.rows import UnitRows
 from pipeline.work.stage import Stage
 from stages.index.gist_pages import FollowUp, GistPages
-from stages.index.page_pieces import shown_text
-from stages.index.paginate import PaginateInConversations
-from stages.index.windows import InConversations, Windows
+from stages.index.page_pieces import Piece, shown_text
+from stages.index.paginate import PaginateInConversations, is_asked
+from stages.index.windows import InConversations, word_totals
 from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.gist_follow_up import ShortenShownPage
 from stages.tables.pages import Page
-
-_ASKED = ("model", "fallback")  # `chosen_by` of pages whose ends a model was asked for
 
 
 class FollowUpGists(InConversations, GistPages):
@@ -45,30 +44,37 @@ class FollowUpGists(InConversations, GistPages):
 
     def follow_ups(self, rows: UnitRows, ask: Ask) -> FollowUp:
         text = rows.document.text
-        sections = self._sections(text)
-        windows: Windows | None = None
+        sections = (_Section(self, text, parts) for parts in self.parts(text, self.max_words))
+        section: _Section | None = None
 
         async def follow_up(page: Page) -> Prompt[str] | None:
-            nonlocal windows
-            if windows is None or windows.first >= len(windows.parts):
-                windows = next(sections)
-            return await _follow_up(page, windows, ask)
+            nonlocal section
+            if section is None or section.first >= len(section.parts):
+                section = next(sections)
+            return await section.follow_up(page, ask)
 
         return follow_up
 
-    def _sections(self, text: str) -> Iterator[Windows]:
-        for parts in self.parts(text, self.max_words):
-            yield self.windows(text, parts)
 
+class _Section:
+    """The pages of one section of the text, in order."""
 
-async def _follow_up(page: Page, windows: Windows, ask: Ask) -> Prompt[str] | None:
-    """The prompt about the page, whose window is the next; None if it is shortened by itself."""
-    is_asked = page.chosen_by in _ASKED and page.problem is None
-    after = await windows.ask_with(ask) if is_asked else None
-    windows.ended(page.end_char)
-    if after is None:
-        return None
-    text = shown_text(windows.text, page.start_char, page.end_char)
-    prompt = ShortenShownPage(after, windows.first, text)
-    has_room = await ask.fits(prompt, ask.max_reply_tokens(ShortenShownPage))
-    return prompt if has_room else None
+    def __init__(self, by: InConversations, text: str, parts: Sequence[Piece]) -> None:
+        self.by, self.text, self.parts = by, text, parts
+        self.totals, self.ends = word_totals(parts), [part.end_char for part in parts]
+        self.conversation = by.conversation(text)
+        self.previous = self.first = 0
+
+    async def follow_up(self, page: Page, ask: Ask) -> Prompt[str] | None:
+        """The prompt about the next page; None if it is shortened by itself."""
+        window = self.by.window(self.parts, self.totals, self.first, self.previous)
+        after = await self.conversation.prompt(window, ask) if is_asked(page) else None
+        end = bisect_left(self.ends, page.end_char) + 1
+        self.conversation.ended(window, end, is_asked(page))
+        self.previous, self.first = self.first, end
+        if after is None:
+            return None
+        shown = shown_text(self.text, page.start_char, page.end_char)
+        prompt = ShortenShownPage(after, end, shown)
+        has_room = await ask.fits(prompt, ask.max_reply_tokens(ShortenShownPage))
+        return prompt if has_room else None

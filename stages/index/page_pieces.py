@@ -95,12 +95,13 @@ _ELLIPSIS = "..."
 @dataclass(frozen=True, slots=True)
 class Window:
     """The pieces from `first` up to the last of the legal ends, `labels`; the page before begins
-    at piece `previous`."""
+    at piece `previous`. `is_tail`: they are too few words for a call."""
 
     parts: Sequence[Piece]
     first: int
     labels: Sequence[int]
     previous: int
+    is_tail: bool = False
 
     def before(self, text: str, num_words: int | None) -> str:
         """The last `num_words` words before the window, looking no further back than its section;

@@ -6,20 +6,22 @@ a setting. Words are counted by stages/text/words.py. With `page_breaks` no page
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import AccountingError
-from pipeline.core.prompts import Prompt
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.page_pieces import Piece
-from stages.index.windows import ByWindows, FromText, InConversations, Windows, word_totals
+from stages.index.page_pieces import Piece, Window
+from stages.index.read_ahead import ReadAhead
+from stages.index.windows import ByWindows, FromText, InConversations, word_totals
 from stages.prompts.readagent.break_point import BreakPoint
 from stages.prompts.readagent.break_point_follow_up import NextBreakPoint
 from stages.tables.pages import Page
@@ -85,6 +87,14 @@ def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
     return min((before, after), key=lambda end: (abs(totals[end] - target), end))
 
 
+class _Choice(NamedTuple):
+    """Where a page ends (half-open, in pieces), and what chose it."""
+
+    end: int
+    chosen_by: str
+    problem: Problem | None = None
+
+
 class PaginateByModel(ByWindows, Paginate):
     """The model ends each page at one of the labels shown (ReadAgent section 3.1).
 
@@ -101,7 +111,8 @@ class PaginateByModel(ByWindows, Paginate):
         return "min_words", self.min_words
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
-        """Document -> Pages, in order, each handed on once it is chosen; calls are sequential.
+        """Document -> Pages, in order, each handed on once it is chosen. Calls are sequential, but
+        that an idle engine also chooses from guessed starts further on: see `ReadAhead`.
 
         chosen_by: model, rule (one legal label, no call), end (the tail, no call), fallback (the
         last label, as the reply names no legal one). A fallback by itself is no problem.
@@ -117,44 +128,80 @@ class PaginateByModel(ByWindows, Paginate):
         self, rows: UnitRows, parts: Sequence[Piece], made: list[Page], ask: Ask
     ) -> None:
         """Append the pages of one section to `made`."""
-        windows = self.windows(rows.document.text, parts)
-        while (first := windows.first) < len(parts):
-            labels = windows.labels()
-            if windows.words_left < min(self.tail_words, self.max_words + 1):
-                page = _page(rows, len(made), parts[first:], "end")
-            elif len(labels) == 1:
-                page = _page(rows, len(made), parts[first : labels[0]], "rule")
-            else:
-                page = await self._chosen(rows, windows, len(made), ask)
-            windows.ended(page.end_char)
-            made.append(page)
-            rows.hand_on(page)
-            about = len(made) * len(rows.document.text) / page.end_char  # pages as long as so far
-            ask.progress.tell(max(round(about), len(made)), len(made))
+        text, totals, num_before = rows.document.text, word_totals(parts), len(made)
+        conversation = self.conversation(text)
 
-    async def _chosen(self, rows: UnitRows, windows: Windows, page_index: int, ask: Ask) -> Page:
-        """The page up to the label that the model chooses, or to the last label as a fallback.
+        async def send_ahead(window: Window) -> Asked[int]:
+            return await ask.ahead(self.break_point(text, window))
+
+        async def choose_ahead(start: int) -> int:
+            return (await self._choice(self._window(parts, totals, start, start), send_ahead)).end
+
+        ahead = ReadAhead(choose_ahead, totals, lambda: self.may_read_ahead(ask))
+        previous = first = 0
+        try:
+            while first < len(parts):
+                ahead.reached(first, len(made) - num_before)
+                window = self._window(parts, totals, first, previous)
+                send = partial(conversation.ask, ask, Subject(page_index=len(made)))
+                choice = await self._choice(window, send)
+                page = _page(rows, len(made), parts[first : choice.end], choice.chosen_by)
+                made.append(replace(page, problem=choice.problem))
+                conversation.ended(window, choice.end, is_asked(made[-1]))
+                rows.hand_on(made[-1])
+                about = len(made) * len(text) / page.end_char  # pages as long as so far
+                ask.progress.tell(max(round(about), len(made)), len(made))
+                previous, first = first, choice.end
+        finally:
+            await ahead.stop()
+
+    def may_read_ahead(self, ask: Ask) -> bool:
+        """True if a page's end does not depend on where the page before it begins, and the engine
+        idles."""
+        return self.preceding_words is not None and ask.may_read_ahead
+
+    def _window(
+        self, parts: Sequence[Piece], totals: Sequence[int], first: int, previous: int
+    ) -> Window:
+        """The window of the page from piece `first`; its only label is the end where the rest is a
+        tail."""
+        if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
+            return Window(parts, first, [len(parts)], previous, is_tail=True)
+        return self.window(parts, totals, first, previous)
+
+    async def _choice(
+        self, window: Window, send: Callable[[Window], Awaitable[Asked[int]]]
+    ) -> _Choice:
+        """The label that the model chooses, or the last label as a fallback; without a call if
+        there is only one.
 
         A fallback has a problem only where there was no reply.
         """
-        prompt, labels = await windows.ask_with(ask), windows.labels()
-        asked = await ask(prompt, Subject(page_index=page_index))
-        if not asked.has_reply:
-            windows.asked = None  # nothing follows a question without a reply
-        is_legal = asked.value in labels
-        end = asked.value if asked.value is not None and is_legal else labels[-1]
-        chosen_by = "model" if is_legal else "fallback"
-        page = _page(rows, page_index, windows.parts[windows.first : end], chosen_by)
-        return page if asked.has_reply else replace(page, problem=asked.problem)
+        if len(window.labels) == 1:
+            return _Choice(window.labels[0], "end" if window.is_tail else "rule")
+        asked = await send(window)
+        problem = None if asked.has_reply else asked.problem
+        if asked.value is not None and asked.value in window.labels:
+            return _Choice(asked.value, "model", problem)
+        return _Choice(window.labels[-1], "fallback", problem)
+
+
+def is_asked(page: Page) -> bool:
+    """True if a model has replied to the question for the page's end."""
+    return page.chosen_by in ("model", "fallback") and page.problem is None
 
 
 class PaginateInConversations(InConversations, PaginateByModel):
     """As PaginateByModel, with several windows in a conversation, which shows what they share once.
-    Equal replies give equal pages."""
+    Equal replies give equal pages; all are chosen in turn, as a conversation has no guessed starts.
+    """
 
     kind = "conversation"
     version = 1
     prompts = (BreakPoint, NextBreakPoint)
+
+    def may_read_ahead(self, ask: Ask) -> bool:
+        return False
 
 
 def _page(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: str) -> Page:

@@ -5,15 +5,16 @@ Where a page ends decides where the next window starts. So the stage that choose
 that asks more about the pages come to the same prompts.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.prompts import Asked
 from pipeline.work.stage import Stage
 from stages.index.page_pieces import (
     LABEL_RULES,
@@ -68,9 +69,29 @@ class ByWindows(FromText):
             raise ValueError(f"min_words {least} is over max_words {most}; lower it")
         return values
 
-    def windows(self, text: str, parts: Sequence[Piece]) -> "Windows":
-        """The windows of one section of the text."""
-        return Windows(self, text, parts)
+    def window(
+        self, parts: Sequence[Piece], totals: Sequence[int], first: int, previous: int
+    ) -> Window:
+        """The window of the page from piece `first`; the page before begins at `previous`."""
+        labels = LABEL_RULES[self.label_rule](totals, first, self.min_words, self.max_words)
+        return Window(parts, first, labels, previous)
+
+    def break_point(self, text: str, window: Window) -> BreakPoint:
+        """The question for the page's end, by itself."""
+        parts, first, labels = window.parts, window.first, window.labels
+        shown = tuple(
+            Labelled(shown_text(text, part.start_char, part.end_char), i if i in labels else None)
+            for i, part in enumerate(parts[first : labels[-1]], start=first + 1)
+        )
+        return BreakPoint(
+            preceding=window.before(text, self.preceding_words),
+            paragraphs=shown,
+            following=window.after(text, self.following),
+        )
+
+    def conversation(self, text: str) -> "Conversation":
+        """The conversation about the windows of one section of the text."""
+        return Conversation(self, text, most_pages=1)
 
 
 class InConversations(ByWindows):
@@ -79,13 +100,13 @@ class InConversations(ByWindows):
 
     pages_per_conversation: PositiveInt
 
-    def windows(self, text: str, parts: Sequence[Piece]) -> "Windows":
-        return Windows(self, text, parts, self.pages_per_conversation)
+    def conversation(self, text: str) -> "Conversation":
+        return Conversation(self, text, self.pages_per_conversation)
 
 
 @dataclass
-class Windows:
-    """The windows of one section, at that from piece `first`; move on with `ended`.
+class Conversation:
+    """The prompts about the windows of one section, in order; after each of them `ended`.
 
     A follow-up shows only pieces that its conversation has not shown yet; the labels on others are
     there, as a label that is legal is so in all windows before that hold it.
@@ -93,67 +114,34 @@ class Windows:
 
     by: ByWindows
     text: str
-    parts: Sequence[Piece]
-    most_pages: int = 1  # of a conversation
-    first: int = 0
-    previous: int = 0  # the first piece of the page before
-    asked: PageEnd | None = None  # the prompt about this window
-    before: tuple[PageEnd, int] | None = None  # the last prompt of the conversation, and its reply
-    num_pages: int = 0  # of the conversation
+    most_pages: int  # before another begins
+    num_pages: int = 0
     num_shown: int = 0  # pieces that it has shown, from the section's first
-    totals: list[int] = field(init=False)
-    ends: list[int] = field(init=False)
+    latest: PageEnd | None = None  # the prompt about this window
+    before: tuple[PageEnd, int] | None = None  # that about the window before, and the value replied
 
-    def __post_init__(self) -> None:
-        self.totals = word_totals(self.parts)
-        self.ends = [part.end_char for part in self.parts]
-
-    @property
-    def words_left(self) -> int:
-        """From the window's first piece to the section's end."""
-        return self.totals[-1] - self.totals[self.first]
-
-    def labels(self) -> list[int]:
-        """Where the page may end."""
-        rule = LABEL_RULES[self.by.label_rule]
-        return rule(self.totals, self.first, self.by.min_words, self.by.max_words)
-
-    async def ask_with(self, ask: Ask) -> PageEnd:
+    async def prompt(self, window: Window, ask: Ask) -> PageEnd:
         """The prompt about the window: the next of the conversation where that has room for it, by
         its pages and by the engine's context, else the first of another."""
-        alone = self._alone()
-        self.asked = alone
+        alone = self.by.break_point(self.text, window)
+        self.latest = alone
         if self.before and self.num_pages < self.most_pages:
-            shown = self.num_shown - self.first
+            shown = self.num_shown - window.first
             prompt = NextBreakPoint(*self.before, alone.paragraphs, shown, alone.following)
             if await ask.fits(prompt, ask.max_reply_tokens(NextBreakPoint)):
-                self.asked = prompt
-        return self.asked
+                self.latest = prompt
+        return self.latest
 
-    def _alone(self) -> BreakPoint:
-        labels = self.labels()
-        window = Window(self.parts, self.first, labels, self.previous)
-        shown = tuple(
-            Labelled(
-                shown_text(self.text, part.start_char, part.end_char), i if i in labels else None
-            )
-            for i, part in enumerate(self.parts[self.first : labels[-1]], start=self.first + 1)
-        )
-        return BreakPoint(
-            preceding=window.before(self.text, self.by.preceding_words),
-            paragraphs=shown,
-            following=window.after(self.text, self.by.following),
-        )
+    async def ask(self, ask: Ask, subject: Subject, window: Window) -> Asked[int]:
+        """Ask where the window's page ends."""
+        return await ask(await self.prompt(window, ask), subject)
 
-    def ended(self, end_char: int) -> None:
-        """Move on: the page ends at this character of the text. What was not asked about ends the
-        conversation."""
-        end = bisect_left(self.ends, end_char) + 1
-        is_next = isinstance(self.asked, NextBreakPoint)
-        self.num_pages = self.num_pages + 1 if is_next else 1
-        self.before = (self.asked, end) if self.asked else None
-        self.num_shown = self.labels()[-1]
-        self.previous, self.first, self.asked = self.first, end, None
+    def ended(self, window: Window, end: int, is_asked: bool) -> None:
+        """The page of the window ends at this piece (half-open), whether that `is_asked` and was
+        answered or not: then another conversation begins."""
+        self.num_pages = self.num_pages + 1 if isinstance(self.latest, NextBreakPoint) else 1
+        self.before = (self.latest, end) if self.latest and is_asked else None
+        self.num_shown, self.latest = window.labels[-1], None
 
 
 def word_totals(parts: Sequence[Piece]) -> list[int]:

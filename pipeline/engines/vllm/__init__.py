@@ -6,6 +6,7 @@ startup_errors.py   finds the root cause in the logs of vLLM's processes, and ad
 async_llm.py        sends requests to vLLM's AsyncLLM and converts its outputs to replies
 thinking.py         separates a reasoning model's thinking from its answer
 chat_tokenizer.py   renders messages with a chat template into token ids; loads a local tokenizer
+piece_tokenizer.py  token ids of long texts, joined from those of the pieces that prompts share
 """
 
 from pipeline.engines.vllm.vllm_settings import VllmSettings

@@ -13,8 +13,9 @@ from typing import Any
 from jinja2 import TemplateError
 
 from pipeline.core.prompts import Message
+from pipeline.engines.vllm.piece_tokenizer import piece_tokenizer
 
-_THREADS = 4  # tokenizers written in Rust release the GIL
+_THREADS = 4  # tokenizers written in Rust release the GIL; by pieces one, or both know no piece yet
 _CACHED_TOKENS = 10_000_000  # 40 MB; cached, as a prompt is counted first and sent later
 
 _Key = tuple[tuple[str, str], ...]
@@ -39,7 +40,8 @@ class ChatTokenizer:
         self._tokenizer = tokenizer
         self._template_text = template.text()
         self._variables = template.variables
-        self._threads = ThreadPoolExecutor(_THREADS, "chat-tokenizer")
+        self._by_pieces = piece_tokenizer(tokenizer)
+        self._threads = ThreadPoolExecutor(1 if self._by_pieces else _THREADS, "chat-tokenizer")
         self._cache: OrderedDict[_Key, array[int]] = OrderedDict()  # least recently used first
         self._num_cached_tokens = 0
 
@@ -58,16 +60,17 @@ class ChatTokenizer:
 
         Raises ValueError or jinja2.TemplateError if there is no template or it does not render.
         """
-        return array(
-            "i",
-            self._tokenizer.apply_chat_template(
-                list(messages),
-                chat_template=self._template_text,
-                add_generation_prompt=True,
-                tokenize=True,
-                return_dict=False,
-                **self._variables,
-            ),
+        if self._by_pieces:
+            return self._by_pieces.ids(self._rendered(messages, tokenize=False))
+        return array("i", self._rendered(messages, tokenize=True, return_dict=False))
+
+    def _rendered(self, messages: Sequence[Message], **how: bool) -> Any:
+        return self._tokenizer.apply_chat_template(
+            list(messages),
+            chat_template=self._template_text,
+            add_generation_prompt=True,
+            **how,
+            **self._variables,
         )
 
     def _add_to_cache(self, key: _Key, ids: "array[int]") -> None:

@@ -63,6 +63,7 @@ class VllmSettings(EngineSettings):
     gpus_per_worker: NonNegativeFloat | None  # null: tensor_parallel x pipeline_parallel
 
     takes_constraints: ClassVar[bool] = True
+    reads_ahead: ClassVar[bool] = True
 
     @property
     def gpus(self) -> float:

@@ -89,11 +89,15 @@ class PageEnd(Prompt[int]):
         )
 
     def drawn(self, seed: int) -> str | None:
-        """Any of the labels, by their numbers alone."""
-        labels = self.labels()
-        return (
-            f"Break point: <{random.Random(f'{seed} {labels}').choice(labels)}>" if labels else None
-        )
+        """The label after the paragraph that is most of a pause, by a hash of it: so each is as
+        likely, and windows that show the same paragraphs agree."""
+        pauses = {
+            paragraph.label: random.Random(f"{seed} {paragraph.text}").random()
+            for paragraph in self.paragraphs
+            if paragraph.label is not None
+        }
+        label = max(pauses, key=lambda label: pauses[label], default=None)
+        return None if label is None else f"Break point: <{label}>"
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:

@@ -225,6 +225,36 @@ def test_slots_are_shared_by_all_documents() -> None:
     assert engine.most_at_once == 3
 
 
+def test_a_prompt_waits_unrendered_and_uncounted() -> None:
+    """Of six prompts and two slots, two are counted; replies that the unit has need no slot."""
+    known, engine = Echo(), Counting(seconds={f"w{number}": 60 for number in range(6)})
+    asking = ask(reader(known))
+    one(asking)
+
+    async def talk() -> None:
+        later = Ask(reader(engine, slots=2), "gist", "d1", ReplyLog(calls=asking.calls()))
+        new = [later(ShortenPage(f"w{n}"), Subject(page_index=n)) for n in range(6)]
+        waiting = asyncio.gather(*new)
+        await _turns()
+        assert engine.counted == len(engine.requests) == 2
+        assert (await later(PAGE, Subject(page_index=0))).value == "river."
+        assert engine.counted == 2
+        waiting.cancel()
+
+    run(talk)
+
+
+@dataclass
+class Counting(Echo):
+    """Counts how often it has counted tokens."""
+
+    counted: int = 0
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        self.counted += 1
+        return await super().count_tokens(messages)
+
+
 async def _turns() -> None:
     """Let every coroutine go on until it waits."""
     for _ in range(100):

@@ -60,7 +60,7 @@ def make_tokenizer(folder: Path, chat_template: str | None = _TEMPLATE) -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    plain.train_from_iterator(_texts(), trainer)
+    plain.train_from_iterator(meeting_texts(), trainer)
     plain.add_tokens([AddedToken(mark, special=False) for mark in THINKS])
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=plain, eos_token=_SPECIAL[0], pad_token=_SPECIAL[0]
@@ -70,7 +70,7 @@ def make_tokenizer(folder: Path, chat_template: str | None = _TEMPLATE) -> Any:
     return tokenizer
 
 
-def _texts() -> list[str]:
+def meeting_texts() -> list[str]:
     """What was said in ten meetings."""
     with QMSUM.open(encoding="utf-8") as lines:
         meetings = [json.loads(line) for line, _ in zip(lines, range(10), strict=False)]

@@ -1,0 +1,209 @@
+"""Ids joined from pieces are those of the whole text, by each family of tokenizers."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer
+from pipeline.engines.vllm.piece_tokenizer import PieceTokenizer, piece_tokenizer
+from tests.support.engines.tiny_model import make_tokenizer, meeting_texts
+
+pytestmark = pytest.mark.vllm
+
+_SPECIAL = ("<|end|>", "<|user|>", "[INST]")
+_ODD = (
+    "\n", "\n\n", "\r\n", "\t", "  ", " ", " \u00a0", "\u3000", "don't", "we'LL", "1,234.5", "_x_",
+    "\u2160", "e\u0301", "\u0301", "\u200d", "\U0001f469\u200d\U0001f680", "日本語", "Война", "a",
+    "\u0939\u093f\u0928", "\u0e01\u0e33", "m\u00b2", "<|end|>", "<|user|>", "[INST]", "<0x41>", "I",
+    "\u2581", "\u2581of", "\u0120", "\u0120the", "\ufffd", "\x00", "...", "--", "x" * 300, "\ufb01",
+)  # fmt: skip
+_LLAMA_3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def trained(pre_tokenizer: Any, alphabet: Any = ()) -> Any:
+    from tokenizers import Tokenizer, models, trainers
+
+    made = Tokenizer(models.BPE(byte_fallback=not alphabet))
+    made.pre_tokenizer = pre_tokenizer
+    letters = alphabet or [f"<0x{byte:02X}>" for byte in range(256)]
+    marks = list(_SPECIAL) if alphabet else [*_SPECIAL, *letters]
+    trainer = trainers.BpeTrainer(
+        vocab_size=3000, special_tokens=marks, initial_alphabet=list(alphabet), show_progress=False
+    )
+    made.train_from_iterator(meeting_texts(), trainer)
+    return made
+
+
+def byte_level(before: Any = None, add_prefix_space: bool = False, use_regex: bool = True) -> Any:
+    from tokenizers import pre_tokenizers
+
+    bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space, use_regex=use_regex)
+    steps = pre_tokenizers.Sequence([before, bytes_]) if before else bytes_
+    return trained(steps, pre_tokenizers.ByteLevel.alphabet())
+
+
+def gpt_2() -> Any:
+    return byte_level()
+
+
+def with_prefix_space() -> Any:
+    return byte_level(add_prefix_space=True)
+
+
+def llama_3() -> Any:
+    """As Qwen's, but for the length of numbers; with NFC, which Qwen has."""
+    from tokenizers import Regex, normalizers, pre_tokenizers
+
+    split = pre_tokenizers.Split(Regex(_LLAMA_3), "isolated")
+    made = byte_level(split, use_regex=False)
+    made.normalizer = normalizers.NFC()
+    return made
+
+
+def sentence_piece(prepend_scheme: str = "never", **changes: Any) -> Any:
+    """Trained word by word, as SentencePiece does; then without splitting into words."""
+    from tokenizers import Tokenizer, pre_tokenizers
+
+    made = trained(pre_tokenizers.Metaspace(prepend_scheme=prepend_scheme))
+    return Tokenizer.from_str(json.dumps(json.loads(made.to_str()) | changes))
+
+
+_SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+
+
+def llama_2() -> Any:
+    prepend = {"type": "Prepend", "prepend": "\u2581"}
+    steps = {"type": "Sequence", "normalizers": [prepend, _SPACES]}
+    return sentence_piece(normalizer=steps, pre_tokenizer=None)
+
+
+def gemma() -> Any:
+    return sentence_piece(normalizer=_SPACES, pre_tokenizer=None)
+
+
+def mistral() -> Any:
+    first = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first"}
+    return sentence_piece(pre_tokenizer=first | {"split": False})
+
+
+FAMILIES = (gpt_2, with_prefix_space, llama_3, llama_2, gemma, mistral)
+
+
+class Loaded:
+    """What a tokenizer of transformers has that is used here."""
+
+    def __init__(self, backend_tokenizer: Any) -> None:
+        self.backend_tokenizer = backend_tokenizer
+
+
+def odd_text(seed: int) -> str:
+    """Words of meetings, with odd things among and within them."""
+    draw = random.Random(seed)
+    words = " ".join(meeting_texts()[:40]).split(" ")
+    made = []
+    for _ in range(draw.randrange(1, 400)):
+        made.append(draw.choice(words) if draw.random() < 0.8 else draw.choice(_ODD))
+        made.append(" " if draw.random() < 0.9 else draw.choice(["", "\n", "  ", ". "]))
+    return "".join(made)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ids_of_odd_texts_are_those_of_the_whole(family: Callable[[], Any]) -> None:
+    """Cut at every place where that is allowed, and into pieces as they are."""
+    made = family()
+    by_pieces = piece_tokenizer(Loaded(made))
+    assert by_pieces is not None
+    finely = PieceTokenizer(made, by_pieces.drops_space, piece_chars=0)
+    for seed in range(300):
+        text = odd_text(seed)
+        whole = made.encode(text, add_special_tokens=False).ids
+        assert list(by_pieces.ids(text)) == whole, seed
+        assert list(finely.ids(text)) == whole, seed
+
+
+def test_only_the_end_is_tokenised_for_another_question() -> None:
+    """Thirty questions about one text: its tokens are computed once, and 5% more at most."""
+    made = gpt_2()
+    by_pieces = piece_tokenizer(Loaded(made))
+    assert by_pieces is not None
+    tokenised = 0
+    encode = made.encode
+
+    class Counted:
+        def encode(self, text: str, add_special_tokens: bool) -> Any:
+            nonlocal tokenised
+            ids = encode(text, add_special_tokens=add_special_tokens)
+            tokenised += len(ids.ids)
+            return ids
+
+    counted = PieceTokenizer(Counted())
+    text = "\n".join(meeting_texts())
+    shared = len(encode(text, add_special_tokens=False).ids)
+    for number in range(30):
+        counted.ids(text + f"\n\nWhat was said of the remote control in part {number} of the talk?")
+    assert shared < tokenised < 1.05 * shared
+    tokenised = 0
+    counted.ids("Another beginning.\n" + text)
+    assert tokenised < 0.05 * shared, "texts agree again soon after another beginning"
+
+
+def across_words() -> Any:
+    """Trained without splitting: of▁the is a token."""
+    return trained(None, alphabet=[" ", *"abcdefghijklmnopqrstuvwxyz"])
+
+
+def unigram() -> Any:
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    made = Tokenizer(models.Unigram())
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    made.train_from_iterator(
+        meeting_texts(), trainers.UnigramTrainer(vocab_size=500, show_progress=False)
+    )
+    return made
+
+
+def stripping() -> Any:
+    """A piece that begins with a space would lose it."""
+    from tokenizers import normalizers
+
+    made = gpt_2()
+    made.normalizer = normalizers.Strip()
+    return made
+
+
+def with_a_mark_of_two_words() -> Any:
+    from tokenizers import AddedToken
+
+    made = gpt_2()
+    made.add_tokens([AddedToken("end of turn")])
+    return made
+
+
+@pytest.mark.parametrize("family", [across_words, unigram, stripping, with_a_mark_of_two_words])
+def test_a_tokenizer_that_may_reach_across_words_is_given_the_whole(
+    family: Callable[[], Any],
+) -> None:
+    assert piece_tokenizer(Loaded(family())) is None
+
+
+def test_a_rendered_prompt_has_the_ids_that_transformers_gives(tmp_path: Path) -> None:
+    made = make_tokenizer(tmp_path)
+    chat = ChatTokenizer(made, ChatTemplate(None, {"thinking": False}))
+    for seed in range(20):
+        messages = [{"role": "user", "content": odd_text(seed)} for seed in (seed, seed + 1)]
+        whole = made.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=True, return_dict=False, thinking=False
+        )
+        assert list(chat.tokenise(messages)) == whole  # type: ignore[arg-type]
+
+
+def test_one_that_is_not_of_the_library_is_given_the_whole() -> None:
+    assert piece_tokenizer(object()) is None
