@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from pipeline.core.calls import Call
 from pipeline.work.steps import Step
-from stages.tables.pages import Page
 
 
 @dataclass(frozen=True)
@@ -22,9 +21,14 @@ class Made:
     call: Call
 
 
+def is_choice(one: Made) -> bool:
+    """True for the call that chooses where a page ends, of which each waits for the one before."""
+    return _asks_in_turn(one.step) and not one.step.per_question
+
+
 def is_in_vain(one: Made) -> bool:
-    """True for the call of a page's end that was sent ahead, where then no page began."""
-    return one.step.writes is Page and one.call.page_index is None
+    """True for a choice that was sent ahead, where then no page began."""
+    return is_choice(one) and one.call.page_index is None
 
 
 def dependencies(made: Sequence[Made]) -> list[tuple[int, ...]]:

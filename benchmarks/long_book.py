@@ -10,14 +10,13 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.chains import Made, is_in_vain
+from benchmarks.chains import Made, is_choice, is_in_vain
 from benchmarks.figures import Figure, figure_with_bar, figure_without_bar
 from benchmarks.reading import read
 from benchmarks.schedule import lower_bound
 from jobs.config.run_config import RunConfig
 from pipeline.core.errors import UsageError
 from pipeline.engines.simulated import SimulatedSettings
-from stages.tables.pages import Page
 
 NUM_WORDS, NUM_QUESTIONS = 350_000, 30
 _AT_MOST = 0.90
@@ -51,7 +50,7 @@ def long_book(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 
 
 def _in_vain(made: Sequence[Made]) -> float:
-    choices = [is_in_vain(one) for one in made if one.step.writes is Page]
+    choices = [is_in_vain(one) for one in made if is_choice(one)]
     return sum(choices) / (len(choices) - sum(choices))
 
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.reader import Reader
 from pipeline.asking.readers import ReplyFormat, start_reader
-from pipeline.asking.reply_log import ReplyLog
 from pipeline.core.engine import Engine, EngineSettings, Reply, Request
 from pipeline.core.prompts import Message
 from pipeline.families.family import Family
@@ -78,14 +77,14 @@ class _RecordedEngine:
         self.name = reader.engine.name
         self.context_tokens = reader.engine.context_tokens
         self._engine: Engine = reader.engine
-        self._ask = Ask(reader, "bench", "", ReplyLog())
+        self._reader = reader
         self._folder = folder
 
     async def generate(self, request: Request) -> Reply:
         begun = time.time()
         reply = await self._engine.generate(request)
         # The calls table has the same sha, which joins a request to its document.
-        _keep(self._folder, Sent(self._ask.sha_of(request), request, reply, begun))
+        _keep(self._folder, Sent(self._reader.sha_of(request), request, reply, begun))
         return reply
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:

@@ -22,7 +22,7 @@ from jobs.graph.loading import load_corpus
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared
 from jobs.run.eta import weights
-from pipeline.asking.ask import Reader
+from pipeline.asking.reader import Reader
 from pipeline.asking.readers import reader_of
 from pipeline.asking.reply_log import SharedCopies
 from pipeline.core.calls import Call, UsageCounters

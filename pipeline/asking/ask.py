@@ -2,28 +2,26 @@
 it, removes thinking from the reply, parses it and records a Call."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
+from pipeline.asking.reader import Reader
 from pipeline.asking.reply_log import ReplyLog, SharedReplies
-from pipeline.asking.slots import Slots
 from pipeline.asking.text_tokens import TextTokens
 from pipeline.core.calls import (
     Call,
     Subject,
     UnitProgress,
-    UsageCounters,
     call_key,
     call_row,
     numbered,
     with_sent,
 )
 from pipeline.core.engine import (
-    Engine,
     Reply,
     Request,
     storable,
@@ -33,34 +31,8 @@ from pipeline.core.engine import (
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Asked, Message, Prompt
 from pipeline.core.rows import utc_now
-from pipeline.core.settings import sha
-from pipeline.families.family import Family
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """An engine with all settings that shape its replies, shared by the units of a worker.
-
-    `is_constrained`: replies follow the prompt's Constraint, for prompts that have one.
-    """
-
-    engine: Engine
-    identity: str  # hash of the engine's identity in a step (model, context, sampling ...)
-    is_model: bool
-    family: Family
-    temperature: float
-    seed: int
-    deadline_seconds: float | None  # None: the engine keeps it
-    slots: Slots  # limits the requests in flight of all documents together
-    is_constrained: bool = False
-    keeps_journal: bool = True  # of the calls of open units
-    reads_ahead: bool = False  # requests may be sent before it is known that they are asked
-    keeps_prompts: bool = True  # what was sent, in the rows of calls
-    waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
-    usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
-    worker: str | None = None
 
 
 class Ask:
@@ -177,7 +149,7 @@ class Ask:
     async def ahead(self, prompt: Prompt[T]) -> Asked[T]:
         """Send a prompt that the unit will probably ask for: it takes the reply then. The call of
         one that it never asks for is about no page and no question."""
-        sha = self.sha_of(self._request(prompt, Subject()))
+        sha = self._reader.sha_of(self._request(prompt, Subject()))
         if sha not in self._ahead:
             self._ahead[sha] = asyncio.create_task(self._call(prompt, Subject()))
         return self._asked(prompt, await self._ahead[sha])
@@ -209,7 +181,9 @@ class Ask:
 
     async def _sent_ahead(self, request: Request, subject: Subject) -> Call | None:
         """The call of a request that was sent ahead, now about `subject`."""
-        if subject == Subject() or not (sending := self._ahead.pop(self.sha_of(request), None)):
+        if subject == Subject() or not (
+            sending := self._ahead.pop(self._reader.sha_of(request), None)
+        ):
             return None
         if not (call := await sending):
             return None
@@ -222,13 +196,13 @@ class Ask:
         is_readable = partial(self._is_readable, request)
         for one in self._with_earlier_seeds(request, subject):
             for about in (subject, Subject()):
-                if call := self._log.find(call_key(self.sha_of(one), about), is_readable):
+                if call := self._log.find(call_key(self._reader.sha_of(one), about), is_readable):
                     return self._with_sent(replace(call, **asdict(subject)), one)
         return None
 
     async def _new(self, request: Request, subject: Subject, shared: SharedReplies | None) -> Call:
         """The engine's reply, or another document's to the same request."""
-        request_sha = self.sha_of(request)
+        request_sha = self._reader.sha_of(request)
         make = partial(self._made, request, request_sha, subject)
         if shared is None:
             return self._with_sent(await self._log.kept(make), request)
@@ -241,17 +215,20 @@ class Ask:
 
     def _shared_name(self, request: Request, request_sha: str, subject: Subject) -> str:
         """The name of the request's shared reply; another where the previous attempt had one."""
-        keys = (call_key(self.sha_of(one), subject)
+        keys = (call_key(self._reader.sha_of(one), subject)
                 for one in self._with_earlier_seeds(request, subject))  # fmt: skip
         is_again = any(key in self._log.earlier for key in keys)
         return f"{request_sha}.{self._log.attempt}" if is_again else request_sha
 
+    def _request(self, prompt: Prompt[Any], subject: Subject) -> Request:
+        seed = self._reader.seed_of(self._repeat, subject.attempt, self._log.attempt)
+        return self._reader.request(prompt, subject.attempt, seed)
+
     def _with_earlier_seeds(self, request: Request, subject: Subject) -> Iterator[Request]:
         """The request, then with the seeds of earlier attempts at the unit, if they differ."""
         yield request
-        before = (
-            self._seed(subject.attempt, number) for number in range(self._log.attempt - 1, 0, -1)
-        )
+        earlier = range(self._log.attempt - 1, 0, -1)
+        before = (self._reader.seed_of(self._repeat, subject.attempt, n) for n in earlier)
         for seed in dict.fromkeys(before):
             if seed != request.seed:
                 yield replace(request, seed=seed)
@@ -267,7 +244,7 @@ class Ask:
         would be the same. (A family's template may not show the correction in the prompt.)"""
         if request.temperature > 0 or request.attempt == 1:
             return None
-        first = call_key(self.sha_of(replace(request, attempt=1)), subject)
+        first = call_key(self._reader.sha_of(replace(request, attempt=1)), subject)
         return next(
             (call for call in self._calls if call_key(call.request_sha, call) == first), None
         )
@@ -292,35 +269,6 @@ class Ask:
     def calls(self) -> tuple[Call, ...]:
         """The unit's calls, in order."""
         return numbered(self._calls)
-
-    def _request(self, prompt: Prompt[Any], subject: Subject) -> Request:
-        family = self._reader.family
-        form = family.form(type(prompt)) if self._reader.is_constrained else None
-        return Request(
-            prompt=prompt.name,
-            fields=prompt,
-            messages=family.render(prompt),
-            max_reply_tokens=family.max_reply_tokens(type(prompt)),
-            constraint=None if form is None else prompt.legal(form),
-            temperature=self._reader.temperature,
-            seed=self._seed(subject.attempt, self._log.attempt),
-            attempt=subject.attempt,
-        )
-
-    def _seed(self, attempt: int, of_unit: int) -> int:
-        """The engine's seed. With sampling, repeats, further attempts and attempts at the unit get
-        seeds of their own, or they would draw the same reply again."""
-        seed = self._reader.seed
-        if self._reader.temperature == 0 or (self._repeat, attempt, of_unit) == (0, 1, 1):
-            return seed
-        retry = [of_unit] if of_unit > 1 else []
-        return int(sha([seed, self._repeat, attempt, *retry], 7), 16)
-
-    def sha_of(self, request: Request) -> str:
-        """The hash that identifies a request in the calls table."""
-        what = [request.messages, request.max_reply_tokens, request.seed, request.attempt]
-        legal = [asdict(request.constraint)] if request.constraint else []
-        return sha([self._reader.identity, request.prompt, *what, *legal], 16)
 
     async def _generate(self, request: Request) -> tuple[datetime, Reply]:
         """The time the request was sent, and the reply. Called while its slot is held, so that

@@ -3,7 +3,7 @@
 import math
 from typing import Literal
 
-from pipeline.asking.ask import Reader
+from pipeline.asking.reader import Reader
 from pipeline.asking.slots import Slots
 from pipeline.core.engine import Engine, EngineSettings
 from pipeline.core.settings import sha

@@ -121,7 +121,14 @@ def list_paths(folder: UPath, pattern: str = "*") -> list[UPath]:
     """The paths in a folder that match; empty if there is no such folder. Raises StorageError."""
     if is_remote(folder):
         return with_retries(lambda: _matching(folder, pattern), folder)
-    return with_retries(lambda: list(folder.glob(pattern)), folder)
+    if "/" in pattern:
+        return with_retries(lambda: list(folder.glob(pattern)), folder)
+    # A few times as fast as `glob`; a worker lists folders for each unit.
+    try:
+        names = with_retries(lambda: [own.name for own in os.scandir(str(folder))], folder, _ABSENT)
+    except _ABSENT:
+        return []
+    return [folder / name for name in names if fnmatchcase(name, pattern)]
 
 
 def path_kind(path: UPath) -> str | None:

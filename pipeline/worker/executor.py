@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
-from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.ask import Ask
 from pipeline.asking.journal import Journal
+from pipeline.asking.reader import Reader
 from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.rows import Document, Record, UnitRows, utc_now

@@ -15,7 +15,7 @@ from errno import ENOENT
 from functools import partial
 from itertools import count
 
-from pipeline.asking.ask import Reader
+from pipeline.asking.reader import Reader
 from pipeline.asking.reply_log import SharedReplies
 from pipeline.asking.slots import Capacity
 from pipeline.core.calls import UsageCounters

@@ -7,9 +7,8 @@ grows at the answer's token j. Knows nothing of sentences' borders or stems.
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from itertools import accumulate
 
 Tokens = Sequence[str]
 
@@ -46,27 +45,27 @@ def _fmeasure(hits: int, of_reference: int, of_answer: int) -> float:
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """A bit for each of the answer's tokens, and one that is always 0 after each sentence: there
-    the carry of the sentence below ends, so that one addition does all sentences."""
+    the carry of the sentence below ends, so that one operation does all sentences.
+
+    A prefix of a sentence is the bit after it: `ends` are the whole sentences.
+    """
 
     at: dict[str, int]  # the bits of a token
     ones: int
-    starts: list[int]  # the first bit of each sentence
-    parts: list[int]  # as many ones as the sentence has tokens
-    found: dict[str, dict[int, int]]  # of a token: the sentences with it, and its bits there
+    ends: int
+    longest: int  # sentence, in tokens
 
     @classmethod
     def of(cls, sentences: Sequence[Tokens]) -> "_Answer":
-        made = cls(defaultdict(int), 0, [], [], defaultdict(lambda: defaultdict(int)))
-        ones, start = 0, 0
-        for number, sentence in enumerate(sentences):
-            for place, token in enumerate(sentence):
-                made.at[token] |= 1 << (start + place)
-                made.found[token][number] |= 1 << place
-            made.starts.append(start)
-            made.parts.append((1 << len(sentence)) - 1)
-            ones |= made.parts[-1] << start
+        at: dict[str, int] = defaultdict(int)
+        ones = ends = start = 0
+        for sentence in sentences:
+            for place, token in enumerate(sentence, start):
+                at[token] |= 1 << place
+            ones |= ((1 << len(sentence)) - 1) << start
             start += len(sentence) + 1
-        return replace(made, ones=ones)
+            ends |= 1 << (start - 1)
+        return cls(at, ones, ends, max(map(len, sentences), default=0))
 
     def after(self, row: int, token: str) -> int:
         """The row after `row` and a token of the reference."""
@@ -77,26 +76,35 @@ class _Answer:
         """The indexes of the reference's tokens in a longest common subsequence with any of the
         answer's sentences, which is the one that rouge-score reads out.
 
-        The table is read backwards from its last corner: a common token is taken where what is left
-        of the sentence ends with it, or has less in common without the reference's token.
+        The table is read backwards from its last corner, for all sentences at once: a token is
+        taken where the prefix that is left ends with it, or has less in common without it.
         """
-        rows = list(accumulate(reference, self.after, initial=self.ones))
-        left, taken = [*self.parts], set[int]()
+        grown, left, taken = self._grown(reference), self.ends, set[int]()
         for index in reversed(range(len(reference))):
-            before, after = rows[index : index + 2]
-            for number, bits in self.found.get(reference[index], {}).items():
-                part, start = left[number], self.starts[number]
-                if not (end := (bits & part).bit_length()):
-                    continue
-                if end < part.bit_length() and _num(before, start, part) == _num(
-                    after, start, part
-                ):
-                    continue
+            at = self.at.get(reference[index], 0)
+            if took := left & (at << 1 | grown[index]):
                 taken.add(index)
-                left[number] = (1 << (end - 1)) - 1
+                left ^= took | self._last(at, took)
         return taken
 
+    def _grown(self, reference: Tokens) -> list[int]:
+        """For each of the reference's tokens the prefixes that have one more in common with it:
+        those to which the addition carries."""
+        row, grown = self.ones, list[int]()
+        for token in reference:
+            both = row & self.at.get(token, 0)
+            grown.append((row + both) ^ row ^ both)
+            row = self.after(row, token)
+        return grown
 
-def _num(row: int, start: int, part: int) -> int:
-    """The ones of the part: its tokens less what it has in common with the reference so far."""
-    return (row >> start & part).bit_count()
+    def _last(self, at: int, prefixes: int) -> int:
+        """The last of the bits `at` in each of the prefixes, which all have one.
+
+        From its end a prefix is searched in steps that double, past bits that are not of `at`.
+        """
+        reached, others, step = prefixes >> 1, (self.ones & ~at) >> 1, 1
+        while step < self.longest:
+            reached |= others & (reached >> step)
+            others &= others >> step
+            step *= 2
+        return reached & at

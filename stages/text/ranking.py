@@ -63,7 +63,7 @@ def rank(texts: Sequence[str], query: str) -> list[int]:
 
     All texts tie where none contains a term of the query.
     """
-    return best_first(relevance(texts, query))
+    return best_first(_relevance_of_pages(texts, query))
 
 
 def best_first(scores: Scores) -> list[int]:
@@ -80,10 +80,10 @@ def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, 
     (xiaowu0162/LongMemEval, run_retrieval.py).
     """
     if bm25 == "okapi_on_spaces":
-        scores = _okapi(texts, query, " ")
+        scores = _okapi(bm25, texts, query)
         order = [int(index) for index in np.argsort(scores)[::-1]]
     else:
-        of_kind = relevance if bm25 == "plus_on_stems" else relevance_by_words
+        of_kind = _relevance_of_pages if bm25 == "plus_on_stems" else relevance_by_words
         scores = of_kind(texts, query)
         order = best_first(scores)
     return [(index, float(scores[index])) for index in order]
@@ -96,23 +96,25 @@ def relevance_by_words(texts: Sequence[str], query: str) -> Scores:
     rank_bm25's own Okapi: a word of half the texts or more counts little, and may count for less
     than one that no text has.
     """
-    scores = _okapi([text.lower() for text in texts], query.lower(), None)
-    return np.asarray(np.round(scores, 9), dtype=np.float64)
+    return np.asarray(np.round(_okapi("okapi_on_words", texts, query), 9), dtype=np.float64)
 
 
-def _okapi(texts: Sequence[str], query: str, separator: str | None) -> Scores:
-    """`separator` as for `str.split`."""
-    index = _okapi_index(tuple(texts), separator)
+def _okapi(bm25: Ranking, texts: Sequence[str], query: str) -> Scores:
+    index = _okapi_index(bm25, tuple(texts))
     if index is None:
         return np.zeros(len(texts))
-    return np.asarray(index.get_scores(query.split(separator)), dtype=np.float64)
+    return np.asarray(index.get_scores(_split(bm25, query)), dtype=np.float64)
 
 
 @_built_once
-def _okapi_index(texts: tuple[str, ...], separator: str | None) -> BM25Okapi | None:
+def _okapi_index(bm25: Ranking, texts: tuple[str, ...]) -> BM25Okapi | None:
     """None where there is not a single word."""
-    split = [text.split(separator) for text in texts]
+    split = [_split(bm25, text) for text in texts]
     return BM25Okapi(split, k1=_K1, b=_B, epsilon=_EPSILON) if any(map(any, split)) else None
+
+
+def _split(bm25: Ranking, text: str) -> list[str]:
+    return text.split(" ") if bm25 == "okapi_on_spaces" else text.lower().split()
 
 
 def relevance(texts: Sequence[str], query: str) -> Scores:
@@ -120,10 +122,19 @@ def relevance(texts: Sequence[str], query: str) -> Scores:
 
     BM25Plus gives every text the same base score for each term; that part is subtracted.
     """
-    index = _index(tuple(texts))
+    return _scores(_index(tuple(texts)), query)
+
+
+def _relevance_of_pages(pages: Sequence[str], query: str) -> Scores:
+    """As `relevance`. The index of pages is kept for all questions of a document; those of the
+    sentences that a single question has been answered from do not displace it."""
+    return _scores(_index_of_pages(tuple(pages)), query)
+
+
+def _scores(index: "_Index", query: str) -> Scores:
     known = [term for term in _terms(query) if term in index.num_texts_with]
     if index.bm25 is None or not known:
-        return np.zeros(len(texts))
+        return np.zeros(len(index.centrality))
     same_for_all = _DELTA * sum(index.bm25.idf[term] for term in known)
     # Rounded so that equal texts tie despite floating-point differences in the sums.
     return np.asarray(np.round(index.bm25.get_scores(known) - same_for_all, 9), dtype=np.float64)
@@ -153,8 +164,7 @@ class _Index:
     centrality: Scores
 
 
-@_built_once
-def _index(texts: tuple[str, ...]) -> _Index:
+def _indexed(texts: tuple[str, ...]) -> _Index:
     split = [_terms(text) for text in texts]
     num_texts_with = _num_texts_with(texts)
     bm25 = BM25Plus(split, k1=_K1, b=_B, delta=_DELTA) if num_texts_with else None
@@ -162,6 +172,9 @@ def _index(texts: tuple[str, ...]) -> _Index:
     sums = [sum(map(weight.__getitem__, dict.fromkeys(found))) for found in split]
     most = max(sums, default=0.0) or 1.0
     return _Index(bm25, num_texts_with, np.array(sums, dtype=np.float64) / most)
+
+
+_index, _index_of_pages = _built_once(_indexed), _built_once(_indexed)
 
 
 def _num_texts_with(texts: Sequence[str]) -> Counter[str]:

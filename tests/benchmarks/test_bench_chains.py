@@ -13,7 +13,6 @@ from pipeline.core.errors import Problem
 from pipeline.core.rows import Document, IndexRow, QuestionRow, Record, UnitRows
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
-from stages.tables.pages import Page
 
 
 class _Cut(IndexRow):
@@ -88,8 +87,7 @@ def test_calls_asked_in_turn_are_a_chain_and_what_is_of_a_page_waits_for_that_pa
 
 
 def test_nothing_waits_for_a_call_sent_ahead_in_vain() -> None:
-    cuts = step("paginate", _InTurn(), Page, DOCUMENTS)
-    calls = [made(cuts, page_index=0), made(cuts), made(cuts, page_index=1), made(cuts)]
+    calls = [made(CUTS, page_index=0), made(CUTS), made(CUTS, page_index=1), made(CUTS)]
     assert dependencies(calls) == [(), (), (0,), ()]
 
 

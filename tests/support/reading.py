@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.ask import Ask
+from pipeline.asking.reader import Reader
 from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call

@@ -1,4 +1,7 @@
-"""Compaction: many small shards become a few large files and an index, row for row.
+"""Compaction: many small shards become few large files and an index, row for row.
+
+Its time is linear in the new shards; a shard is written again whenever its file doubles, and the
+index each time.
 
 <warehouse>/compacted/<table>/<name>.parquet, sorted by document, with row groups of about a
 megabyte; a shard lies in one row group. Replaced files stay until `collect` deletes them. The old
@@ -110,8 +113,9 @@ def rewrite(
     written: list[UPath] = []
     num_taken = 0
     for table in sorted(tables):
-        kept, again = _to_rewrite(root, entries, table, gone)
-        pieces = _pieces(root, table, files.get(table, []), again)
+        new = files.get(table, [])
+        kept, again = _to_rewrite(root, entries, table, len(new), gone)
+        pieces = _pieces(root, table, new, again)
         made = _write(root / "compacted" / table, pieces, written)
         num_taken += len(made) - again.num_rows
         entries = pa.concat_tables([kept, pa.Table.from_pylist(made, schema=SCHEMA)])
@@ -131,26 +135,35 @@ def _worth(root: UPath, index: Index, least: float) -> dict[str, list[UPath]]:
 
 
 def _to_rewrite(
-    root: UPath, entries: Any, table: str, gone: Collection[UnitKey]
+    root: UPath, entries: Any, table: str, num_new: int, gone: Collection[UnitKey]
 ) -> tuple[Any, Any]:
-    """The entries that stay, and those that are written again, of the table's small files and of
-    those that hold some of `gone`. Raises DamagedError if such a file is not whole."""
-    folder = root / "compacted" / table
+    """The entries that stay, and those that are written again: of the table's files that hold some
+    of `gone`, and of small files with no more shards than are written before them, `num_new` of
+    them loose. So a shard is written again only into a file with twice as many, however often a
+    warehouse is compacted. Raises DamagedError if a file that is written again is not whole."""
     own = entries.filter(pc.equal(entries["table_name"], table))
-    touched = {*own.filter(is_among(own, gone))["file"].to_pylist()}
-    sizes = own.group_by("file").aggregate([("num_rows", "sum")]).to_pylist()
-    for row in sizes:
-        path = folder / row["file"]
-        try:
-            is_small = file_size(path) < _SMALL_BYTES
-        except FileNotFoundError:
-            raise damaged_compaction(path, "is missing") from None
-        if is_small or row["file"] in touched:
+    again = {*own.filter(is_among(own, gone))["file"].to_pylist()}
+    counts = [("num_rows", "sum"), ("num_rows", "count")]
+    files = own.group_by("file").aggregate(counts).to_pylist()
+    num_shards = num_new
+    for row in sorted(files, key=lambda row: (row["file"] not in again, row["num_rows_count"])):
+        path = root / "compacted" / table / row["file"]
+        is_small = _size(path) < _SMALL_BYTES and row["num_rows_count"] <= num_shards
+        if is_small or row["file"] in again:
             check_compacted(path, row["num_rows_sum"])
-            touched.add(row["file"])
-    is_touched = pc.is_in(entries["file"], pa.array(sorted(touched), pa.string()))
-    again = entries.filter(is_touched)
-    return entries.filter(pc.invert(is_touched)), again.filter(pc.invert(is_among(again, gone)))
+            again.add(row["file"])
+            num_shards += row["num_rows_count"]
+    is_again = pc.is_in(entries["file"], pa.array(sorted(again), pa.string()))
+    touched = entries.filter(is_again)
+    return entries.filter(pc.invert(is_again)), touched.filter(pc.invert(is_among(touched, gone)))
+
+
+def _size(path: UPath) -> int:
+    """The bytes of a compacted file. Raises DamagedError if it is missing."""
+    try:
+        return file_size(path)
+    except FileNotFoundError:
+        raise damaged_compaction(path, "is missing") from None
 
 
 def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator[_Piece]:
@@ -171,7 +184,9 @@ def _row_groups(opened: BinaryIO) -> list[Any]:
     refuse_changed(content)
     file = opened_parquet(io.BytesIO(content))
     none = file.schema_arrow.empty_table()
-    return [file.read_row_group(i, use_threads=False) for i in range(file.num_row_groups)] or [none]
+    found = [file.read_row_group(i, use_threads=False) for i in range(file.num_row_groups)]
+    # Without the file's own checksum: no two files would have the same columns.
+    return [rows.replace_schema_metadata(None) for rows in found or [none]]
 
 
 def _loose_piece(path: UPath) -> _Piece | None:
@@ -208,7 +223,7 @@ def _cut(pieces: Iterable[_Piece], most_bytes: int) -> Iterator[list[_Piece]]:
     num_bytes = 0
     for piece in pieces:
         run.append(piece)
-        num_bytes += piece.rows.nbytes
+        num_bytes += piece.facts["num_bytes"]
         if num_bytes >= most_bytes:
             yield run
             run, num_bytes = [], 0

@@ -13,7 +13,8 @@ import pytest
 from upath import UPath
 
 from pipeline.asking import reply_log as shared_replies
-from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.ask import Ask
+from pipeline.asking.reader import Reader
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call, Subject

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.ask import Ask
+from pipeline.asking.reader import Reader
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call, Subject

@@ -186,6 +186,36 @@ def test_a_view_reads_the_units_of_a_step_once(
         assert asked and max(Counter(asked).values()) <= 2
 
 
+def test_small_files_are_merged(warehouse: Warehouse) -> None:
+    """Although each has a checksum of its own in its schema's metadata."""
+    for numbers in (range(20), range(20, 60)):
+        commit_some(warehouse, random.Random(1), numbers)
+        compact(warehouse.folder, least=1)
+    for table in ("gists", "answers", "calls"):
+        assert len([file for file in index_of(warehouse).files() if file.startswith(table)]) == 1
+
+
+def test_a_growing_warehouse_is_not_written_again_by_each_compaction(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard is written once, and again whenever its file doubles: log2 of 32 is 5 times."""
+    num_written = 0
+    write = module._file
+
+    def counted(pieces: Any, **named: Any) -> Any:
+        nonlocal num_written
+        num_written += len(pieces)
+        return write(pieces, **named)
+
+    monkeypatch.setattr(module, "_file", counted)
+    for number in range(96):
+        warehouse.commit(GISTS, unit_of(GISTS, number), [gist(0)])
+        if number % 3 == 2:
+            compact(warehouse.folder, least=1)
+    assert 96 < num_written <= 96 * (1 + 5)
+    assert len(index_of(warehouse).files()) <= 6
+
+
 def test_few_shards_are_not_worth_it(warehouse: Warehouse) -> None:
     commit_some(warehouse, random.Random(1), range(20))
     assert compact(warehouse.folder) == Compaction()
@@ -373,7 +403,7 @@ def test_damage_is_named_by_the_compaction_that_reads_it(
     compact(warehouse.folder, least=1)
     (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
     damage(UPath(file))
-    commit_some(warehouse, random.Random(2), range(30, 40))
+    commit_some(warehouse, random.Random(2), range(30, 80))
     with pytest.raises(DamagedError, match="put the file back") as caught:
         compact(warehouse.folder, least=1)
     assert caught.value.file == str(file)
@@ -542,7 +572,7 @@ def test_why_it_cannot_be_compacted_is_said_at_the_end(warehouse: Warehouse) -> 
     compact(warehouse.folder, least=1)
     (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
     garbled(UPath(file))
-    commit_some(warehouse, random.Random(2), range(30, 40))
+    commit_some(warehouse, random.Random(2), range(30, 80))
     told: list[str] = []
     with compact_periodically(UPath(warehouse.folder), seconds=0.01, least=1):
         time.sleep(0.1)

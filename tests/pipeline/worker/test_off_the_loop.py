@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rank_bm25 import BM25Plus
 from upath import UPath
 
 from pipeline.asking.reply_log import SharedReplies
+from pipeline.core.engine import Request
+from pipeline.engines.extractive import ExtractiveEngine
 from stages.index.make_keys import Expand
+from stages.prompts.parsing.passages import Passage
+from stages.prompts.readagent.answer import AnswerQuestion
 from stages.retrieve.ranked_pages import BM25
 from tests.support.reading import always, book, never, question, run
 from tests.support.runs.small_run import SmallRun
@@ -98,3 +103,21 @@ def test_an_index_is_built_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row.used == (0,)
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
+
+
+def test_an_extractive_reply_is_made_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ranks the sentences of all that a prompt shows."""
+    threads: list[threading.Thread] = []
+    init = BM25Plus.__init__
+
+    def built(self: BM25Plus, *given: Any, **named: Any) -> None:
+        threads.append(threading.current_thread())
+        init(self, *given, **named)
+
+    monkeypatch.setattr(BM25Plus, "__init__", built)
+    passages = (Passage("text", None, "The loop's bell rang. A cat slept beside it for hours."),)
+    prompt = AnswerQuestion(passages, "Which bell rang?", (), answer_words=30)
+    request = Request(prompt="answer", fields=prompt, messages=(), max_reply_tokens=100)
+    reply = asyncio.run(ExtractiveEngine().generate(request))
+    assert "bell rang" in reply.text
+    assert threads and threading.main_thread() not in threads

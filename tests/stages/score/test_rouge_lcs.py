@@ -10,7 +10,7 @@ from stages.score.rouge_lcs import rouge_l, rouge_l_sum
 from tests.support.reading import question
 
 # Few words, so that they recur: which of several longest subsequences is read out matters then.
-TOKENS = st.lists(st.sampled_from("abcd"), max_size=12)
+TOKENS = st.lists(st.sampled_from("abcd"), max_size=24)
 TEXT = st.lists(TOKENS, max_size=5)
 
 

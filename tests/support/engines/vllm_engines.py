@@ -6,7 +6,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.ask import Ask
+from pipeline.asking.reader import Reader
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
 from pipeline.core.compose import compose
