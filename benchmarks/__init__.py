@@ -11,7 +11,7 @@ limit.py      limit: the phase against the bare engine; the fixed cost of an exe
 schedule.py   schedule: eight simulated engines against the lower bound of the makespan
 long_book.py  long: one long book on a simulated engine against the same kind of bound
 side_by_side.py  peers: the phase against vLLM offline, ray.data.llm and vLLM's server
-cache.py      cache: cached prompt tokens against the ideal
+cache.py      cache: cached prompt tokens against the ideal; computed ones by the corpus's
 scale.py      scale: seconds of commands on 200,000 questions
 browser_page.py  page: seconds that a browser takes for the page of 10,000 questions
 throughput.py rates: tokens per second of one bare engine

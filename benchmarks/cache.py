@@ -1,22 +1,28 @@
-"""The prompt tokens found in the engine's prefix cache, against the ideal.
+"""The prompt tokens found in the engine's prefix cache, against the ideal; and those that no cache
+could hold, by the tokens of the corpus.
 
-The ideal counts, for every prompt, the longest prefix it shares with any earlier prompt at the same
-engine, in whole blocks. A prompt's last token is always computed.
+A prefix cache of any size holds of a prompt what it shares with any earlier one of the same engine,
+from the beginning on. Engines keep whole blocks. A prompt's last token is always computed.
 """
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from benchmarks.figures import Figure, figure_with_bar, figure_without_bar
 from benchmarks.peers.bare import on_engine
 from benchmarks.reading import read
 from jobs.config.run_config import RunConfig
+from jobs.graph.loading import chosen_documents
 from pipeline.core.engine import Engine
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Message
 
 _AT_LEAST = 0.90
+_AT_MOST = 2.50  # uncached prompt tokens per token of the corpus
+
+WORDS = ("memory=read_once", "methods=readagent_p(max_pages=3,layout=appended)")
 
 
 class BlockEngine(Protocol):
@@ -29,54 +35,97 @@ class BlockEngine(Protocol):
         ...
 
 
+class CacheTokens(NamedTuple):
+    """Tokens of prompts and of what they are about: `ideal`, those that a cache of whole blocks
+    could hold; `uncached`, those that none could; `corpus`, of the documents' texts."""
+
+    ideal: int
+    uncached: int
+    corpus: int
+
+
 def cache(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Cached tokens over ideal tokens, and over all prompt tokens.
+    """Cached tokens over ideal tokens, and over all prompt tokens; uncached ones per corpus token.
 
     Raises UsageError if no prompts share a prefix or the engine has no prefix cache.
     """
-    of_ideal, of_all = [], []
+    of_ideal, of_all, per_corpus = [], [], []
+    texts = [loaded.document.text for loaded in chosen_documents(config)]
     for pair in range(pairs):
         workers = read(config, folder / f"cache-{pair}").workers
         prompts = [[one.request.messages for one in worker.sent] for worker in workers]
-        best = on_engine(config.engine, ideal_tokens, prompts)
-        if not best:
+        tokens = on_engine(config.engine, cache_tokens, prompts, texts)
+        if not tokens.ideal:
             raise UsageError("no prompt shares a prefix with an earlier one; read more documents")
         replies = [one.reply for worker in workers for one in worker.sent]
         cached = sum(reply.cached_tokens for reply in replies)
-        of_ideal.append(cached / best)
+        of_ideal.append(cached / tokens.ideal)
         of_all.append(cached / sum(reply.prompt_tokens for reply in replies))
+        per_corpus.append(tokens.uncached / tokens.corpus)
     return [
         figure_with_bar("cache", "cached tokens / ideal", of_ideal, ("at least", _AT_LEAST)),
         figure_without_bar("cache", "cached tokens / prompt tokens", of_all),
+        figure_with_bar(
+            "cache", "uncached prompt tokens / corpus tokens", per_corpus, ("at most", _AT_MOST)
+        ),
     ]
 
 
-async def ideal_tokens(engine: Engine, workers: Sequence[Sequence[Sequence[Message]]]) -> int:
-    """The ideal number of cached tokens, summed over workers; `workers`: the prompts of each.
+async def cache_tokens(
+    engine: Engine, workers: Sequence[Sequence[Sequence[Message]]], texts: Sequence[str]
+) -> CacheTokens:
+    """The tokens of prompts and of the corpus, as the engine counts; `workers`: the prompts of each
+    in the order in which they were sent, each with a cache of its own.
 
     Raises UsageError if the engine has no prefix cache.
     """
     if not hasattr(engine, "block_tokens"):
         raise UsageError(f"engine={engine.name}: cache needs an engine with a prefix cache")
     cached: BlockEngine = engine  # type: ignore[assignment]  # checked above
-    total = 0
+    ideal = uncached = 0
     for prompts in workers:
-        tokens = [await cached.tokens(messages) for messages in prompts]
-        total += ideal(tokens, cached.block_tokens)
-    return total
+        known = PrefixTrie()
+        for messages in prompts:
+            prompt = await cached.tokens(messages)
+            shared = min(known.add(prompt), len(prompt) - 1)
+            ideal += shared // cached.block_tokens * cached.block_tokens
+            uncached += len(prompt) - shared
+    sizes = [len(await cached.tokens([{"role": "user", "content": text}])) for text in texts]
+    return CacheTokens(ideal, uncached, sum(sizes))
 
 
-def ideal(prompts: Sequence[Sequence[Hashable]], block_tokens: int) -> int:
-    """The tokens of `prompts`, sent in this order, that a prefix cache of any size could hold."""
-    known: set[tuple[int, Hashable]] = set()
-    total = 0
-    for prompt in prompts:
-        before, is_known, own = 0, True, []
-        for end in range(block_tokens, len(prompt) + 1, block_tokens):
-            block = (before, tuple(prompt[end - block_tokens : end]))
-            is_known = is_known and block in known
-            total += block_tokens if is_known and end < len(prompt) else 0
-            own.append(block)
-            before = hash(block)
-        known.update(own)
-    return total
+@dataclass
+class _Node:
+    """Tokens that follow those of the node above, and by their first token the nodes below."""
+
+    tokens: Sequence[Hashable] = ()
+    below: dict[Hashable, "_Node"] = field(default_factory=dict)
+
+
+class PrefixTrie:
+    """Prompts by their tokens, with equal beginnings kept once."""
+
+    def __init__(self) -> None:
+        self._root = _Node()
+
+    def add(self, prompt: Sequence[Hashable]) -> int:
+        """Keep a prompt. Returns how many tokens from its beginning an earlier one has, too."""
+        node, shared = self._root, 0
+        while shared < len(prompt) and (below := node.below.get(prompt[shared])):
+            alike = _num_alike(below.tokens, prompt[shared : shared + len(below.tokens)])
+            shared += alike
+            if alike < len(below.tokens):  # they part here: what follows becomes a node of its own
+                rest = _Node(below.tokens[alike:], below.below)
+                below.tokens, below.below = below.tokens[:alike], {rest.tokens[0]: rest}
+            node = below
+        if shared < len(prompt):
+            node.below[prompt[shared]] = _Node(prompt[shared:])
+        return shared
+
+
+def _num_alike(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+    """The number of tokens from the beginning that are the same."""
+    if one == other:
+        return len(one)
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import browser_page as page_part
+from benchmarks import cache as cache_part
 from benchmarks import long_book as long_part
 from benchmarks import machines as machines_part
 from benchmarks import scale as scale_part
@@ -47,7 +48,7 @@ PARTS = {
     "schedule": Part(schedule_part.WORDS, schedule),
     "machines": Part(machines_part.WORDS, machines),
     "long": Part(long_part.WORDS, long_book),
-    "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),
+    "cache": Part((*_QMSUM, *cache_part.WORDS), cache),
     "peers": Part((*_QMSUM, _THREE, *peers_part.WORDS), peers),
     "units": Part(units_part.WORDS, units),
     "scale": Part(scale_part.WORDS, scale),

@@ -217,16 +217,19 @@ class _Graph:
         )
 
     def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
-        """The hashed part of a step's prompts: template, reply budget, constrained form,
-        and words of refusals where they are the family's own."""
+        """The hashed part of a step's prompts and of those that they follow: template, reply
+        budget, the form of constrained replies and of those that are shown, and words of refusals
+        where they are the family's own."""
         family, is_constrained = self.family, engine and self.config.is_constrained(engine)
+        followed = [earlier for prompt in stage.prompts_used() for earlier in prompt.follows]
+        prompts = dict.fromkeys((*stage.prompts_used(), *followed))
         found: dict[str, Any] = {
             prompt.name: {"max_reply_tokens": family.max_reply_tokens(prompt)}
-            for prompt in (*stage.leaves_room_for, *stage.prompts_used())
+            for prompt in (*stage.leaves_room_for, *prompts)
         }
-        for prompt in stage.prompts_used():
+        for prompt in prompts:
             found[prompt.name]["template"] = family.sha(prompt)
-            if is_constrained and (form := family.form(prompt)):
+            if (is_constrained or prompt in followed) and (form := family.form(prompt)):
                 found[prompt.name]["form"] = form
             if words := family.own_refusals.get(prompt.name):
                 found[prompt.name]["refusals"] = words

@@ -54,6 +54,8 @@ class Prompt(Generic[T]):
     form: ClassVar[str | None] = None
     others: ClassVar[tuple[str, ...]] = ()  # other legal constrained replies, in no form
     assumed: ClassVar[str] = ""  # the assumptions of `expected`, printed below a plan
+    # The prompts that it may follow in a conversation, if it can.
+    follows: "ClassVar[tuple[type[Prompt[Any]], ...]]" = ()
     # Whether a truncated reply is a problem even if it can be parsed.
     is_whole: ClassVar[bool] = False
 
@@ -69,6 +71,11 @@ class Prompt(Generic[T]):
                     f"{cls.__module__}: the prompt {cls.__name__} has no {member}; write one"
                 )
         register(PROMPTS, name, cls, f"is the prompt {name!r}")
+
+    def earlier(self) -> "tuple[Prompt[Any], str] | None":
+        """The prompt that this one follows in one conversation, and the value of the reply to that,
+        as its form has it; None if this one begins a conversation."""
+        return None
 
     def read(self, reply: str, is_cut: bool) -> T | None:
         """Parse a reply to its value, or None if it cannot be read: never guesses, never raises.
@@ -92,6 +99,11 @@ class Prompt(Generic[T]):
     @abstractmethod
     def expected(self) -> str:
         """A typical reply of a model, for the estimates of `plan`."""
+
+    def drawn(self, seed: int) -> str | None:
+        """A reply that the simulated engine draws where what follows costs more or less by it; None
+        if any text will do. The same for equal fields and seeds, on every machine."""
+        return None
 
     @classmethod
     @abstractmethod

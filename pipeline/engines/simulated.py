@@ -12,6 +12,9 @@ For measuring scheduling without a GPU; its replies are meaningless.
 - An unconstrained reply begins with the text in `openings` for its prompt and is filled up to
   `reply_tokens`. A reply constrained to choices is the first of them; one constrained to a pattern
   is the opening alone.
+- A prompt without an opening is answered by its class's `drawn`, if that has a reply. So look-ups
+  are drawn from all pages by a hash of the question and the seed, the same ones in every method:
+  by `readagent_p` about max_pages ** 0.65 of them, by `readagent_s` three, then STOP.
 """
 
 import asyncio
@@ -25,7 +28,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, ValidationInfo, field_validator
 
 from pipeline.core.engine import EngineSettings, Reply, Request
-from pipeline.core.prompts import Message
+from pipeline.core.prompts import Constraint, Message
 from pipeline.core.settings import sha
 
 
@@ -62,7 +65,8 @@ class SimulatedSettings(EngineSettings):
         return self.gpus_per_worker
 
     def own_identity(self) -> Mapping[str, Any]:
-        return {"reply_tokens": self.reply_tokens, "openings": self.openings}
+        own = {"reply_tokens": self.reply_tokens, "openings": self.openings}
+        return {"version": SimulatedEngine.version, **own}
 
     async def start(self) -> "SimulatedEngine":
         return SimulatedEngine(self)
@@ -72,6 +76,7 @@ class SimulatedEngine:
     """Has no model to load. A cancelled request releases its sequence and its KV blocks."""
 
     name = "simulated"
+    version = 2  # raise when its replies change
 
     def __init__(self, settings: SimulatedSettings) -> None:
         self.context_tokens = settings.context_tokens
@@ -143,14 +148,27 @@ class SimulatedEngine:
         await asyncio.sleep(done - now)
 
     def _text(self, request: Request) -> str:
-        constraint = request.constraint
-        opening = self._settings.openings.get(request.prompt, "")
-        if constraint:
-            return constraint.choices[0] if constraint.choices else opening
+        opening = self._settings.openings.get(request.prompt)
+        if opening is None and request.fields:
+            opening = request.fields.drawn(request.seed)
+        opening = opening or ""
+        if request.constraint:
+            return _legal(request, request.constraint, opening)
         unique_word = sha([request.messages, request.seed], 8)  # no two replies are equal
         num_tokens = min(self._settings.reply_tokens, request.max_reply_tokens)
         words = [*opening.split(), unique_word, *("word" for _ in range(num_tokens))]
         return " ".join(words[:num_tokens])
+
+
+def _legal(request: Request, constraint: Constraint, opening: str) -> str:
+    """The choice that says what the opening says, else the first; of a pattern the opening."""
+    if not constraint.choices or not request.fields:
+        return constraint.choices[0] if constraint.choices else opening
+    read = request.fields.read
+    value = read(opening, False)
+    return next(
+        (c for c in constraint.choices if value and read(c, False) == value), constraint.choices[0]
+    )
 
 
 class KVCache:

@@ -55,7 +55,7 @@ class Family:
     files: Mapping[str, str]
 
     def render(self, prompt: Prompt[Any]) -> tuple[Message, ...]:
-        """The messages of `prompt`: a single user message.
+        """The messages of `prompt`: one of the user, after those of its conversation so far.
 
         Raises UsageError where the template is missing, malformed, fails, or uses what is no field
         of the prompt: it is rendered in Jinja's sandbox.
@@ -70,7 +70,16 @@ class Family:
         except _TEMPLATE_ERRORS as error:
             why = " ".join(str(error).split()) or type(error).__name__
             raise UsageError(f"{self.files[file]}: {why}") from error
-        return ({"role": "user", "content": content},)
+        return (*self._earlier(prompt), {"role": "user", "content": content})
+
+    def _earlier(self, prompt: Prompt[Any]) -> tuple[Message, ...]:
+        """The messages that a follow-up comes after. The reply is its value in the family's form:
+        so they are equal whatever reason a model gave for it."""
+        if (before := prompt.earlier()) is None:
+            return ()
+        earlier, value = before
+        reply = (self.form(type(earlier)) or "{}").replace("{}", value)
+        return (*self.render(earlier), {"role": "assistant", "content": reply})
 
     def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
         """The reply budget of a prompt, in the engine's tokens."""

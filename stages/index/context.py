@@ -60,6 +60,24 @@ def gist_memory(
     )
 
 
+def memory_with_appended(
+    rows: UnitRows, used: Sequence[int], first_page: int, heading: str | None
+) -> Context:
+    """The whole gist memory, then under the heading the raw pages `used`, in their order."""
+    gists, raw = (
+        gist_memory(rows[Page], rows[Gist], (), first_page),
+        raw_pages(rows, used, first_page),
+    )
+    of_page = dict(zip(raw.page_indexes, raw.passages, strict=True))
+    over = (Passage("text", None, heading),) if heading and used else ()
+    return replace(
+        raw,
+        passages=(*gists.passages, *over, *(of_page[index] for index in used)),
+        num_words=gists.num_words + raw.num_words,
+        counted=(*gists.parts, *raw.parts),
+    )
+
+
 def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
     """The raw pages `used` alone, in document order."""
     used = set(used)

@@ -2,7 +2,7 @@
 merged pages are not enough (ReadAgent appendices H and E.2). Knows nothing of questions."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -21,6 +21,12 @@ from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.prompts.readagent.shorten_gist import ShortenGist
 from stages.tables.pages import Gist, Page
 from stages.text.words import header_of, num_words, without_header
+
+FollowUp = Callable[[Page], Awaitable[Prompt[str] | None]]
+
+
+async def _none(page: Page) -> None:
+    """Pages that no conversation has shown."""
 
 
 class GistPages(Stage):
@@ -42,10 +48,12 @@ class GistPages(Stage):
         """
         header: str | None = None
         gists: list[asyncio.Task[Gist]] = []
+        follow_up = self.follow_ups(rows, ask)
         try:
             async for page in rows.as_made(Page):
                 header = self._header(page, header)
-                gists.append(asyncio.create_task(self._gist(page, header, ask)))
+                prompt = await follow_up(page)
+                gists.append(asyncio.create_task(self._gist(page, header, ask, prompt)))
         except asyncio.CancelledError:  # the document's end; it asks nothing more
             for gist in gists:
                 gist.cancel()
@@ -55,6 +63,11 @@ class GistPages(Stage):
     def prompt(self, text: str) -> ShortenPage:
         """The prompt about a page's text."""
         return ShortenPage(page=text)
+
+    def follow_ups(self, rows: UnitRows, ask: Ask) -> FollowUp:
+        """Called with each page in order: the prompt about it in a conversation that has shown it;
+        None where there is none."""
+        return _none
 
     def _headers(self, pages: Sequence[Page]) -> list[str | None]:
         found: list[str | None] = []
@@ -66,7 +79,9 @@ class GistPages(Stage):
         """The header of the page's session, which its first page has; `before`: the last page's."""
         return (header_of(page.text or "") if self.page_breaks else None) or before
 
-    async def _gist(self, page: Page, header: str | None, ask: Ask) -> Gist:
+    async def _gist(
+        self, page: Page, header: str | None, ask: Ask, follow_up: Prompt[str] | None = None
+    ) -> Gist:
         """The header is not in the prompt but put before the gist. So equal sessions of different
         dates and documents send the same request, which is asked once."""
         text = page.text or ""
@@ -74,7 +89,7 @@ class GistPages(Stage):
         if not text:
             return Gist.about(page, problem="empty_input")
         subject = Subject(page_index=page.page_index)
-        asked = await ask(self.prompt(text), subject, is_shared=header is not None)
+        asked = await ask(follow_up or self.prompt(text), subject, is_shared=header is not None)
         gist = (asked.value or "") if asked.has_reply else None
         return Gist.about(
             page,

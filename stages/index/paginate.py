@@ -6,34 +6,26 @@ a setting. Words are counted by stages/text/words.py. With `page_breaks` no page
 """
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from pydantic import NonNegativeInt, PositiveInt, model_validator
+from pydantic import NonNegativeInt, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import AccountingError, Problem
-from pipeline.core.prompts import Asked
+from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.page_pieces import (
-    LABEL_RULES,
-    Following,
-    LabelRule,
-    Piece,
-    Window,
-    pieces,
-    sections,
-    shown_text,
-)
+from stages.index.page_pieces import Piece, Window
 from stages.index.read_ahead import ReadAhead
-from stages.prompts.readagent.break_point import BreakPoint, Labelled
+from stages.index.windows import ByWindows, FromText, InConversations, word_totals
+from stages.prompts.readagent.break_point import BreakPoint
+from stages.prompts.readagent.break_point_follow_up import NextBreakPoint
 from stages.tables.pages import Page
-from stages.text.words import Paragraphs, num_words
+from stages.text.words import num_words
 
 
 class Paginate(Stage):
@@ -58,20 +50,7 @@ class Paginate(Stage):
             raise AccountingError(f"{rows.document.document_id}: pages do not tile the text")
 
 
-class _FromText(Paginate):
-    """Base class. `page_breaks`: form feeds separate sections, and pages stay within one."""
-
-    paragraphs: Paragraphs
-    page_breaks: bool
-
-    def parts(self, text: str, max_words: int) -> Iterator[list[Piece]]:
-        """The pieces of each section, none over `max_words` words but a single longer word."""
-        for start, end in sections(text) if self.page_breaks else [(0, len(text))]:
-            if found := pieces(text, start, end, self.paragraphs, max_words):
-                yield found
-
-
-class PaginateUniform(_FromText):
+class PaginateUniform(FromText, Paginate):
     """Pages of about `words` words: each ends at the nearest paragraph end, ties earlier.
 
     ReadAgent appendix A, the uniform-length baseline. Only a paragraph longer than both `words` and
@@ -100,11 +79,6 @@ class PaginateUniform(_FromText):
         return made
 
 
-def word_totals(parts: Sequence[Piece]) -> list[int]:
-    """Cumulative words: those before each piece, then those of all pieces."""
-    return [0, *accumulate(part.num_words for part in parts)]
-
-
 def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
     """The end (half-open) of the page from piece `first` nearest to `words` words, ties earlier."""
     target = totals[first] + words
@@ -121,35 +95,17 @@ class _Choice(NamedTuple):
     problem: Problem | None = None
 
 
-class PaginateByModel(_FromText):
+class PaginateByModel(ByWindows, Paginate):
     """The model ends each page at one of the labels shown (ReadAgent section 3.1).
 
-    By the label rule `within_limits` a window holds as many whole paragraphs as fit `max_words`; a
-    label follows each paragraph where the page would have `min_words` or more, and the window's
-    end. By `notebook`, the authors' own, it takes paragraphs until it has `max_words`, and the
-    first label stands one paragraph earlier. A remainder under `tail_words` is the last page,
-    without a call. The `preceding_words` words before the window (None: the previous page) are
-    shown with it, and by `following` nothing, an ellipsis, or the next paragraph and an ellipsis.
+    A remainder under `tail_words` is the last page, without a call.
     """
 
     kind = "model"
     version = 1
-    prompts = (BreakPoint,)
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
     asks_in_turn = True
-    min_words: PositiveInt
-    max_words: PositiveInt
     tail_words: NonNegativeInt
-    preceding_words: NonNegativeInt | None
-    following: Following
-    label_rule: LabelRule
-
-    @model_validator(mode="before")  # so that it also checks a family's partial settings
-    @classmethod
-    def _in_order(cls, values: dict[str, Any]) -> dict[str, Any]:
-        least, most = values.get("min_words"), values.get("max_words")
-        if isinstance(least, int) and isinstance(most, int) and least > most:
-            raise ValueError(f"min_words {least} is over max_words {most}; lower it")
-        return values
 
     def page_size(self) -> tuple[str, int]:
         return "min_words", self.min_words
@@ -173,21 +129,25 @@ class PaginateByModel(_FromText):
     ) -> None:
         """Append the pages of one section to `made`."""
         text, totals, num_before = rows.document.text, word_totals(parts), len(made)
+        conversation = self.conversation(text)
+
+        async def send_ahead(window: Window) -> Asked[int]:
+            return await ask.ahead(self.break_point(text, window))
 
         async def choose_ahead(start: int) -> int:
-            window = self._window(parts, totals, start, start)
-            return (await self._choice(text, window, ask.ahead)).end
+            return (await self._choice(self._window(parts, totals, start, start), send_ahead)).end
 
-        ahead = ReadAhead(choose_ahead, totals, lambda: self._may_read_ahead(ask))
+        ahead = ReadAhead(choose_ahead, totals, lambda: self.may_read_ahead(ask))
         previous = first = 0
         try:
             while first < len(parts):
                 ahead.reached(first, len(made) - num_before)
                 window = self._window(parts, totals, first, previous)
-                send = partial(ask, subject=Subject(page_index=len(made)))
-                choice = await self._choice(text, window, send)
+                send = partial(conversation.ask, ask, Subject(page_index=len(made)))
+                choice = await self._choice(window, send)
                 page = _page(rows, len(made), parts[first : choice.end], choice.chosen_by)
                 made.append(replace(page, problem=choice.problem))
+                conversation.ended(window, choice.end, is_asked(made[-1]))
                 rows.hand_on(made[-1])
                 about = len(made) * len(text) / page.end_char  # pages as long as so far
                 ask.progress.tell(max(round(about), len(made)), len(made))
@@ -195,7 +155,7 @@ class PaginateByModel(_FromText):
         finally:
             await ahead.stop()
 
-    def _may_read_ahead(self, ask: Ask) -> bool:
+    def may_read_ahead(self, ask: Ask) -> bool:
         """True if a page's end does not depend on where the page before it begins, and the engine
         idles."""
         return self.preceding_words is not None and ask.may_read_ahead
@@ -207,11 +167,10 @@ class PaginateByModel(_FromText):
         tail."""
         if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
             return Window(parts, first, [len(parts)], previous, is_tail=True)
-        labels = LABEL_RULES[self.label_rule](totals, first, self.min_words, self.max_words)
-        return Window(parts, first, labels, previous)
+        return self.window(parts, totals, first, previous)
 
     async def _choice(
-        self, text: str, window: Window, send: Callable[[BreakPoint], Awaitable[Asked[int]]]
+        self, window: Window, send: Callable[[Window], Awaitable[Asked[int]]]
     ) -> _Choice:
         """The label that the model chooses, or the last label as a fallback; without a call if
         there is only one.
@@ -220,23 +179,29 @@ class PaginateByModel(_FromText):
         """
         if len(window.labels) == 1:
             return _Choice(window.labels[0], "end" if window.is_tail else "rule")
-        asked = await send(self._prompt(text, window))
+        asked = await send(window)
         problem = None if asked.has_reply else asked.problem
         if asked.value is not None and asked.value in window.labels:
             return _Choice(asked.value, "model", problem)
         return _Choice(window.labels[-1], "fallback", problem)
 
-    def _prompt(self, text: str, window: Window) -> BreakPoint:
-        parts, first, labels = window.parts, window.first, window.labels
-        shown = tuple(
-            Labelled(shown_text(text, part.start_char, part.end_char), i if i in labels else None)
-            for i, part in enumerate(parts[first : labels[-1]], start=first + 1)
-        )
-        return BreakPoint(
-            preceding=window.before(text, self.preceding_words),
-            paragraphs=shown,
-            following=window.after(text, self.following),
-        )
+
+def is_asked(page: Page) -> bool:
+    """True if a model has replied to the question for the page's end."""
+    return page.chosen_by in ("model", "fallback") and page.problem is None
+
+
+class PaginateInConversations(InConversations, PaginateByModel):
+    """As PaginateByModel, with several windows in a conversation, which shows what they share once.
+    Equal replies give equal pages; all are chosen in turn, as a conversation has no guessed starts.
+    """
+
+    kind = "conversation"
+    version = 1
+    prompts = (BreakPoint, NextBreakPoint)
+
+    def may_read_ahead(self, ask: Ask) -> bool:
+        return False
 
 
 def _page(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: str) -> Page:

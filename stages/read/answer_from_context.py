@@ -4,6 +4,7 @@ imported_answers.py."""
 
 import asyncio
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -16,7 +17,8 @@ from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.work.stage import Column, QuestionKind
 from stages.index.budget import Budgeted, pages_within
-from stages.index.context import Context, memory, raw_pages
+from stages.index.context import Context, raw_pages
+from stages.index.page_layout import ShowsGistMemory, orders_alike
 from stages.prompts.parsing.passages import shown
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.retrieve.look_up import by_importance, used_pages
@@ -90,9 +92,12 @@ class AnswerFromContext(Budgeted):
         """Pages that the budget or the engine's context has no room for are left out, the least
         important first, and counted in `detail`; what does not fit without any is a
         context_overflow, and so is a budget in which the first page has no room."""
-        in_order = used_pages if self.budget is None else by_importance
-        used = in_order(rows, question) if Lookup in self.reads else []
+        used = self.importance(rows, question) if Lookup in self.reads else []
         return await self.answer_from(used, empty, rows, question, ask)
+
+    def importance(self, rows: UnitRows, question: Question) -> list[int]:
+        """The looked-up pages, the most important first."""
+        return (used_pages if self.budget is None else by_importance)(rows, question)
 
     async def answer_from(
         self,
@@ -228,15 +233,42 @@ def with_context(answer: Answer, context: Context, num_tokens: int | None) -> An
     )
 
 
-class AnswerFromMemory(AnswerFromContext):
-    """From the gist memory, with the looked-up pages in place of their gists (section 3.2)."""
+class AnswerFromMemory(ShowsGistMemory, AnswerFromContext):
+    """From the gist memory with the looked-up pages, in place of their gists (section 3.2) or
+    appended.
+
+    Pages of one look-up are appended in an order that prompts of the unit's other questions share
+    from the beginning on (`orders_alike`); pages of several as the look-ups' prompts showed them.
+    """
 
     kind = "memory"
     version = 1
     reads = (Page, Gist, Lookup)
 
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
+        return await super().run(_in_shown_order(rows) if self.layout == "appended" else rows, ask)
+
+    def importance(self, rows: UnitRows, question: Question) -> list[int]:
+        is_other = self.layout == "appended"  # than the order of pages in look-ups, see `run`
+        return by_importance(rows, question) if is_other else super().importance(rows, question)
+
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return memory(rows, used, self.first_page)
+        return self.memory(rows, [page for page in used_pages(rows, question) if page in used])
+
+
+def _in_shown_order(rows: UnitRows) -> UnitRows:
+    """The rows with the pages of each question's only look-up in the order to append them in."""
+    turns = Counter(lookup.question_id for lookup in rows[Lookup])
+    chosen = {lookup.question_id: frozenset(lookup.used or ()) for lookup in rows[Lookup]
+              if turns[lookup.question_id] == 1 and lookup.used}  # fmt: skip
+    orders = orders_alike(chosen.values(), {page.page_index: page.num_words for page in rows[Page]})
+    lookups = tuple(
+        replace(row, used=tuple(orders[chosen[row.question_id]]))
+        if row.question_id in chosen
+        else row
+        for row in rows[Lookup]
+    )
+    return replace(rows, tables={**rows.tables, Lookup: lookups})
 
 
 class AnswerFromPages(AnswerFromContext):

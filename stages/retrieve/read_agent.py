@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
-from stages.index.budget import Budgeted
-from stages.index.context import memory
+from stages.index.page_layout import ShowsGistMemory
 from stages.prompts.parsing.passages import Passage, shown
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.look_up_p import ParallelLookUp
@@ -28,13 +27,12 @@ from stages.tables.lookups import Dropped, Lookup
 from stages.tables.pages import Gist, Page
 
 
-class _FromGists(Budgeted, LookUp):
-    """Base class: prompts show the gist memory, with the pages read so far in place."""
+class _FromGists(ShowsGistMemory, LookUp):
+    """Base class: prompts show the gist memory with the pages read so far."""
 
     reads = (Page, Gist)
     leaves_room_for = (AnswerQuestion,)
     max_pages: PositiveInt
-    first_page: int = Field(ge=0, le=1)
 
     def room_tokens(self, ask: Ask) -> int:
         """Tokens that must remain free in the context: for the answer or the next look-up."""
@@ -42,13 +40,13 @@ class _FromGists(Budgeted, LookUp):
         return max(ask.max_reply_tokens(AnswerQuestion), ask.max_reply_tokens(look_up))
 
     def passages(self, rows: UnitRows, used: Sequence[int]) -> tuple[Passage, ...]:
-        return memory(rows, used, self.first_page).passages
+        return self.memory(rows, used).passages
 
     async def within_budget(self, rows: UnitRows, used: Sequence[int], ask: Ask) -> bool:
-        """True if the gist memory with the pages `used` in it does not pass the budget."""
+        """True if the gist memory with the pages `used` does not pass the budget."""
         if self.budget is None:
             return True
-        return await ask.part_tokens(memory(rows, used, self.first_page).parts) <= self.budget
+        return await ask.part_tokens(self.memory(rows, used).parts) <= self.budget
 
     def refusal(self, rows: UnitRows, page_index: int, used: Sequence[int]) -> str | None:
         """The reason why a requested page cannot be read: out_of_range, duplicate, or None if it

@@ -1,41 +1,71 @@
-"""The ideal of a prefix cache, counted by hand."""
+"""What a prefix cache can hold, counted by hand and by comparing every two prompts."""
 
 import asyncio
+from itertools import takewhile
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from benchmarks.cache import ideal, ideal_tokens
+from benchmarks.cache import CacheTokens, PrefixTrie, cache_tokens
 from pipeline.core.errors import UsageError
+from pipeline.core.prompts import Message
 from pipeline.engines.extractive import ExtractiveEngine
 from pipeline.engines.simulated import SimulatedEngine
 from tests.pipeline.engines.test_simulated_engine import in_order, request, settings
 
 
+def messages(*letters: str) -> list[list[Message]]:
+    """A prompt of each text, in which every letter is a word and so a token."""
+    return [[{"role": "user", "content": " ".join(text)}] for text in letters]
+
+
+def counted(*workers: list[list[Message]], texts: tuple[str, ...] = ()) -> CacheTokens:
+    engine = SimulatedEngine(settings(block_tokens=2))
+    return asyncio.run(cache_tokens(engine, workers, texts))
+
+
 @pytest.mark.parametrize(
-    ("prompts", "tokens"),
+    ("prompts", "ideal", "uncached"),
     [
-        ([], 0),
-        (["abcdef"], 0),
-        (["abcdef", "abcdxy"], 4),  # two blocks of two
-        (["abcdef", "abcxyz"], 2),  # the second block is another one
-        (["abcdef", "xxcdef"], 0),  # the same words elsewhere are no beginning
-        (["abcdef", "abcdef"], 4),  # the last token is computed in any case, and so its block
-        (["abcdef", "abcdefg"], 6),
-        (["abcdef", "abxxxx", "abcdxx", "abxxxy"], 2 + 4 + 4),  # the longest of all earlier ones
-        (["abxxxx", "abcdef", "a"], 2),
+        ([], 0, 0),
+        (["abcdef"], 0, 6),
+        (["abcdef", "abcdxy"], 4, 6 + 2),  # two blocks of two
+        (["abcdef", "abcxyz"], 2, 6 + 3),  # the second block is another one
+        (["abcdef", "xxcdef"], 0, 6 + 6),  # the same words elsewhere are no beginning
+        (["abcdef", "abcdef"], 4, 6 + 1),  # the last token is computed in any case
+        (["abcdef", "abcdefg"], 6, 6 + 1),
+        (["abcdef", "abc", "abcdefg"], 2 + 6, 6 + 1 + 1),  # one that another begins with
+        (["abcdef", "abxxxx", "abcdxx", "abxxxy"], 2 + 4 + 4, 6 + 4 + 2 + 1),  # the longest of all
+        (["abxxxx", "abcdef", "a"], 2, 6 + 4 + 1),
     ],
 )
-def test_the_ideal_is_the_longest_earlier_beginning_in_whole_blocks(
-    prompts: list[str], tokens: int
+def test_tokens_are_cached_where_an_earlier_prompt_begins_so(
+    prompts: list[str], ideal: int, uncached: int
 ) -> None:
-    assert ideal(prompts, block_tokens=2) == tokens
+    assert counted(messages(*prompts)) == CacheTokens(ideal, uncached, corpus=0)
+
+
+def num_alike(one: str, other: str) -> int:
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=12), max_size=12))
+def test_the_trie_finds_the_longest_beginning_of_all_earlier_prompts(prompts: list[str]) -> None:
+    trie = PrefixTrie()
+    for place, prompt in enumerate(prompts):
+        longest = max((num_alike(prompt, one) for one in prompts[:place]), default=0)
+        assert trie.add(list(prompt)) == longest
 
 
 def test_every_engine_has_a_cache_of_its_own() -> None:
-    prompts = [request(" ".join(text)).messages for text in ("abcdef", "abcdxy")]
-    engine = SimulatedEngine(settings(block_tokens=2))
-    assert asyncio.run(ideal_tokens(engine, [prompts])) == 4
-    assert asyncio.run(ideal_tokens(engine, [[prompt] for prompt in prompts])) == 0
+    one, other = messages("abcdef", "abcdxy")
+    assert counted([one, other]) == CacheTokens(4, 8, 0)
+    assert counted([one], [other]) == CacheTokens(0, 12, 0)
+
+
+def test_the_corpus_is_counted_as_prompts_are() -> None:
+    assert counted(messages("abc"), texts=("two words", "and three more")).corpus == 5
 
 
 def test_the_simulated_engine_reaches_the_ideal_where_it_has_room() -> None:
@@ -43,10 +73,10 @@ def test_the_simulated_engine_reaches_the_ideal_where_it_has_room() -> None:
     engine = SimulatedEngine(settings(block_tokens=2, reply_tokens=1))
     requests = [request(text) for text in texts]
     cached = sum(reply.cached_tokens for reply in in_order(engine, *requests))
-    messages = [one.messages for one in requests]
-    assert cached == asyncio.run(ideal_tokens(engine, [messages])) == 2 + 4 + 4 + 4
+    sent = [one.messages for one in requests]
+    assert cached == asyncio.run(cache_tokens(engine, [sent], ())).ideal == 2 + 4 + 4 + 4
 
 
 def test_an_engine_without_a_prefix_cache_is_refused() -> None:
     with pytest.raises(UsageError, match="engine=extractive"):
-        asyncio.run(ideal_tokens(ExtractiveEngine(), []))
+        asyncio.run(cache_tokens(ExtractiveEngine(), [], ()))

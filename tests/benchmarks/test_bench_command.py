@@ -70,7 +70,7 @@ def test_the_other_parts_measure_any_corpus_and_engine(
 ) -> None:
     assert [(figure["part"], figure["bar"]) for figure in on_small_corpus] == [
         ("limit", "at most 1.10"), *[("limit", None)] * 5,
-        ("cache", "at least 0.90"), ("cache", None),
+        ("cache", "at least 0.90"), ("cache", None), ("cache", "at most 2.50"),
     ]  # fmt: skip
     by_name = {figure["what"]: figure["figure"] for figure in on_small_corpus}
     assert by_name["cached tokens / ideal"] == pytest.approx(1.0)  # there is room for all

@@ -1,6 +1,7 @@
 """Where to end the page that starts with a window's first paragraph (ReadAgent section 3.1)."""
 
 import math
+import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -41,17 +42,14 @@ class Labelled:
     label: int | None
 
 
-@dataclass(frozen=True)
-class BreakPoint(Prompt[int]):
-    """Where to end the page that starts with the first paragraph? The value is a label shown."""
+class PageEnd(Prompt[int]):
+    """Base class: where to end the page that starts with the first of `paragraphs`? The value is a
+    label shown."""
 
-    name: ClassVar[str] = "break_point"
     max_reply_tokens: ClassVar[int] = 128
     form: ClassVar[str | None] = "Break point: <{}>"
     assumed: ClassVar[str] = "the label in the middle"
-    preceding: str  # the text just before the window, for orientation; may be empty
-    paragraphs: tuple[Labelled, ...]
-    following: str = ""  # what is shown of the text after the window; may be empty
+    paragraphs: tuple[Labelled, ...]  # a field of every subclass
 
     def labels(self) -> list[int]:
         """The legal labels."""
@@ -90,6 +88,31 @@ class BreakPoint(Prompt[int]):
             "Because the scene ends here and another one begins."
         )
 
+    def drawn(self, seed: int) -> str | None:
+        """The label after the paragraph that is most of a pause, by a hash of it: so each is as
+        likely, and windows that show the same paragraphs agree."""
+        pauses = {
+            paragraph.label: random.Random(f"{seed} {paragraph.text}").random()
+            for paragraph in self.paragraphs
+            if paragraph.label is not None
+        }
+        label = max(pauses, key=lambda label: pauses[label], default=None)
+        return None if label is None else f"Break point: <{label}>"
+
+    @classmethod
+    def form_values(cls) -> Mapping[str, Any]:
+        return {str(number): number for number in NUMBERS}
+
+
+@dataclass(frozen=True)
+class BreakPoint(PageEnd):
+    """Where to end the page that starts with the first paragraph? The value is a label shown."""
+
+    name: ClassVar[str] = "break_point"
+    preceding: str  # the text just before the window, for orientation; may be empty
+    paragraphs: tuple[Labelled, ...]
+    following: str = ""  # what is shown of the text after the window; may be empty
+
     @classmethod
     def samples(cls) -> tuple["BreakPoint", ...]:
         quiet = Labelled("The bell rings.", None)
@@ -100,10 +123,6 @@ class BreakPoint(Prompt[int]):
             cls("", (Labelled("The bell {{ rings }}.", None), Labelled("Noon.\n", 7101))),
             cls("", (quiet, Labelled("Noon.", 7101)), "Then {{ dusk }} <9> falls.\n..."),
         )
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return {str(number): number for number in NUMBERS}
 
 
 def parse_break_point(reply: str) -> int | None:

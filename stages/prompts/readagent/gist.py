@@ -6,7 +6,7 @@ from typing import ClassVar
 from pipeline.core.prompts import Prompt
 from stages.text.excerpts import gist
 
-_SHARE = 0.15  # of a page's words, as gists of the paper's and our own runs have
+SHARE = 0.15  # of a page's words, as gists of the paper's and our own runs have
 
 
 @dataclass(frozen=True)
@@ -16,14 +16,14 @@ class ShortenPage(Prompt[str]):
     name: ClassVar[str] = "gist"
     max_reply_tokens: ClassVar[int] = 512
     is_whole: ClassVar[bool] = True
-    assumed: ClassVar[str] = f"{100 * _SHARE:.0f}% of the page"
+    assumed: ClassVar[str] = f"{100 * SHARE:.0f}% of the page"
     page: str
 
     def extractive(self) -> str:
         return gist(self.page)
 
     def expected(self) -> str:
-        return self.page[: max(1, round(_SHARE * len(self.page)))]
+        return self.page[: max(1, round(SHARE * len(self.page)))]
 
     @classmethod
     def samples(cls) -> tuple["ShortenPage", ...]:

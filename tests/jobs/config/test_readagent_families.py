@@ -8,6 +8,7 @@ import pytest
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.prompts import Prompt
+from pipeline.core.settings import CONF
 from stages.prompts.judging.rate_strict import StrictRating
 from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.answer import AnswerQuestion
@@ -151,3 +152,11 @@ def test_the_check_and_the_listing_know_bases() -> None:
     listing = gistmill("ls").stdout
     assert re.search(r"\| readagent_qmsum +\| readagent, qmsum +\|", listing)
     assert re.search(r"\| readagent_table3 +\| ReadAgent table 3: QMSum", listing)
+
+
+def test_experiments_of_the_paper_read_and_show_pages_as_it_does() -> None:
+    files = sorted((CONF / "experiment").glob("readagent_*.yaml"))
+    assert len(files) > 8
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert "read_once" not in text and "layout" not in text, file

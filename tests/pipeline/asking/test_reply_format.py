@@ -167,8 +167,9 @@ def family(tmp_path: Path) -> Path:
 def other_form(family: Path) -> None:
     path = family / "family.yaml"
     text = path.read_text()
-    assert text.count('"Label: <{}>"') == 1
-    path.write_text(text.replace('"Label: <{}>"', '"Label: {}"'))
+    before, other = '  break_point: "Label: <{}>"', '  break_point: "Label: {}"'
+    assert text.count(before) == 1
+    path.write_text(text.replace(before, other))
 
 
 def ids(family: Path, *words: str) -> dict[str, str]:
@@ -185,6 +186,17 @@ def test_forms_name_the_steps_whose_replies_keep_to_them(family: Path) -> None:
     assert ids(family, *VLLM) == free
     other = ids(family, *VLLM, CONSTRAINED)
     assert {key for key in other if other[key] == constrained[key]} == loaded
+
+
+def test_forms_name_the_steps_whose_prompts_show_replies(family: Path) -> None:
+    """In conversations a reply is shown in its form, also where it was free."""
+    before, before_alone = ids(family, *VLLM, "memory=read_once"), ids(family, *VLLM)
+    other_form(family)
+    after = ids(family, *VLLM, "memory=read_once")
+    assert {key for key in after if after[key] == before[key]} == {
+        "documents None", "questions None",
+    }  # fmt: skip
+    assert ids(family, *VLLM) == before_alone
 
 
 def test_a_constrained_rater_leaves_what_a_free_reader_made(family: Path) -> None:

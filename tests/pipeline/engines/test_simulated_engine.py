@@ -5,15 +5,20 @@ Times are bounded from below, or compared with others of the same run: a busy ma
 
 import asyncio
 import time
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
 
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
-from pipeline.core.prompts import Constraint
+from pipeline.core.prompts import Constraint, Prompt
 from pipeline.engines.simulated import KVCache, SimulatedEngine, SimulatedSettings, block_hashes
+from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.readagent.look_up_s import SequentialLookUp
 from tests.support.command import refused
 
 INSTANT = 1e9  # tokens a second
@@ -194,3 +199,59 @@ def test_kv_space_holds_one_request_at_least() -> None:
     said = refused("run", "engine=simulated", "engine.kv_tokens=1000")
     assert said.startswith("engine.kv_tokens=1000: ")
     assert "context_tokens=32000" in said
+
+
+PAGES = tuple(Passage("gist", number, f"page {number}") for number in range(1, 101))
+ASKED = [f"Who rang the bell at {hour}?" for hour in range(200)]
+
+
+@cache
+def drawing_settings() -> SimulatedSettings:
+    return settings(decode_tokens_per_second=INSTANT)
+
+
+def looked_up(prompt: Prompt[Any], **changed: Any) -> Any:
+    """What is read in the engine's reply to a look-up; `changed`: of the request."""
+    values = {"prompt": prompt.name, "max_reply_tokens": 100, **changed}
+    asked = replace(request("x"), fields=prompt, **values)
+    (reply,) = in_order(SimulatedEngine(drawing_settings()), asked)
+    return prompt.read(reply.text, False)
+
+
+def parallel(question: str, max_pages: int = 6) -> ParallelLookUp:
+    return ParallelLookUp(PAGES, question, (), max_pages)
+
+
+def test_pages_are_looked_up_by_the_question() -> None:
+    drawn = {text: looked_up(parallel(text)) for text in ASKED}
+    # 6 ** 0.65 is 3.2: three pages, and for a fifth of the questions four; none twice.
+    assert {len(pages) for pages in drawn.values()} == {3, 4}
+    assert all(len({*pages}) == len(pages) for pages in drawn.values())
+    assert 600 < sum(map(len, drawn.values())) < 700
+    assert len({page for pages in drawn.values() for page in pages}) > 90  # 1 to 100, not page 1
+    assert {looked_up(parallel(ASKED[0], most))[0] for most in (1, 3, 6)} == {drawn[ASKED[0]][0]}
+    assert len({looked_up(parallel(ASKED[0]), seed=seed) for seed in range(5)}) == 5
+    assert [looked_up(parallel(ASKED[0], 1)) for _ in range(2)] == [drawn[ASKED[0]][:1]] * 2
+
+
+def test_a_look_up_may_be_constrained() -> None:
+    prompt = parallel(ASKED[0])
+    legal = prompt.legal("I want to look up Page [{}]")
+    assert looked_up(prompt, constraint=legal) == looked_up(prompt)
+    one = SequentialLookUp(PAGES, ASKED[0], (), pages_read=(), refused=())
+    legal = one.legal("I want to look up Page {}")  # another form than the drawn one
+    assert looked_up(one, constraint=legal) == looked_up(one) != 1
+
+
+def test_pages_are_looked_up_one_by_one_until_stop() -> None:
+    read: list[int] = []
+    while (turn := looked_up(SequentialLookUp(PAGES, ASKED[1], (), tuple(read), ()))) != "stop":
+        read.append(turn)
+    assert len(read) == len({*read}) == 3
+
+
+def test_an_opening_goes_before_what_is_drawn() -> None:
+    engine = SimulatedEngine(settings(openings={"look_up_p": "Page [7]"}))
+    asked = replace(request("x", prompt="look_up_p"), fields=parallel(ASKED[0]))
+    (reply,) = in_order(engine, asked)
+    assert reply.text.startswith("Page [7] ")

@@ -54,7 +54,10 @@ def test_a_broken_template_is_found(broken: Path, template: str) -> None:
 def test_an_example_that_is_read_otherwise_is_found(broken: Path) -> None:
     path = broken / "family.yaml"
     path.write_text(path.read_text().replace('"<8>", reads: 8', '"<8>", reads: 57'))
-    assert checked(broken) == [f"{path}: examples.break_point[4]: read 8, expected 57"]
+    assert checked(broken) == [  # both prompts have the same examples
+        f"{path}: examples.{prompt}[4]: read 8, expected 57"
+        for prompt in ("break_point", "break_point_follow_up")
+    ]
 
 
 @pytest.mark.parametrize(

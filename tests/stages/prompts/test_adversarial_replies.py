@@ -46,6 +46,7 @@ def are_events(value: Any) -> bool:
 # Whether a stage may be given such a value, by the documentation of the prompt.
 LEGAL: dict[str, Callable[[Any], bool]] = {
     "break_point": is_number,
+    "break_point_follow_up": is_number,
     "look_up_p": lambda value: isinstance(value, tuple) and all(map(is_number, value)),
     "look_up_s": lambda value: value == "stop" or is_number(value),
     "triage": is_action,

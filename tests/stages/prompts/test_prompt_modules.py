@@ -87,10 +87,13 @@ def test_all_values_but_a_length_are_shown(sample: Prompt[Any]) -> None:
 @each_family
 def test_every_value_is_in_the_rendered_prompt(name: str) -> None:
     for sample in SAMPLES:
-        (message,) = family(name).render(sample)
-        assert message["role"] == "user"
-        assert [value for value in values_of(sample) if value not in message["content"]] == []
-        assert "None" not in message["content"], "no number of a passage without one"
+        messages = family(name).render(sample)
+        roles = [message["role"] for message in messages]
+        assert roles == ["user", *["assistant", "user"] * (len(messages) // 2)]
+        assert (len(messages) > 1) == bool(sample.follows)
+        text = "\n".join(message["content"] for message in messages)
+        assert [value for value in values_of(sample) if value not in text] == []
+        assert "None" not in text, "no number of a passage without one"
 
 
 @each_family

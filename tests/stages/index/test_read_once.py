@@ -1,0 +1,228 @@
+"""One conversation for several windows and the gists of their pages: what each prompt shows, and
+that pages are those of single windows for the same replies."""
+
+import json
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.core.engine import Request
+from pipeline.core.errors import UsageError
+from pipeline.core.rows import UnitRows
+from stages.index.gist_follow_ups import FollowUpGists
+from stages.index.page_pieces import Following, LabelRule
+from stages.index.paginate import PaginateByModel, PaginateInConversations
+from stages.prompts.readagent.break_point import PageEnd
+from stages.tables.pages import Page
+from tests.support.command import QMSUM, refused, succeed
+from tests.support.reading import Listener, adding, document, family, in_turn, run
+
+WINDOW: dict[str, Any] = {
+    "page_breaks": False, "paragraphs": "lines", "min_words": 4, "max_words": 8,
+    "preceding_words": 0, "following": "nothing", "label_rule": "within_limits",
+}  # fmt: skip
+# Five paragraphs of two words: a window holds four, a page has two, three or four.
+FIVE = UnitRows(document=document("a b\nc d\ne f\ng h\ni j\n"))
+
+
+def conversation(pages: int = 9, tail_words: int = 0, **changed: Any) -> PaginateInConversations:
+    values = {**WINDOW, "tail_words": tail_words, **changed}
+    return PaginateInConversations(**values, pages_per_conversation=pages)
+
+
+def follow_ups(pages: int = 9, **changed: Any) -> FollowUpGists:
+    return FollowUpGists(**{**WINDOW, **changed}, pages_per_conversation=pages)
+
+
+def turns(request: Request) -> list[str]:
+    """The messages without our instructions: each paragraph, label and reply in its turn."""
+    shown = re.compile(r"^(?:\w \w|(?:Break point: )?<(?!57)\d+>)$", re.MULTILINE)
+    return [" ".join(shown.findall(message["content"])) for message in request.messages]
+
+
+def test_the_next_window_shows_only_what_is_new() -> None:
+    engine = in_turn("Break point: <2>\nBecause the subject changes.", "<5>")
+    made, calls = run(conversation(), FIVE, engine)
+    assert [page.text for page in made] == ["a b\nc d\n", "e f\ng h\ni j\n"]
+    assert [call.prompt for call in calls] == ["break_point", "break_point_follow_up"]
+    first, second = engine.requests
+    assert turns(first) == ["a b c d <2> e f <3> g h <4>"]
+    # The reply is shown without its reason; <3> is too near to <2>, <4> has been shown.
+    assert turns(second) == [*turns(first), "Break point: <2>", "i j <5>"]
+    asked = second.messages[-1]["content"]
+    assert "starts right after <2>" in asked and "numbers from <4> to <5>" in asked
+
+
+def test_gists_follow_in_the_conversation_of_their_page() -> None:
+    pages, _ = run(conversation(), FIVE, in_turn("<2>", "<5>"))
+    engine = in_turn("one", "two")
+    made, calls = run(follow_ups(), adding(FIVE, {Page: pages}), engine)
+    assert [(gist.gist, gist.num_words) for gist in made] == [("one", 1), ("two", 1)]
+    assert [(call.prompt, call.page_index) for call in calls] == [
+        ("gist_follow_up", 0), ("gist_follow_up", 1),
+    ]  # fmt: skip
+    windows = ["a b c d <2> e f <3> g h <4>", "i j <5>"]
+    first, second = engine.requests
+    assert turns(first) == [windows[0], "Break point: <2>", ""]
+    assert turns(second) == [windows[0], "Break point: <2>", windows[1], "Break point: <5>", ""]
+    assert "from where this page starts to <5>" in second.messages[-1]["content"]
+
+
+def test_a_page_that_nobody_was_asked_about_is_shortened_by_itself() -> None:
+    pages, _ = run(conversation(tail_words=7), FIVE, in_turn("<2>"))
+    assert [page.chosen_by for page in pages] == ["model", "end"]
+    engine = in_turn("one", "two")
+    _, calls = run(follow_ups(), adding(FIVE, {Page: pages}), engine)
+    assert [call.prompt for call in calls] == ["gist_follow_up", "gist"]
+    assert turns(engine.requests[1]) == ["e f g h i j"]
+
+
+def test_a_conversation_has_a_number_of_pages() -> None:
+    ten = UnitRows(document=document("".join(f"{a} {a}\n" for a in "abcdefghij")))
+    engine = in_turn("<2>", "<4>", "<6>", "<8>")
+    run(conversation(pages=2), ten, engine)
+    assert [len(request.messages) for request in engine.requests] == [1, 3, 1, 3]
+    engine = in_turn("<2>", "<4>", "<6>", "<8>")
+    run(conversation(pages=1), ten, engine)
+    alone = PaginateByModel(**WINDOW, tail_words=0)
+    other = in_turn("<2>", "<4>", "<6>", "<8>")
+    run(alone, ten, other)
+    assert [one.messages for one in engine.requests] == [one.messages for one in other.requests]
+
+
+def test_what_does_not_fit_the_context_begins_anew() -> None:
+    budgets = {"break_point": 1, "break_point_follow_up": 1, "gist_follow_up": 1, "gist": 1}
+    engine = in_turn("<2>", "<5>", context_tokens=120)
+    pages, calls = run(conversation(), FIVE, engine, reply_tokens=budgets)
+    assert [call.prompt for call in calls] == ["break_point", "break_point"]
+    gists = Listener(lambda request: "short", context_tokens=120)
+    made, calls = run(follow_ups(), adding(FIVE, {Page: pages}), gists, reply_tokens=budgets)
+    assert [(call.prompt, call.problem) for call in calls] == [("gist", None)] * 2
+    assert all(gist.gist == "short" for gist in made)
+
+
+def test_nothing_follows_a_question_without_a_reply() -> None:
+    ten = UnitRows(document=document("".join(f"{a} {a}\n" for a in "abcdefghij")))
+    lost = Listener(lambda request: "<4>", finish_reason="abort")
+    pages, _ = run(conversation(), ten, lost)
+    assert [(page.chosen_by, page.problem) for page in pages] == [
+        ("fallback", "engine_failed"), ("fallback", "engine_failed"), ("rule", None),
+    ]  # fmt: skip
+    assert all(len(request.messages) == 1 for request in lost.requests)
+    gists = Listener(lambda request: "short")
+    _, calls = run(follow_ups(), adding(ten, {Page: pages}), gists)
+    assert {call.prompt for call in calls} == {"gist"}
+
+
+def test_a_fallback_is_the_label_that_the_conversation_goes_on_from() -> None:
+    engine = in_turn("no idea", "<5>")
+    pages, _ = run(conversation(max_words=6), FIVE, engine)
+    assert [page.chosen_by for page in pages] == ["fallback", "rule"]
+    gists = in_turn("one", "two")
+    run(follow_ups(max_words=6), adding(FIVE, {Page: pages}), gists)
+    assert turns(gists.requests[0])[1] == "Break point: <3>"
+
+
+def by_labels(request: Request) -> str:
+    """A label by the numbers alone, however the prompt shows the window; sometimes none."""
+    draw = random.Random(f"{labels(request)}")
+    return f"<{draw.choice([*labels(request), 0])}>"
+
+
+def labels(request: Request) -> list[int]:
+    assert isinstance(request.fields, PageEnd)
+    return request.fields.labels()
+
+
+@given(
+    paragraphs=st.lists(st.integers(0, 9), max_size=40),
+    limits=st.tuples(st.integers(1, 12), st.integers(0, 12), st.integers(0, 20)),
+    preceding=st.none() | st.integers(0, 5),
+    following=st.sampled_from(["nothing", "ellipsis", "paragraph"]),
+    rule=st.sampled_from(["within_limits", "notebook"]),
+    pages=st.integers(1, 5),
+    breaks=st.sets(st.integers(1, 39), max_size=3),
+)
+@pytest.mark.sampled
+def test_equal_replies_give_equal_pages_and_each_label_is_shown_once(
+    paragraphs: Sequence[int], limits: tuple[int, int, int], preceding: int | None,
+    following: Following, rule: LabelRule, pages: int, breaks: set[int],
+) -> None:  # fmt: skip
+    least, more, tail = limits
+    lines = [" ".join(f"p{i}w{n}" for n in range(size)) for i, size in enumerate(paragraphs)]
+    text = "".join(("\f" if i in breaks else "") + line + "\n" for i, line in enumerate(lines))
+    rows = UnitRows(document=document(text))
+    values = {
+        **WINDOW, "page_breaks": True, "min_words": least, "max_words": least + more,
+        "preceding_words": preceding, "following": following, "label_rule": rule,
+    }  # fmt: skip
+    alone = Listener(by_labels)
+    expected, _ = run(PaginateByModel(**values, tail_words=tail), rows, alone)
+    together = Listener(by_labels)
+    made, _ = run(conversation(pages, tail, **values), rows, together)
+    assert made == expected
+    assert [*map(labels, together.requests)] == [*map(labels, alone.requests)]
+    gists = Listener(lambda request: "short")
+    run(follow_ups(pages, **values), adding(rows, {Page: made}), gists)
+    began = [one.messages[:-2] for one in gists.requests if one.prompt == "gist_follow_up"]
+    assert sorted(began, key=str) == sorted((one.messages for one in together.requests), key=str)
+    for one in together.requests:
+        shown = [turn["content"] for turn in one.messages if turn["role"] == "user"]
+        found = re.findall(r"^<(\d+)>$", "\n".join(shown), re.MULTILINE)
+        assert len(found) == len({*found})
+        assert {*map(str, labels(one))} <= {*found}
+
+
+def test_the_pages_must_be_of_the_same_conversations() -> None:
+    follow_ups().refuse_upstream("here", [conversation()])
+    with pytest.raises(UsageError, match=r"^here: max_words is 9, and 8 of paginate \(kind conv"):
+        follow_ups(max_words=9).refuse_upstream("here", [conversation()])
+    alone = PaginateByModel(**WINDOW, tail_words=0)
+    with pytest.raises(UsageError, match=r"^here: follows conversations, which paginate \(kind mo"):
+        follow_ups().refuse_upstream("here", [alone])
+
+
+def test_a_family_without_the_template_is_refused() -> None:
+    whole = family()
+    sources = {name: text for name, text in whole.sources.items() if name != "gist_follow_up.jinja"}
+    pages, _ = run(conversation(), FIVE, in_turn("<2>", "<5>"))
+    with pytest.raises(UsageError, match=r"generic: no template gist_follow_up\.jinja; add it$"):
+        run(follow_ups(), adding(FIVE, {Page: pages}), in_turn(), replace(whole, sources=sources))
+
+
+SIMULATED = (
+    "run", "corpus=qmsum", f"corpus.path={QMSUM}", "limit=2", "methods=gist_only", "rater=none",
+    "engine=simulated", "engine.decode_tokens_per_second=1e6", "reply_format=constrained",
+)  # fmt: skip
+
+
+def test_a_run_reads_each_word_about_once_and_cuts_the_same_pages(tmp_path: Path) -> None:
+    """Constrained replies of an engine that draws labels; settings of the memory are of both
+    stages."""
+    found = {}
+    for memory in ("model", "read_once"):
+        where = (f"warehouse={tmp_path / memory}", "run=r")
+        succeed(*SIMULATED, *where, f"memory={memory}", "memory.max_words=500")
+        sql = "select document_id, start_char, end_char, chosen_by from pages order by all"
+        pages = json.loads(succeed("sql", sql, *where, "--json"))
+        sql = "select prompt, prompt_tokens - cached_tokens as uncached from calls"
+        calls = json.loads(succeed("sql", sql, *where, "--json"))
+        reading = [call["uncached"] for call in calls if call["prompt"] not in ("answer",)]
+        found[memory] = pages, sum(reading), {call["prompt"] for call in calls}
+    assert found["model"][0] == found["read_once"][0]
+    assert found["read_once"][2] == {
+        "answer", "break_point", "break_point_follow_up", "gist", "gist_follow_up",
+    }  # fmt: skip
+    assert found["read_once"][1] < 0.7 * found["model"][1]
+
+
+def test_a_setting_that_the_memory_does_not_have_is_refused() -> None:
+    said = refused(*SIMULATED, "memory=read_once", "memory.words=3")
+    assert said.startswith("memory.words does nothing here")
