@@ -15,6 +15,7 @@ from jobs.plan.estimate import estimate
 from jobs.plan.pilot import DryRunShards, choose_pilot
 from pipeline.engines.counting import Prefixes
 from tests.support.command import QMSUM
+from tests.support.runs.plans import planned, stages
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 
@@ -59,6 +60,17 @@ def test_some_documents_stand_for_the_words_and_questions_of_all(
     scale = {names[step_id]: scale for step_id, scale in pilot.scale.items()}
     assert scale["gist"] == pytest.approx((30 + 60 + 90 + 120 + 150) / (60 + 150))
     assert scale["answer"] == pytest.approx((1 + 2 + 3 + 4 + 5) / (2 + 5))
+
+
+def test_nothing_is_planned_to_be_asked_in_vain(tmp_path: Path) -> None:
+    """A run may, of a long book, while its engine idles; every page has a gist, and at most a
+    choice of its end."""
+    text = "\n\n".join(f"Part {n} " + "word " * (10 + 7 * n % 60) for n in range(1500))
+    write(tmp_path, [{**document(1), "text": text}], [question(1, of=1)])
+    words = ("corpus=tables", f"corpus.path={tmp_path}", "methods=gist_only", "rater=none")
+    plan = planned(*words, "engine=simulated", f"warehouse={tmp_path / 'w'}")
+    of = {name: stage["expected"]["calls"] for name, stage in stages(plan).items()}
+    assert 48 < of["paginate"] <= of["gist"]
 
 
 def test_a_step_that_few_documents_lack_is_counted_too(
