@@ -151,11 +151,12 @@ def test_peers_are_measured_by_gistmill_in_the_same_pair() -> None:
 
 
 def own_peer(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> str:
-    """A module that is found as a peer; `result` is what it writes."""
+    """A module that is found as a peer, each of another name; `result` is what it writes."""
     start = "import json, sys\nresult = open(sys.argv[2], 'w')\n"
-    (folder / "own_peer.py").write_text(start + body)
+    name = f"own_peer_{len([*folder.glob('own_peer_*')])}"
+    (folder / f"{name}.py").write_text(start + body)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), str(ROOT)]))
-    return "own_peer"
+    return name
 
 
 def test_a_peer_that_fails_has_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +166,7 @@ def test_a_peer_that_fails_has_one_line(tmp_path: Path, monkeypatch: pytest.Monk
         measured_peer(module, tmp_path, REPLAYED, 60)
     with pytest.raises(EngineError, match=r"No module named no_such$"):
         measured_peer("no_such", tmp_path, REPLAYED, 60)
-    own_peer(tmp_path, monkeypatch, "import time\ntime.sleep(60)")
+    module = own_peer(tmp_path, monkeypatch, "import time\ntime.sleep(60)")
     with pytest.raises(EngineError, match=r"^has not ended in 1 s$"):
         measured_peer(module, tmp_path, REPLAYED, 1)
 
