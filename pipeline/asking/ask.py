@@ -150,7 +150,7 @@ class Ask:
         """Send a prompt that the unit will probably ask for: it takes the reply then. The call of
         one that it never asks for is about no page and no question."""
         sha = self._reader.sha_of(self._request(prompt, Subject()))
-        if sha not in self._ahead:
+        if sha not in self._ahead or self._ahead[sha].cancelled():
             self._ahead[sha] = asyncio.create_task(self._call(prompt, Subject()))
         return self._asked(prompt, await self._ahead[sha])
 
@@ -163,10 +163,7 @@ class Ask:
         A new prompt is rendered and counted while its slot is held, so that those that wait hold no
         text. Replies that the unit has already need no slot.
         """
-        call = None
-        if self._ahead or not self._log.is_empty:
-            request = self._request(prompt, subject)
-            call = self._found(request, subject) or await self._sent_ahead(request, subject)
+        call = await self._known(prompt, subject)
         if call is None:
             shared = self._log.shared if is_shared else None  # takes a slot for what it sends
             async with nullcontext() if shared else self._reader.slots.one(self._rank):
@@ -179,13 +176,17 @@ class Ask:
         self._calls.append(call)
         return call
 
-    async def _sent_ahead(self, request: Request, subject: Subject) -> Call | None:
-        """The call of a request that was sent ahead, now about `subject`."""
-        if subject == Subject() or not (
-            sending := self._ahead.pop(self._reader.sha_of(request), None)
-        ):
+    async def _known(self, prompt: Prompt[Any], subject: Subject) -> Call | None:
+        """The unit's own call of the prompt, or the one sent ahead, now about `subject`."""
+        if self._log.is_empty and not self._ahead:
             return None
-        if not (call := await sending):
+        request = self._request(prompt, subject)
+        call = self._found(request, subject)
+        return call if call or subject == Subject() else await self._sent_ahead(request, subject)
+
+    async def _sent_ahead(self, request: Request, subject: Subject) -> Call | None:
+        sending = self._ahead.pop(self._reader.sha_of(request), None)
+        if sending is None or sending.cancelled() or not (call := await sending):
             return None
         self._calls = [other for other in self._calls if other is not call]
         return replace(call, **asdict(subject))
@@ -267,8 +268,11 @@ class Ask:
         return call
 
     def calls(self) -> tuple[Call, ...]:
-        """The unit's calls, in order."""
-        return numbered(self._calls)
+        """The unit's calls, in order; also what a process that died had sent ahead in vain."""
+        asked = {call.request_sha for call in self._calls}
+        others = [call for call in self._log.calls if call.request_sha not in asked]
+        in_vain = [c for c in others if call_key("", c) == call_key("", Subject())]
+        return numbered([*self._calls, *in_vain])
 
     async def _generate(self, request: Request) -> tuple[datetime, Reply]:
         """The time the request was sent, and the reply. Called while its slot is held, so that

@@ -54,11 +54,10 @@ class GistPages(Stage):
                 header = self._header(page, header)
                 prompt = await follow_up(page)
                 gists.append(asyncio.create_task(self._gist(page, header, ask, prompt)))
-        except asyncio.CancelledError:  # the document's end; it asks nothing more
+            return list(await asyncio.gather(*gists))
+        finally:  # after an error or at the document's end it asks nothing more
             for gist in gists:
                 gist.cancel()
-            raise
-        return list(await asyncio.gather(*gists))
 
     def prompt(self, text: str) -> ShortenPage:
         """The prompt about a page's text."""

@@ -15,7 +15,7 @@ from jinja2 import TemplateError
 from pipeline.core.prompts import Message
 from pipeline.engines.vllm.piece_tokenizer import piece_tokenizer
 
-_THREADS = 4  # tokenizers written in Rust release the GIL; by pieces one, or both know no piece yet
+_THREADS = 4  # tokenizers written in Rust release the GIL
 _CACHED_TOKENS = 10_000_000  # 40 MB; cached, as a prompt is counted first and sent later
 
 _Key = tuple[tuple[str, str], ...]
@@ -41,7 +41,7 @@ class ChatTokenizer:
         self._template_text = template.text()
         self._variables = template.variables
         self._by_pieces = piece_tokenizer(tokenizer)
-        self._threads = ThreadPoolExecutor(1 if self._by_pieces else _THREADS, "chat-tokenizer")
+        self._threads = ThreadPoolExecutor(_THREADS, "chat-tokenizer")
         self._cache: OrderedDict[_Key, array[int]] = OrderedDict()  # least recently used first
         self._num_cached_tokens = 0
 

@@ -6,6 +6,7 @@ those of the whole; and a piece that many prompts have is tokenised once.
 """
 
 import re
+import threading
 from array import array
 from collections.abc import Iterator
 from functools import lru_cache
@@ -17,8 +18,11 @@ _CUT = re.compile(r"[^\W\d_](?= [^\W\d_])")
 # The space of byte-level BPE is U+0120 (line ends and tab U+010A, U+010D, U+0109), SentencePiece's
 # is U+2581.
 _REACHES_ACROSS = re.compile("[^\\s\u0120\u010a\u010d\u0109\u2581][ \u0120\u2581]")
+# An added token that begins or ends with a letter may take a space of its neighbours.
+_TAKES_A_SPACE = re.compile(r"\A[^\W\d_]|[^\W\d_] ?\Z")
 _PIECE_CHARS = 400  # at least; more up to a line's end, so that texts that begin elsewhere agree
 _CACHED_PIECES = 50_000  # of English some 6 million tokens and 70 MB
+_LONGEST_CACHED = 4 * _PIECE_CHARS  # a longer piece is of a text with hardly a place to cut it
 
 _PROBE = """Mr. and Mrs. Hale's 2nd letter of 1854 says: don't go  home\talone (or with them),
 we're naïve  and the Straße is long.\n\n\n  Война и мир, e\u0301tude of a cafe\u0301 in Oslo and
@@ -28,7 +32,7 @@ we're naïve  and the Straße is long.\n\n\n  Война и мир, e\u0301tude 
 
 class PieceTokenizer:
     """The token ids of whole texts, as `tokenizer.encode(text, add_special_tokens=False)` gives
-    them; those of pieces are kept in an LRU cache.
+    them; those of pieces are kept in an LRU cache. Threads may share it: a piece is tokenised once.
 
     `tokenizer`: a `tokenizers.Tokenizer`. `drops_space`: a piece is tokenised without the space
     that it begins with, as the tokenizer puts one before each text.
@@ -40,7 +44,13 @@ class PieceTokenizer:
         self._tokenizer = tokenizer
         self.drops_space = drops_space
         self._piece_chars = piece_chars
-        self._ids_of = lru_cache(_CACHED_PIECES)(self._encode)
+        self._cached_ids = lru_cache(_CACHED_PIECES)(self._encode)
+        self._lock = threading.Lock()
+
+    @property
+    def num_cached(self) -> int:
+        """The pieces whose ids are kept."""
+        return self._cached_ids.cache_info().currsize
 
     def ids(self, text: str) -> "array[int]":
         """The text's token ids."""
@@ -48,6 +58,12 @@ class PieceTokenizer:
         for piece in self._pieces(text):
             joined.extend(self._ids_of(piece))
         return joined
+
+    def _ids_of(self, piece: str) -> "array[int]":
+        if len(piece) > _LONGEST_CACHED:
+            return self._encode(piece)
+        with self._lock:
+            return self._cached_ids(piece)
 
     def _encode(self, piece: str) -> "array[int]":
         return array("i", self._tokenizer.encode(piece, add_special_tokens=False).ids)
@@ -72,12 +88,17 @@ def piece_tokenizer(tokenizer: Any) -> PieceTokenizer | None:
     BPE makes a token of two neighbours only if the whole is in the vocabulary: where no token can
     reach across a place, what is before it and what is after it are tokenised alike apart.
     """
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None or type(backend.model).__name__ != "BPE":
+    shared = getattr(tokenizer, "backend_tokenizer", None)
+    if shared is None or type(shared.model).__name__ != "BPE":
         return None
-    added = backend.get_added_tokens_decoder().values()
-    vocabulary = "\n".join(backend.get_vocab(with_added_tokens=False))
-    if _REACHES_ACROSS.search(vocabulary) or any(_CUT.search(token.content) for token in added):
+    backend = type(shared).from_str(shared.to_str())  # others set the truncation of theirs
+    backend.no_truncation()
+    backend.no_padding()
+    added = {token.content for token in backend.get_added_tokens_decoder().values()}
+    merged = "\n".join(backend.get_vocab(with_added_tokens=False).keys() - added)
+    if _REACHES_ACROSS.search(merged) or any(
+        _CUT.search(text) or _TAKES_A_SPACE.search(text) for text in added
+    ):
         return None
     whole = backend.encode(_PROBE, add_special_tokens=False).ids
     for drops_space in (False, True):

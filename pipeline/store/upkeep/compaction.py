@@ -54,7 +54,8 @@ from pipeline.store.shards.shard_index import (
 from pipeline.work.units import unit_name
 
 WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
-_SMALL_BYTES = 16_000_000  # a smaller file is written again, together with new shards
+# A smaller file of less than half a batch is written again, together with new shards.
+_SMALL_BYTES = 16_000_000
 _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
 # In memory. The prompts of a document share most of their text, which is stored once per page of a
 # column: 31 MB of prompts took 1.0 MB in groups of a megabyte and pages of the default size.
@@ -143,13 +144,14 @@ def _to_rewrite(
     warehouse is compacted. Raises DamagedError if a file that is written again is not whole."""
     own = entries.filter(pc.equal(entries["table_name"], table))
     again = {*own.filter(is_among(own, gone))["file"].to_pylist()}
-    counts = [("num_rows", "sum"), ("num_rows", "count")]
+    counts = [("num_rows", "sum"), ("num_rows", "count"), ("num_bytes", "sum")]
     files = own.group_by("file").aggregate(counts).to_pylist()
     num_shards = num_new
     for row in sorted(files, key=lambda row: (row["file"] not in again, row["num_rows_count"])):
         path = root / "compacted" / table / row["file"]
-        is_small = _size(path) < _SMALL_BYTES and row["num_rows_count"] <= num_shards
-        if is_small or row["file"] in again:
+        is_small = _size(path) < _SMALL_BYTES and row["num_bytes_sum"] < _BATCH_BYTES / 2
+        has_few = row["num_rows_count"] <= num_shards
+        if (is_small and has_few) or row["file"] in again:
             check_compacted(path, row["num_rows_sum"])
             again.add(row["file"])
             num_shards += row["num_rows_count"]

@@ -245,6 +245,25 @@ def test_a_prompt_waits_unrendered_and_uncounted() -> None:
     run(talk)
 
 
+def test_what_was_sent_ahead_is_taken_once_and_asked_again_if_it_was_cancelled() -> None:
+    engine = Echo(seconds={"late": 60})
+    asking = ask(reader(engine))
+
+    async def talk() -> None:
+        await asking.ahead(PAGE)
+        late = asyncio.create_task(asking.ahead(ShortenPage("late")))
+        await _turns()
+        late.cancel()
+        await asyncio.wait({late})
+        engine.seconds = {}
+        for number, page in enumerate((PAGE, PAGE, ShortenPage("late"))):
+            assert (await asking(page, Subject(page_index=number))).value == page.page.split()[-1]
+
+    run(talk)
+    assert [call.page_index for call in asking.calls()] == [0, 1, 2]
+    assert len(engine.requests) == 4
+
+
 @dataclass
 class Counting(Echo):
     """Counts how often it has counted tokens."""

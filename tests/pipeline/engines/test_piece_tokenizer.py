@@ -187,11 +187,51 @@ def with_a_mark_of_two_words() -> Any:
     return made
 
 
-@pytest.mark.parametrize("family", [across_words, unigram, stripping, with_a_mark_of_two_words])
+def with_a_word_that_takes_spaces() -> Any:
+    from tokenizers import AddedToken
+
+    made = gpt_2()
+    made.add_tokens([AddedToken("covid", rstrip=True)])
+    return made
+
+
+@pytest.mark.parametrize(
+    "family",
+    [with_a_word_that_takes_spaces, across_words, unigram, stripping, with_a_mark_of_two_words],
+)
 def test_a_tokenizer_that_may_reach_across_words_is_given_the_whole(
     family: Callable[[], Any],
 ) -> None:
     assert piece_tokenizer(Loaded(family())) is None
+
+
+def test_marks_that_merges_never_make_may_look_like_words() -> None:
+    """As DeepSeek's begin-of-sentence, which has U+2581 between its words."""
+    from tokenizers import Tokenizer
+
+    mark = "<begin\u2581of\u2581sentence>"
+    state = json.loads(gpt_2().to_str())
+    state["model"]["vocab"][mark] = len(state["model"]["vocab"])
+    made = Tokenizer.from_str(json.dumps(state))
+    assert piece_tokenizer(Loaded(made)) is None
+    made.add_special_tokens([mark])
+    assert piece_tokenizer(Loaded(made)) is not None
+
+
+def test_a_text_without_words_is_tokenised_whole_and_not_kept() -> None:
+    """Not even where the tokenizer's file, or another user of it, has it truncate texts."""
+    made = gpt_2()
+    text = "日本語" * 3000
+    whole = made.encode(text, add_special_tokens=False).ids
+    made.enable_truncation(100)
+    by_pieces = piece_tokenizer(Loaded(made))
+    assert by_pieces is not None
+    assert list(by_pieces.ids(text)) == whole
+    made.enable_truncation(10)
+    assert list(by_pieces.ids(text)) == whole
+    assert by_pieces.num_cached == 0
+    by_pieces.ids("and so on " * 100)
+    assert by_pieces.num_cached > 0
 
 
 def test_a_rendered_prompt_has_the_ids_that_transformers_gives(tmp_path: Path) -> None:

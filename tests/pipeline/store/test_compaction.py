@@ -216,6 +216,23 @@ def test_a_growing_warehouse_is_not_written_again_by_each_compaction(
     assert len(index_of(warehouse).files()) <= 6
 
 
+def test_a_file_of_half_a_batch_is_not_written_again(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few shards it holds, and however small they are on disk: prompts compress well."""
+
+    def commit_three(first: int) -> None:
+        for number in range(first, first + 3):
+            warehouse.commit(GISTS, unit_of(GISTS, number), [gist(0)])
+        compact(warehouse.folder, least=1)
+
+    commit_three(0)
+    before = index_of(warehouse)
+    monkeypatch.setattr(module, "_BATCH_BYTES", 2 * sum(before.rows["num_bytes"].to_pylist()))
+    commit_three(3)
+    assert before.files().keys() < index_of(warehouse).files().keys()
+
+
 def test_few_shards_are_not_worth_it(warehouse: Warehouse) -> None:
     commit_some(warehouse, random.Random(1), range(20))
     assert compact(warehouse.folder) == Compaction()
