@@ -81,13 +81,16 @@ def refuse_other_rows_from_the_calls(run: HostileRun) -> None:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[HostileRun]:
-    book, movie, chat = (tmp_path_factory.mktemp("hostile") for _ in range(3))
+    book, movie, chat, once = (tmp_path_factory.mktemp("hostile") for _ in range(4))
     walks = "methods=readagent_s(max_pages=3),memwalker_words(words=50,max_children=2)"
     movie_words = [*book_words(movie, 8, 4)[:-1], walks, "family=narrativeqa_movie"]
+    appended = "methods=readagent_p(max_pages=2,layout=appended)"
+    once_words = [*book_words(once, 6, 4)[:-1], appended, "memory=read_once"]
     return [
         finished(book, book_words(book, 12, 4), seed=4),
         finished(movie, movie_words, seed=2, is_constrained=True),
         finished(chat, chat_words(chat, 5), seed=3),
+        finished(once, once_words, seed=5),
     ]
 
 
@@ -126,7 +129,8 @@ def test_a_stage_that_raises_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_every_stage_that_asks_is_in_a_run(runs: list[HostileRun]) -> None:
     used = {type(step.stage) for run in runs for step in run.steps}
-    assert [stage.label() for stage in asking() if stage not in used] == []
+    others = [stage.label() for stage in asking() if stage not in used]
+    assert others == ["answer (kind known)"], "it is in audits: tests/jobs/run/test_rate_audit.py"
 
 
 def test_every_prompt_is_asked(runs: list[HostileRun]) -> None:

@@ -3,6 +3,7 @@
 import ast
 import errno
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,24 @@ def test_what_is_not_there_is_no_refusal(tmp_path: Path, pauses: list[float]) ->
     with pytest.raises(StorageError, match="File exists; put that right"):
         write(as_path(tmp_path / "file" / "below"), b"x")
     assert pauses == []
+
+
+@pytest.mark.parametrize("pattern", ["*/*.json", "**/*.json"])
+def test_a_folder_that_goes_while_it_is_listed_is_left_out(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("kept", "going"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.json").touch()
+    scandir = os.scandir
+
+    def after_it_went(path: str) -> Any:
+        if path.endswith("going"):
+            shutil.rmtree(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", after_it_went)
+    assert list_paths(as_path(tmp_path), pattern) == [tmp_path / "kept" / "x.json"]
 
 
 @pytest.mark.parametrize("where", ["runs/a/alive/worker.json", "worker.json"])

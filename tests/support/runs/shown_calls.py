@@ -24,10 +24,10 @@ def shown(warehouse: AnyPath, run: str | None = None) -> list[dict[str, Any]]:
 
 def as_shown(call: dict[str, Any]) -> tuple[Any, ...]:
     """What identifies a request, of a call."""
-    (message,) = call["messages"]
+    messages = tuple((message["role"], message["content"]) for message in call["messages"])
     constraint = call["constraint"]
     return (
-        call["prompt"], message["role"], message["content"], call["seed"], call["temperature"],
+        call["prompt"], messages, call["seed"], call["temperature"],
         call["max_reply_tokens"], call["attempt"],
         constraint and (tuple(constraint["choices"]), constraint["regex"]),
     )  # fmt: skip
@@ -35,10 +35,10 @@ def as_shown(call: dict[str, Any]) -> tuple[Any, ...]:
 
 def as_asked(request: Request) -> tuple[Any, ...]:
     """The same, of a request that reached an engine."""
-    (message,) = request.messages
+    messages = tuple((message["role"], message["content"]) for message in request.messages)
     constraint = request.constraint
     return (
-        request.prompt, message["role"], message["content"], request.seed, request.temperature,
+        request.prompt, messages, request.seed, request.temperature,
         request.max_reply_tokens, request.attempt,
         constraint and (constraint.choices, constraint.regex),
     )  # fmt: skip
