@@ -154,8 +154,8 @@ def test_a_folder_that_goes_while_it_is_listed_is_left_out(
         (tmp_path / name / "x.json").touch()
     scandir = os.scandir
 
-    def after_it_went(path: str) -> Any:
-        if path.endswith("going"):
+    def after_it_went(path: Any) -> Any:
+        if str(path).endswith("going"):
             shutil.rmtree(path)
         return scandir(path)
 
