@@ -22,6 +22,8 @@ def test_clue_prompts_are_cached_as_far_as_can_be(tmp_path: Path) -> None:
         "reply_tokens.draft_answer=16", "reply_tokens.answer=16", "--pairs", "1", "--json",
         timeout=600,
     )  # fmt: skip
-    of_ideal, of_all = json.loads(succeeded(done))
+    # Of so short a text the prompts' own words are many: the limit of computed tokens, which is
+    # for books, is missed, and that is exit code 3.
+    of_ideal, of_all, _ = json.loads(succeeded(done, 3))
     assert of_ideal["figure"] >= 0.95
     assert of_all["figure"] >= 0.8, "three of four prompts begin with the whole text"
