@@ -124,6 +124,19 @@ def list_paths(folder: UPath, pattern: str = "*") -> list[UPath]:
     return with_retries(lambda: _matching_here(folder, pattern), folder)
 
 
+def list_names(folder: UPath) -> list[str]:
+    """The names in a folder; empty if there is no such folder. Raises StorageError."""
+    if is_remote(folder):
+        return [path.name for path in list_paths(folder)]
+    return with_retries(lambda: _names_here(folder), folder)
+
+
+def _names_here(folder: UPath) -> list[str]:
+    with suppress(*_ABSENT):  # ten times faster than paths for 100,000 files
+        return [entry.name for entry in os.scandir(str(folder))]
+    return []
+
+
 def _matching_here(folder: UPath, pattern: str) -> list[UPath]:
     # Not by pathlib's `glob`: it raises where a folder goes meanwhile, and takes several times as
     # long, while a worker lists folders for each unit.
@@ -131,11 +144,7 @@ def _matching_here(folder: UPath, pattern: str) -> list[UPath]:
     if own == "**":
         walk = os.walk(str(folder), onerror=_raise_unless_absent)
         return [UPath(top, n) for top, _, names in walk for n in names if fnmatchcase(n, rest)]
-    try:
-        names = [entry.name for entry in os.scandir(str(folder))]
-    except _ABSENT:
-        return []
-    found = [folder / name for name in names if fnmatchcase(name, own)]
+    found = [folder / name for name in _names_here(folder) if fnmatchcase(name, own)]
     return [path for one in found for path in _matching_here(one, rest)] if rest else found
 
 

@@ -1,30 +1,17 @@
 """The files of shards in tables/: their names, and those that are not compacted."""
 
-import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 
 from upath import UPath
 
 from pipeline.core.rows import RECORDS
-from pipeline.files.place import is_remote, list_paths
-from pipeline.files.storage_retries import with_retries
+from pipeline.files.place import is_remote, list_names, list_paths
 from pipeline.store.shards.shard_index import Index
 
 _NAME = re.compile(r"(?P<unit>[0-9a-f]+)\.(?P<attempt>[1-9]\d{0,8})\.parquet")
-_ABSENT = (FileNotFoundError, NotADirectoryError)
 ShardFiles = Mapping[tuple[str, str], list[str]]
 """The names in every folder <table>/<step_id>."""
-
-
-def file_names(folder: UPath) -> list[str]:
-    """The names of the files in a step's folder of a table; empty if there is no such folder."""
-    if is_remote(folder):
-        return [file.name for file in list_paths(folder)]
-    with suppress(*_ABSENT):  # ten times faster than paths for 100,000 files
-        return with_retries(lambda: os.listdir(str(folder)), folder, _ABSENT)  # noqa: PTH208
-    return []
 
 
 def last_attempts(names: Iterable[str]) -> dict[str, tuple[int, str]]:
@@ -63,7 +50,7 @@ def list_shard_files(root: UPath) -> ShardFiles:
             found.setdefault((file.parent.parent.name, file.parent.name), []).append(file.name)
         return found
     for step in list_paths(root / "tables", "*/*"):
-        found[step.parent.name, step.name] = file_names(step)
+        found[step.parent.name, step.name] = list_names(step)
     return found
 
 

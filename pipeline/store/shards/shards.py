@@ -24,13 +24,22 @@ from pipeline.core.calls import UNANSWERED, Call
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Record
 from pipeline.files.parquet import read_parquet
-from pipeline.files.place import AnyPath, as_path, commit, delete, is_file, map_files, read
+from pipeline.files.place import (
+    AnyPath,
+    as_path,
+    commit,
+    delete,
+    is_file,
+    list_names,
+    map_files,
+    read,
+)
 from pipeline.files.storage_retries import refusal_error
 from pipeline.store.shards.checked_files import recall_checks
 from pipeline.store.shards.compacted import Compacted
 from pipeline.store.shards.footers import damaged_shard, shard_footer
 from pipeline.store.shards.shard_content import PROBLEMS, shard_content
-from pipeline.store.shards.shard_files import file_names, highest_attempts
+from pipeline.store.shards.shard_files import highest_attempts
 from pipeline.store.shards.shard_index import Entry
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed, Unit, unit_name
@@ -56,7 +65,7 @@ class Shards:
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """The units of a step whose shard in `table` is committed, with their highest attempt."""
-        names = file_names(self.warehouse / "tables" / table / step_id)
+        names = list_names(self.warehouse / "tables" / table / step_id)
         return highest_attempts(names, self._compacted.refresh(), table, step_id)
 
     def commit(
@@ -122,7 +131,7 @@ class Shards:
             except FileNotFoundError:
                 self._compacted.refresh()
         path = self.path(*key)
-        if path.name in file_names(path.parent):  # a broken link
+        if path.name in list_names(path.parent):  # a broken link
             raise damaged_shard(path, "cannot be read (no such file)")
         raise refusal_error(path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
 
