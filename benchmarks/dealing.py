@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from pipeline.cluster.blocks import blocks
+from pipeline.cluster.blocks import blocks, words_per_block
+from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.outcomes import DOCUMENTS_OVER_SLOTS
 
 _WORDS = 1200.0  # of work on a page: it is read twice
@@ -34,9 +35,9 @@ class Dealing:
     """One simulated phase. `pages`: of each document, in the order in which they are dealt."""
 
     def __init__(self, pages: Sequence[int], num_engines: int, sequences: int) -> None:
-        documents = [((str(number), ()), _WORDS * own) for number, own in enumerate(pages)]
-        found = blocks(documents, num_engines)
-        self._blocks = deque([int(name) for name, _ in block] for block in found)
+        work = work_on([DocumentWork(str(n), (), _WORDS * own) for n, own in enumerate(pages)])
+        found = [*blocks(work.documents, words_per_block(work, num_engines))]
+        self._blocks = deque([int(name) for name, *_ in block] for block in found)
         self._most_documents = int(_ROOM * sequences) + DOCUMENTS_OVER_SLOTS
         self._most_blocks = min(self._most_documents, -(-len(found) // num_engines))
         self._engines = [_Engine(sequences) for _ in range(num_engines)]

@@ -20,16 +20,15 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import resolve
-from jobs.run.eta import weights
 from jobs.run.graceful_stop import StallWatch
 from pipeline.cluster import execute_documents, join
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.input_hashes import DocumentKey
+from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.executor import Summary
 
-Order = Callable[[Sequence[DocumentKey]], Sequence[DocumentKey]]
+Order = Callable[[Sequence[DocumentWork]], Sequence[DocumentWork]]
 
 
 @dataclass(frozen=True)
@@ -86,12 +85,12 @@ class Reading:
         return sorted((s for worker in self.workers for s in worker.sent), key=lambda s: s.begun)
 
 
-def longest_first(keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
-    """The order in which a run processes documents."""
-    return sorted(keys, key=lambda key: -key.num_words)
+def as_planned(documents: Sequence[DocumentWork]) -> Sequence[DocumentWork]:
+    """The order in which a run processes documents: the longest first."""
+    return documents
 
 
-def read(config: RunConfig, warehouse: Path, order: Order = longest_first) -> Reading:
+def read(config: RunConfig, warehouse: Path, order: Order = as_planned) -> Reading:
     """Execute the first phase of `config` in an empty warehouse.
 
     Raises UsageError where the phase has no engine, or is to run without Ray.
@@ -103,13 +102,13 @@ def read(config: RunConfig, warehouse: Path, order: Order = longest_first) -> Re
     if phase.engine is None:
         raise UsageError(f"methods={config.methods}: need no engine; there is nothing to measure")
     join(config.cluster.address)
-    driver = _executed(prepared, phase, phase.engine, order(prepared.keys))
+    driver = _executed(prepared, phase, phase.engine, order)
     workers = read_records(warehouse / "recorded")
     return Reading(phase.engine, driver, workers, _made(prepared, phase))
 
 
 def _executed(
-    prepared: Prepared, phase: Phase, engine: EngineSettings, keys: Sequence[DocumentKey]
+    prepared: Prepared, phase: Phase, engine: EngineSettings, order: Order
 ) -> list[Moment]:
     """Execute the phase; the driver's moments of a Reading."""
     config, warehouse = prepared.run.config, prepared.shards.warehouse
@@ -118,16 +117,14 @@ def _executed(
     how = (prepared.run.family, config.reply_format)
     start = functools.partial(start_recorded, kept, engine, *how)
     make = functools.partial(recorded_worker, kept, phase.make_worker(folder.path, launch, start))
-    asking = {step.id for step in phase.steps if step.prompts}
     driver = [Moment.now()]
     done = [driver[0]]
-    for _, items in phase.executions(keys, prepared.units, pool.size):
+    for _, work in phase.executions(prepared.plan, pool.size):
         stall = StallWatch(folder, launch, config.cluster.stall_minutes)
         watch = functools.partial(_look, stall, driver)
-        words = [words for _, words in weights(items, keys, asking)]
-        documents = [*zip(items, words, strict=True)]
+        ordered = work_on(order([*work.documents]))
         count = functools.partial(_count, stall, done)
-        execute_documents(make, pool, {}, documents, watch, count)
+        execute_documents(make, pool, {}, ordered, watch, count)
     return [*driver, done[-1], Moment.now()]
 
 
@@ -146,8 +143,8 @@ def _made(prepared: Prepared, phase: Phase) -> list[Made]:
     by_id = {step.id: step for step in phase.steps}
     return [
         Made(by_id[unit.step_id], call)
-        for unit in prepared.planned()
-        if unit.step_id in by_id
+        for document in prepared.plan.documents(by_id)
+        for unit in document.units
         for call in prepared.shards.recorded(unit.step_id, unit.unit, unit.attempt) or ()
     ]
 

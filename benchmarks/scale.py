@@ -69,17 +69,17 @@ def _write(config: RunConfig) -> int:
 def write_rows(prepared: Prepared) -> int:
     """Commit rows for every pending unit, each with the problem `unit_failed`, and a call for every
     question or document that would be asked about. Returns the number of units."""
-    steps, units = {step.id: step for step in prepared.run.steps}, prepared.planned()
+    steps = {step.id: step for step in prepared.run.steps}
     folder = RunFolder(prepared.shards.warehouse, prepared.run.name)
     raise_layout(folder.warehouse)
-    folder.start(run_manifest(prepared.run), provenance(prepared.keys), has_work=True)
-    folder.plan(prepared.run.steps, units)
-    for key in prepared.keys:
+    folder.start(run_manifest(prepared.run), provenance(None), has_work=True)
+    folder.plan(prepared.run.steps, prepared.plan.folder)
+    for document in prepared.plan.documents():
         tables: dict[type[Record], tuple[Record, ...]] = {}
-        for unit in prepared.units[key.document_id]:
+        for unit in document.units:
             if not unit.is_done:
                 _commit(prepared, steps[unit.step_id], unit, tables)
-    return len(units)
+    return prepared.plan.num_units
 
 
 def _commit(

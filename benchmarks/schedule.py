@@ -14,12 +14,12 @@ from pathlib import Path
 from benchmarks.chains import is_in_vain, longest_chain
 from benchmarks.dealing import Dealing, shortest
 from benchmarks.figures import Bar, Figure, figure_with_bar, figure_without_bar
-from benchmarks.reading import Order, Reading, longest_first, read
+from benchmarks.reading import Order, Reading, as_planned, read
 from jobs.config.run_config import RunConfig
 from pipeline.core.calls import Call
 from pipeline.core.errors import UsageError
 from pipeline.engines.simulated import SimulatedSettings
-from pipeline.work.input_hashes import DocumentKey
+from pipeline.work.executions import DocumentWork
 
 NUM_DOCUMENTS = 400
 AT_MOST = 1.10
@@ -40,7 +40,7 @@ def schedule(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     engine = config.engine
     if not isinstance(engine, SimulatedSettings):
         raise UsageError(f"engine={engine.name}: schedule needs engine=simulated; leave it out")
-    orders: dict[str, Order] = {"longest": longest_first, "random": shuffled}
+    orders: dict[str, Order] = {"longest": as_planned, "random": shuffled}
     ratios: dict[str, list[float]] = {name: [] for name in orders}
     bounds = []
     for pair in range(pairs):
@@ -97,9 +97,9 @@ def work(engine: SimulatedSettings, call: Call) -> float:
     return prefill + call.reply_tokens / engine.decode_tokens_per_second
 
 
-def shuffled(keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
+def shuffled(documents: Sequence[DocumentWork]) -> Sequence[DocumentWork]:
     """A random order, the same each time."""
-    return random.Random(_SEED).sample(keys, len(keys))
+    return random.Random(_SEED).sample(documents, len(documents))
 
 
 def write_corpus(folder: Path, num_documents: int, sequences: int) -> None:

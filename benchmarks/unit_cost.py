@@ -35,13 +35,13 @@ def units(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 
 def _milliseconds(config: RunConfig, warehouse: Path) -> float:
     prepared = prepare(resolve(config), warehouse, _warn)
-    planned, run_folder = prepared.planned(), RunFolder(prepared.shards.warehouse, "bench")
-    run_folder.start(run_manifest(prepared.run), provenance(prepared.keys), has_work=True)
+    run_folder = RunFolder(prepared.shards.warehouse, "bench")
+    run_folder.start(run_manifest(prepared.run), provenance(None), has_work=True)
     executor = RunExecutor(prepared, run_folder)
     before = time.process_time()
     with GracefulStop(config.cluster) as stop:
         executor.execute(stop)
-    return 1000 * (time.process_time() - before) / sum(not unit.is_done for unit in planned)
+    return 1000 * (time.process_time() - before) / prepared.plan.num_pending
 
 
 def _warn(line: str) -> None:

@@ -3,7 +3,7 @@ with it the inputs that stages supply for single questions, such as imported ans
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobs.config.run_config import RunConfig
@@ -12,7 +12,7 @@ from pipeline.core.registry import hint
 from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
 from pipeline.store import Shards
-from pipeline.work.input_hashes import DocumentKey
+from pipeline.work.input_hashes import DocumentKey, QuestionKey
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed, plan_document
 from stages.corpora import load
@@ -27,17 +27,19 @@ _WHERE = {
 
 
 def load_corpus(
-    config: RunConfig, shards: Shards, steps: Sequence[Step], warn: Callable[[str], None]
-) -> tuple[list[DocumentKey], Committed]:
-    """Commit the rows of every chosen document; returns their keys for `steps`, in corpus order,
-    and what was committed of them before.
+    config: RunConfig,
+    shards: Shards,
+    steps: Sequence[Step],
+    committed: Committed,
+    warn: Callable[[str], None],
+) -> Iterator[DocumentKey]:
+    """Commit the rows of every chosen document that are not `committed`; yields each document's key
+    for `steps` after that, in corpus order.
 
     The first two of `steps` are those of documents and questions. `warn` gets a line per bad row,
-    up to 20. Raises UsageError if the corpus cannot be used.
+    up to 20, at the end. Raises UsageError if the corpus cannot be used.
     """
     documents, questions = loading = steps[:2]
-    committed = shards.committed(loading)
-    keys = []
     said = _LoadingWarnings(warn, config.corpus.corrections is not None)
     for loaded in chosen_documents(config):
         key = DocumentKey.of(loaded.document, loaded.questions, steps)
@@ -49,10 +51,9 @@ def load_corpus(
                 shards.commit(Document, documents, unit, [loaded.document])
             else:
                 shards.commit(Question, questions, unit, [by_id[own] for own in unit.inputs])
-        keys.append(key)
         said.add(loaded)
+        yield key
     said.warn_all()
-    return keys, committed
 
 
 class _LoadingWarnings:
@@ -137,31 +138,35 @@ def match_questions(config: RunConfig, steps: Sequence[Step]) -> None:
             step.stage.match_questions(corpus)
 
 
-def check_own_inputs(
-    config: RunConfig,
-    steps: Sequence[Step],
-    keys: Sequence[DocumentKey],
-    warn: Callable[[str], None],
-) -> None:
-    """Compare the questions that stages supply inputs for with those of the corpus; `warn` gets a
-    line per method that lacks some. An audit is of a sample.
+class OwnInputs:
+    """The questions of a corpus, to compare with those that stages supply inputs for; they are kept
+    only where a stage does. An audit is of a sample, and is not compared."""
 
-    Raises UsageError for a question that the corpus does not have.
-    """
-    if config.audit_of:
-        return
-    questions = {question.question_id: question for key in keys for question in key.questions}
-    asked, usable = {*questions}, {name for name, one in questions.items() if not one.is_bad}
-    brought = {
-        f"predictions={config.predictions.get(step.method or '', step.name)}": own
-        for step in steps
-        if step.stage and (own := step.stage.inputs_per_question())
-    }
-    for given, own in brought.items():
-        _refuse_unknown(config, given, own.keys() - asked, asked)
-    for given, own in brought.items():
-        for line in _notes(own, usable):
-            warn(f"{given}: {line}")
+    def __init__(self, config: RunConfig, steps: Sequence[Step]) -> None:
+        self._config = config
+        self._asked: dict[str, bool] = {}  # question_id -> whether it can be asked
+        self._brought = {
+            f"predictions={config.predictions.get(step.method or '', step.name)}": own
+            for step in steps
+            if not config.audit_of and step.stage and (own := step.stage.inputs_per_question())
+        }
+
+    def add(self, questions: Iterable[QuestionKey]) -> None:
+        """Add a document's questions."""
+        if self._brought:
+            self._asked |= {question.question_id: not question.is_bad for question in questions}
+
+    def check(self, warn: Callable[[str], None]) -> None:
+        """Give `warn` a line per method that lacks some inputs.
+
+        Raises UsageError for a question that the corpus does not have.
+        """
+        for given, own in self._brought.items():
+            _refuse_unknown(self._config, given, own.keys() - self._asked, {*self._asked})
+        usable = {question_id for question_id, can_ask in self._asked.items() if can_ask}
+        for given, own in self._brought.items():
+            for line in _notes(own, usable):
+                warn(f"{given}: {line}")
 
 
 def _refuse_unknown(config: RunConfig, given: str, unknown: set[str], asked: set[str]) -> None:

@@ -7,28 +7,24 @@ none are held, `with_scoring` saves that phase an execution of its own.
 """
 
 import functools
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from jobs.graph.run_plan import RunPlan, split
 from jobs.graph.step_graph import StepWithEngine
 from pipeline.asking.readers import num_slots
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.place import AnyPath
-from pipeline.work.input_hashes import DocumentKey
+from pipeline.work.executions import Execution, Work
 from pipeline.work.stage import ROLES, Role
 from pipeline.work.steps import Step
-from pipeline.work.units import DocumentWork, Unit
 from pipeline.worker.outcomes import MakeWorker
 from pipeline.worker.worker import Start, Worker
 
 if TYPE_CHECKING:
     from pipeline.cluster import Pool
-
-PlannedUnits = Mapping[str, Sequence[Unit]]
-"""The units of every document, by its id."""
 
 _SCORING_DOCUMENTS = 2  # in flight per worker: one is loaded while the other is scored
 
@@ -83,70 +79,35 @@ class Phase:
             Worker, run, launch, steps=steps, start=start, start_timeout=self.start_timeout
         )
 
+    @property
+    def execution(self) -> Execution:
+        """The phase in one execution."""
+        asking = frozenset(step.id for step in self.steps if step.prompts)
+        own = frozenset(step.id for step in self.steps)
+        return Execution(self.name, own, frozenset(self.with_upstream()), asking)
+
     def executions(
-        self, keys: Sequence[DocumentKey], units: PlannedUnits, num_workers: Callable[[], int]
-    ) -> Iterator[tuple[str, list[DocumentWork]]]:
-        """Each execution's name and documents, in the order of `keys`.
+        self, plan: RunPlan, num_workers: Callable[[], int]
+    ) -> Iterator[tuple[Execution, Work]]:
+        """Each execution, and its work; none without pending units.
 
         There are two if a document has several chunks of questions and several workers could share
         them: the first builds the memory, the second executes the chunks. Otherwise there is one.
         """
-        whole = list(self._documents(keys, units))
-        chunked: list[DocumentWork] = [
-            (d, chunk) for d, planned in whole for chunk in _chunks(planned)
-        ]
-        if len(chunked) <= len(whole) or num_workers() == 1:
-            found = {self.name: whole}
-        else:
-            memory: list[DocumentWork] = [(d, [u for u in p if not u.inputs]) for d, p in whole]
-            memory = [(d, planned) for d, planned in memory if not all(u.is_done for u in planned)]
-            chunks = f"{self.name}: questions" if memory else self.name
-            found = {f"{self.name}: memory": memory, chunks: chunked}
-        yield from ((name, items) for name, items in found.items() if items)
-
-    def documents(self, units: PlannedUnits) -> set[str]:
-        """The ids of the documents with pending units in this phase."""
-        own = {step.id for step in self.steps}
-        return {
-            document_id
-            for document_id, planned in units.items()
-            if any(unit.step_id in own and not unit.is_done for unit in planned)
-        }
-
-    def _documents(
-        self, keys: Sequence[DocumentKey], units: PlannedUnits
-    ) -> Iterator[DocumentWork]:
-        """The documents with pending units in this phase. Units of other phases count as done."""
-        own = {step.id for step in self.steps}
-        read = self.with_upstream()
-        for key in keys:
-            planned = [unit for unit in units[key.document_id] if unit.step_id in read]
-            if any(unit.step_id in own and not unit.is_done for unit in planned):
-                yield key.document_id, [u if u.step_id in own else _done(u) for u in planned]
-
-
-def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """The pending question units, one list per chunk, together with the units it reads; one list in
-    all if a unit has questions of several chunks. Index units count as done."""
-    pending: dict[int | None, list[Unit]] = defaultdict(list)
-    for unit in planned:
-        if unit.inputs and not unit.is_done:
-            pending[unit.chunk].append(unit)
-    if None in pending:
-        pending = {None: [unit for units in pending.values() for unit in units]}
-    of_all = [place for place, unit in enumerate(planned) if not unit.inputs]
-    done_for = defaultdict[str, list[int]](list)  # by question: the places of done units
-    for place, unit in enumerate(planned):
-        for question_id in unit.inputs if unit.is_done else ():
-            done_for[question_id].append(place)
-    for units in pending.values():
-        asked = {question_id for unit in units for question_id in unit.inputs}
-        places = {place for question_id in asked for place in done_for.get(question_id, ())}
-        yield [*(_done(planned[place]) for place in sorted({*of_all, *places})), *units]
-
-
-def _done(unit: Unit) -> Unit:
-    return replace(unit, is_done=True)
+        whole = plan.work(self.execution)
+        if not whole.num_documents:
+            return
+        if plan.is_complete and plan.has_chunks:
+            of_questions = [step.id for step in self.with_upstream().values() if step.per_question]
+            memory, chunks = split(self.execution, of_questions)
+            first, second = plan.work(memory), plan.work(chunks)
+            if second.num_documents > whole.num_documents and num_workers() > 1:
+                if first.num_documents:
+                    yield memory, first
+                    chunks = replace(chunks, name=f"{self.name}: questions")
+                yield chunks, second
+                return
+        yield self.execution, whole
 
 
 def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
@@ -229,17 +190,17 @@ def _phase(loading: tuple[Step, ...], own: Sequence[StepWithEngine], names: Sequ
     return Phase(name, _SECTIONS[role], engine, loading, tuple(step for step, _ in own))
 
 
-def with_scoring(phases: Sequence[Phase], units: PlannedUnits) -> list[Phase]:
+def with_scoring(phases: Sequence[Phase], plan: RunPlan) -> list[Phase]:
     """`phases`, with scoring merged into the phase before it if that holds no GPU and has work for
     every document to be scored: no engine starts for documents that ask it nothing.
 
     A worker takes more than a second of CPU to start, which a small run would pay twice. No GPU is
     held for scoring: if the engine holds one, scoring is a phase of its own, on CPUs.
     """
-    if len(phases) < 2 or phases[-1].engine is not None:
+    if len(phases) < 2 or phases[-1].engine is not None or not plan.is_complete:
         return list(phases)
     *others, asking, scoring = phases
     holds_gpu = asking.engine is not None and asking.engine.gpus > 0
-    if holds_gpu or not scoring.documents(units) <= asking.documents(units):
+    if holds_gpu or not plan.is_within(scoring.execution.own, asking.execution.own):
         return list(phases)
     return [*others, replace(asking, steps=(*asking.steps, *scoring.steps))]

@@ -1,37 +1,56 @@
-"""Prepare a run before execution: its documents and units.
+"""Prepare a run before execution: load its documents and plan their units, one by one.
 
 Used by `run`, `plan` and `bench`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from jobs.graph.check_config import equal_in_repeats
-from jobs.graph.loading import check_own_inputs, load_corpus, match_questions
+from jobs.graph.loading import OwnInputs, load_corpus, match_questions
 from jobs.graph.resolved_run import ResolvedRun
+from jobs.graph.run_plan import RunPlan
+from pipeline.core.settings import canonical_json
 from pipeline.files.place import AnyPath
 from pipeline.store import Shards
+from pipeline.work.executions import PlannedDocument
 from pipeline.work.input_hashes import DocumentKey
-from pipeline.work.units import Committed, RetryPolicy, Unit, plan_document
+from pipeline.work.units import Committed, RetryPolicy, plan_document
+
+
+class CorpusSha:
+    """The hash of every document and question row of a corpus, as `sha` makes it of a list of all;
+    it is what `digest` returns once they are added."""
+
+    def __init__(self) -> None:
+        self._sha = hashlib.sha256()
+        self._before = "["
+
+    def add(self, key: DocumentKey) -> None:
+        """Add a document and its questions."""
+        row = [key.shas[None], [question.shas[None] for question in key.questions]]
+        self._sha.update(f"{self._before}{canonical_json(row)}".encode())
+        self._before = ","
+
+    def digest(self) -> str:
+        """The hash of what was added, 12 hex digits."""
+        whole = self._sha.copy()
+        whole.update(b"]" if self._before == "," else b"[]")
+        return whole.hexdigest()[:12]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run before its execution.
-
-    `keys`: its documents, in corpus order. `units`: by document_id, done and pending, in the order
-    of the run's steps.
-    """
+    """A run before its execution. `committed`: what the store held before. `left`: writes the rest
+    of the plan, a file at each step, if it is not complete; then `corpus` is, too."""
 
     run: ResolvedRun
     shards: Shards
-    keys: Sequence[DocumentKey]
-    units: Mapping[str, Sequence[Unit]]
     committed: Committed
-
-    def planned(self) -> list[Unit]:
-        """All units, by document."""
-        return [unit for units in self.units.values() for unit in units]
+    plan: RunPlan
+    corpus: CorpusSha
+    left: Iterator[None]
 
 
 def prepare(
@@ -40,23 +59,47 @@ def prepare(
     warn: Callable[[str], None],
     shards: Shards | None = None,
     retry_policy: RetryPolicy | None = None,
+    plan: RunPlan | None = None,
 ) -> Prepared:
-    """Load the corpus into the warehouse, or into the given `shards`, and plan every unit.
+    """Load the corpus into the warehouse, or into the given `shards`, whose loaded rows stay
+    pending, and plan every unit.
 
-    `retry_policy`: the committed units that are planned again, by default none. `warn` gets a line
-    per bad row, and on missing answers and equal repeats. Raises UsageError if corpus or
-    predictions cannot be used, or a step cannot be executed on this machine.
+    `retry_policy`: the committed units that are planned again, by default none. `plan`: where the
+    plan is written, and whether a part of it is left. `warn` gets a line per bad row, and on
+    missing answers and equal repeats. Raises UsageError if corpus or predictions cannot be used, or
+    a step cannot be executed on this machine.
     """
     run.refuse_unusable()
-    config, steps, shards = run.config, run.steps, shards or Shards(warehouse)
-    match_questions(config, steps)
-    keys, known = load_corpus(config, shards, steps, warn)
-    check_own_inputs(config, steps, keys, warn)
-    if equal := equal_in_repeats(config, run.steps_with_engines):
+    steps, are_kept, shards = run.steps, shards is None, shards or Shards(warehouse)
+    match_questions(run.config, steps)
+    if equal := equal_in_repeats(run.config, run.steps_with_engines):
         warn(equal)
-    committed = replace(shards.committed(steps, known), retry_policy=retry_policy)
-    units = {
-        key.document_id: plan_document(steps, key, committed, config.questions_per_unit)
-        for key in keys
-    }
-    return Prepared(run, shards, keys, units, committed)
+    committed = replace(shards.committed(steps), retry_policy=retry_policy)
+    plan, corpus = plan or RunPlan(steps), CorpusSha()
+    left = plan.write(_planned(run, shards, committed, corpus, are_kept, warn))
+    next(left)
+    return Prepared(run, shards, committed, plan, corpus, left)
+
+
+def _planned(
+    run: ResolvedRun,
+    shards: Shards,
+    committed: Committed,
+    corpus: CorpusSha,
+    are_kept: bool,
+    warn: Callable[[str], None],
+) -> Iterator[PlannedDocument]:
+    """Every document, once it is loaded, with its units. `are_kept`: its rows are committed now."""
+    config, steps = run.config, run.steps
+    loading, own_inputs = {step.id for step in steps[:2]}, OwnInputs(config, steps)
+    for key in load_corpus(config, shards, steps, committed, warn):
+        corpus.add(key)
+        own_inputs.add(key.questions)
+        planned = plan_document(steps, key, committed, config.questions_per_unit)
+        units = [
+            replace(unit, is_done=True) if are_kept and unit.step_id in loading else unit
+            for unit in planned
+        ]
+        usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
+        yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units)
+    own_inputs.check(warn)

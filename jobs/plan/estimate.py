@@ -45,7 +45,7 @@ def estimate(prepared: Prepared, like: Reference | None) -> Estimate:
     pilot = choose_pilot(prepared)
     dry_run = load_pilot(prepared, pilot)
     first = prepared.run.steps[0].id
-    units = [unit for own in pilot.units.values() for unit in own if unit.step_id == first]
+    units = [unit for unit in pilot.units if unit.step_id == first]
     read = [dry_run.load(Document, first, u.unit, u.attempt) for u in units[:_TRIED_TEXTS]]
     texts = [document.text for (document,) in read]
     asked = {phase.name: phase.engine for phase in prepared.run.phases if phase.engine}
@@ -67,9 +67,8 @@ def _scaled(
 ) -> tuple[dict[str, Numbers], dict[str, int]]:
     """The costs of all documents by step id, of every step with remaining work that asks a model;
     and the bytes of the files that the run will write, by table."""
-    left = {unit.step_id for unit in prepared.planned() if not unit.is_done}
     engines = {step.id: engine for step, engine in prepared.run.steps_with_engines}
-    costs = {i: NO_COST for i, engine in engines.items() if engine and i in left}
+    costs = {i: NO_COST for i, engine in engines.items() if engine and i in prepared.plan.pending()}
     disk: Counter[str] = Counter()
     for record, step, unit, rows in dry_run.kept.values():
         scale = pilot.scale.get(step.id, 0.0)
@@ -117,6 +116,6 @@ def _counted(pilot: Pilot) -> str:
     if pilot.is_whole:
         return f"counted: all {pilot.num_documents:,} documents that are left; nothing is scaled"
     return (
-        f"counted: {len(pilot.keys)} of {pilot.num_documents:,} documents, spaced by length, "
+        f"counted: {len(pilot.documents)} of {pilot.num_documents:,} documents, spaced by length, "
         f"with {pilot.num_questions:,} questions; scaled to the words and questions of all"
     )

@@ -8,12 +8,12 @@ In this process, without Ray, on copies in memory: the warehouse is read, never 
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from upath import UPath
@@ -21,7 +21,6 @@ from upath import UPath
 from jobs.graph.loading import load_corpus
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared
-from jobs.run.eta import weights
 from pipeline.asking.reader import Reader
 from pipeline.asking.readers import reader_of
 from pipeline.asking.reply_log import SharedCopies
@@ -31,7 +30,7 @@ from pipeline.engines.counting import CountingEngine
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
 from pipeline.files.place import AnyPath
 from pipeline.store import Shards
-from pipeline.work.input_hashes import DocumentKey
+from pipeline.work.executions import Execution, PlannedDocument
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.document_progress import DocumentProgress
@@ -40,7 +39,6 @@ from pipeline.worker.in_flight import Crashes, InFlightMarker
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
-Documents = Sequence[tuple[DocumentKey, Sequence[Unit]]]
 _DIMENSIONS = 384
 _MAX_WORDS = 10_000_000  # of all prompts that are counted, roughly
 _MIN_DOCUMENTS, _MAX_QUESTIONS = 8, 200  # of a corpus; of a document
@@ -48,18 +46,22 @@ _MIN_DOCUMENTS, _MAX_QUESTIONS = 8, 200  # of a corpus; of a document
 
 @dataclass(frozen=True)
 class Pilot:
-    """The documents that are counted, of `num_documents` with model calls to make, and their units.
-    `scale`: by step id, the remaining work of all over that which is counted, in questions, or
-    words if the step reads whole documents."""
+    """The documents that are counted, of `num_documents` with model calls to make. `scale`: by step
+    id, the remaining work of all over that which is counted, in questions, or words if the step
+    reads whole documents."""
 
     num_documents: int
-    keys: Sequence[DocumentKey]
-    units: Mapping[str, Sequence[Unit]]
+    documents: Sequence[PlannedDocument]
     scale: Mapping[str, float]
 
     @property
+    def units(self) -> list[Unit]:
+        """The units of all its documents."""
+        return [unit for document in self.documents for unit in document.units]
+
+    @property
     def num_questions(self) -> int:
-        pending = [unit for units in self.units.values() for unit in units if not unit.is_done]
+        pending = [unit for unit in self.units if not unit.is_done]
         return len({(unit.document_id, q) for unit in pending for q in unit.inputs})
 
     @property
@@ -68,56 +70,73 @@ class Pilot:
         return all(scale == 1 for scale in self.scale.values())
 
 
+class _Left(NamedTuple):
+    """A document with model calls to make: the words that they read, and the steps of its pending
+    units."""
+
+    num_words: int
+    document_id: str
+    words: float
+    steps: frozenset[str]
+
+
 def choose_pilot(prepared: Prepared) -> Pilot:
     """The pilot of the remaining work."""
-    asking = {step.id for step in prepared.run.steps if step.prompts}
-    left = [
-        (key, prepared.units[key.document_id])
-        for key in prepared.keys
-        if not key.is_bad and asking & _pending(prepared.units[key.document_id])
-    ]
+    left, all_work = list[_Left](), Counter[str]()
+    for document, words in _to_ask(prepared):
+        steps = frozenset(unit.step_id for unit in _pending(document))
+        left.append(_Left(document.num_words, document.document_id, words, steps))
+        all_work += _work(document, prepared)
+    chosen = {one.document_id for one in _some(left)}
     per_unit = prepared.run.config.questions_per_unit
-    counted = [(key, _some_chunks(units, per_unit)) for key, units in _some(left, asking)]
-    all_work, own_work = _work(left, prepared), _work(counted, prepared)
-    return Pilot(
-        num_documents=len(left),
-        keys=[key for key, _ in counted],
-        units={key.document_id: units for key, units in counted},
-        scale={step_id: all_work[step_id] / own_work[step_id] for step_id in own_work},
-    )
+    counted = [
+        document._replace(units=_some_chunks(document.units, per_unit))
+        for document, _ in _to_ask(prepared)
+        if document.document_id in chosen
+    ]
+    counted.sort(key=lambda document: (document.num_words, document.document_id))
+    own_work = sum((_work(document, prepared) for document in counted), Counter[str]())
+    scale = {step_id: all_work[step_id] / own_work[step_id] for step_id in own_work}
+    return Pilot(len(left), counted, scale)
 
 
-def _pending(units: Iterable[Unit]) -> set[str]:
-    """The ids of the steps that have remaining work."""
-    return {unit.step_id for unit in units if not unit.is_done}
+def _to_ask(prepared: Prepared) -> Iterator[tuple[PlannedDocument, float]]:
+    """The documents with model calls to make, and the words that these read."""
+    asking = frozenset(step.id for step in prepared.run.steps if step.prompts)
+    every = frozenset(step.id for step in prepared.run.steps)
+    whole = Execution("", every, every, asking)
+    for document in prepared.plan.documents():
+        if not document.is_bad and any(unit.step_id in asking for unit in _pending(document)):
+            yield document, sum(work.words for work in whole.work(document))
 
 
-def _some(documents: Documents, asking: set[str]) -> Documents:
+def _pending(document: PlannedDocument) -> Iterator[Unit]:
+    return (unit for unit in document.units if not unit.is_done)
+
+
+def _some(left: Sequence[_Left]) -> list[_Left]:
     """As many documents as the words of their prompts allow, evenly spaced by length, and one of
     each step that would be missing."""
-    work = [(key.document_id, units) for key, units in documents]
-    words = sum(words for _, words in weights(work, [key for key, _ in documents], asking))
-    num = max(_MIN_DOCUMENTS, int(len(documents) * _MAX_WORDS / max(1.0, words)))
-    ordered = sorted(documents, key=lambda one: (one[0].num_words, one[0].document_id))
+    words = sum(one.words for one in left)
+    num = max(_MIN_DOCUMENTS, int(len(left) * _MAX_WORDS / max(1.0, words)))
+    ordered = sorted(left)
     groups = np.array_split(np.arange(len(ordered)), min(num, len(ordered)) or 1)
     chosen = {int(places[len(places) // 2]) for places in groups if len(places)}
-    covered = {step_id for place in chosen for step_id in _pending(ordered[place][1])}
-    for place, (_, units) in enumerate(ordered):
-        if not _pending(units) <= covered:
+    covered = {step_id for place in chosen for step_id in ordered[place].steps}
+    for place, one in enumerate(ordered):
+        if not one.steps <= covered:
             chosen.add(place)
-            covered |= _pending(units)
+            covered |= one.steps
     return [ordered[place] for place in sorted(chosen)]
 
 
-def _work(documents: Documents, prepared: Prepared) -> Mapping[str, int]:
-    """By step id the remaining questions, or the words of the documents."""
+def _work(document: PlannedDocument, prepared: Prepared) -> Counter[str]:
+    """By step id the remaining questions, or the words of the document."""
     by_question = {step.id for step in prepared.run.steps if step.per_question}
-    found: Counter[str] = Counter()
-    for key, units in documents:
-        for unit in units:
-            if not unit.is_done:
-                size = len(unit.inputs) if unit.step_id in by_question else key.num_words
-                found[unit.step_id] += max(1, size)
+    found = Counter[str]()
+    for unit in _pending(document):
+        size = len(unit.inputs) if unit.step_id in by_question else document.num_words
+        found[unit.step_id] += max(1, size)
     return found
 
 
@@ -173,10 +192,13 @@ class DryRunShards(Shards):
 def load_pilot(prepared: Prepared, pilot: Pilot) -> DryRunShards:
     """Shards with the rows of the pilot's documents and questions, even if the warehouse has none
     yet."""
-    dry_run = DryRunShards(prepared.shards.warehouse, pilot.units)
+    chosen = {document.document_id for document in pilot.documents}
+    dry_run = DryRunShards(prepared.shards.warehouse, chosen)
     first = {step.id for step in prepared.run.steps if step.stage is None}
-    if any(u.step_id in first and not u.is_done for own in pilot.units.values() for u in own):
-        load_corpus(prepared.run.config, dry_run, prepared.run.steps, lambda line: None)
+    if any(unit.step_id in first and not unit.is_done for unit in pilot.units):
+        how = (prepared.run.config, dry_run, prepared.run.steps, prepared.committed)
+        for _ in load_corpus(*how, lambda line: None):
+            pass
     return dry_run
 
 
@@ -209,8 +231,8 @@ async def _phase(phase: Phase, pilot: Pilot, dry_run: DryRunShards, reader: Read
     asyncio.get_running_loop().set_default_executor(_InOrder())
     shared = cache(lambda step_id: SharedCopies(dry_run.warehouse, step_id))
     steps = phase.with_upstream()
-    for _, documents in phase.executions(pilot.keys, pilot.units, lambda: 1):
-        for document_id, units in documents:
+    for document in pilot.documents:
+        for document_id, units, _ in phase.execution.work(document):
             await DocumentExecutor(
                 shards=dry_run,
                 steps=steps,

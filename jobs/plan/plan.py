@@ -12,7 +12,7 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.loading import chosen_documents
 from jobs.graph.manifest import stage_names
 from jobs.graph.phases import Phase
-from jobs.graph.preparation import prepare
+from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.read_run import read_config
 from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.output.cells import Heading, Part, Table
@@ -30,6 +30,7 @@ from pipeline.files.place import as_path
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout
 from pipeline.work.steps import Step
+from pipeline.work.units import Unit
 
 _PILOT = "pilot="
 Json = dict[str, Any]
@@ -91,18 +92,18 @@ def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
     steps = [_step(step, estimated.costs[step.id], options) for step in run.steps
              if step.id in estimated.costs]  # fmt: skip
     phases = [_phase(p, estimated, options, like) for p in run.phases if p.engine and steps]
-    readable = [key for key in prepared.keys if not key.is_bad]
-    asking = {step.id for step in run.steps if step.prompts}
-    done = [unit for unit in prepared.planned() if unit.is_done and unit.step_id in asking]
+    readable = (document for document in prepared.plan.documents() if not document.is_bad)
+    sizes = np.array([(1, one.num_questions, one.num_words) for one in readable] or [(0, 0, 0)])
+    documents, questions, words = map(int, sizes.sum(axis=0))
     return {
         "run": folder.path.name,
         "warehouse": str(folder.warehouse),
         "settings_sha": run.settings_sha,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "corpus": {
-            "documents": len(readable),
-            "questions": sum(not q.is_bad for key in readable for q in key.questions),
-            "words": sum(key.num_words for key in readable),
+            "documents": documents,
+            "questions": questions,
+            "words": words,
             "documents_to_do": estimated.pilot.num_documents,
         },
         "stages": [_sum(stage, own) for stage in stage_names(run.steps)
@@ -111,9 +112,16 @@ def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
         "steps": steps,
         "phases": phases,
         "disk": estimated.disk,
-        "before": calls_before_plan(folder, done) if steps else {},
+        "before": calls_before_plan(folder, _done(prepared)) if steps else {},
         "assumptions": assumptions(prepared, estimated, like, phases) if steps else [],
     }  # fmt: skip
+
+
+def _done(prepared: Prepared) -> list[Unit]:
+    """The committed units of the steps that ask a model."""
+    asking = {step.id for step in prepared.run.steps if step.prompts}
+    documents = prepared.plan.documents(asking)
+    return [unit for document in documents for unit in document.units if unit.is_done]
 
 
 def _step(step: Step, costs: Numbers, options: Options) -> Json:

@@ -4,6 +4,7 @@ imports no stages."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 from pydantic import BaseModel
 
 from jobs.output.cells import Part, Table
@@ -15,6 +16,7 @@ from pipeline.work.units import Unit
 
 _MEASURES = ("calls", "prompt_tokens", "reply_tokens")
 _SUMS = "count(*) as calls, " + ", ".join(f"sum({m})::bigint as {m}" for m in _MEASURES[1:])
+_NAMES = pa.schema([("step_id", pa.string()), ("unit", pa.string())])
 _HOURS = "Hours: {expected:.3g} expected, {made:.3g} by the clock."
 
 
@@ -34,10 +36,9 @@ def calls_before_plan(folder: RunFolder, done: Sequence[Unit]) -> dict[str, dict
     plan."""
     if not done or not list_paths(folder.warehouse / "runs", "*/units.parquet"):
         return {}
-    names = [[unit.step_id, unit.unit] for unit in done]
+    names = [{"step_id": unit.step_id, "unit": unit.unit} for unit in done]
     with connect(folder.warehouse) as connection:
-        connection.execute("create table done (step_id varchar, unit varchar)")
-        connection.executemany("insert into done values (?, ?)", names)
+        connection.create_table("done", _NAMES, names)
         own = "raw_calls semi join done using (step_id, unit)"
         rows = query(
             connection, f"select step_id, {_SUMS} from {own} where not is_shared group by 1"

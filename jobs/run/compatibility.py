@@ -4,6 +4,8 @@ nothing else of it may change."""
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from upath import UPath
+
 from jobs.config.run_config import RunConfig
 from jobs.graph.read_run import parsed_config
 from jobs.graph.resolved_run import ResolvedRun, expanded, resolve
@@ -15,7 +17,6 @@ from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import query
-from pipeline.work.input_hashes import DocumentKey
 from pipeline.work.methods import Method
 
 
@@ -100,13 +101,13 @@ _BAD = {
 }
 
 
-def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
-    """Raise UsageError if the run has documents or questions that this command leaves out, except
-    those that could not be used: they may be fixed, which gives some another id, or deleted, and
-    files that were never read may be converted or moved, as their rows advise."""
-    questions = {question.question_id for key in keys for question in key.questions}
-    for what, now in (("document", {key.document_id for key in keys}), ("question", questions)):
-        missing = folder.planned(f"{what}_id") - now
+def refuse_fewer(folder: RunFolder, plan: UPath) -> None:
+    """Raise UsageError if the run has documents or questions that the files of this command's
+    `plan` leave out, except those that could not be used: they may be fixed, which gives some
+    another id, or deleted, and files that were never read may be converted or moved, as their rows
+    advise."""
+    for what in ("document", "question"):
+        missing = folder.missing_from(plan, f"{what}_id")
         if missing:
             with connect(folder.warehouse, folder.path.name) as connection:
                 missing -= {row["id"] for row in query(connection, _BAD[what])}

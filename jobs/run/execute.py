@@ -2,20 +2,19 @@
 one worker in this process."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from jobs.graph.phases import Phase, with_scoring
 from jobs.graph.preparation import Prepared
-from jobs.run.eta import weights
 from jobs.run.graceful_stop import GracefulStop, StallWatch
 from jobs.run.progress import Progress
 from pipeline.asking.readers import start_reader
 from pipeline.core.errors import EndedError
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.units import DocumentWork
+from pipeline.work.executions import Execution, Work
 from pipeline.worker.executor import Summary
 from pipeline.worker.heartbeat import StopSignal
 from pipeline.worker.inline import execute_inline
@@ -30,17 +29,18 @@ class RunExecutor:
         self._cluster = prepared.run.config.cluster
         self._is_inline = self._cluster.name == "inline"
         self._folder = folder
-        self._keys = sorted(prepared.keys, key=lambda key: -key.num_words)
-        self._units = prepared.units
-        self._phases = with_scoring(prepared.run.phases, prepared.units)
+        self._plan = prepared.plan
+        self._phases = with_scoring(prepared.run.phases, self._plan)
         self._launch = uuid.uuid4().hex
-        pending = sum(not unit.is_done for unit in prepared.planned())
         self._publish = partial(folder.write_progress, self._launch)
-        self.progress = Progress(pending, self._publish, refused=folder.advisory.state)
+        self.progress = Progress(
+            self._plan.num_pending, self._publish, refused=folder.advisory.state
+        )
 
-    def execute(self, stop: GracefulStop) -> None:
-        """Execute the phases, until `stop` has begun. Raises UsageError if there is no Ray to join,
-        ClusterError if a local one does not start, and the errors of workers."""
+    def execute(self, stop: GracefulStop, look: Callable[[], None] = lambda: None) -> None:
+        """Execute the phases, until `stop` has begun. `look` is called every second, and raises the
+        errors of planning. Raises UsageError if there is no Ray to join, ClusterError if a local
+        one does not start, and the errors of workers."""
         if not self._is_inline:
             from pipeline.cluster import join  # imported here, as ray takes a second
 
@@ -49,21 +49,23 @@ class RunExecutor:
         with self.progress:
             for phase in self._phases:
                 with suppress(EndedError):  # units still in flight are not committed
-                    self._phase(phase, stop)
+                    self._phase(phase, stop, look)
                 if stop.has_begun:
                     self.progress.ended = stop.reason
                     return
 
-    def _phase(self, phase: Phase, stop: GracefulStop) -> None:
-        asking = {step.id for step in phase.steps if step.prompts}
+    def _phase(self, phase: Phase, stop: GracefulStop, look: Callable[[], None]) -> None:
         num_workers = (lambda: 1) if self._is_inline else phase.pool(self._cluster).size
-        for name, documents in phase.executions(self._keys, self._units, num_workers):
-            planned = weights(documents, self._keys, asking)
-            self.progress.start(name, planned)
+        for execution, work in phase.executions(self._plan, num_workers):
+            self.progress.start(execution.name, work.num_documents, work.words)
             self._publish(self.progress.state())
+
+            def look_at_plan(execution: Execution = execution) -> None:
+                look()
+                self.progress.planned(self._plan.num_pending, self._plan.words(execution))
+
             try:
-                words = [words for _, words in planned]
-                self._execution(phase, name, [*zip(documents, words, strict=True)], stop)
+                self._execution(phase, execution.name, work, stop, look_at_plan)
             finally:
                 self._folder.took(self.progress.took())
             if stop.has_begun:
@@ -73,8 +75,9 @@ class RunExecutor:
         self,
         phase: Phase,
         name: str,
-        documents: Sequence[tuple[DocumentWork, float]],
+        work: Work,
         stop: GracefulStop,
+        look: Callable[[], None],
     ) -> None:
         def on_heartbeats(workers: list[dict[str, Any]]) -> None:
             self.progress.alive(workers)
@@ -85,6 +88,7 @@ class RunExecutor:
         def watch() -> None:
             stop.look()
             stall.look()
+            look()
 
         def finished(summary: Summary) -> None:
             stall.moved()
@@ -95,11 +99,10 @@ class RunExecutor:
         make = phase.make_worker(self._folder.path, self._launch, start)
         if self._is_inline:
             in_flight, grace = phase.slots + DOCUMENTS_OVER_SLOTS, 60 * self._cluster.grace_minutes
-            own = [document for document, _ in documents]
-            execute_inline(make, in_flight, grace, own, watch, finished)
+            execute_inline(make, in_flight, grace, work, watch, finished)
         else:
             from pipeline.cluster import execute_documents
 
             tags = {"run": self._folder.path.name, "phase": name}  # of the metrics of workers
             pool = phase.pool(self._cluster)
-            execute_documents(make, pool, tags, documents, watch, finished)
+            execute_documents(make, pool, tags, work, watch, finished)

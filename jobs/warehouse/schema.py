@@ -139,7 +139,7 @@ def _typed() -> dict[str, dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
         run = RunFolder(folder, _RUN)
         run.start({}, {}, True)
-        run.plan([], [])
+        run.plan([], run.plan_files)
         with connect(folder, _RUN) as connection:
             rows = connection.execute(_COLUMNS_OF_RUN).fetchall()
     tables = groupby(rows, itemgetter(0))

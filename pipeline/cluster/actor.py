@@ -4,7 +4,7 @@ import asyncio
 import gc
 import os
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -19,7 +19,7 @@ from pipeline.core.errors import EngineError
 from pipeline.core.plugins import unpickle_with_plugins
 from pipeline.files.processes import own_folder
 from pipeline.files.storage_retries import retry_for
-from pipeline.work.units import Unit
+from pipeline.work.executions import DocumentWork
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.outcomes import MakeWorker, Outcomes
 
@@ -43,8 +43,8 @@ COUNTERS = {
 class Actor:
     """The Ray Data UDF around a `Worker`.
 
-    A block is a row with pickled documents (ids and units). It returns one row per document, its
-    outcome (pipeline/worker/outcomes.py).
+    A block is a row with pickled documents, each a DocumentWork. It returns one row per document,
+    its outcome (pipeline/worker/outcomes.py).
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class Actor:
         if self._publishing is None:
             self._publishing = asyncio.create_task(self._metrics.publish())
         documents = chain.from_iterable(map(pickle.loads, batch["documents"].to_pylist()))
-        results = await asyncio.gather(*(self._result(*document) for document in documents))
+        results = await asyncio.gather(*map(self._result, documents))
         yield pa.Table.from_pylist(results)
 
-    async def _result(self, document_id: str, units: Sequence[Unit]) -> dict[str, str]:
+    async def _result(self, document: DocumentWork) -> dict[str, str]:
         try:
             async with self._room:  # first come, first served: the longest were dealt first
-                return await self._outcomes.outcome(document_id, units)
+                return await self._outcomes.outcome(document)
         except EngineError:
             os._exit(1)  # Ray restarts the actor, with a new engine, and retries its blocks
 

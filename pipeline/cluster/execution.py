@@ -1,9 +1,8 @@
 """A Ray Data execution over documents: how many workers a cluster fits, and what each of them
 reserves."""
 
-import pickle
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +11,14 @@ import ray
 from ray.data import ActorPoolStrategy, DataContext
 
 from pipeline.cluster.actor import Actor
-from pipeline.cluster.blocks import WeightedDocument, blocks
+from pipeline.cluster.blocks import words_per_block
 from pipeline.cluster.joining import first_cause, join, nodes, refuse_shadowed_workers
+from pipeline.cluster.plan_source import PlanSource, read_one_by_one
 from pipeline.cluster.ray_watch import RayWatch
 from pipeline.core.errors import EngineError, UsageError
 from pipeline.core.plugins import pickle_with_plugins
 from pipeline.core.settings import ClusterSettings
+from pipeline.work.executions import Work
 from pipeline.worker.executor import Summary
 from pipeline.worker.outcomes import (
     DOCUMENTS_OVER_SLOTS,
@@ -85,13 +86,13 @@ def execute_documents(
     make_worker: MakeWorker,
     pool: Pool,
     tags: Mapping[str, str],
-    documents: Sequence[WeightedDocument],
+    work: Work,
     watch: Callable[[], None],
     finished: Callable[[Summary], None],
 ) -> None:
-    """Execute the documents; `finished` is called with a summary of each, in the order their blocks
-    finish, and `watch` every second meanwhile. `tags` label the metrics that workers export through
-    Ray.
+    """Execute the documents of `work`; `finished` is called with a summary of each, in the order
+    their blocks finish, and `watch` every second meanwhile. `tags` label the metrics that workers
+    export through Ray.
 
     Raises UsageError if no worker can be placed or one does not see the warehouse; StartError if an
     engine cannot start; OutageError if its server stays unreachable; EngineError if a worker cannot
@@ -107,7 +108,7 @@ def execute_documents(
         watch()
 
     batches: Any = iter(
-        _dataset(documents, make_worker, tags, pool).iter_batches(
+        _dataset(work, make_worker, tags, pool).iter_batches(
             batch_size=None, prefetch_batches=0, batch_format="pyarrow"
         )
     )
@@ -141,25 +142,17 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
         ) from None
 
 
-def _dataset(
-    documents: Sequence[WeightedDocument],
-    make_worker: MakeWorker,
-    tags: Mapping[str, str],
-    pool: Pool,
-) -> Any:
+def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool: Pool) -> Any:
     """A block per row, and as many in flight as a worker can use: no engine idles while documents
     queue at another. The pool grows onto machines that join later."""
-    size = min(pool.size(), len(documents))
-    rows = [
-        {"documents": pickle.dumps([(document_id, list(units)) for document_id, units in block])}
-        for block in blocks(documents, size)
-    ]
-    most = min(pool.most(size), len(rows))
     num_documents = pool.slots + DOCUMENTS_OVER_SLOTS
-    in_flight = min(num_documents, -(-len(rows) // most))
+    size = min(pool.size(), work.num_documents)
+    most = min(pool.most(size), work.num_documents)
+    in_flight = min(num_documents, -(-work.num_documents // most))
     make = pickle_with_plugins(make_worker)
     _set_context(pool)
-    return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+    source = PlanSource(work.documents, words_per_block(work, size))
+    return ray.data.read_datasource(source, override_num_blocks=1, num_cpus=0).map_batches(
         Actor,
         fn_constructor_args=(make, tags, pool.cluster.storage_seconds, num_documents),
         batch_size=1,  # the whole block; Ray Data requires a number if num_gpus is set
@@ -167,9 +160,9 @@ def _dataset(
         num_cpus=pool.cpus,
         num_gpus=pool.gpus or None,
         compute=ActorPoolStrategy(
-            min_size=min(size, len(rows)),
-            initial_size=min(size, len(rows)),
-            max_size=max(size, min(pool.max_workers or len(rows), len(rows))),
+            min_size=size,
+            initial_size=size,
+            max_size=max(size, min(pool.max_workers or _MANY, work.num_documents)),
             max_tasks_in_flight_per_actor=in_flight,
             max_concurrent_calls_per_actor=in_flight,
         ),
@@ -179,6 +172,7 @@ def _dataset(
 def _set_context(pool: Pool) -> None:
     """Set how Ray Data deals blocks."""
     context = DataContext.get_current()
+    read_one_by_one(context)
     # Wait for all workers, or the first one up would be given all of the longest documents.
     context.wait_for_min_actors_s = int(60 * pool.cluster.wait_minutes)
     with warnings.catch_warnings():

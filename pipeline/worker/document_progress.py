@@ -9,17 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.core.calls import UnitProgress
+from pipeline.work.executions import weight
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
-
-
-def weight(unit: Unit, num_words: int, asks: bool) -> float:
-    """The cost of a unit, of which only ratios are meaningful: a memory stage reads its document of
-    `num_words` once, a question some tenths of it; a unit that asks no model costs next to
-    nothing."""
-    if not asks:
-        return 1.0
-    return 0.2 * len(unit.inputs) * num_words + 300 if unit.inputs else num_words + 1.0
 
 
 @dataclass
@@ -58,20 +50,16 @@ class DocumentProgress:
         self._pending[unit.step_id, unit.unit].progress.is_committed = True
 
     def state(self) -> dict[str, Any]:
-        """As JSON: the share done, and the progress of the first incomplete table."""
-        return {
-            "document_id": self.document_id,
-            "share": self._share(),
-            **self._rows(),
-        }
-
-    def _share(self) -> float:
-        """The mean of the units' shares, by weight."""
+        """As JSON: the words of the work on it, the share that is done, the mean of the units' by
+        weight, and the progress of the first incomplete table."""
         done = whole = 0.0
         for one in self._pending.values():
             own = weight(one.unit, self.num_words, one.asks)
             done, whole = done + own * one.progress.share, whole + own
-        return round(done / whole, 6) if whole else 0.0
+        share = round(done / whole, 6) if whole else 0.0
+        return {
+            "document_id": self.document_id, "words": whole, "share": share, **self._rows(),
+        }  # fmt: skip
 
     def _rows(self) -> dict[str, Any]:
         """The progress of all units of one table: the first that was started and is not

@@ -39,6 +39,7 @@ class Summary(UsageCounters):
     worker: str = ""
     asked: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
     seconds: float = 0.0
+    words: float = 0.0  # of its work, as planned
 
     def stage_made(self, step_id: str, ask: Ask) -> None:
         """Count the calls that a stage has sent."""

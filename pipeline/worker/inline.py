@@ -5,12 +5,13 @@ Nor can a thread be ended: a deadline or an interruption waits for files that ar
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
 
 from pipeline.core.errors import EngineError, StartError
-from pipeline.work.units import DocumentWork
+from pipeline.work.executions import DocumentWork, Work
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.outcomes import Failures, MakeWorker, Outcomes, take, watch_in_thread
@@ -20,12 +21,12 @@ def execute_inline(
     make_worker: MakeWorker,
     num_in_flight: int,
     grace_seconds: float,
-    documents: Sequence[DocumentWork],
+    work: Work,
     watch: Callable[[], None],
     finished: Callable[[Summary], None],
 ) -> None:
-    """Execute the documents, `num_in_flight` at a time; `finished` is called with a summary of each
-    in the order they finish, and `watch` every second meanwhile.
+    """Execute the documents of `work`, `num_in_flight` at a time; `finished` is called with a
+    summary of each in the order they finish, and `watch` every second meanwhile.
 
     Raises what `pipeline.cluster.execute_documents` does, but for the errors of placing workers: a
     document's AccountingError once all others are finished, a StorageError once those in flight
@@ -33,7 +34,7 @@ def execute_inline(
     """
     failures = Failures(grace_seconds)
     execution = _Execution(
-        make_worker, documents, num_in_flight, lambda row: take(row, finished, failures)
+        make_worker, work.documents, num_in_flight, lambda row: take(row, finished, failures)
     )
     with watch_in_thread(watch, failures):
         execution.finish()
@@ -47,12 +48,13 @@ class _Execution:
     def __init__(
         self,
         make_worker: MakeWorker,
-        documents: Sequence[DocumentWork],
+        documents: Iterable[DocumentWork],
         num_in_flight: int,
         take_row: Callable[[dict[str, str]], None],
     ) -> None:
         self._make_worker, self._take_row = make_worker, take_row
-        self._left = dict(enumerate(documents))
+        self._left: Iterator[DocumentWork] = iter(documents)
+        self._begun: list[DocumentWork] = []  # those that are in flight
         self._num_in_flight = num_in_flight
         self._loop = asyncio.new_event_loop()
         self._is_interrupted = False
@@ -83,10 +85,11 @@ class _Execution:
             task.cancel()
 
     async def _all(self) -> None:
-        while self._left:
+        while True:
             worker = self._make_worker(Placement("inline"))
             try:
                 await self._with(Outcomes(worker))
+                return
             except StartError:
                 raise
             except EngineError:  # the marker of the document that raised it stays
@@ -95,11 +98,9 @@ class _Execution:
                 await worker.close()
 
     async def _with(self, outcomes: Outcomes) -> None:
-        """Execute what is left with this worker, the first documents first."""
-        numbers = iter([*self._left])
-        tasks = [
-            asyncio.create_task(self._next(outcomes, numbers)) for _ in range(self._num_in_flight)
-        ]
+        """Execute what is left with this worker: first what was in flight before, in its order."""
+        self._left, self._begun = chain(self._begun, self._left), []
+        tasks = [asyncio.create_task(self._next(outcomes)) for _ in range(self._num_in_flight)]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -107,7 +108,8 @@ class _Execution:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _next(self, outcomes: Outcomes, numbers: Iterator[int]) -> None:
-        for number in numbers:
-            self._take_row(await outcomes.outcome(*self._left[number]))
-            del self._left[number]
+    async def _next(self, outcomes: Outcomes) -> None:
+        for document in self._left:
+            self._begun.append(document)
+            self._take_row(await outcomes.outcome(document))
+            self._begun.remove(document)

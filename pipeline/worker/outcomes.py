@@ -22,6 +22,7 @@ from pipeline.core.errors import (
     UsageError,
 )
 from pipeline.files.storage_retries import Advisory
+from pipeline.work.executions import DocumentWork
 from pipeline.work.units import Unit
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
@@ -125,19 +126,19 @@ class Outcomes:
         self._worker = worker
         self._refused: StorageError | None = None
 
-    async def outcome(self, document_id: str, units: Sequence[Unit]) -> dict[str, str]:
-        """Work on the document. Returns `error`, the name of an error class or "", and `payload`,
+    async def outcome(self, document: DocumentWork) -> dict[str, str]:
+        """Work on a document. Returns `error`, the name of an error class or "", and `payload`,
         the error's message or the Summary as JSON. Raises EngineError: the worker has to be made
         anew, and the document executed again."""
         try:
             if self._refused:
                 raise self._refused
-            summary = await self._worker.work(document_id, units)
+            summary = await self._worker.work(document.document_id, document.units)
         except tuple(_ERRORS.values()) as error:
             if isinstance(error, StorageError):
                 self._refused = error
             return {"error": type(error).__name__, "payload": str(error)}
-        return {"error": "", "payload": json.dumps(asdict(summary))}
+        return {"error": "", "payload": json.dumps({**asdict(summary), "words": document.words})}
 
 
 def take(row: Mapping[str, str], finished: Callable[[Summary], None], failures: Failures) -> None:

@@ -1,16 +1,13 @@
 """The planned units of a run, in runs/<name>/units.parquet: written and checked."""
 
 from collections.abc import Iterable
-from itertools import islice
-from typing import Any
 
 import pyarrow as pa
 from upath import UPath
 
-from pipeline.files.parquet import parquet_content, read_parquet
+from pipeline.files.parquet import read_parquet
 from pipeline.files.place import list_paths, read
 from pipeline.store.shards.footers import check_table
-from pipeline.work.units import Unit
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
@@ -19,7 +16,6 @@ UnitKey = tuple[str, str]
 """A unit's step_id and name."""
 KNOWN_ANSWERS = "known_answers.jsonl"  # in the folder of a run that audits raters
 _UNIT = ["step_id", "unit"]
-_UNITS_AT_ONCE = 1000  # a row group; there may be millions of rows
 
 
 def check_planned(file: UPath) -> None:
@@ -50,27 +46,3 @@ def units_in(files: Iterable[UPath]) -> set[UnitKey]:
         rows = read_parquet(read(file), _UNIT).group_by(_UNIT).aggregate([])
         found |= set(zip(*(rows[name].to_pylist() for name in _UNIT), strict=True))
     return found
-
-
-def values_in(file: UPath, column: str) -> set[str]:
-    """The values of document_id or question_id in a file. Raises DamagedError."""
-    check_planned(file)
-    return {*read_parquet(read(file), [column])[column].unique().to_pylist()} - {None}
-
-
-def planned_rows(units: Iterable[Unit]) -> bytes:
-    """The content of the file: a row per planned input."""
-    left = iter(units)
-    some = iter(lambda: list(islice(left, _UNITS_AT_ONCE)), [])
-    return parquet_content(UNITS, map(_rows_of, some))
-
-
-def _rows_of(units: Iterable[Unit]) -> Any:
-    columns: dict[str, list[str | None]] = {name: [] for name in UNITS.names}
-    for unit in units:
-        asked: list[str | None] = [*unit.inputs] or [None]
-        columns["step_id"] += [unit.step_id] * len(asked)
-        columns["unit"] += [unit.unit] * len(asked)
-        columns["document_id"] += [unit.document_id] * len(asked)
-        columns["question_id"] += asked
-    return pa.table(columns, schema=UNITS)

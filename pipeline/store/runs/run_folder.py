@@ -20,6 +20,7 @@ from upath import UPath
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.settings import YAML_LOADER
 from pipeline.files.checksums import with_checksum
+from pipeline.files.parquet import parquet_content
 from pipeline.files.place import (
     AnyPath,
     as_path,
@@ -33,10 +34,10 @@ from pipeline.files.place import (
     write_json,
 )
 from pipeline.files.storage_retries import Advisory, refusal_error
-from pipeline.store.runs.planned_units import KNOWN_ANSWERS, planned_rows, values_in
+from pipeline.store.runs.plan_files import left_out_of_plan, planned_inputs
+from pipeline.store.runs.planned_units import KNOWN_ANSWERS, UNITS
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.work.steps import Step
-from pipeline.work.units import Unit
 
 A = TypeVar("A")
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
@@ -75,6 +76,8 @@ class RunFolder:
         self.known_answers = self.path / KNOWN_ANSWERS  # of an audit
         self._progress = self.path / "alive" / "progress"
         self._plan = self.path / "plan.json"
+        self._units = self.path / "units.parquet"
+        self.plan_files = self.path / "plan"  # of the current launch
         self.advisory = Advisory()  # of the progress file and the heartbeats
         self.left_out = DamagedFiles()  # of the files that are advisory
 
@@ -133,10 +136,18 @@ class RunFolder:
 
     def answered(self, models: Mapping[str, Sequence[str]]) -> None:
         """Record in the last launch's provenance which models answered, by the engine asked."""
+        if models:
+            self._record(answered_by=models)
+
+    def has_read(self, corpus_sha: str) -> None:
+        """Record in the last launch's provenance the hash of the whole corpus."""
+        self._record(corpus_sha=corpus_sha)
+
+    def _record(self, **facts: Any) -> None:
         *before, launch = self.launches() or [{}]
-        if launch and models and launch.get("answered_by") != models:
-            made = {**launch, "answered_by": models}
-            write_json(self.path / "provenance.json", {"launches": [*before, made]})
+        if launch and launch != {**launch, **facts}:
+            made = {"launches": [*before, {**launch, **facts}]}
+            write_json(self.path / "provenance.json", made)
 
     def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
         """Write the progress of the current launch, for `status`. Advisory."""
@@ -172,11 +183,15 @@ class RunFolder:
         none: list[dict[str, Any]] = []
         return self.left_out.unless_damaged(self.launches, none)
 
-    def planned(self, column: str) -> set[str]:
-        """The values of `column` (document_id or question_id) that the run has planned so far.
-        Raises DamagedError."""
-        file = self.path / "units.parquet"
-        return values_in(file, column) if exists(file) else set()
+    @property
+    def is_planned(self) -> bool:
+        """True if the run was started before."""
+        return exists(self._units)
+
+    def missing_from(self, plan: UPath, column: str) -> set[str]:
+        """The values of `column` (document_id or question_id) that the run has planned so far, and
+        that are not in the files of `plan`. Raises DamagedError."""
+        return left_out_of_plan(plan, self._units, column) if self.is_planned else set()
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
@@ -208,10 +223,10 @@ class RunFolder:
                 delete(file)
             delete_folder(self.path / "in_flight")
 
-    def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
-        """Write the description of each step, once, and every input that the run plans."""
+    def plan(self, steps: Iterable[Step], plan: UPath) -> None:
+        """Write the description of each step, once, and every input in the files of `plan`."""
         map_in_threads(self._describe, steps)
-        write(self.path / "units.parquet", planned_rows(units))
+        write(self._units, parquet_content(UNITS, planned_inputs(plan)))
 
     def _describe(self, step: Step) -> None:
         """Write a step's description, unless it exists.

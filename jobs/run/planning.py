@@ -1,0 +1,78 @@
+"""Plan a launch: wholly before it is executed, or, where a new run's corpus takes longer to load,
+while the documents that came first are executed."""
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from jobs.graph.manifest import run_manifest
+from jobs.graph.preparation import Prepared, prepare
+from jobs.graph.resolved_run import ResolvedRun
+from jobs.graph.run_plan import RunPlan
+from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
+from jobs.run.provenance import provenance
+from pipeline.files.place import delete_folder
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.shards.layout import raise_layout
+from pipeline.work.units import RetryPolicy
+
+_SECONDS_BEFORE_THE_FIRST = 10.0
+
+
+def prepare_launch(
+    resolved: ResolvedRun,
+    folder: RunFolder,
+    warn: Callable[[str], None],
+    retry_policy: RetryPolicy | None,
+) -> Prepared:
+    """The run with what it was started with before, prepared."""
+    resolved = merge_with_stored_run(resolved, folder)
+    cluster = resolved.config.cluster
+    if cluster.address:  # check the cluster's size before a long load of the corpus
+        for phase in resolved.phases:
+            phase.pool(cluster).size()
+    delete_folder(folder.plan_files)
+    # What is compared with the whole corpus is compared before anything is executed.
+    is_whole = folder.is_planned or resolved.config.predictions or cluster.name == "inline"
+    seconds = math.inf if is_whole else _SECONDS_BEFORE_THE_FIRST
+    plan = RunPlan(resolved.steps, folder.plan_files, seconds)
+    prepared = prepare(resolved, folder.warehouse, warn, retry_policy=retry_policy, plan=plan)
+    refuse_fewer(folder, prepared.plan.folder)
+    return prepared
+
+
+def start_launch(prepared: Prepared, folder: RunFolder) -> bool:
+    """Write the run's manifest and planned units; returns true if any unit is pending."""
+    plan = prepared.plan
+    has_work = plan.num_pending > 0 or not plan.is_complete
+    raise_layout(folder.warehouse)
+    made_by = provenance(prepared.corpus.digest() if plan.is_complete else None)
+    folder.start(run_manifest(prepared.run), made_by, has_work)
+    folder.plan(prepared.run.steps, plan.folder)
+    return has_work
+
+
+@contextmanager
+def planned_meanwhile(prepared: Prepared, folder: RunFolder) -> Iterator[Callable[[], None]]:
+    """Plan what is left, in a thread, while the `with` block executes; yields a function that
+    raises its error. If the block ends first, the rest stays unplanned."""
+    is_over = threading.Event()
+
+    def plan() -> None:
+        for number, _ in enumerate(prepared.left, 2):
+            if is_over.is_set():
+                return
+            if prepared.plan.is_complete or number.bit_count() == 1:  # ever fewer, as it grows
+                folder.plan(prepared.run.steps, prepared.plan.folder)
+
+    with ThreadPoolExecutor(1) as thread:
+        planning = thread.submit(plan)
+        try:
+            yield lambda: planning.result() if planning.done() else None
+        finally:
+            is_over.set()
+    planning.result()
+    if prepared.plan.is_complete:
+        folder.has_read(prepared.corpus.digest())

@@ -1,0 +1,156 @@
+"""The plan of a launch, in runs/<name>/plan/: Parquet files with the units of every document, a row
+per planned input, the longest documents of each file first.
+
+Whoever executes the run reads the files one after another, the first while later ones are not
+written yet. The last file has `end` in its name.
+"""
+
+import io
+import math
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, count, groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from upath import UPath
+
+from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
+from pipeline.files.place import list_paths, read, write
+from pipeline.store.runs.planned_units import UNITS, check_planned
+from pipeline.work.executions import DocumentWork, Execution, PlannedDocument
+from pipeline.work.units import Unit
+
+# place: of the document in the corpus. chunk: null for a unit with questions of several chunks.
+_SCHEMA = pa.schema(
+    [
+        *UNITS, ("input_sha", pa.string()), ("chunk", pa.int32()), ("attempt", pa.int32()),
+        ("is_done", pa.bool_()), ("num_words", pa.int64()), ("is_bad", pa.bool_()),
+        ("num_questions", pa.int32()), ("place", pa.int64()),
+    ]
+)  # fmt: skip
+_DOCUMENTS_AT_ONCE = 1_000
+_ROWS_AT_ONCE = 20_000
+_OF_DOCUMENT = PlannedDocument._fields[:-1]
+_NO_QUESTION = ((None, None),)
+_SECONDS_BETWEEN_LOOKS = 0.2
+
+
+def write_plan(
+    folder: UPath, documents: Iterable[PlannedDocument], seconds: float = math.inf
+) -> Iterator[bool]:
+    """Write the documents, those that come within `seconds` into one file; yields for every file
+    that is written whether it is the last."""
+    numbers, tables, some = count(), list[Any](), list[tuple[int, PlannedDocument]]()
+    began = time.monotonic()
+    for placed in enumerate(documents):
+        some.append(placed)
+        if len(some) == _DOCUMENTS_AT_ONCE:
+            tables.append(_table(some))
+            some = []
+        if time.monotonic() - began > seconds:
+            _write(folder, f"{next(numbers):06}", [*tables, _table(some)])
+            yield False
+            tables, some, began = [], [], time.monotonic()
+    _write(folder, f"{next(numbers):06}.end", [*tables, _table(some)])
+    yield True
+
+
+def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
+    """A row per planned input, as columns: a dictionary for each would take four times as long."""
+    rows = [
+        (unit.step_id, unit.unit, document_id, question_id, input_sha, unit.chunk, unit.attempt,
+         unit.is_done, num_words, is_bad, num_questions, place)
+        for place, (document_id, num_words, is_bad, num_questions, units) in documents
+        for unit in units
+        for question_id, input_sha in unit.inputs.items() or _NO_QUESTION
+    ]  # fmt: skip
+    columns = zip(*rows, strict=True) if rows else ([] for _ in _SCHEMA)
+    arrays = [pa.array(own, field.type) for own, field in zip(columns, _SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _write(folder: UPath, name: str, tables: Iterable[Any]) -> None:
+    rows = pa.concat_tables(tables)
+    longest_first = [("num_words", "descending"), ("place", "ascending")]
+    # The rows of a document stay in their order: the place in the table is the last key.
+    own = pa.array(range(rows.num_rows), pa.int64())
+    keys = pa.table({"num_words": rows["num_words"], "place": rows["place"], "row": own})
+    order = pc.sort_indices(keys, sort_keys=[*longest_first, ("row", "ascending")])
+    write(folder / f"{name}.parquet", parquet_content(_SCHEMA, _groups(rows.take(order))))
+
+
+def _groups(rows: Any) -> Iterator[Any]:
+    for first in range(0, max(1, rows.num_rows), _ROWS_AT_ONCE):
+        yield rows.slice(first, _ROWS_AT_ONCE)
+
+
+def read_plan(folder: UPath, steps: Collection[str] | None = None) -> Iterator[PlannedDocument]:
+    """The documents of a plan, with their units in `steps`, or in all; those of a file that is not
+    written yet as soon as it is."""
+    for file in _files(folder):
+        yield from read_plan_file(file, steps)
+
+
+def _files(folder: UPath) -> Iterator[UPath]:
+    for number in count():
+        while not (found := list_paths(folder, f"{number:06}.*")):
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        yield found[0]
+        if ".end." in found[0].name:
+            return
+
+
+def read_plan_file(file: UPath, steps: Collection[str] | None) -> Iterator[PlannedDocument]:
+    """The documents of one file of a plan, with their units in `steps`, or in all."""
+    batches = opened_parquet(io.BytesIO(read(file))).iter_batches(_ROWS_AT_ONCE)
+    if steps is not None:
+        wanted = pa.array(sorted(steps), pa.string())
+        batches = (rows.filter(pc.is_in(rows["step_id"], wanted)) for rows in batches)
+    rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+    for _, own in groupby(rows, key=lambda row: row["place"]):
+        yield _document(list(own))
+
+
+def _document(rows: list[Mapping[str, Any]]) -> PlannedDocument:
+    of_units = groupby(rows, key=lambda row: (row["step_id"], row["unit"]))
+    units = [_unit(list(own)) for _, own in of_units]
+    return PlannedDocument(**{name: rows[0][name] for name in _OF_DOCUMENT}, units=units)
+
+
+def _unit(rows: list[Mapping[str, Any]]) -> Unit:
+    own = {name: rows[0][name] for name in Unit.__dataclass_fields__ if name != "inputs"}
+    asked = [row for row in rows if row["input_sha"] is not None]
+    inputs = {row["question_id"]: row["input_sha"] for row in asked}
+    return Unit(**own, inputs=inputs)
+
+
+def planned_inputs(folder: UPath) -> Iterator[Any]:
+    """The rows of runs/<name>/units.parquet: a table with the columns `UNITS` of each file that is
+    written so far."""
+    for file in sorted(list_paths(folder, "*.parquet")):
+        yield opened_parquet(io.BytesIO(read(file))).read(UNITS.names, use_threads=False)
+
+
+def left_out_of_plan(folder: UPath, before: UPath, column: str) -> set[str]:
+    """The values of document_id or question_id in a run's planned units of `before` that its plan
+    does not have. Raises DamagedError."""
+    check_planned(before)
+    old = read_parquet(read(before), [column])[column].unique()
+    new = pa.chunked_array((rows[column].unique() for rows in planned_inputs(folder)), pa.string())
+    return {*old.filter(pc.invert(pc.is_in(old, new))).to_pylist()} - {None}
+
+
+@dataclass(frozen=True)
+class PlannedWork:
+    """The work of an execution on the documents of a plan, read as it is iterated, in whichever
+    process that is."""
+
+    folder: UPath
+    execution: Execution
+
+    def __iter__(self) -> Iterator[DocumentWork]:
+        for document in read_plan(self.folder, self.execution.read):
+            yield from self.execution.work(document)
