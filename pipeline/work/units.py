@@ -32,10 +32,6 @@ class Unit:
     is_done: bool
 
 
-DocumentWork = tuple[str, Sequence[Unit]]
-"""One document and its units in an execution, both done and pending."""
-
-
 @dataclass(frozen=True)
 class RetryPolicy:
     """Selects the committed units that are planned again: units of a step that asks a model, if

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.chains import Made
-from benchmarks.reading import Reading, longest_first
+from benchmarks.reading import Reading, as_planned
 from benchmarks.recorder import Moment, Recorded
 from benchmarks.schedule import lengths, lower_bound, shuffled, work, write_corpus
-from pipeline.work.input_hashes import DocumentKey
+from pipeline.work.executions import DocumentWork
 from tests.benchmarks.test_bench_chains import CUTS, NOTES, made
 from tests.pipeline.engines.test_simulated_engine import settings
 from tests.support.command import refused
@@ -61,10 +61,10 @@ def test_documents_are_so_many_pages_of_paragraphs(tmp_path: Path) -> None:
 
 
 def test_orders() -> None:
-    keys = [DocumentKey(str(n), {}, n, False, ()) for n in (3, 9, 5, 1, 7)]
-    assert [key.num_words for key in longest_first(keys)] == [9, 7, 5, 3, 1]
-    assert sorted(shuffled(keys), key=keys.index) == keys
-    assert shuffled(keys) == shuffled(keys) != keys
+    documents = [DocumentWork(str(words), (), words) for words in (9, 7, 5, 3, 1)]
+    assert as_planned(documents) == documents
+    assert sorted(shuffled(documents), key=documents.index) == documents
+    assert shuffled(documents) == shuffled(documents) != documents
 
 
 @pytest.mark.parametrize(

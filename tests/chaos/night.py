@@ -31,6 +31,7 @@ from pipeline.work.units import Unit, plan_document
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.worker import Worker
 from tests.chaos.replies import reply, sha
+from tests.support.runs.written_plan import write_units
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 _METHODS = ("gist_only", "bm25(top_k=1)", "readagent_p(max_pages=1)")
@@ -76,7 +77,7 @@ class Night:
              "warehouse=nowhere"]
         )  # fmt: skip
         # All that does not touch the warehouse is made once, for every process forked from here.
-        self._stored, self._provenance = run_manifest(self._config), provenance([])
+        self._stored, self._provenance = run_manifest(self._config), provenance(None)
         self._steps = self._config.steps
         family = self._config.family
         reader = asyncio.run(start_reader(self._config.config.engine, family, "free"))
@@ -97,8 +98,10 @@ class Night:
         _compact(warehouse)
 
     def _units(self, shards: Shards) -> dict[str, list[Unit]]:
-        keys, _ = load_corpus(self._config.config, shards, self._steps, lambda line: None)
-        committed = shards.committed(self._steps)
+        config, steps = self._config.config, self._steps
+        how = (shards.committed(steps), lambda line: None)
+        keys = [*load_corpus(config, shards, steps, *how)]
+        committed = shards.committed(steps)
         return {
             key.document_id: plan_document(
                 self._steps, key, committed, self._config.config.questions_per_unit
@@ -110,7 +113,7 @@ class Night:
         units = self._units(shards)
         folder = RunFolder(shards.warehouse, "night")
         folder.start(self._stored, self._provenance, has_work=True)
-        folder.plan(self._steps, chain.from_iterable(units.values()))
+        write_units(folder, self._steps, chain.from_iterable(units.values()))
         asyncio.run(self._work(folder, units))
         folder.all_gone()
         shards.verify(self._steps)

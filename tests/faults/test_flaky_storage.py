@@ -23,6 +23,7 @@ from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, EndedError, EngineError, StorageError
 from pipeline.files.place import as_path, read_object
 from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.executor import Summary
 from pipeline.worker.heartbeat import Heartbeat
 from pipeline.worker.in_flight import Placement
@@ -162,7 +163,7 @@ def test_an_end_while_a_summary_is_counted_keeps_its_reason(
         threading.Event().wait(30)
 
     with pytest.raises(EndedError, match="the deadline"):
-        execute_documents(never_made, pool, {}, [], watch, finished)
+        execute_documents(never_made, pool, {}, work_on([]), watch, finished)
 
 
 def test_a_worker_begins_nothing_after_a_refusal() -> None:
@@ -179,7 +180,9 @@ def test_a_worker_begins_nothing_after_a_refusal() -> None:
             pass
 
     outcomes = Outcomes(Full())
-    results = [asyncio.run(outcomes.outcome(name, [])) for name in ("a", "b", "c")]
+    results = [
+        asyncio.run(outcomes.outcome(DocumentWork(name, [], 1.0))) for name in ("a", "b", "c")
+    ]
     assert results == [{"error": "StorageError", "payload": "/w/x: No space left on device"}] * 3
     assert begun == ["a"]
 
@@ -292,9 +295,9 @@ def test_status_says_what_could_not_be_written(tmp_path: Path) -> None:
     folder = RunFolder(small.shards.warehouse, "night")
     prepared = small.prepared()
     folder.start(run_manifest(small.resolved), {}, has_work=True)
-    folder.plan(prepared.run.steps, prepared.planned())
+    folder.plan(prepared.run.steps, prepared.plan.folder)
     executor = RunExecutor(prepared, folder)
-    executor.progress.start("reading", [("d1", 1.0)])
+    executor.progress.start("reading", 1, 1.0)
     folder.write_progress("launch", executor.progress.state())
     outage = {"count": 4, "seconds": 40.0, "error": "No space left on device"}
     alive = folder.path / "alive"

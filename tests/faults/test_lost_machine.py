@@ -14,6 +14,7 @@ from ray.cluster_utils import Cluster
 
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
+from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import InFlightMarkers, Placement
 from tests.support.clusters.cluster_settings import cluster
@@ -68,8 +69,8 @@ def test_only_a_crash_makes_suspects(
     )
     make = functools.partial(Lost, tmp_path, what)
 
-    items: Any = [(("d1", []), 1.0)]
+    work = work_on([DocumentWork("d1", [], 1.0)])
     done: list[Summary] = []
-    execute_documents(make, pool, {}, items, lambda: None, done.append)
+    execute_documents(make, pool, {}, work, lambda: None, done.append)
     assert [summary.document_id for summary in done] == ["d1"]
     assert json.loads((tmp_path / "found").read_text()) == limit

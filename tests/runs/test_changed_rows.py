@@ -11,6 +11,7 @@ from jobs.graph.preparation import prepare
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from tests.support.command import sql, succeed
+from tests.support.runs.written_plan import planned_units
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.slow
@@ -53,7 +54,7 @@ def pending(resolved: ResolvedRun, warehouse: Path) -> dict[str, set[str]]:
     prepared = prepare(resolved, UPath(warehouse), lambda line: None)
     steps = {step.id: step for step in prepared.run.steps}
     found: dict[str, set[str]] = {}
-    for unit in prepared.planned():
+    for unit in planned_units(prepared):
         step = steps[unit.step_id]
         loaded = step.stage is None and str(prepared.shards.path(
             step.table, step.id, unit.unit)) not in before  # fmt: skip

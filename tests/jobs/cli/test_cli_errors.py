@@ -171,7 +171,7 @@ def test_other_verbs(words: list[str], says: str) -> None:
 def test_a_warehouse_with_another_run(place: Place) -> None:
     here = RunFolder(place.warehouse, "here")
     here.start({}, {}, True)
-    here.plan([], [])
+    here.plan([], here.plan_files)
     warehouse = f"warehouse={place.warehouse}"
     for verb in (["report"], ["status"], ["trace", "q1"], ["sql", "select 1"]):
         line = refused(*verb, warehouse, "run=gone")

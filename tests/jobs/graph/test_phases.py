@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from jobs.graph.phases import Phase, phases, with_scoring
 from jobs.graph.read_run import read_run
+from jobs.graph.run_plan import RunPlan
 from pipeline.core.rows import Document, Question
 from pipeline.work.input_hashes import DocumentKey
 from pipeline.work.units import Committed, RetryPolicy, Unit, plan_document
+from tests.support.runs.written_plan import documents, plan_of
 
 NOTHING = Committed(units={}, inputs={})
 STEPS = read_run(["methods=gist_only", "memory=uniform"]).steps
@@ -35,8 +37,8 @@ def _key(name: str, num_questions: int) -> DocumentKey:
     return DocumentKey.of(document, questions, STEPS)
 
 
-def _plan(keys: Iterable[DocumentKey], per_unit: int) -> dict[str, Sequence[Unit]]:
-    return {key.document_id: plan_document(STEPS, key, NOTHING, per_unit) for key in keys}
+def _plan(keys: Iterable[DocumentKey], per_unit: int) -> list[Unit]:
+    return [unit for key in keys for unit in plan_document(STEPS, key, NOTHING, per_unit)]
 
 
 def test_the_readers_own_ratings_need_no_second_start() -> None:
@@ -74,7 +76,7 @@ def test_the_last_engines_workers_score_unless_they_hold_gpus(
     words: Sequence[str], names: list[str]
 ) -> None:
     found, units = _planned(_key("long", 3), *words)
-    joined = with_scoring(found, units)
+    joined = with_scoring(found, plan_of(STEPS, units))
     assert [phase.name for phase in joined] == names
     assert [s.id for phase in joined for s in phase.steps] == [
         step.id for phase in found for step in phase.steps
@@ -85,19 +87,26 @@ def test_no_engine_starts_for_a_document_that_asks_it_nothing() -> None:
     """Read before, and only its scores are missing: beside a new one or alone."""
     found, units = _planned(_key("old", 3))
     asking = {step.id for step in found[0].steps}
-    old = [replace(unit, is_done=unit.step_id in asking) for unit in units["old"]]
-    new = [replace(unit, document_id="new") for unit in units["old"]]
-    for planned in ({"old": old}, {"old": old, "new": new}):
-        assert with_scoring(found, planned) == found
+    old = [replace(unit, is_done=unit.step_id in asking) for unit in units]
+    new = [replace(unit, document_id="new") for unit in units]
+    for planned in (old, [*old, *new]):
+        assert with_scoring(found, plan_of(STEPS, planned)) == found
     done = [replace(unit, is_done=True) for unit in old]
-    assert len(with_scoring(found, {"old": done, "new": new})) == 1
+    assert len(with_scoring(found, plan_of(STEPS, [*done, *new]))) == 1
 
 
-def _planned(key: DocumentKey, *words: str) -> tuple[list[Phase], dict[str, Sequence[Unit]]]:
+def test_a_plan_that_is_not_complete_may_still_bring_what_only_scores() -> None:
+    found, units = _planned(_key("long", 3))
+    plan = RunPlan(STEPS, seconds=0)
+    next(plan.write(documents(units)))
+    assert not plan.is_complete
+    assert with_scoring(found, plan) == found
+
+
+def _planned(key: DocumentKey, *words: str) -> tuple[list[Phase], list[Unit]]:
     """The phases of a run, and the units of its one document."""
     placed = read_run(["methods=gist_only", "memory=uniform", *words]).steps_with_engines
-    steps = [step for step, _ in placed]
-    return phases(placed), {key.document_id: plan_document(steps, key, NOTHING, 50)}
+    return phases(placed), plan_document([step for step, _ in placed], key, NOTHING, 50)
 
 
 @pytest.mark.parametrize(
@@ -113,12 +122,17 @@ def test_two_executions_only_for_several_chunks_and_workers(
 ) -> None:
     keys = [_key("long", 30), _key("short", 2)]
     reading = _phases()[0]
-    executions = list(reading.executions(keys, _plan(keys, per_unit), lambda: workers))
-    assert [name for name, _ in executions] == names
-    pending = [u for _, items in executions for _, planned in items for u in planned
-               if not u.is_done]  # fmt: skip
+    plan = plan_of(STEPS, _plan(keys, per_unit))
+    executions = list(reading.executions(plan, lambda: workers))
+    assert [execution.name for execution, _ in executions] == names
+    worked_on = [document for _, work in executions for document in work.documents]
+    assert len(worked_on) == sum(work.num_documents for _, work in executions)
+    assert sum(document.words for document in worked_on) == pytest.approx(
+        sum(work.words for _, work in executions)
+    )
+    pending = [u for document in worked_on for u in document.units if not u.is_done]
     own = {step.id for step in reading.steps}
-    every = [u for planned in _plan(keys, per_unit).values() for u in planned if u.step_id in own]
+    every = [unit for unit in _plan(keys, per_unit) if unit.step_id in own]
     assert sorted((u.step_id, u.unit) for u in pending) == sorted(
         (u.step_id, u.unit) for u in every
     ), "each unit is in one execution, once"
@@ -129,11 +143,11 @@ def test_a_chunk_finds_all_that_it_reads() -> None:
     units done, and nobody else's questions."""
     keys = [_key("long", 30)]
     reading = _phases()[0]
-    _, (_, items) = reading.executions(keys, _plan(keys, 5), lambda: 2)
-    assert len(items) > 1
-    for document_id, planned in items:
-        assert document_id == "long"
-        _refuse_a_gap(reading, planned)
+    _, (_, work) = reading.executions(plan_of(STEPS, _plan(keys, 5)), lambda: 2)
+    assert work.num_documents > 1
+    for document in work.documents:
+        assert document.document_id == "long"
+        _refuse_a_gap(reading, document.units)
 
 
 def _refuse_a_gap(reading: Phase, planned: Sequence[Unit]) -> None:
@@ -217,9 +231,9 @@ def test_a_unit_of_several_chunks_is_executed_with_all_of_them() -> None:
     (phase, *_) = _phases()
 
     def items(held: Committed) -> list[Sequence[Unit]]:
-        units = {"d": plan_document(STEPS, key, held, 2)}
-        executions = phase.executions([key], units, lambda: 2)
-        return [planned for _, items in executions for _, planned in items]
+        plan = plan_of(STEPS, plan_document(STEPS, key, held, 2))
+        executions = phase.executions(plan, lambda: 2)
+        return [document.units for _, work in executions for document in work.documents]
 
     assert len(items(committed)) > 2, "the memory, then chunks: what is done is in none"
     (together,) = items(replace(committed, retry_policy=RetryPolicy(frozenset({"unit_failed"}))))

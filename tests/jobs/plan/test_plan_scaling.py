@@ -56,7 +56,7 @@ def test_some_documents_stand_for_the_words_and_questions_of_all(
     pilot = choose_pilot(made)
     assert not pilot.is_whole
     assert pilot.num_documents == 5
-    assert [key.num_words for key in pilot.keys] == [60, 150]
+    assert [document.num_words for document in pilot.documents] == [60, 150]
     scale = {names[step_id]: scale for step_id, scale in pilot.scale.items()}
     assert scale["gist"] == pytest.approx((30 + 60 + 90 + 120 + 150) / (60 + 150))
     assert scale["answer"] == pytest.approx((1 + 2 + 3 + 4 + 5) / (2 + 5))
@@ -86,7 +86,7 @@ def test_a_step_that_few_documents_lack_is_counted_too(
     shards = DryRunShards(resolved.config.warehouse)
     made = prepare(resolved, resolved.config.warehouse, lambda line: None, shards)
     estimated = estimate(made, None)
-    assert [key.num_words for key in estimated.pilot.keys] == [30, 180]
+    assert [document.num_words for document in estimated.pilot.documents] == [30, 180]
     (answer,) = [step for step in made.run.steps if step.name == "answer"]
     assert estimated.costs[answer.id][0] == 1
 
@@ -120,7 +120,7 @@ def test_a_sample_speaks_for_the_rest(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(jobs.plan.pilot, "_MAX_WORDS", 500_000)
     some = estimate(made, None)
     assert whole.pilot.is_whole
-    assert len(some.pilot.keys) == 8
+    assert len(some.pilot.documents) == 8
     for step_id, numbers in whole.costs.items():
         share = np.array([0.25, 0.25, 1e9, 0.25, 0.25])  # who finds a prompt in the cache is chance
         assert (abs(some.costs[step_id] - numbers) <= share * numbers + 1).all(), step_id

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
 from jobs.graph.manifest import run_manifest
 from jobs.graph.read_run import read_run
@@ -15,10 +16,10 @@ from jobs.run.compatibility import (
 )
 from jobs.run.stored_run import with_rater
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import Document, Question
+from pipeline.store.runs.plan_files import write_plan
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.input_hashes import DocumentKey
 from tests.support.runs.warehouse import Warehouse, chunk, document, document_unit, step
+from tests.support.runs.written_plan import documents
 
 DOCUMENTS = step("documents")
 QUESTIONS = step("questions")
@@ -123,9 +124,9 @@ def test_what_may_not(warehouse: Warehouse, word: str, shown: str) -> None:
 
 def test_a_run_keeps_its_documents(warehouse: Warehouse) -> None:
     folder = start(warehouse, night())
-    refuse_fewer(folder, [key("d1"), key("d2")])
+    refuse_fewer(folder, planned(warehouse, ("d1",), ("d2",)))
     with pytest.raises(UsageError, match=r"1 document .*\(d1\); put them back"):
-        refuse_fewer(folder, [key("d2")])
+        refuse_fewer(folder, planned(warehouse, ("d2",)))
 
 
 def test_a_file_that_was_never_read_may_go(warehouse: Warehouse) -> None:
@@ -134,11 +135,11 @@ def test_a_file_that_was_never_read_may_go(warehouse: Warehouse) -> None:
     unit = document_unit(DOCUMENTS, "d1.xls")
     warehouse.plan("night", (DOCUMENTS, [document_unit(DOCUMENTS, "d1"), unit]))
     with pytest.raises(UsageError, match=r"1 document .*\(d1.xls\)"):
-        refuse_fewer(folder, [key("d1")])
+        refuse_fewer(folder, planned(warehouse, ("d1",)))
     warehouse.commit(DOCUMENTS, unit, [document("d1.xls", skipped=True, detail="d1.xls: none")])
-    refuse_fewer(folder, [key("d1")])
+    refuse_fewer(folder, planned(warehouse, ("d1",)))
     with pytest.raises(UsageError, match=r"1 document .*\(d1\)"):
-        refuse_fewer(folder, [key("d2")])
+        refuse_fewer(folder, planned(warehouse, ("d2",)))
 
 
 def test_a_file_of_answers_is_one_methods() -> None:
@@ -153,15 +154,21 @@ def test_a_file_of_answers_is_one_methods() -> None:
 def test_a_run_keeps_its_questions(warehouse: Warehouse) -> None:
     folder = start(warehouse, night())
     warehouse.plan("night", (QUESTIONS, [chunk(QUESTIONS, "d1", "q1", "q2")]))
-    refuse_fewer(folder, [key("d1", "q1", "q2", "q3")])
+    refuse_fewer(folder, planned(warehouse, ("d1", "q1", "q2", "q3")))
     with pytest.raises(UsageError, match=r"1 question .*\(q2\); put them back"):
-        refuse_fewer(folder, [key("d1", "q1")])
+        refuse_fewer(folder, planned(warehouse, ("d1", "q1")))
 
 
-def key(document_id: str, *question_ids: str) -> DocumentKey:
-    questions = [Question(document_id=document_id, question_id=q) for q in question_ids]
-    of = Document(document_id=document_id, text="one")
-    return DocumentKey.of(of, questions, [DOCUMENTS, QUESTIONS])
+def planned(warehouse: Warehouse, *asked: tuple[str, *tuple[str, ...]]) -> UPath:
+    """The files of a plan of these documents, each with its questions."""
+    units = [
+        unit
+        for name, *questions in asked
+        for unit in (document_unit(DOCUMENTS, name), chunk(QUESTIONS, name, *questions))
+    ]
+    folder = UPath(warehouse.folder / "plan")
+    assert [*write_plan(folder, documents(units))] == [True]
+    return folder
 
 
 def test_rate_is_the_run_with_one_rater_more(warehouse: Warehouse) -> None:

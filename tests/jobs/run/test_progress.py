@@ -34,7 +34,7 @@ def heartbeat(worker: str, **counts: int) -> dict[str, Any]:
 
 def begun(clock: Clock, states: list[Any]) -> Progress:
     progress = Progress(10, states.append, clock)
-    progress.start("reading", [("a", 60.0), ("b", 40.0)])
+    progress.start("reading", 2, 100.0)
     return progress
 
 
@@ -91,7 +91,7 @@ def test_workers_of_the_phase_before_are_left_out() -> None:
     progress = begun(clock, states)
     clock.now = 10.0
     progress.alive([heartbeat("w1", calls=2, prompt_tokens=100, units=4, problems=1)])
-    progress.start("scoring", [("a", 1.0), ("b", 1.0)])
+    progress.start("scoring", 2, 2.0)
     clock.now = 20.0
     progress.alive(
         [heartbeat("w1", calls=2, prompt_tokens=100, units=4), heartbeat("w2", units=1, rows=5)]
@@ -124,7 +124,7 @@ def test_a_terminal_has_one_live_line() -> None:
     console = Console(file=screen, force_terminal=True, width=160)
     progress._console = progress._bar.live.console = console
     with progress:
-        progress.start("reading", [("a", 60.0), ("b", 60.0)])
+        progress.start("reading", 2, 120.0)
         for second in (1, 10):
             clock.now = float(second)
             inside = [of_book(1, 2, second / 100, "b")]

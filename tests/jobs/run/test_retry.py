@@ -24,6 +24,7 @@ from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words
 from tests.support.command import one_line, own_process, sql, succeeded
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.runs.small_run import SmallRun
+from tests.support.runs.written_plan import planned_units, units_of
 
 ALL = RetryPolicy(frozenset(RETRYABLE))
 GOOD = {
@@ -60,7 +61,8 @@ def work(
     engine = Engine(small, bad)
     reader = replace(small.reader, engine=engine, **changes)
     warehouse = small.config.warehouse
-    units = prepare(small.resolved, warehouse, lambda line: None, retry_policy=retries).units
+    prepared = prepare(small.resolved, warehouse, lambda line: None, retry_policy=retries)
+    units = units_of(prepared)
 
     async def all_of_them() -> None:
         worker = small.worker(reader)
@@ -181,8 +183,8 @@ def test_with_sampling_each_attempt_draws_with_a_seed_of_its_own(small: SmallRun
 def test_a_plan_counts_no_retries(small: SmallRun) -> None:
     work(small, NO_GIST)
     prepared = small.prepared()
-    assert all(unit.is_done for unit in prepared.planned())
-    assert {unit.attempt for unit in prepared.planned()} == {1}
+    assert all(unit.is_done for unit in planned_units(prepared))
+    assert {unit.attempt for unit in planned_units(prepared)} == {1}
 
 
 def test_shards_without_counts_of_problems_are_read(small: SmallRun) -> None:

@@ -83,7 +83,7 @@ def test_secrets_of_the_jobs_environment_stand_in_no_word() -> None:
 def test_the_commit_is_that_of_the_sender(monkeypatch: pytest.MonkeyPatch) -> None:
     (name,) = provenance.commit_variable()
     monkeypatch.setenv(name, "0123456789ab")
-    assert provenance.provenance([])["commit"] == "0123456789ab"
+    assert provenance.provenance(None)["commit"] == "0123456789ab"
 
 
 def test_gistmill_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,6 +95,6 @@ def test_gistmill_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> None
         return version(name)
 
     monkeypatch.setattr(importlib.metadata, "version", of_others)
-    versions = provenance.provenance([])["versions"]
+    versions = provenance.provenance(None)["versions"]
     assert "gistmill" not in versions
     assert "ray" in versions

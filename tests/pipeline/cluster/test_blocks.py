@@ -2,16 +2,16 @@
 
 import pytest
 
-from pipeline.cluster.blocks import blocks
+from pipeline.cluster.blocks import blocks, words_per_block
+from pipeline.work.executions import DocumentWork, work_on
 
 
 def dealt(words: list[float], num_workers: int) -> list[list[float]]:
     """The words of the documents in each block."""
-    documents = [((str(number), ()), own) for number, own in enumerate(words)]
-    found = blocks(documents, num_workers)
-    in_order = [document_id for block in found for document_id, _ in block]
-    assert in_order == [str(number) for number in range(len(words))]
-    return [[words[int(document_id)] for document_id, _ in block] for block in found]
+    documents = [DocumentWork(str(number), (), own) for number, own in enumerate(words)]
+    found = list(blocks(documents, words_per_block(work_on(documents), num_workers)))
+    assert [document for block in found for document in block] == documents, "in their order"
+    return [[document.words for document in block] for block in found]
 
 
 def test_short_documents_share_a_block_of_20_000_words() -> None:

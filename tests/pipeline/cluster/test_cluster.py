@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,11 +12,10 @@ import ray
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, EngineError, StartError, UsageError
-from pipeline.work.units import DocumentWork
+from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.inline import execute_inline
-from pipeline.worker.outcomes import MakeWorker
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import refused
 
@@ -52,13 +51,8 @@ def worker(trouble: BaseException | None = None) -> Any:
     return functools.partial(Troubled, trouble)
 
 
-def by_ray(make: MakeWorker, *, documents: Sequence[DocumentWork], **given: Any) -> None:
-    """All documents with as much work."""
-    execute_documents(make, documents=[(document, 1.0) for document in documents], **given)
-
-
 BACKENDS = {
-    "ray": functools.partial(by_ray, pool=POOL, tags={}),
+    "ray": functools.partial(execute_documents, pool=POOL, tags={}),
     "inline": functools.partial(execute_inline, num_in_flight=2, grace_seconds=60.0),
 }
 of_both = pytest.mark.parametrize(
@@ -69,10 +63,10 @@ of_both = pytest.mark.parametrize(
 def through(backend: str, make: Any, *documents: str) -> tuple[list[str], Exception | None]:
     """The documents that came back, and what was raised at the end."""
     done: list[str] = []
-    items: Any = [(document, []) for document in documents]
+    work = work_on([DocumentWork(document, [], 1.0) for document in documents])
     try:
         BACKENDS[backend](
-            make, documents=items, watch=lambda: None, finished=lambda s: done.append(s.document_id)
+            make, work=work, watch=lambda: None, finished=lambda s: done.append(s.document_id)
         )
     except (AccountingError, EngineError) as error:
         return done, error
@@ -178,6 +172,6 @@ def test_a_cluster_that_cannot_be_joined_is_refused(
 @of_both
 def test_a_worker_that_does_not_see_the_warehouse_ends_it(backend: str) -> None:
     trouble = UsageError("warehouse=w: not visible from n2")
-    items: Any = [(name, []) for name in ("bad", "a")]
+    work = work_on([DocumentWork(name, [], 1.0) for name in ("bad", "a")])
     with pytest.raises(UsageError, match="not visible from n2"):
-        BACKENDS[backend](worker(trouble), documents=items, watch=lambda: None, finished=ignored)
+        BACKENDS[backend](worker(trouble), work=work, watch=lambda: None, finished=ignored)

@@ -10,13 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.graph.loading import check_own_inputs
+from jobs.config.run_config import RunConfig
+from jobs.graph.loading import OwnInputs
 from jobs.graph.read_run import read_run, run_of
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.stored_run import with_predictions
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question, UnitRows
 from pipeline.work.input_hashes import DocumentKey
+from pipeline.work.steps import Step
 from pipeline.work.units import Committed, Unit, plan_document
 from stages.read.imported_answers import ImportedAnswer
 from stages.read.prediction_file import read_predictions
@@ -230,6 +232,13 @@ def test_a_changed_answer_redoes_its_own_rows_alone(tmp_path: Path) -> None:
     assert {unit.step_id for unit in before} == {unit.step_id for unit in after}
 
 
+def checked(config: RunConfig, steps: Sequence[Step], key: DocumentKey, said: list[str]) -> None:
+    """A corpus of one document, compared."""
+    inputs = OwnInputs(config, steps)
+    inputs.add(key.questions)
+    inputs.check(said.append)
+
+
 def test_ids_are_compared_with_the_corpus(tmp_path: Path) -> None:
     resolved = resolved_with(tmp_path, {"q1": "a", "q3": "b", "q4": None, "q5": 3})
     steps = resolved.steps
@@ -238,10 +247,10 @@ def test_ids_are_compared_with_the_corpus(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"theirs.json: no question 'q3' in corpus=demo; there are q1"
     ):
-        check_own_inputs(resolved.config, steps, [key], said.append)
+        checked(resolved.config, steps, key, said)
     assert said == []
     key = DocumentKey.of(*asked("q1", "q2", "q3", "q4", "q5"), steps)
-    check_own_inputs(resolved.config, steps, [key], said.append)
+    checked(resolved.config, steps, key, said)
     place = f"predictions={tmp_path / 'theirs.json'}"
     assert said == [
         f"{place}: 2 of 5 questions have no answer and count 0: q2, q4",
@@ -254,9 +263,9 @@ def test_with_a_limit_the_rest_of_the_corpus_is_known(tmp_path: Path) -> None:
     steps, first = resolved.steps, {"limit": 1}
     key = DocumentKey.of(*asked("story-01"), steps)
     said: list[str] = []
-    check_own_inputs(resolved.config.model_copy(update=first), steps, [key], said.append)
+    checked(resolved.config.model_copy(update=first), steps, key, said)
     assert said == []
     wrong = resolved_with(tmp_path, {"story-01": "a", "meeting-99": "b"})
     with pytest.raises(UsageError, match="no question 'meeting-99'"):
         limited = wrong.config.model_copy(update=first)
-        check_own_inputs(limited, wrong.steps, [key], said.append)
+        checked(limited, wrong.steps, key, said)

@@ -26,8 +26,8 @@ class FinishedRun:
         raise_layout(RunFolder(self.warehouse, "night").warehouse)
         night = RunFolder(self.warehouse, "night")
         named = resolve(self.small.config.model_copy(update={"run": "night"}))
-        night.start(run_manifest(named), provenance(prepared.keys), True)
-        night.plan(prepared.run.steps, prepared.planned())
+        night.start(run_manifest(named), provenance(prepared.corpus.digest()), True)
+        night.plan(prepared.run.steps, prepared.plan.folder)
 
     def copied(self, folder: Path) -> Path:
         """A copy of the warehouse, in `folder`."""

@@ -24,6 +24,7 @@ from pipeline.work.units import RetryPolicy
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.worker import Worker
 from tests.support.engines.hostile_replies import JUNK, WHOLE, legal_replies, mutated
+from tests.support.runs.written_plan import planned_units, units_of
 from tests.support.texts.small_corpus import write
 
 TYPES = ("multi-session", "temporal-reasoning", "knowledge-update", "single-session-preference")
@@ -126,17 +127,17 @@ class HostileRun:
         prepared = prepare(self.resolved, warehouse, lambda line: None, retry_policy=retries)
         night = RunFolder(self.shards.warehouse, "night")
         raise_layout(night.warehouse)
-        night.start(run_manifest(self.resolved), provenance(prepared.keys), True)
-        night.plan(prepared.run.steps, prepared.planned())
+        night.start(run_manifest(self.resolved), provenance(prepared.corpus.digest()), True)
+        night.plan(prepared.run.steps, prepared.plan.folder)
 
         async def all_of_them() -> None:
             worker = Worker(
                 night.path, "launch", Placement("worker"), self.steps, self.reader, 60.0
             )
-            await asyncio.gather(*(worker.work(d, u) for d, u in prepared.units.items()))
+            await asyncio.gather(*(worker.work(d, u) for d, u in units_of(prepared).items()))
 
         asyncio.run(all_of_them())
-        self.units = [(unit.step_id, unit.unit, unit.attempt) for unit in prepared.planned()]
+        self.units = [(unit.step_id, unit.unit, unit.attempt) for unit in planned_units(prepared)]
 
     def rows(self) -> Mapping[tuple[str, str, int], Sequence[Any]]:
         """The committed rows of every unit."""

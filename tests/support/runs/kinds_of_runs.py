@@ -20,6 +20,7 @@ from pipeline.store.shards.layout import raise_layout
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.worker import Worker
 from tests.support.command import DATA
+from tests.support.runs.written_plan import units_of
 from tests.support.texts.small_corpus import document, question, write
 
 UNIFORM = ("memory=uniform", "memory.words=300")
@@ -67,9 +68,9 @@ def make(folder: Path, name: str) -> None:
     prepared = prepare(resolved, resolved.config.warehouse, lambda line: None)
     raise_layout(UPath(resolved.config.warehouse))
     run = RunFolder(resolved.config.warehouse, name)
-    run.start(run_manifest(resolved), provenance(prepared.keys), True)
-    run.plan(prepared.run.steps, prepared.planned())
-    ids = [key.document_id for key in prepared.keys]
+    run.start(run_manifest(resolved), provenance(prepared.corpus.digest()), True)
+    run.plan(prepared.run.steps, prepared.plan.folder)
+    ids = [*units_of(prepared)]
     for phase in prepared.run.phases:
         asyncio.run(_execute(phase, prepared, run, ids[: len(ids) - kind.left_out]))
 
@@ -95,6 +96,6 @@ async def _execute(
         start = partial(start_reader, phase.engine, family, prepared.run.config.reply_format)
     steps = list(phase.with_upstream().values())
     worker = Worker(run.path, "launch", Placement("worker"), steps, start, 60.0)
-    for _, items in phase.executions(prepared.keys, prepared.units, lambda: 1):
-        mine = [item for item in items if item[0] in document_ids]
-        await asyncio.gather(*(worker.work(document_id, units) for document_id, units in mine))
+    for _, work in phase.executions(prepared.plan, lambda: 1):
+        mine = [one for one in work.documents if one.document_id in document_ids]
+        await asyncio.gather(*(worker.work(one.document_id, one.units) for one in mine))

@@ -15,6 +15,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.worker import Worker
+from tests.support.runs.written_plan import units_of
 from tests.support.texts.small_corpus import write
 
 METHODS = (
@@ -73,15 +74,15 @@ def finished(folder: Path, *words: str, methods: str = METHODS) -> Path:
     prepared = prepare(resolved, resolved.config.warehouse, lambda line: None)
     night = RunFolder(warehouse, "night")
     raise_layout(night.warehouse)
-    night.start(run_manifest(resolved), provenance(prepared.keys), True)
-    night.plan(prepared.run.steps, prepared.planned())
+    night.start(run_manifest(resolved), provenance(prepared.corpus.digest()), True)
+    night.plan(prepared.run.steps, prepared.plan.folder)
 
     async def reader() -> Reader:
         return await start_reader(resolved.config.engine, resolved.family, "free")
 
     async def all_of_them() -> None:
         worker = Worker(night.path, "launch", Placement("worker"), steps, reader, 60.0)
-        await asyncio.gather(*(worker.work(d, u) for d, u in prepared.units.items()))
+        await asyncio.gather(*(worker.work(d, u) for d, u in units_of(prepared).items()))
 
     asyncio.run(all_of_them())
     return warehouse

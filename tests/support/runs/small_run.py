@@ -21,6 +21,7 @@ from pipeline.work.units import Unit
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.worker import Worker
+from tests.support.runs.written_plan import units_of
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 RULES: list[dict[str, Any]] = [
@@ -61,7 +62,7 @@ class SmallRun:
 
     def units(self) -> Mapping[str, Sequence[Unit]]:
         """What is done and to do, by document."""
-        return self.prepared().units
+        return units_of(self.prepared())
 
     def worker(self, reader: Reader | None = None) -> Worker:
         async def start() -> Reader:

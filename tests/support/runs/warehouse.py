@@ -14,6 +14,7 @@ from pipeline.work.units import Unit, unit_name
 from stages.builtin import load_builtin
 from stages.tables.answers import Answer, Score
 from stages.tables.pages import Gist, Page
+from tests.support.runs.written_plan import write_units
 
 load_builtin()
 STAGES = {  # table -> the stage that writes it
@@ -113,4 +114,4 @@ class Warehouse:
     def plan(self, run: str, *planned: tuple[Step, Sequence[Unit]]) -> None:
         """A run with these units, whether they are committed or not."""
         units = [unit for _, own in planned for unit in own]
-        RunFolder(self.folder, run).plan([of for of, _ in planned], units)
+        write_units(RunFolder(self.folder, run), [of for of, _ in planned], units)

@@ -12,6 +12,7 @@ from jobs.graph.loading import load_corpus
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.store import Shards
+from pipeline.work.units import Committed
 from stages.corpora import Loaded, load
 from stages.corpora import corpus_of as of_section
 from stages.extract.extracted import UnreadableError
@@ -260,7 +261,8 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     said: list[str] = []
     steps = resolved.steps
     assert [step.name for step in steps] == ["documents", "questions", "paginate", "gist"]
-    keys, _ = load_corpus(resolved.config, Shards(resolved.config.warehouse), steps, said.append)
+    shards, nothing = Shards(resolved.config.warehouse), Committed(units={}, inputs={})
+    keys = [*load_corpus(resolved.config, shards, steps, nothing, said.append)]
     assert len(keys) == 25
     assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 1
     assert said[20] == "not read: and 2 more; see the column detail of skipped documents"

@@ -1,0 +1,44 @@
+"""Plans that tests write, and the units of those that `prepare` wrote."""
+
+from collections.abc import Iterable, Sequence
+
+from jobs.graph.preparation import Prepared
+from jobs.graph.run_plan import RunPlan
+from pipeline.files.place import delete_folder
+from pipeline.store.runs.plan_files import write_plan
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.executions import PlannedDocument
+from pipeline.work.steps import Step
+from pipeline.work.units import Unit
+
+
+def units_of(prepared: Prepared) -> dict[str, Sequence[Unit]]:
+    """The units of a prepared run, by document."""
+    return {document.document_id: document.units for document in prepared.plan.documents()}
+
+
+def planned_units(prepared: Prepared) -> list[Unit]:
+    """All units of a prepared run."""
+    return [unit for units in units_of(prepared).values() for unit in units]
+
+
+def documents(units: Iterable[Unit]) -> list[PlannedDocument]:
+    """The documents of these units, of a word each."""
+    by_id: dict[str, list[Unit]] = {}
+    for unit in units:
+        by_id.setdefault(unit.document_id, []).append(unit)
+    return [PlannedDocument(name, 1, False, 0, own) for name, own in by_id.items()]
+
+
+def plan_of(steps: Sequence[Step], units: Iterable[Unit]) -> RunPlan:
+    """The plan of these units."""
+    plan = RunPlan(steps)
+    assert [*plan.write(documents(units))] == [None]
+    return plan
+
+
+def write_units(folder: RunFolder, steps: Sequence[Step], units: Iterable[Unit]) -> None:
+    """Write the planned units of a run, and nothing else of a plan."""
+    assert [*write_plan(folder.plan_files, documents(units))] == [True]
+    folder.plan(steps, folder.plan_files)
+    delete_folder(folder.plan_files)
