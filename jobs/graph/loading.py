@@ -14,7 +14,7 @@ from pipeline.core.settings import sha
 from pipeline.store import Shards
 from pipeline.work.input_hashes import DocumentKey, QuestionKey
 from pipeline.work.steps import Step
-from pipeline.work.units import Committed, plan_document
+from pipeline.work.units import Committed, Unit, plan_document
 from stages.corpora import load
 from stages.corpora.reading.loaded import Loaded
 
@@ -32,27 +32,28 @@ def load_corpus(
     steps: Sequence[Step],
     committed: Committed,
     warn: Callable[[str], None],
-) -> Iterator[DocumentKey]:
+) -> Iterator[tuple[DocumentKey, list[Unit]]]:
     """Commit the rows of every chosen document that are not `committed`; yields each document's key
-    for `steps` after that, in corpus order.
+    and units after that, in corpus order.
 
     The first two of `steps` are those of documents and questions. `warn` gets a line per bad row,
     up to 20, at the end. Raises UsageError if the corpus cannot be used.
     """
-    documents, questions = loading = steps[:2]
+    documents, questions = steps[:2]
     said = _LoadingWarnings(warn, config.corpus.corrections is not None)
     for loaded in chosen_documents(config):
         key = DocumentKey.of(loaded.document, loaded.questions, steps)
         by_id = {question.question_id: question for question in loaded.questions}
-        for unit in plan_document(loading, key, committed, config.questions_per_unit):
+        units = plan_document(steps, key, committed, config.questions_per_unit)
+        for unit in units:
             if unit.is_done:
                 continue
             if unit.step_id == documents.id:
                 shards.commit(Document, documents, unit, [loaded.document])
-            else:
+            elif unit.step_id == questions.id:
                 shards.commit(Question, questions, unit, [by_id[own] for own in unit.inputs])
         said.add(loaded)
-        yield key
+        yield key, units
     said.warn_all()
 
 

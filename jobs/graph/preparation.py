@@ -4,6 +4,7 @@ Used by `run`, `plan` and `bench`.
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from pipeline.files.place import AnyPath
 from pipeline.store import Shards
 from pipeline.work.executions import PlannedDocument
 from pipeline.work.input_hashes import DocumentKey
-from pipeline.work.units import Committed, RetryPolicy, plan_document
+from pipeline.work.units import Committed, RetryPolicy
 
 
 class CorpusSha:
@@ -77,7 +78,9 @@ def prepare(
     committed = replace(shards.committed(steps), retry_policy=retry_policy)
     plan, corpus = plan or RunPlan(steps), CorpusSha()
     left = plan.write(_planned(run, shards, committed, corpus, are_kept, warn))
-    next(left)
+    for _ in left:
+        if plan.seconds < math.inf:
+            break
     return Prepared(run, shards, committed, plan, corpus, left)
 
 
@@ -92,10 +95,9 @@ def _planned(
     """Every document, once it is loaded, with its units. `are_kept`: its rows are committed now."""
     config, steps = run.config, run.steps
     loading, own_inputs = {step.id for step in steps[:2]}, OwnInputs(config, steps)
-    for key in load_corpus(config, shards, steps, committed, warn):
+    for key, planned in load_corpus(config, shards, steps, committed, warn):
         corpus.add(key)
         own_inputs.add(key.questions)
-        planned = plan_document(steps, key, committed, config.questions_per_unit)
         units = [
             replace(unit, is_done=True) if are_kept and unit.step_id in loading else unit
             for unit in planned

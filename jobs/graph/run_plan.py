@@ -18,7 +18,8 @@ Steps = Collection[str]
 
 
 class RunPlan:
-    """The plan of one launch of these steps, in `folder`, by default a temporary one.
+    """The plan of one launch of these steps, in `folder`, by default a temporary one. `seconds`:
+    after so many a part of it is to be executed.
 
     The sums are those of the documents that were planned so far: `num_units` and `num_pending`
     units; `has_chunks`: some document has pending questions in several chunks.
@@ -30,7 +31,7 @@ class RunPlan:
         if folder is None:
             self._temporary = TemporaryDirectory(prefix="gistmill-plan-")
         self.folder = folder or UPath(self._temporary.name)
-        self._seconds = seconds
+        self.seconds = seconds
         self._asking = {step.id for step in steps if step.prompts}
         self._documents = Counter[frozenset[str]]()  # by the steps that they have pending units in
         self._words = dict[str, float]()  # of pending units, by step
@@ -39,7 +40,7 @@ class RunPlan:
 
     def write(self, documents: Iterable[PlannedDocument]) -> Iterator[None]:
         """Write the documents, those that come within `seconds` into one file at each step."""
-        for is_last in write_plan(self.folder, map(self._counted, documents), self._seconds):
+        for is_last in write_plan(self.folder, map(self._counted, documents), self.seconds):
             self.is_complete = is_last
             yield
 

@@ -85,9 +85,12 @@ def plan_document(
     units only, for `upstream` rows; a bad question is in `questions` only.
     """
     planned: dict[str, list[Unit]] = {}
+    num_chunks = -(-len(key.questions) // questions_per_unit)
+    ids = (question.question_id for question in key.questions)
+    chunk_of = {own: int(sha(own, 8), 16) % num_chunks for own in ids}
     for step in steps:
         if step.per_question:
-            planned[step.id] = _question_units(step, key, planned, committed, questions_per_unit)
+            planned[step.id] = _question_units(step, key, planned, committed, chunk_of)
         elif step.writes is Document or not key.is_bad:
             planned[step.id] = [_document_unit(step, key, planned, committed)]
         else:
@@ -115,36 +118,39 @@ def _question_units(
     key: DocumentKey,
     planned: Mapping[str, list[Unit]],
     committed: Committed,
-    questions_per_unit: int,
+    chunk_of: Mapping[str, int],
 ) -> list[Unit]:
-    in_store = committed.inputs.get(step.id, {})
-    num_chunks = -(-len(key.questions) // questions_per_unit)
+    chunks: dict[int, dict[str, str]] = defaultdict(dict)
+    for question_id, input_sha in _input_shas(step, key, _shards(step, planned)).items():
+        chunks[chunk_of[question_id]][question_id] = input_sha
     before: dict[str, dict[str, str]] = defaultdict(dict)  # by committed unit
     left: dict[int, dict[str, str]] = defaultdict(dict)  # by chunk
-    for question_id, input_sha in _input_shas(step, key, _shards(step, planned)).items():
-        if input_sha in in_store:
-            before[in_store[input_sha]][question_id] = input_sha
-        else:
-            left[_chunk(question_id, num_chunks)][question_id] = input_sha
+    for chunk, inputs in sorted(chunks.items()):
+        name = unit_name(inputs.values())
+        if committed.attempt(step.id, name):  # as it is: no question needs to be looked for
+            before[name] = inputs
+            continue
+        in_store = committed.inputs.get(step.id, {})
+        for question_id, input_sha in inputs.items():
+            if input_sha in in_store:
+                before[in_store[input_sha]][question_id] = input_sha
+            else:
+                left[chunk][question_id] = input_sha
     unit = partial(Unit, step_id=step.id, document_id=key.document_id)
     found = []
     for name, inputs in before.items():
         # Some of its questions may be another run's, and only that run can plan all of it again.
         is_again = committed.needs_retry(step, name) and unit_name(inputs.values()) == name
         attempt = (committed.attempt(step.id, name) or 1) + is_again
-        chunks = {_chunk(question_id, num_chunks) for question_id in inputs}
-        chunk = chunks.pop() if len(chunks) == 1 else None
+        of = {chunk_of[question_id] for question_id in inputs}
+        own = of.pop() if len(of) == 1 else None
         found.append(
-            unit(unit=name, inputs=inputs, chunk=chunk, attempt=attempt, is_done=not is_again)
+            unit(unit=name, inputs=inputs, chunk=own, attempt=attempt, is_done=not is_again)
         )
     return found + [
         unit(unit=unit_name(inputs.values()), inputs=inputs, chunk=chunk, is_done=False)
         for chunk, inputs in sorted(left.items())
     ]
-
-
-def _chunk(question_id: str, num_chunks: int) -> int:
-    return int(sha(question_id, 8), 16) % num_chunks
 
 
 def _input_shas(step: Step, key: DocumentKey, shards: Sequence["_Read"]) -> dict[str, str]:

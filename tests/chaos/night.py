@@ -100,7 +100,7 @@ class Night:
     def _units(self, shards: Shards) -> dict[str, list[Unit]]:
         config, steps = self._config.config, self._steps
         how = (shards.committed(steps), lambda line: None)
-        keys = [*load_corpus(config, shards, steps, *how)]
+        keys = [key for key, _ in load_corpus(config, shards, steps, *how)]
         committed = shards.committed(steps)
         return {
             key.document_id: plan_document(

@@ -31,8 +31,8 @@ _SCHEMA = pa.schema(
         ("num_questions", pa.int32()), ("place", pa.int64()),
     ]
 )  # fmt: skip
-_DOCUMENTS_AT_ONCE = 1_000
-_ROWS_AT_ONCE = 20_000
+_ROWS_AT_ONCE = 20_000  # of a table or row group
+_MOST_TABLES = 16  # of a file; a table takes some megabytes
 _OF_DOCUMENT = PlannedDocument._fields[:-1]
 _NO_QUESTION = ((None, None),)
 _SECONDS_BETWEEN_LOOKS = 0.2
@@ -41,19 +41,20 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 def write_plan(
     folder: UPath, documents: Iterable[PlannedDocument], seconds: float = math.inf
 ) -> Iterator[bool]:
-    """Write the documents, those that come within `seconds` into one file; yields for every file
-    that is written whether it is the last."""
+    """Write the documents, those that come within `seconds` into one file, but no more than memory
+    allows; yields for every file that is written whether it is the last."""
     numbers, tables, some = count(), list[Any](), list[tuple[int, PlannedDocument]]()
-    began = time.monotonic()
+    num_rows, began = 0, time.monotonic()
     for placed in enumerate(documents):
         some.append(placed)
-        if len(some) == _DOCUMENTS_AT_ONCE:
+        num_rows += sum(len(unit.inputs) or 1 for unit in placed[1].units)
+        if num_rows >= _ROWS_AT_ONCE:
             tables.append(_table(some))
-            some = []
-        if time.monotonic() - began > seconds:
+            some, num_rows = [], 0
+        if time.monotonic() - began > seconds or len(tables) == _MOST_TABLES:
             _write(folder, f"{next(numbers):06}", [*tables, _table(some)])
             yield False
-            tables, some, began = [], [], time.monotonic()
+            tables, some, num_rows, began = [], [], 0, time.monotonic()
     _write(folder, f"{next(numbers):06}.end", [*tables, _table(some)])
     yield True
 

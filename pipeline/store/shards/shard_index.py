@@ -90,11 +90,11 @@ class Index:
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """The units of a step and their highest attempts."""
-        return dict(iter(self._places(table, step_id)))  # a higher attempt comes later
+        return dict(self._named(table, step_id))  # a higher attempt comes later
 
     def names(self, table: str, step_id: str) -> set[str]:
         """The names that the step's shards had in tables/."""
-        return {f"{unit}.{attempt}.parquet" for unit, attempt in self._places(table, step_id)}
+        return {f"{unit}.{attempt}.parquet" for unit, attempt in self._named(table, step_id)}
 
     def find(self, table: str, step_id: str, unit: str, attempt: int) -> Entry | None:
         place = self._places(table, step_id).get((unit, attempt))
@@ -107,15 +107,16 @@ class Index:
         """The units of a step, a higher attempt after a lower one, with the hashes of their
         questions."""
         shas = self._input_shas.slice(*self._bounds(table, step_id)).to_pylist()
-        units = (unit for unit, _ in self._places(table, step_id))
+        units = (unit for unit, _ in self._named(table, step_id))
         yield from zip(units, shas, strict=True)
 
     def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
         """The unit and attempt of the step's shards whose rows have problems, and which."""
-        problems = self._problems.slice(*self._bounds(table, step_id)).to_pylist()
-        for (unit, attempt), names in zip(self._places(table, step_id), problems, strict=True):
-            if names not in (None, "{}"):
-                yield unit, attempt, _names(names)
+        problems = self._problems.slice(*self._bounds(table, step_id))
+        some = pc.fill_null(pc.not_equal(problems, "{}"), False)
+        named = self._named(table, step_id, some)
+        for (unit, attempt), names in zip(named, problems.filter(some).to_pylist(), strict=True):
+            yield unit, attempt, _names(names)
 
     @cached_property
     def _problems(self) -> Any:
@@ -127,14 +128,20 @@ class Index:
     def _input_shas(self) -> Any:
         return self.read(["input_shas"])["input_shas"]
 
+    def _named(self, table: str, step_id: str, chosen: Any = None) -> Iterator[tuple[str, int]]:
+        """The unit and attempt of a step's entries in their order; `chosen`: which of them."""
+        own = self.rows.select(["unit", "attempt"]).slice(*self._bounds(table, step_id))
+        own = own if chosen is None else own.filter(chosen)
+        return zip(own["unit"].to_pylist(), own["attempt"].to_pylist(), strict=True)
+
     def _places(self, table: str, step_id: str) -> Mapping[tuple[str, int], int]:
-        """The unit and attempt of a step's entries, in their order, and the position of each."""
+        """The unit and attempt of a step's entries, and the position of each. For those who look
+        for single entries; it takes a quarter of a kilobyte for each."""
         key = (table, step_id)
         if key not in self._places_of:
-            first, number = self._bounds(table, step_id)
-            own = self.rows.slice(first, number)
-            units = zip(*(own[name].to_pylist() for name in ("unit", "attempt")), strict=True)
-            self._places_of[key] = {unit: first + place for place, unit in enumerate(units)}
+            first, _ = self._bounds(table, step_id)
+            named = enumerate(self._named(table, step_id), first)
+            self._places_of[key] = {unit: place for place, unit in named}
         return self._places_of[key]
 
     def _bounds(self, table: str, step_id: str) -> tuple[int, int]:

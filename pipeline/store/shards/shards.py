@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from errno import ENOENT
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -135,29 +135,33 @@ class Shards:
             raise damaged_shard(path, "cannot be read (no such file)")
         raise refusal_error(path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
 
-    def committed(self, steps: Sequence[Step], known: Committed = _NOTHING) -> Committed:
-        """The committed units of `steps`; nothing that is `known` is read again. Raises
-        AccountingError if a shard lacks rows."""
+    def committed(self, steps: Sequence[Step]) -> Committed:
+        """The committed units of `steps`. Raises AccountingError if a shard lacks rows."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
-        problems = self.verify(steps, known)
-        inputs = {
-            step.id: self._inputs(step, _unread(step, units[step.id], known), known)
-            for step in steps
-            if step.per_question
-        }
-        return Committed(units=units, inputs=inputs, problems=problems)
+        problems = self.verify(steps)
+        asked = {step.id: step for step in steps if step.per_question}
+        loose = {step.id: self._loose_inputs(step, units[step.id]) for step in asked.values()}
 
-    def _inputs(self, step: Step, units: Mapping[str, int], known: Committed) -> dict[str, str]:
-        """input_sha -> the unit that holds it; if two do, the one of the lower name."""
-        index = self._compacted.index
-        compacted = index.units(step.table, step.id)
-        inputs = dict(index.input_shas(step.table, step.id)) if compacted else {}
+        def read(step_id: str) -> dict[str, str]:
+            return self._inputs(asked[step_id], loose[step_id])
+
+        return Committed(units=units, inputs=_InputsByStep(asked, read), problems=problems)
+
+    def _loose_inputs(self, step: Step, units: Mapping[str, int]) -> dict[str, list[str]]:
+        """The hashes of the questions of every unit of a step that is not compacted. Raises
+        AccountingError if one lacks the rows of a question."""
+        compacted = self._compacted.index.units(step.table, step.id)
         names = [unit for unit, attempt in units.items() if compacted.get(unit) != attempt]
         keys = [(step.table, step.id, unit, units[unit]) for unit in names]
-        inputs |= zip(names, map_files(self._input_shas, keys, self.warehouse), strict=True)
-        found = dict(known.inputs.get(step.id, {}))
+        found = map_files(self._input_shas, keys, self.warehouse)
+        return dict(zip(names, found, strict=True))
+
+    def _inputs(self, step: Step, loose: Mapping[str, list[str]]) -> dict[str, str]:
+        """input_sha -> the unit that holds it; if two do, the one of the lower name."""
+        inputs = {**dict(self._compacted.index.input_shas(step.table, step.id)), **loose}
+        found: dict[str, str] = {}
         for unit in sorted(inputs, reverse=True):
-            found |= {sha: min(unit, found.get(sha, unit)) for sha in inputs[unit]}
+            found |= dict.fromkeys(inputs[unit], unit)
         return found
 
     def _input_shas(self, key: Key) -> list[str]:
@@ -208,14 +212,14 @@ class Shards:
     ) -> dict[str, frozenset[str]]:
         """The problems of the units that have some. Raises DamagedError for a loose shard."""
         index = self._compacted.index
-        compacted = index.names(table, step_id)
+        compacted = index.units(table, step_id)
         found = {
             unit: problems
             for unit, attempt, problems in index.problems(table, step_id)
             if units.get(unit) == attempt
         }
         loose = [(table, step_id, unit, attempt) for unit, attempt in units.items()
-                 if f"{unit}.{attempt}.parquet" not in compacted]  # fmt: skip
+                 if compacted.get(unit) != attempt]  # fmt: skip
         problems_of = partial(
             self._wherever, compacted=lambda entry: frozenset[str](), loose=_problems
         )
@@ -223,6 +227,23 @@ class Shards:
             if problems:
                 found[key[2]] = problems
         return found
+
+
+class _InputsByStep(Mapping[str, Mapping[str, str]]):
+    """`Committed.inputs`, read for a step when they are first asked for: a plan needs them where a
+    chunk of questions is not committed as it is."""
+
+    def __init__(self, steps: Mapping[str, Step], read: Callable[[str], dict[str, str]]) -> None:
+        self._steps, self._read = steps, cache(read)
+
+    def __getitem__(self, step_id: str) -> Mapping[str, str]:
+        return self._read(step_id)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._steps)
+
+    def __len__(self) -> int:
+        return len(self._steps)
 
 
 def _unread(step: Step, units: Mapping[str, int], known: Committed) -> dict[str, int]:
