@@ -95,13 +95,13 @@ class Phase:
         them: the first builds the memory, the second executes the chunks. Otherwise there is one.
         """
         whole = plan.work(self.execution)
-        if not whole.num_documents:
+        if whole.num_documents == 0:
             return
         if plan.is_complete and plan.has_chunks:
             of_questions = [step.id for step in self.with_upstream().values() if step.per_question]
             memory, chunks = split(self.execution, of_questions)
             first, second = plan.work(memory), plan.work(chunks)
-            if second.num_documents > whole.num_documents and num_workers() > 1:
+            if (second.num_documents or 0) > (whole.num_documents or 0) and num_workers() > 1:
                 if first.num_documents:
                     yield memory, first
                     chunks = replace(chunks, name=f"{self.name}: questions")

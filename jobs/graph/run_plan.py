@@ -76,6 +76,8 @@ class RunPlan:
     def work(self, execution: Execution) -> Work:
         """The work of an execution."""
         documents = PlannedWork(self.folder, execution)
+        if not self.is_complete:
+            return Work(documents, None, None)
         num_documents = self.num_documents(execution.own)
         if execution.by_chunk:
             num_documents = sum(1 for _ in documents)

@@ -57,7 +57,8 @@ class RunExecutor:
     def _phase(self, phase: Phase, stop: GracefulStop, look: Callable[[], None]) -> None:
         num_workers = (lambda: 1) if self._is_inline else phase.pool(self._cluster).size
         for execution, work in phase.executions(self._plan, num_workers):
-            self.progress.start(execution.name, work.num_documents, work.words)
+            words = self._plan.words(execution)
+            self.progress.start(execution.name, work.num_documents, words)
             self._publish(self.progress.state())
 
             def look_at_plan(execution: Execution = execution) -> None:

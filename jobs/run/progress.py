@@ -76,8 +76,9 @@ class Progress:
         elif self._num_units:
             self._print()
 
-    def start(self, phase: str, num_documents: int, words: float) -> None:
-        """Start a phase or execution on so many documents, or chunks, with these words in all."""
+    def start(self, phase: str, num_documents: int | None, words: float) -> None:
+        """Start a phase or execution on so many documents, or chunks, with these words in all; None
+        while documents are still being loaded."""
         self._gone |= set(self._alive)
         self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
         self._inside = []
@@ -85,7 +86,8 @@ class Progress:
         self._started = self._clock()
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
-            self._console.print(f"{phase}: {num_documents} {what}", highlight=False)
+            shown = "the first" if num_documents is None else num_documents
+            self._console.print(f"{phase}: {shown} {what}", highlight=False)
 
     def planned(self, num_units: int, words: float) -> None:
         """Take it that so many units are planned by now, and so many words in this execution."""

@@ -145,10 +145,9 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
 def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool: Pool) -> Any:
     """A block per row, and as many in flight as a worker can use: no engine idles while documents
     queue at another. The pool grows onto machines that join later."""
-    num_documents = pool.slots + DOCUMENTS_OVER_SLOTS
-    size = min(pool.size(), work.num_documents)
-    most = min(pool.most(size), work.num_documents)
-    in_flight = min(num_documents, -(-work.num_documents // most))
+    num_documents, there = pool.slots + DOCUMENTS_OVER_SLOTS, work.num_documents or _MANY
+    size = min(pool.size(), there)
+    in_flight = min(num_documents, -(-there // min(pool.most(size), there)))
     make = pickle_with_plugins(make_worker)
     _set_context(pool)
     source = PlanSource(work.documents, words_per_block(work, size))
@@ -162,7 +161,7 @@ def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool:
         compute=ActorPoolStrategy(
             min_size=size,
             initial_size=size,
-            max_size=max(size, min(pool.max_workers or _MANY, work.num_documents)),
+            max_size=max(size, min(pool.max_workers or _MANY, there)),
             max_tasks_in_flight_per_actor=in_flight,
             max_concurrent_calls_per_actor=in_flight,
         ),

@@ -30,12 +30,12 @@ class DocumentWork(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """The documents of an execution, the longest first, and the sums over them. `documents` may be
-    read by another process."""
+    """The documents of an execution, the longest first, and the sums over them, None while they are
+    being planned. `documents` may be read by another process."""
 
     documents: Iterable[DocumentWork]
-    num_documents: int
-    words: float
+    num_documents: int | None
+    words: float | None
 
 
 def work_on(documents: Sequence[DocumentWork]) -> Work:

@@ -32,6 +32,9 @@ def heartbeat(worker: str, **counts: int) -> dict[str, Any]:
     }
 
 
+WORDS = {"a": 60.0, "b": 40.0}
+
+
 def begun(clock: Clock, states: list[Any]) -> Progress:
     progress = Progress(10, states.append, clock)
     progress.start("reading", 2, 100.0)
@@ -39,8 +42,8 @@ def begun(clock: Clock, states: list[Any]) -> Progress:
 
 
 def of_book(done: int, about: int, share: float, document_id: str = "a") -> dict[str, Any]:
-    return {"document_id": document_id, "share": share, "table": "pages", "done": done,
-            "about": about}  # fmt: skip
+    return {"document_id": document_id, "words": WORDS[document_id], "share": share,
+            "table": "pages", "done": done, "about": about}  # fmt: skip
 
 
 def test_documents_in_flight_count() -> None:
@@ -60,7 +63,9 @@ def test_documents_in_flight_count() -> None:
     assert state["tokens_per_second"] == 5.7
     assert state["cached_share"] == round(20 / 56, 4)
     assert (state["share"], state["seconds_left"]) == (0.0, None), "no document is through"
-    progress.add(Summary("a", "w1", calls=1, prompt_tokens=26, reply_tokens=1, units=2, rows=6))
+    progress.add(
+        Summary("a", "w1", words=60.0, calls=1, prompt_tokens=26, reply_tokens=1, units=2, rows=6)
+    )
     assert (progress.state()["share"], progress.state()["seconds_left"]) == (0.6, None)
     # 60 of 100 words are done, and 10 seconds later 80: 20 are left, at 2 a second.
     clock.now = 20.0
@@ -75,9 +80,13 @@ def test_a_document_that_is_through_counts_once() -> None:
     progress = begun(clock, states)
     clock.now = 10.0
     progress.alive([heartbeat("w1", calls=2, prompt_tokens=30, units=2, rows=6)])
-    progress.add(Summary("a", "w1", calls=2, prompt_tokens=30, units=2, rows=6, asked={"s": 2}))
+    progress.add(
+        Summary("a", "w1", words=60.0, calls=2, prompt_tokens=30, units=2, rows=6, asked={"s": 2})
+    )
     assert progress.state()["units"] == 2
-    progress.add(Summary("b", "w1", calls=1, prompt_tokens=10, units=1, rows=1, asked={"s": 1}))
+    progress.add(
+        Summary("b", "w1", words=40.0, calls=1, prompt_tokens=10, units=1, rows=1, asked={"s": 1})
+    )
     assert progress.state()["units"] == 3  # the heartbeat is late
     assert progress.calls == {"s": 3}
     assert progress.took() == {
@@ -107,7 +116,7 @@ def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     for second in range(0, 181, 5):
         clock.now = float(second)
         if second == 90:
-            progress.add(Summary("a", "w1", calls=1, prompt_tokens=90, units=0))
+            progress.add(Summary("a", "w1", words=60.0, calls=1, prompt_tokens=90, units=0))
         inside = [of_book(1, 2, second / 360, "b")]
         progress.alive([heartbeat("w1", calls=second, prompt_tokens=second, units=0)
                         | {"inside": inside}])  # fmt: skip
@@ -124,16 +133,16 @@ def test_a_terminal_has_one_live_line() -> None:
     console = Console(file=screen, force_terminal=True, width=160)
     progress._console = progress._bar.live.console = console
     with progress:
-        progress.start("reading", 2, 120.0)
+        progress.start("reading", 2, 100.0)
         for second in (1, 10):
             clock.now = float(second)
             inside = [of_book(1, 2, second / 100, "b")]
             beat = heartbeat("w1", calls=second, prompt_tokens=3 * second, rows=second)
             progress.alive([beat | {"inside": inside}])
             if second == 1:
-                progress.add(Summary("a", "w1", calls=1, prompt_tokens=30, rows=1))
+                progress.add(Summary("a", "w1", words=60.0, calls=1, prompt_tokens=30, rows=1))
     shown = screen.getvalue()
-    assert "reading" in shown and "55%" in shown and "1 rows/s" in shown and "ETA" in shown
+    assert "reading" in shown and "64%" in shown and "1 rows/s" in shown and "ETA" in shown
 
 
 def test_a_document_alone_shows_how_far_it_is() -> None:
@@ -152,9 +161,9 @@ def test_a_document_alone_shows_how_far_it_is() -> None:
     other = of_book(1, 20, 0.1, "b")
     progress.alive([heartbeat("w1", calls=9, prompt_tokens=110) | {"inside": [book, other]}])
     assert states[-1]["inside"] is None and "pages" not in progress_line(states[-1])
-    progress.add(Summary("a", "w1", calls=12, prompt_tokens=200))
+    progress.add(Summary("a", "w1", words=60.0, calls=12, prompt_tokens=200))
     assert progress.state()["inside"] == other
-    progress.add(Summary("b", "w1", calls=12, prompt_tokens=200))
+    progress.add(Summary("b", "w1", words=40.0, calls=12, prompt_tokens=200))
     assert progress.state()["inside"] is None
 
 

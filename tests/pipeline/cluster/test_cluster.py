@@ -138,7 +138,8 @@ def test_who_watches_may_end_it(backend: str) -> None:
         raise EngineError("nothing was finished")
 
     with pytest.raises(EngineError, match="nothing was finished"):
-        BACKENDS[backend](worker(), documents=[("slow", [])], watch=watch, finished=ignored)
+        work = work_on([DocumentWork("slow", [], 1.0)])
+        BACKENDS[backend](worker(), work=work, watch=watch, finished=ignored)
 
 
 @pytest.mark.parametrize(
