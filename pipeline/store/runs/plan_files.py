@@ -7,9 +7,11 @@ written yet. The last file has `end` in its name.
 
 import io
 import math
+import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from errno import ENOENT
 from itertools import chain, count, groupby
 from typing import Any
 
@@ -19,6 +21,7 @@ from upath import UPath
 
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
 from pipeline.files.place import list_paths, read, write
+from pipeline.files.storage_retries import refusal_error
 from pipeline.store.runs.planned_units import UNITS, check_planned
 from pipeline.work.executions import DocumentWork, Execution, PlannedDocument
 from pipeline.work.units import Unit
@@ -90,7 +93,7 @@ def _groups(rows: Any) -> Iterator[Any]:
 
 def read_plan(folder: UPath, steps: Collection[str] | None = None) -> Iterator[PlannedDocument]:
     """The documents of a plan, with their units in `steps`, or in all; those of a file that is not
-    written yet as soon as it is."""
+    written yet as soon as it is. Raises StorageError if the plan is gone."""
     for file in _files(folder):
         yield from read_plan_file(file, steps)
 
@@ -98,6 +101,8 @@ def read_plan(folder: UPath, steps: Collection[str] | None = None) -> Iterator[P
 def _files(folder: UPath) -> Iterator[UPath]:
     for number in count():
         while not (found := list_paths(folder, f"{number:06}.*")):
+            if not list_paths(folder):
+                raise refusal_error(folder, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         yield found[0]
         if ".end." in found[0].name:

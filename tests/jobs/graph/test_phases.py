@@ -144,7 +144,8 @@ def test_a_chunk_finds_all_that_it_reads() -> None:
     units done, and nobody else's questions."""
     keys = [_key("long", 30)]
     reading = _phases()[0]
-    _, (_, work) = reading.executions(plan_of(STEPS, _plan(keys, 5)), lambda: 2)
+    plan = plan_of(STEPS, _plan(keys, 5))
+    _, (_, work) = reading.executions(plan, lambda: 2)
     assert work.num_documents == 6
     for document in work.documents:
         assert document.document_id == "long"

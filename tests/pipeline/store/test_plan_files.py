@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from upath import UPath
 
+from pipeline.core.errors import StorageError
 from pipeline.store.runs.plan_files import PlannedWork, read_plan, write_plan
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import Execution, PlannedDocument
@@ -81,7 +83,9 @@ def test_files_are_read_while_later_ones_are_not_written(tmp_path: Path) -> None
             yield book(name, words)
             assert is_read.wait(20)
 
-    writer = threading.Thread(target=lambda: [*write_plan(folder, loaded(), seconds=0)])
+    files = write_plan(folder, loaded(), seconds=0)
+    assert next(files) is False
+    writer = threading.Thread(target=lambda: [*files])
     writer.start()
     found = []
     for document in read_plan(folder):
@@ -92,6 +96,11 @@ def test_files_are_read_while_later_ones_are_not_written(tmp_path: Path) -> None
     assert sorted(file.name for file in tmp_path.iterdir()) == [
         "000000.parquet", "000001.parquet", "000002.end.parquet",
     ]  # fmt: skip
+
+
+def test_a_plan_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="No such file"):
+        next(read_plan(UPath(tmp_path / "gone")))
 
 
 def test_the_words_of_work_are_those_that_pending_units_read(tmp_path: Path) -> None:
@@ -112,7 +121,7 @@ def test_the_planned_inputs_of_a_run_are_those_of_its_plan(tmp_path: Path) -> No
     assert [*write_plan(night.plan_files, planned, seconds=0)] == [False, False, True]
     night.plan([], night.plan_files)
     file = tmp_path / "runs" / "night" / "units.parquet"
-    assert duckdb.sql(f"from '{file}' order by all").fetchall() == [
+    assert duckdb.execute(f"from '{file}' order by all").fetchall() == [
         ("answer-0", "1a", "a", "q1"), ("answer-0", "1a", "a", "q2"),
         ("answer-0", "1b", "b", None), ("paginate-0", "0a", "a", None),
         ("paginate-0", "0b", "b", None),
