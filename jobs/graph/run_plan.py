@@ -75,13 +75,13 @@ class RunPlan:
 
     def work(self, execution: Execution) -> Work:
         """The work of an execution."""
-        documents = PlannedWork(self.folder, execution)
+        work = Work(PlannedWork(self.folder, execution), None, None)
         if not self.is_complete:
-            return Work(documents, None, None)
+            return work
         num_documents = self.num_documents(execution.own)
         if execution.by_chunk:
-            num_documents = sum(1 for _ in documents)
-        return Work(documents, num_documents, self.words(execution))
+            num_documents = sum(1 for _ in work.documents)
+        return replace(work, num_documents=num_documents, words=self.words(execution))
 
     def words(self, execution: Execution) -> float:
         """The words of an execution's work."""

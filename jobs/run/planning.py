@@ -13,6 +13,7 @@ from jobs.graph.resolved_run import ResolvedRun
 from jobs.graph.run_plan import RunPlan
 from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
 from jobs.run.provenance import provenance
+from pipeline.core.errors import EngineError
 from pipeline.files.place import delete_folder
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
@@ -56,8 +57,9 @@ def start_launch(prepared: Prepared, folder: RunFolder) -> bool:
 
 @contextmanager
 def planned_meanwhile(prepared: Prepared, folder: RunFolder) -> Iterator[Callable[[], None]]:
-    """Plan what is left, in a thread, while the `with` block executes; yields a function that
-    raises its error. If the block ends first, the rest stays unplanned."""
+    """Plan what is left, in a thread, while the `with` block executes; if the block ends first, the
+    rest stays unplanned. Yields a function that raises once planning has failed; its error is then
+    raised from the block."""
     is_over = threading.Event()
 
     def plan() -> None:
@@ -69,10 +71,17 @@ def planned_meanwhile(prepared: Prepared, folder: RunFolder) -> Iterator[Callabl
 
     with ThreadPoolExecutor(1) as thread:
         planning = thread.submit(plan)
+
+        def look() -> None:
+            if planning.done() and planning.exception():
+                raise EngineError("planning has failed")  # whatever its error: the block ends
+
         try:
-            yield lambda: planning.result() if planning.done() else None
+            yield look
         finally:
             is_over.set()
+            if planning.done():
+                planning.result()  # its own error
     planning.result()
     if prepared.plan.is_complete:
         folder.has_read(prepared.corpus.digest())

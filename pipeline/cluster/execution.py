@@ -150,7 +150,7 @@ def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool:
     in_flight = min(num_documents, -(-there // min(pool.most(size), there)))
     make = pickle_with_plugins(make_worker)
     _set_context(pool)
-    source = PlanSource(work.documents, words_per_block(work, size))
+    source = PlanSource(work.parts, words_per_block(work, size))
     return ray.data.read_datasource(source, override_num_blocks=1, num_cpus=0).map_batches(
         Actor,
         fn_constructor_args=(make, tags, pool.cluster.storage_seconds, num_documents),

@@ -21,9 +21,9 @@ _AHEAD = 32
 
 @dataclass
 class PlanSource(Datasource):
-    """Blocks of up to `words` words of these documents, each block a row."""
+    """Blocks of up to `words` words of the documents of each part, each block a row."""
 
-    documents: Iterable[DocumentWork]
+    parts: Iterable[Iterable[DocumentWork]]
     words: float
 
     def estimate_inmemory_data_size(self) -> int | None:
@@ -34,8 +34,9 @@ class PlanSource(Datasource):
         return [ReadTask(self._rows, unknown)]
 
     def _rows(self) -> Iterator[Any]:
-        for block in blocks(self.documents, self.words):
-            yield pa.table({"documents": [pickle.dumps(block)]})
+        for documents in self.parts:
+            for block in blocks(documents, self.words):
+                yield pa.table({"documents": [pickle.dumps(block)]})
 
 
 def read_one_by_one(context: DataContext) -> None:

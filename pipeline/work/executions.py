@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 from pipeline.work.units import Unit
@@ -30,17 +31,25 @@ class DocumentWork(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """The documents of an execution, the longest first, and the sums over them, None while they are
-    being planned. `documents` may be read by another process."""
+    """The documents of an execution, and the sums over them, None while they are being planned.
 
-    documents: Iterable[DocumentWork]
+    `parts`: documents that are there at the same time, the longest first; may be read by another
+    process, and wait for a part.
+    """
+
+    parts: Iterable[Iterable[DocumentWork]]
     num_documents: int | None
     words: float | None
+
+    @property
+    def documents(self) -> Iterator[DocumentWork]:
+        """The documents of all parts."""
+        return chain.from_iterable(self.parts)
 
 
 def work_on(documents: Sequence[DocumentWork]) -> Work:
     """The work on these documents."""
-    return Work(documents, len(documents), sum(document.words for document in documents))
+    return Work([documents], len(documents), sum(document.words for document in documents))
 
 
 @dataclass(frozen=True)

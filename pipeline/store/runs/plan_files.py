@@ -151,12 +151,13 @@ def left_out_of_plan(folder: UPath, before: UPath, column: str) -> set[str]:
 
 @dataclass(frozen=True)
 class PlannedWork:
-    """The work of an execution on the documents of a plan, read as it is iterated, in whichever
-    process that is."""
+    """The work of an execution on the documents of each file of a plan, read as it is iterated, in
+    whichever process that is."""
 
     folder: UPath
     execution: Execution
 
-    def __iter__(self) -> Iterator[DocumentWork]:
-        for document in read_plan(self.folder, self.execution.read):
-            yield from self.execution.work(document)
+    def __iter__(self) -> Iterator[Iterator[DocumentWork]]:
+        for file in _files(self.folder):
+            documents = read_plan_file(file, self.execution.read)
+            yield chain.from_iterable(map(self.execution.work, documents))

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.core.arrow import empty_table
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.files.checksums import PARQUET_KEY
@@ -61,7 +62,8 @@ _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one u
 # column: 31 MB of prompts took 1.0 MB in groups of a megabyte and pages of the default size.
 _GROUP_BYTES_OF_CALLS, _PAGE_BYTES = 8_000_000, 64_000_000
 _ZSTD_LEVEL = 9  # its window is 8 MB; three times the seconds of the default
-_BATCH_BYTES = 256_000_000  # in memory at once, sorted, and one file if its columns are alike
+# In memory at once, sorted, and one file if its columns are alike; a shard takes 20 KB besides.
+_BATCH_BYTES, _BATCH_SHARDS = 256_000_000, 8_000
 _READ_AT_ONCE = 256  # shards
 
 
@@ -117,9 +119,9 @@ def rewrite(
         new = files.get(table, [])
         kept, again = _to_rewrite(root, entries, table, len(new), gone)
         pieces = _pieces(root, table, new, again)
-        made = _write(root / "compacted" / table, pieces, written)
-        num_taken += len(made) - again.num_rows
-        entries = pa.concat_tables([kept, pa.Table.from_pylist(made, schema=SCHEMA)])
+        made = pa.concat_tables(_write(root / "compacted" / table, pieces, written))
+        num_taken += made.num_rows - again.num_rows
+        entries = pa.concat_tables([kept, made])
     is_needed = bool(num_taken or pc.any(is_gone).as_py())
     is_safe = not gone or not held.has_lapsed()
     if is_needed and is_safe and commit_next(root / "compacted", index, entries):
@@ -150,7 +152,7 @@ def _to_rewrite(
     for row in sorted(files, key=lambda row: (row["file"] not in again, row["num_rows_count"])):
         path = root / "compacted" / table / row["file"]
         is_small = _size(path) < _SMALL_BYTES and row["num_bytes_sum"] < _BATCH_BYTES / 2
-        has_few = row["num_rows_count"] <= num_shards
+        has_few = row["num_rows_count"] <= min(num_shards, _BATCH_SHARDS / 2)
         if (is_small and has_few) or row["file"] in again:
             check_compacted(path, row["num_rows_sum"])
             again.add(row["file"])
@@ -220,24 +222,24 @@ def _loose_piece(path: UPath) -> _Piece | None:
 
 
 def _cut(pieces: Iterable[_Piece], most_bytes: int) -> Iterator[list[_Piece]]:
-    """The pieces in groups of about so many bytes in memory."""
+    """The pieces in groups of about so many bytes in memory, of a batch's shards at most."""
     run: list[_Piece] = []
     num_bytes = 0
     for piece in pieces:
         run.append(piece)
         num_bytes += piece.facts["num_bytes"]
-        if num_bytes >= most_bytes:
+        if num_bytes >= most_bytes or len(run) == _BATCH_SHARDS:
             yield run
             run, num_bytes = [], 0
     if run:
         yield run
 
 
-def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> list[dict[str, Any]]:
-    """Write compacted files of one table, and add them to `written`; returns the entries of their
+def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Iterator[Any]:
+    """Write compacted files of one table, and add them to `written`; yields the entries of their
     shards. Shards with different columns go into different files, so that a column that an earlier
     version did not write stays missing and does not become null."""
-    made: list[dict[str, Any]] = []
+    yield empty_table(SCHEMA)
     for batch in _cut(pieces, _BATCH_BYTES):
         by_columns: dict[str, list[_Piece]] = defaultdict(list)
         for piece in sorted(batch, key=lambda piece: piece.place):
@@ -247,8 +249,8 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> lis
             content, entries = _file(alike, is_of_calls=folder.name == Call.table)
             written.append(file)
             commit(file, content)
-            made += [{**entry, "file": file.name} for entry in entries]
-    return made
+            named = [{**entry, "file": file.name} for entry in entries]
+            yield pa.Table.from_pylist(named, schema=SCHEMA)
 
 
 def _file(pieces: list[_Piece], is_of_calls: bool) -> tuple[bytes, list[dict[str, Any]]]:

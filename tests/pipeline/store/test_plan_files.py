@@ -109,9 +109,11 @@ def test_the_words_of_work_are_those_that_pending_units_read(tmp_path: Path) -> 
     assert [*write_plan(folder, [book("a", 7, "q1", "q2"), book("b", 9, is_done=True)])] == [True]
     steps = frozenset({"paginate-0", "answer-0"})
     whole = PlannedWork(folder, Execution("reading", steps, steps, steps))
-    assert [(one.document_id, round(one.words, 6)) for one in whole] == [("a", 8 + 2.8 + 300)]
+    assert [[(one.document_id, round(one.words, 6)) for one in part] for part in whole] == [
+        [("a", 8 + 2.8 + 300)]
+    ]
     own = PlannedWork(folder, Execution("reading", frozenset({"paginate-0"}), steps, steps))
-    ((_, found, words),) = own
+    (((_, found, words),),) = own
     assert words == 8 and [unit.is_done for unit in found] == [False, True]
 
 

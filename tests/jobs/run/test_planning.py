@@ -1,0 +1,106 @@
+"""A new run's documents are executed while the rest of its corpus is still being loaded."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jobs.graph.loading
+from jobs.graph.preparation import CorpusSha, prepare
+from jobs.graph.read_run import read_run
+from jobs.run import launch, planning
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import sha
+from pipeline.files.place import as_path
+from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connection import query
+from stages.corpora import load
+
+WORDS = ("corpus=synthetic", "corpus.num_documents=12", "corpus.words=60", "corpus.questions=2",
+         "memory=uniform", "methods=gist_only", "rater=none", "run=night")  # fmt: skip
+
+
+def rows_of(warehouse: Path) -> list[dict[str, Any]]:
+    with connect(warehouse) as connection:
+        return query(connection, "select question_id, answer from answers order by all")
+
+
+def test_the_hash_of_a_corpus_is_that_of_the_list_of_its_rows(tmp_path: Path) -> None:
+    resolved = read_run([*WORDS, f"warehouse={tmp_path}"])
+    assert CorpusSha().digest() == sha([], 12)
+    prepared = prepare(resolved, tmp_path, lambda line: None)
+    keys = [
+        key for key, _ in jobs.graph.loading.load_corpus(
+            resolved.config, prepared.shards, resolved.steps, prepared.committed, lambda line: None
+        )
+    ]  # fmt: skip
+    rows = [[key.shas[None], [one.shas[None] for one in key.questions]] for key in keys]
+    assert len(rows) == 12
+    assert prepared.corpus.digest() == sha(rows, 12)
+
+
+class Slow:
+    """A corpus whose second half is loaded once a first call has been committed."""
+
+    def __init__(self, warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.was_waited_for = threading.Event()
+        self._calls = warehouse / "tables" / "calls"
+        self._load = load
+        monkeypatch.setattr(planning, "_SECONDS_BEFORE_THE_FIRST", 0.0)
+        monkeypatch.setattr(jobs.graph.loading, "load", self)
+
+    def __call__(self, corpus: Any) -> Iterator[Any]:
+        for number, loaded in enumerate(self._load(corpus)):
+            if number == 6:
+                self.wait()
+            yield loaded
+
+    def wait(self) -> None:
+        for _ in range(600):
+            if any(self._calls.glob("*/*.parquet")):
+                self.was_waited_for.set()
+                return
+            threading.Event().wait(0.1)
+
+
+@pytest.mark.slow
+def test_the_first_are_executed_before_the_last_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the rows of a run without Ray, which is planned whole."""
+    whole, early = tmp_path / "whole", tmp_path / "early"
+    made = launch.run(read_run([*WORDS, "cluster=inline", f"warehouse={whole}"]), lambda line: None)
+    slow = Slow(early, monkeypatch)
+    resolved = read_run([*WORDS, f"warehouse={early}"])
+    outcome = launch.run(resolved, lambda line: None)
+    assert slow.was_waited_for.is_set()
+    assert (outcome.exit_code, outcome.complaints) == (0, ())
+    assert outcome.calls == made.calls
+    assert rows_of(early) == rows_of(whole) != []
+    folders = [RunFolder(as_path(folder), "night") for folder in (early, whole)]
+    shas = [folder.launches()[-1]["corpus_sha"] for folder in folders]
+    assert shas[0] == shas[1] is not None
+    assert not (early / "runs" / "night" / "plan").exists()
+    again = launch.run(resolved, lambda line: None)
+    assert (again.exit_code, again.calls) == (0, {})
+
+
+@pytest.mark.slow
+def test_a_corpus_that_breaks_later_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow(tmp_path, monkeypatch)
+
+    def broken() -> None:
+        raise UsageError("corpus.path=x: the seventh file is no text; fix it")
+
+    monkeypatch.setattr(slow, "wait", broken)
+    with pytest.raises(UsageError, match="the seventh file"):
+        launch.run(read_run([*WORDS, f"warehouse={tmp_path}"]), lambda line: None)
+    monkeypatch.undo()
+    outcome = launch.run(read_run([*WORDS, f"warehouse={tmp_path}"]), lambda line: None)
+    assert outcome.exit_code == 0
+    assert len(rows_of(tmp_path)) == 24
