@@ -9,7 +9,7 @@ engines/    extractive, vllm/, openai, scripted, simulated: a request -> a reply
 asking/     a prompt -> a request, a recorded call, a parsed value or a problem
 work/       stages and methods -> steps (how) -> units (on what): the work to do
 store/      shards/  a unit's rows -> one Parquet file, the first commit wins
-            runs/    a run's planned units, and its manifest
+            runs/    a run's plan, its planned units, and its manifest
             sql/     committed files -> DuckDB views
             upkeep/  compaction, retention, removal, under leases
 worker/     one process: executes a document's units, commits them, sends heartbeats

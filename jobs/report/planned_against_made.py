@@ -4,19 +4,18 @@ imports no stages."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 from pydantic import BaseModel
 
 from jobs.output.cells import Part, Table
 from pipeline.files.place import list_paths
 from pipeline.store import connect
+from pipeline.store.runs.planned_units import UNIT_KEYS
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import query
 from pipeline.work.units import Unit
 
 _MEASURES = ("calls", "prompt_tokens", "reply_tokens")
 _SUMS = "count(*) as calls, " + ", ".join(f"sum({m})::bigint as {m}" for m in _MEASURES[1:])
-_NAMES = pa.schema([("step_id", pa.string()), ("unit", pa.string())])
 _HOURS = "Hours: {expected:.3g} expected, {made:.3g} by the clock."
 
 
@@ -38,7 +37,7 @@ def calls_before_plan(folder: RunFolder, done: Sequence[Unit]) -> dict[str, dict
         return {}
     names = [{"step_id": unit.step_id, "unit": unit.unit} for unit in done]
     with connect(folder.warehouse) as connection:
-        connection.create_table("done", _NAMES, names)
+        connection.create_table("done", UNIT_KEYS, names)
         own = "raw_calls semi join done using (step_id, unit)"
         rows = query(
             connection, f"select step_id, {_SUMS} from {own} where not is_shared group by 1"

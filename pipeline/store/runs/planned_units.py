@@ -12,10 +12,10 @@ from pipeline.store.shards.footers import check_table
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
 )
+UNIT_KEYS = pa.schema([UNITS.field(name) for name in ("step_id", "unit")])
 UnitKey = tuple[str, str]
 """A unit's step_id and name."""
 KNOWN_ANSWERS = "known_answers.jsonl"  # in the folder of a run that audits raters
-_UNIT = ["step_id", "unit"]
 
 
 def check_planned(file: UPath) -> None:
@@ -43,6 +43,6 @@ def units_in(files: Iterable[UPath]) -> set[UnitKey]:
     found: set[UnitKey] = set()
     for file in files:
         check_planned(file)
-        rows = read_parquet(read(file), _UNIT).group_by(_UNIT).aggregate([])
-        found |= set(zip(*(rows[name].to_pylist() for name in _UNIT), strict=True))
+        rows = read_parquet(read(file), UNIT_KEYS.names).group_by(UNIT_KEYS.names).aggregate([])
+        found |= set(zip(*(rows[name].to_pylist() for name in UNIT_KEYS.names), strict=True))
     return found
