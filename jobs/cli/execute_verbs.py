@@ -188,7 +188,7 @@ def bench(
 ) -> None:
     """Measure how close runs come to their engine's speed.
 
-    Parts: limit, schedule, machines, long, cache, peers, units, scale,
+    Parts: limit, schedule, machines, long, cache, peers, units, driver, scale,
     page, rates.
     """
     _find_benchmarks()

@@ -23,7 +23,19 @@ _KEYS = dict(
     plan=(*_MAKING, "pilot"),
 )
 _PARTS = (  # of bench
-    *("limit", "schedule", "machines", "long", "cache", "peers", "units", "scale", "page", "rates"),
+    *(
+        "limit",
+        "schedule",
+        "machines",
+        "long",
+        "cache",
+        "peers",
+        "units",
+        "driver",
+        "scale",
+        "page",
+        "rates",
+    ),
 )
 _WAREHOUSE = Path("warehouse")
 

@@ -16,7 +16,7 @@ from tests.support.command import refused
 
 ENGINE = settings(prefill_tokens_per_second=1000.0, decode_tokens_per_second=50.0, sequences=2)
 
-PARTS = "limit, schedule, machines, long, cache, peers, units, scale, page, rates"
+PARTS = "limit, schedule, machines, long, cache, peers, units, driver, scale, page, rates"
 
 
 def timed(one: Made) -> Made:
