@@ -8,23 +8,21 @@ from pathlib import Path
 
 from benchmarks import browser_page as page_part
 from benchmarks import cache as cache_part
-from benchmarks import driver as driver_part
 from benchmarks import long_book as long_part
 from benchmarks import machines as machines_part
 from benchmarks import scale as scale_part
 from benchmarks import schedule as schedule_part
+from benchmarks import side_by_side as peers_part
 from benchmarks import unit_cost as units_part
 from benchmarks.browser_page import page
 from benchmarks.cache import cache
-from benchmarks.driver import driver
 from benchmarks.figures import Figure
 from benchmarks.limit import limit
 from benchmarks.long_book import long_book
 from benchmarks.machines import machines
-from benchmarks.peers import side_by_side as peers_part
-from benchmarks.peers.side_by_side import peers
-from benchmarks.scale import scale
+from benchmarks.scale import driver, scale
 from benchmarks.schedule import schedule
+from benchmarks.side_by_side import peers
 from benchmarks.throughput import rates
 from benchmarks.unit_cost import units
 from jobs.config.run_config import RunConfig
@@ -53,7 +51,7 @@ PARTS = {
     "cache": Part((*_QMSUM, *cache_part.WORDS), cache),
     "peers": Part((*_QMSUM, _THREE, *peers_part.WORDS), peers),
     "units": Part(units_part.WORDS, units),
-    "driver": Part(driver_part.WORDS, driver),
+    "driver": Part(scale_part.DRIVER_WORDS, driver),
     "scale": Part(scale_part.WORDS, scale),
     "page": Part(page_part.WORDS, page),
     "rates": Part(("engine=vllm", "rater=none"), rates),
@@ -93,8 +91,8 @@ def part_config(name: str, overrides: Sequence[str], folder: Path) -> RunConfig:
                 raise UsageError(f"{word}: {name} writes its own corpus; leave it out")
         own = (*own, f"corpus.path={folder / 'corpus'}")
     given = {word.partition("=")[0] for word in overrides}
-    sizes = {"scale": scale_part.SIZES, "driver": (driver_part.SIZE,)}.get(name, tuple(given))
-    if others := sorted(given - {*sizes}):
+    sizes = {"scale": scale_part.SIZES, "driver": scale_part.SIZES[:1]}.get(name)
+    if sizes and (others := sorted(given - {*sizes})):
         raise UsageError(f"{others[0]}: {name} takes {' and '.join(sizes)}; leave it out")
     kept = [word for word in (*own, *_ALWAYS) if word.partition("=")[0] not in given]
     config = read_run([*kept, *overrides]).config

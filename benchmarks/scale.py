@@ -1,12 +1,14 @@
 """Measure the time of commands on a large warehouse, whose rows are generated without executing a
-run."""
+run; and the start of a run on many documents."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import resolve
 from jobs.run.provenance import provenance
 from pipeline.core.calls import Call
+from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
@@ -36,6 +39,14 @@ _SECONDS: Mapping[str, tuple[Bar, float]] = {
     "run": ("at most", 20),
 }  # fmt: skip
 _MOST_MB = 1024.0
+DRIVER_WORDS = (
+    "corpus.num_documents=20000", "corpus=synthetic", "corpus.words=60", "corpus.skew=0.0",
+    "corpus.questions=3", "memory=uniform", "methods=gist_only", "rater=none", "engine=simulated",
+    "engine.max_workers=1", "engine.sequences=8", "run=night",
+)  # fmt: skip
+_MOST_SECONDS: tuple[Bar, float] = ("at most", 30.0)
+_MOST_MB_OF_DRIVER: tuple[Bar, float] = ("at most", 2048.0)
+_SECONDS_OF_PATIENCE = 3600.0
 
 
 def scale(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
@@ -128,3 +139,54 @@ def _took(words: Sequence[str]) -> tuple[float, float]:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return time.perf_counter() - began, used.ru_maxrss / 1024
+
+
+def driver(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
+    """Seconds to the first call that is committed, seconds until all is planned, and the driver's
+    most memory until then, in MB. Raises UsageError if the run ends before."""
+    size = f"{SIZES[0]}={config.model_dump()['corpus']['num_documents']}"
+    took = [
+        _started([*DRIVER_WORDS[1:], size], folder / f"warehouse-{pair}") for pair in range(pairs)
+    ]
+    first, planned, memory = zip(*took, strict=True)
+    return [
+        figure_with_bar("driver", "seconds to the first reply", first, _MOST_SECONDS),
+        figure_without_bar("driver", "seconds until all is planned", planned),
+        figure_with_bar("driver", "MB of the driver", memory, _MOST_MB_OF_DRIVER),
+    ]
+
+
+def _started(words: list[str], warehouse: Path) -> tuple[float, float, float]:
+    began = time.perf_counter()
+    with _driving([*words, f"warehouse={warehouse}"]) as process:
+        _wait(process, lambda: any(warehouse.glob("tables/calls/*/*.parquet")))
+        first = time.perf_counter() - began
+        _wait(process, lambda: any(warehouse.glob("runs/night/plan/*.end.parquet")))
+        return first, time.perf_counter() - began, _most_mb(process.pid)
+
+
+@contextmanager
+def _driving(words: list[str]) -> Iterator["subprocess.Popen[bytes]"]:
+    """A run in a process group of its own, which is ended."""
+    command = [sys.executable, "-m", "jobs", "run", *words]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait(process: "subprocess.Popen[bytes]", is_there: Callable[[], bool]) -> None:
+    ends = time.monotonic() + _SECONDS_OF_PATIENCE
+    while not is_there():
+        if process.poll() is not None or time.monotonic() > ends:
+            raise UsageError("driver: the run was over before all was planned; take more documents")
+        time.sleep(0.1)
+
+
+def _most_mb(pid: int) -> float:
+    """The most memory that a process has had so far."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
+    return int(peak) / 1024

@@ -7,7 +7,7 @@ from pipeline.core.errors import UsageError
 
 
 def test_only_its_size_may_be_changed() -> None:
-    with pytest.raises(UsageError, match=r"engine=vllm: driver takes corpus\.num_documents"):
+    with pytest.raises(UsageError, match=r"engine: driver takes corpus\.num_documents; leave"):
         bench(["driver", "engine=vllm"], 1)
 
 

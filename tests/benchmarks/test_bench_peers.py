@@ -17,9 +17,9 @@ from benchmarks.peers.measured import Measured, measured_peer
 from benchmarks.peers.openai_server import flags
 from benchmarks.peers.process_tree import Watched, watch
 from benchmarks.peers.replayed import Job, Replayed, write
-from benchmarks.peers.side_by_side import figures, job_of, peers, replayed_of
 from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded, Sent
+from benchmarks.side_by_side import figures, job_of, peers, replayed_of
 from jobs.graph.read_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply
