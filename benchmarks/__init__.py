@@ -12,7 +12,7 @@ schedule.py   schedule: eight simulated engines against the lower bound of the m
 long_book.py  long: one long book on a simulated engine against the same kind of bound
 side_by_side.py  peers: the phase against vLLM offline, ray.data.llm and vLLM's server
 cache.py      cache: cached prompt tokens against the ideal; computed ones by the corpus's
-scale.py      scale: seconds of commands on 200,000 questions; driver: a run's start on many documents
+scale.py      scale: seconds of commands on 200,000 questions; driver: the start of a large run
 browser_page.py  page: seconds that a browser takes for the page of 10,000 questions
 throughput.py rates: tokens per second of one bare engine
 parts.py      the parts by name, and the command each runs

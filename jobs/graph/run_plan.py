@@ -3,7 +3,8 @@ holds no more than what has not been written yet."""
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 
@@ -38,11 +39,13 @@ class RunPlan:
         self.num_units = self.num_pending = 0
         self.has_chunks = self.is_complete = False
 
-    def write(self, documents: Iterable[PlannedDocument]) -> Iterator[None]:
-        """Write the documents, those that come within `seconds` into one file at each step."""
-        for is_last in write_plan(self.folder, map(self._counted, documents), self.seconds):
-            self.is_complete = is_last
-            yield
+    def write(self, documents: Iterable[PlannedDocument]) -> Generator[None]:
+        """Write the documents, those that come within `seconds` into one file at each step. Closed
+        before the last, the plan stays incomplete."""
+        with closing(write_plan(self.folder, map(self._counted, documents), self.seconds)) as files:
+            for is_last in files:
+                self.is_complete = is_last
+                yield
 
     def _counted(self, document: PlannedDocument) -> PlannedDocument:
         pending = [unit for unit in document.units if not unit.is_done]

@@ -157,7 +157,7 @@ def _execute(
         try:
             with (
                 compact_periodically(folder.warehouse),
-                planned_meanwhile(prepared, folder) as look,
+                planned_meanwhile(prepared, folder, stop) as look,
             ):
                 executor.execute(stop, look)
         finally:

@@ -12,6 +12,7 @@ from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.graph.run_plan import RunPlan
 from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
+from jobs.run.graceful_stop import GracefulStop
 from jobs.run.provenance import provenance
 from pipeline.core.errors import EngineError
 from pipeline.files.place import delete_folder
@@ -56,15 +57,18 @@ def start_launch(prepared: Prepared, folder: RunFolder) -> bool:
 
 
 @contextmanager
-def planned_meanwhile(prepared: Prepared, folder: RunFolder) -> Iterator[Callable[[], None]]:
-    """Plan what is left, in a thread, while the `with` block executes; if the block ends first, the
-    rest stays unplanned. Yields a function that raises once planning has failed; its error is then
-    raised from the block."""
+def planned_meanwhile(
+    prepared: Prepared, folder: RunFolder, stop: GracefulStop
+) -> Iterator[Callable[[], None]]:
+    """Plan what is left, in a thread, while the `with` block executes; once `stop` has begun, or if
+    the block ends first, the rest stays unplanned. Yields a function to be called meanwhile, which
+    raises once planning has failed; its error is then raised from the block."""
     is_over = threading.Event()
 
     def plan() -> None:
         for number, _ in enumerate(prepared.left, 2):
             if is_over.is_set():
+                prepared.left.close()
                 return
             if prepared.plan.is_complete or number.bit_count() == 1:  # ever fewer, as it grows
                 folder.plan(prepared.run.steps, prepared.plan.folder)
@@ -73,6 +77,8 @@ def planned_meanwhile(prepared: Prepared, folder: RunFolder) -> Iterator[Callabl
         planning = thread.submit(plan)
 
         def look() -> None:
+            if stop.has_begun:
+                is_over.set()
             if planning.done() and planning.exception():
                 raise EngineError("planning has failed")  # whatever its error: the block ends
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import os
 import pickle
 from collections.abc import Mapping
@@ -43,8 +44,8 @@ COUNTERS = {
 class Actor:
     """The Ray Data UDF around a `Worker`.
 
-    A block is a row with pickled documents, each a DocumentWork. It returns one row per document,
-    its outcome (pipeline/worker/outcomes.py).
+    A block is a row with pickled documents, each a DocumentWork. It returns one row with their
+    outcomes (pipeline/worker/outcomes.py) as JSON.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Actor:
             self._publishing = asyncio.create_task(self._metrics.publish())
         documents = chain.from_iterable(map(pickle.loads, batch["documents"].to_pylist()))
         results = await asyncio.gather(*map(self._result, documents))
-        yield pa.Table.from_pylist(results)
+        yield pa.table({"outcomes": [json.dumps(results)]})
 
     async def _result(self, document: DocumentWork) -> dict[str, str]:
         try:

@@ -1,6 +1,7 @@
 """A Ray Data execution over documents: how many workers a cluster fits, and what each of them
 reserves."""
 
+import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -115,8 +116,9 @@ def execute_documents(
     try:
         with _rays_errors(pool), watch_in_thread(look, failures):
             for batch in batches:
-                for row in batch.to_pylist():
-                    take(row, finished, failures)
+                for outcomes in batch["outcomes"].to_pylist():
+                    for outcome in json.loads(outcomes):
+                        take(outcome, finished, failures)
     finally:
         batches.close()  # stops documents that are still in flight
     if failures.first:  # raised last, so that the other documents are committed

@@ -9,7 +9,7 @@ import io
 import math
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from errno import ENOENT
 from itertools import chain, count, groupby
@@ -43,9 +43,10 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 
 def write_plan(
     folder: UPath, documents: Iterable[PlannedDocument], seconds: float = math.inf
-) -> Iterator[bool]:
+) -> Generator[bool]:
     """Write the documents, those that come within `seconds` into one file, but no more than memory
-    allows; yields for every file that is written whether it is the last."""
+    allows; yields for every file that is written whether it is the last. Closed before, it ends the
+    plan there."""
     numbers, tables, some = count(), list[Any](), list[tuple[int, PlannedDocument]]()
     num_rows, began = 0, time.monotonic()
     for placed in enumerate(documents):
@@ -56,7 +57,11 @@ def write_plan(
             some, num_rows = [], 0
         if time.monotonic() - began > seconds or len(tables) == _MOST_TABLES:
             _write(folder, f"{next(numbers):06}", [*tables, _table(some)])
-            yield False
+            try:
+                yield False
+            except GeneratorExit:  # who reads the plan waits for its end
+                _write(folder, f"{next(numbers):06}.end", [_table([])])
+                raise
             tables, some, num_rows, began = [], [], 0, time.monotonic()
     _write(folder, f"{next(numbers):06}.end", [*tables, _table(some)])
     yield True

@@ -1,5 +1,7 @@
 """A new run's documents are executed while the rest of its corpus is still being loaded."""
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,6 +88,29 @@ def test_the_first_are_executed_before_the_last_are_loaded(
     assert not (early / "runs" / "night" / "plan").exists()
     again = launch.run(resolved, lambda line: None)
     assert (again.exit_code, again.calls) == (0, {})
+
+
+@pytest.mark.slow
+def test_a_run_that_is_stopped_loads_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow(tmp_path, monkeypatch)
+    of_others = slow.wait
+
+    def stopped() -> None:
+        of_others()
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait(5)  # who watches looks every second
+
+    monkeypatch.setattr(slow, "wait", stopped)
+    resolved = read_run([*WORDS, f"warehouse={tmp_path}"])
+    outcome = launch.run(resolved, lambda line: None)
+    (complaint,) = outcome.complaints
+    assert outcome.exit_code == 4
+    assert "inputs and documents not loaded are left; run the same command to resume" in complaint
+    monkeypatch.undo()
+    again = launch.run(resolved, lambda line: None)
+    assert (again.exit_code, len(rows_of(tmp_path))) == (0, 24)
 
 
 @pytest.mark.slow
