@@ -9,6 +9,7 @@ from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from itertools import chain
 
@@ -27,6 +28,7 @@ from pipeline.worker.document_progress import DocumentProgress
 from pipeline.worker.in_flight import Crashes, InFlightMarker
 from pipeline.worker.stage_run import Rows, is_as_committed, run_early, run_stage, stage_input
 
+_NO_LOG = ReplyLog(is_committed=True)  # of a stage that asks nothing
 _GIVEN_UP = "a worker crashed twice while it executed only this unit"
 
 
@@ -149,35 +151,50 @@ class DocumentExecutor:
         return [*loaded, *(s for s in step.upstream if s.stage is not None)]
 
     async def _commit(self, step: Step, stage: Stage, unit: Unit, rows: UnitRows) -> Rows:
-        """Commit the calls, then the rows, and return the committed rows.
+        """Make the unit's calls and rows, commit them, and return the committed rows.
 
         Another worker may commit first. If it committed the calls, rows are made from those; if it
         committed the rows, ours are discarded.
         """
-        own = (step.id, unit.unit, unit.attempt)
-        commit = partial(self.shards.commit, started_at=utc_now())
-        async with Journal(self.shards.warehouse, *own) as journal:
-            is_first = False
-            while not is_first:
-                committed = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
-                log = await self._log(step, unit, committed, journal)
+        started_at = utc_now()
+        async with Journal(self.shards.warehouse, step.id, unit.unit, unit.attempt) as journal:
+            committed = None
+            while committed is None:
+                log = await to_thread(self._log, step, unit, journal) if stage.prompts else _NO_LOG
                 made, calls = await self._make(step, stage, unit, rows, log)
-                is_first = committed is not None or await to_thread(commit, Call, step, unit, calls)
-            is_ours = await to_thread(commit, step.writes, step, unit, made)
-        return made if is_ours else await to_thread(self._load, step, unit)
+                uncommitted = None if log.is_committed else calls
+                commit = partial(self._commit_made, step, unit, started_at)
+                committed = await to_thread(commit, uncommitted, made, journal)
+        return committed
 
-    async def _log(
-        self, step: Step, unit: Unit, committed: Rows | None, journal: Journal
-    ) -> ReplyLog:
-        """The replies that the unit has already: its `committed` calls, else its journal's."""
+    def _commit_made(
+        self,
+        step: Step,
+        unit: Unit,
+        started_at: datetime,
+        calls: Rows | None,
+        made: Rows,
+        journal: Journal,
+    ) -> Rows | None:
+        """Commit the calls, then the rows, and delete the journal. Returns the committed rows; None
+        if another worker has committed other calls. `calls`: None if they are committed."""
+        commit = partial(self.shards.commit, started_at=started_at)
+        if calls is not None and not commit(Call, step, unit, calls):
+            return None
+        is_ours = commit(step.writes, step, unit, made)
+        journal.delete()
+        return made if is_ours else self._load(step, unit)
+
+    def _log(self, step: Step, unit: Unit, journal: Journal) -> ReplyLog:
+        """The replies that the unit has already: its committed calls, else its journal's."""
+        committed = self.shards.recorded(step.id, unit.unit, unit.attempt)
         is_kept = self.reader is not None and self.reader.keeps_journal
-        calls = await journal.read() if is_kept and committed is None else committed
-        is_again = unit.attempt > 1
-        earlier = await to_thread(self._earlier, step, unit) if is_again else EarlierCalls()
+        calls = journal.read() if is_kept and committed is None else committed
         return ReplyLog(
             calls=calls or (),
+            is_committed=committed is not None,
             attempt=unit.attempt,
-            earlier=earlier,
+            earlier=self._earlier(step, unit) if unit.attempt > 1 else EarlierCalls(),
             shared=self.shared(step.id),
             keep=journal.add if is_kept else None,
         )

@@ -78,14 +78,14 @@ class Worker:
         is executed, UsageError if the warehouse is not visible here, StartError or EngineError.
         """
         began = time.perf_counter()
-        await to_thread(self._refuse_unshared)
+        if not self._has_seen:  # else seen again below
+            await to_thread(self._refuse_unshared)
         if await self._stop.is_sent():
             return Summary(document_id, self._heartbeat.name)
         reader = await self._started() if self._start else None
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
-        crashes, rank = await self._markers.crashes(item), next(self._ranks)
-        _refuse_fatal(document_id, crashes)
-        text = await to_thread(self._text_bytes, units)
+        rank = next(self._ranks)
+        crashes, text = await to_thread(self._before, document_id, item, units)
         async with (
             self._admission.admitted(crashes.limit),
             self._text.held(text),
@@ -125,6 +125,18 @@ class Worker:
             if isinstance(engine, Closable):
                 await engine.close()
 
+    def _before(self, document_id: str, item: str, units: Sequence[Unit]) -> tuple[Crashes, int]:
+        """The crashes of earlier attempts at a document, and the size of its text in bytes. Raises
+        as `work` does."""
+        self._refuse_unshared()
+        crashes = self._markers.crashes(item)
+        if crashes.is_beyond_units():
+            raise AccountingError(
+                f"{document_id}: workers crash while they load its rows (too little memory?); give "
+                "them more or leave the document out, then run the same command to resume"
+            )
+        return crashes, self._text_bytes(units)
+
     def _refuse_unshared(self) -> None:
         """Raise UsageError if this machine does not see what the driver has committed, StorageError
         if it no longer does."""
@@ -148,9 +160,8 @@ class Worker:
         return sum(size(unit.step_id, unit.unit, unit.attempt) for unit in loaded)
 
     def _shared_replies(self, step_id: str) -> SharedReplies:
-        if step_id not in self._shared:
-            self._shared[step_id] = SharedReplies(self._shards.warehouse / "shared" / step_id)
-        return self._shared[step_id]
+        made = SharedReplies(self._shards.warehouse / "shared" / step_id)
+        return self._shared.setdefault(step_id, made)  # at once: called in threads
 
     async def _started(self) -> Reader:
         """The reader, started once for all documents that wait for it."""
@@ -171,12 +182,3 @@ class Worker:
                         f"the engine did not start within {self._start_timeout:g} s; raise "
                         "engine.start_timeout (or rater.start_timeout) if it needs longer"
                     ) from None
-
-
-def _refuse_fatal(document_id: str, crashes: Crashes) -> None:
-    """Raise AccountingError if workers crash on the document before any unit is executed."""
-    if crashes.is_beyond_units():
-        raise AccountingError(
-            f"{document_id}: workers crash while they load its rows (too little memory?); give "
-            "them more or leave the document out, then run the same command to resume"
-        )
