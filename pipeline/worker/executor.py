@@ -9,26 +9,24 @@ from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import partial
 from itertools import chain
 
 from pipeline.asking.ask import Ask
 from pipeline.asking.journal import Journal
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
+from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.core.calls import Call, UsageCounters
-from pipeline.core.rows import Document, Record, UnitRows, utc_now
+from pipeline.core.rows import Document, Record, UnitRows
 from pipeline.store import Shards
 from pipeline.work.row_stream import RowStream
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
-from pipeline.work.units import Unit, places_of_questions, rows_of_questions
+from pipeline.work.units import Unit, places_of_questions
 from pipeline.worker.document_progress import DocumentProgress
 from pipeline.worker.in_flight import Crashes, InFlightMarker
 from pipeline.worker.stage_run import Rows, is_as_committed, run_early, run_stage, stage_input
+from pipeline.worker.unit_commit import NO_LOG, UnitCommit, load_unit
 
-_NO_LOG = ReplyLog(is_committed=True)  # of a stage that asks nothing
 _GIVEN_UP = "a worker crashed twice while it executed only this unit"
 
 
@@ -91,7 +89,7 @@ class DocumentExecutor:
 
     async def _unit(self, step: Step, unit: Unit) -> Rows | None:
         if unit.is_done or step.stage is None:
-            return await to_thread(self._load, step, unit)
+            return await to_thread(load_unit, self.shards, step, unit)
         rows = await self._inputs(step, step.stage, unit, as_made=not self.marker.alone)
         if rows is None or await self.is_ending():
             return None
@@ -103,10 +101,6 @@ class DocumentExecutor:
             usage.committed(len(made), num_problems)
         self.progress.committed(unit)
         return made
-
-    def _load(self, step: Step, unit: Unit) -> Rows:
-        rows: Rows = self.shards.load(step.writes, step.id, unit.unit, unit.attempt)
-        return rows_of_questions(rows, unit.inputs) if step.per_question else rows
 
     async def _inputs(self, step: Step, stage: Stage, unit: Unit, as_made: bool) -> UnitRows | None:
         """The rows that the stage reads for this unit, with only those fields of document and
@@ -156,48 +150,15 @@ class DocumentExecutor:
         Another worker may commit first. If it committed the calls, rows are made from those; if it
         committed the rows, ours are discarded.
         """
-        started_at = utc_now()
+        is_kept = self.reader is not None and self.reader.keeps_journal
         async with Journal(self.shards.warehouse, step.id, unit.unit, unit.attempt) as journal:
+            own = UnitCommit(self.shards, step, unit, journal)
             committed = None
             while committed is None:
-                log = await to_thread(self._log, step, unit, journal) if stage.prompts else _NO_LOG
+                log = await to_thread(own.log, self.shared, is_kept) if stage.prompts else NO_LOG
                 made, calls = await self._make(step, stage, unit, rows, log)
-                uncommitted = None if log.is_committed else calls
-                commit = partial(self._commit_made, step, unit, started_at)
-                committed = await to_thread(commit, uncommitted, made, journal)
+                committed = await to_thread(own.commit, None if log.is_committed else calls, made)
         return committed
-
-    def _commit_made(
-        self,
-        step: Step,
-        unit: Unit,
-        started_at: datetime,
-        calls: Rows | None,
-        made: Rows,
-        journal: Journal,
-    ) -> Rows | None:
-        """Commit the calls, then the rows, and delete the journal. Returns the committed rows; None
-        if another worker has committed other calls. `calls`: None if they are committed."""
-        commit = partial(self.shards.commit, started_at=started_at)
-        if calls is not None and not commit(Call, step, unit, calls):
-            return None
-        is_ours = commit(step.writes, step, unit, made)
-        journal.delete()
-        return made if is_ours else self._load(step, unit)
-
-    def _log(self, step: Step, unit: Unit, journal: Journal) -> ReplyLog:
-        """The replies that the unit has already: its committed calls, else its journal's."""
-        committed = self.shards.recorded(step.id, unit.unit, unit.attempt)
-        is_kept = self.reader is not None and self.reader.keeps_journal
-        calls = journal.read() if is_kept and committed is None else committed
-        return ReplyLog(
-            calls=calls or (),
-            is_committed=committed is not None,
-            attempt=unit.attempt,
-            earlier=self._earlier(step, unit) if unit.attempt > 1 else EarlierCalls(),
-            shared=self.shared(step.id),
-            keep=journal.add if is_kept else None,
-        )
 
     async def _make(
         self, step: Step, stage: Stage, unit: Unit, rows: UnitRows, log: ReplyLog
@@ -243,12 +204,3 @@ class DocumentExecutor:
         if rows is None:
             raise RuntimeError(f"{step.id}/{unit.unit} read rows of a unit that has not begun")
         return rows
-
-    def _earlier(self, step: Step, unit: Unit) -> EarlierCalls:
-        """The calls of the previous attempt at the unit, and those of its rows that have a
-        problem."""
-        before = (step.id, unit.unit, unit.attempt - 1)
-        rows = self.shards.load(step.writes, *before)
-        return EarlierCalls(
-            self.shards.recorded(*before) or (), [row for row in rows if row.problem]
-        )

@@ -68,6 +68,14 @@ class Worker:
         self._admission = Admission()
         self._text = Capacity(_TEXT_IN_FLIGHT)
         self._has_seen = False  # the warehouse
+        self._executor = partial(
+            DocumentExecutor,
+            shards=self._shards,
+            steps=self._steps,
+            shared=self._shared_replies,
+            usage=self.usage,
+            is_ending=self._stop.is_sent,
+        )
 
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
         """Commit every pending unit; starts no more units once the run is ending.
@@ -78,10 +86,11 @@ class Worker:
         is executed, UsageError if the warehouse is not visible here, StartError or EngineError.
         """
         began = time.perf_counter()
+        summary = Summary(document_id, self._heartbeat.name)
         if not self._has_seen:  # else seen again below
             await to_thread(self._refuse_unshared)
         if await self._stop.is_sent():
-            return Summary(document_id, self._heartbeat.name)
+            return summary
         reader = await self._started() if self._start else None
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
         rank = next(self._ranks)
@@ -92,28 +101,18 @@ class Worker:
             self._markers.attempt(item, crashes.limit) as marker,
         ):
             with self._heartbeat.document(document_id) as progress:
-                executor = DocumentExecutor(
-                    shards=self._shards,
-                    steps=self._steps,
+                executor = self._executor(
                     reader=reader,
                     units=units,
-                    summary=Summary(document_id, self._heartbeat.name),
+                    summary=summary,
                     rank=rank,
                     marker=marker,
                     crashes=crashes,
-                    shared=self._shared_replies,
-                    usage=self.usage,
                     progress=progress,
-                    is_ending=self._stop.is_sent,
                 )
-                try:
-                    await executor.finish()
-                except StorageError as error:
-                    if reader:
-                        reader.slots.refuse(error)
-                    raise
-        executor.summary.seconds = time.perf_counter() - began
-        return executor.summary
+                await _finish(executor)
+        summary.seconds = time.perf_counter() - began
+        return summary
 
     async def close(self) -> None:
         """End the engine and the heartbeat. For a worker whose process goes on."""
@@ -182,3 +181,13 @@ class Worker:
                         f"the engine did not start within {self._start_timeout:g} s; raise "
                         "engine.start_timeout (or rater.start_timeout) if it needs longer"
                     ) from None
+
+
+async def _finish(executor: DocumentExecutor) -> None:
+    """Finish a document. After a StorageError no other request is sent."""
+    try:
+        await executor.finish()
+    except StorageError as error:
+        if executor.reader:
+            executor.reader.slots.refuse(error)
+        raise
