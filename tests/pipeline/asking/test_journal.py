@@ -204,6 +204,19 @@ def test_files_that_another_process_makes_meanwhile_are_its_own(warehouse: UPath
     assert left(warehouse) == (call(0), call(2), call(1))
 
 
+def test_a_call_that_comes_after_the_commit_leaves_nothing(warehouse: UPath) -> None:
+    async def late() -> None:
+        async with journal(warehouse) as made:
+            await made.add(call(0))
+            made.delete()
+            assert files(warehouse) == []
+            await made.add(call(1))
+            assert len(files(warehouse)) == 1
+
+    asyncio.run(late())
+    assert files(warehouse) == []
+
+
 # An object store: memory:// is one that needs no server.
 
 
