@@ -129,9 +129,12 @@ class ReplyLog:
     `Unit.attempt`), committed or from the journal of a process that died; `earlier`, the good ones
     of the previous attempt; `shared`, those of other documents to the same request. Only then the
     engine is asked, and `keep` is called with the new call, unless it is shared.
+
+    `is_committed`: true if no call of this attempt is to be committed any more.
     """
 
     calls: Sequence[Call] = ()
+    is_committed: bool = False
     attempt: int = 1
     earlier: EarlierCalls = field(default_factory=EarlierCalls)
     shared: SharedReplies | None = None

@@ -69,7 +69,8 @@ def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[dict
     """The Arrow table of `rows`. `stamps`: one dictionary per row; keys that the table lacks are
     ignored."""
     dicts = [{**s, **dataclasses.asdict(row)} for row, s in zip(rows, stamps, strict=True)]
-    return pa.Table.from_pylist(dicts, schema=schema(record))
+    # At once: for each column alone it would take one and a half times as long.
+    return pa.Table.from_struct_array(pa.array(dicts, pa.struct([*schema(record)])))
 
 
 def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:

@@ -1,6 +1,5 @@
 """The content of Parquet files, with checksums: of each page, and of the file."""
 
-import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,18 +8,23 @@ import pyarrow.parquet as pq
 
 from pipeline.files.checksums import BLANK, PARQUET_KEY, check_parquet, with_parquet_checksum
 
+_LARGE = 100_000  # bytes: of a smaller file, to give the memory back costs more than to keep it
+
 
 def parquet_content(columns: Any, groups: Iterable[Any], **options: Any) -> bytes:
     """The content of a file with these columns, an Arrow schema; each table of `groups` is a row
     group. `options`: of PyArrow's ParquetWriter."""
-    buffer = io.BytesIO()
+    buffer = pa.BufferOutputStream()  # for a file of Python's, Arrow takes its lock at each write
     how = {"compression": "zstd", "write_page_checksum": True, **options}
     with pq.ParquetWriter(buffer, columns, **how) as file:
         for rows in groups:
             file.write_table(rows, row_group_size=max(1, rows.num_rows))
         file.add_key_value_metadata({PARQUET_KEY: BLANK})
-    pa.default_memory_pool().release_unused()  # as much as the largest file needed, else
-    return with_parquet_checksum(buffer.getvalue())
+    content = buffer.getvalue().to_pybytes()
+    del buffer
+    if len(content) > _LARGE:  # else the process keeps as much as its largest file has needed
+        pa.default_memory_pool().release_unused()
+    return with_parquet_checksum(content)
 
 
 def opened_parquet(source: Any, **options: Any) -> Any:
@@ -37,7 +41,7 @@ def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
     """
     refuse_changed(content)
     try:
-        rows = opened_parquet(io.BytesIO(content)).read(columns, use_threads=False)
+        rows = opened_parquet(pa.BufferReader(content)).read(columns, use_threads=False)
     except (pa.ArrowException, OSError) as error:  # of many kinds, by what is broken
         raise pa.ArrowInvalid(str(error)) from None
     if lacking := set(columns or ()) - {*rows.column_names}:

@@ -8,18 +8,20 @@ import tempfile
 import uuid
 from pathlib import Path
 
+_HOST = socket.gethostname()
+
 
 def process_name() -> str:
     """The host's name and the process id, which together identify this process among all that write
     to a warehouse."""
-    return f"{socket.gethostname()}-{os.getpid()}"
+    return f"{_HOST}-{os.getpid()}"
 
 
 def has_ended(name: str) -> bool:
     """True of the name of a process that was on this machine and no longer runs; others are
     unknown."""
     host, _, pid = name.rpartition("-")
-    return host == socket.gethostname() and pid.isdecimal() and not _is_running(int(pid))
+    return host == _HOST and pid.isdecimal() and not _is_running(int(pid))
 
 
 def part_name(name: str) -> str:
@@ -29,7 +31,7 @@ def part_name(name: str) -> str:
 
 def is_abandoned(part: str) -> bool:
     """True of the name of a temporary file whose writer was on this machine and has ended."""
-    writer = rf"\.({re.escape(socket.gethostname())}-\d+)\.[0-9a-f]{{8}}\.part$"
+    writer = rf"\.({re.escape(_HOST)}-\d+)\.[0-9a-f]{{8}}\.part$"
     found = re.search(writer, part)
     return found is not None and has_ended(found[1])
 

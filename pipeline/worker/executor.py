@@ -9,23 +9,23 @@ from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 
 from pipeline.asking.ask import Ask
 from pipeline.asking.journal import Journal
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
+from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.core.calls import Call, UsageCounters
-from pipeline.core.rows import Document, Record, UnitRows, utc_now
+from pipeline.core.rows import Document, Record, UnitRows
 from pipeline.store import Shards
 from pipeline.work.row_stream import RowStream
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
-from pipeline.work.units import Unit, places_of_questions, rows_of_questions
+from pipeline.work.units import Unit, places_of_questions
 from pipeline.worker.document_progress import DocumentProgress
 from pipeline.worker.in_flight import Crashes, InFlightMarker
 from pipeline.worker.stage_run import Rows, is_as_committed, run_early, run_stage, stage_input
+from pipeline.worker.unit_commit import NO_LOG, UnitCommit, load_unit
 
 _GIVEN_UP = "a worker crashed twice while it executed only this unit"
 
@@ -90,7 +90,7 @@ class DocumentExecutor:
 
     async def _unit(self, step: Step, unit: Unit) -> Rows | None:
         if unit.is_done or step.stage is None:
-            return await to_thread(self._load, step, unit)
+            return await to_thread(load_unit, self.shards, step, unit)
         rows = await self._inputs(step, step.stage, unit, as_made=not self.marker.alone)
         if rows is None or await self.is_ending():
             return None
@@ -102,10 +102,6 @@ class DocumentExecutor:
             usage.committed(len(made), num_problems)
         self.progress.committed(unit)
         return made
-
-    def _load(self, step: Step, unit: Unit) -> Rows:
-        rows: Rows = self.shards.load(step.writes, step.id, unit.unit, unit.attempt)
-        return rows_of_questions(rows, unit.inputs) if step.per_question else rows
 
     async def _inputs(self, step: Step, stage: Stage, unit: Unit, as_made: bool) -> UnitRows | None:
         """The rows that the stage reads for this unit, with only those fields of document and
@@ -150,38 +146,20 @@ class DocumentExecutor:
         return [*loaded, *(s for s in step.upstream if s.stage is not None)]
 
     async def _commit(self, step: Step, stage: Stage, unit: Unit, rows: UnitRows) -> Rows:
-        """Commit the calls, then the rows, and return the committed rows.
+        """Make the unit's calls and rows, commit them, and return the committed rows.
 
         Another worker may commit first. If it committed the calls, rows are made from those; if it
         committed the rows, ours are discarded.
         """
-        own = (step.id, unit.unit, unit.attempt)
-        commit = partial(self.shards.commit, started_at=utc_now())
-        async with Journal(self.shards.warehouse, *own) as journal:
-            is_first = False
-            while not is_first:
-                committed = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
-                log = await self._log(step, unit, committed, journal)
-                made, calls = await self._make(step, stage, unit, rows, log)
-                is_first = committed is not None or await to_thread(commit, Call, step, unit, calls)
-            is_ours = await to_thread(commit, step.writes, step, unit, made)
-        return made if is_ours else await to_thread(self._load, step, unit)
-
-    async def _log(
-        self, step: Step, unit: Unit, committed: Rows | None, journal: Journal
-    ) -> ReplyLog:
-        """The replies that the unit has already: its `committed` calls, else its journal's."""
         is_kept = self.reader is not None and self.reader.keeps_journal
-        calls = await journal.read() if is_kept and committed is None else committed
-        is_again = unit.attempt > 1
-        earlier = await to_thread(self._earlier, step, unit) if is_again else EarlierCalls()
-        return ReplyLog(
-            calls=calls or (),
-            attempt=unit.attempt,
-            earlier=earlier,
-            shared=self.shared(step.id),
-            keep=journal.add if is_kept else None,
-        )
+        async with Journal(self.shards.warehouse, step.id, unit.unit, unit.attempt) as journal:
+            own = UnitCommit(self.shards, step, unit, journal)
+            committed = None
+            while committed is None:
+                log = await to_thread(own.log, self.shared, is_kept) if stage.prompts else NO_LOG
+                made, calls = await self._make(step, stage, unit, rows, log)
+                committed = await to_thread(own.commit, None if log.is_committed else calls, made)
+        return committed
 
     async def _make(
         self, step: Step, stage: Stage, unit: Unit, rows: UnitRows, log: ReplyLog
@@ -227,12 +205,3 @@ class DocumentExecutor:
         if rows is None:
             raise RuntimeError(f"{step.id}/{unit.unit} read rows of a unit that has not begun")
         return rows
-
-    def _earlier(self, step: Step, unit: Unit) -> EarlierCalls:
-        """The calls of the previous attempt at the unit, and those of its rows that have a
-        problem."""
-        before = (step.id, unit.unit, unit.attempt - 1)
-        rows = self.shards.load(step.writes, *before)
-        return EarlierCalls(
-            self.shards.recorded(*before) or (), [row for row in rows if row.problem]
-        )

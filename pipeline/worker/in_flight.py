@@ -90,10 +90,10 @@ class InFlightMarkers:
         self._process = uuid.uuid4().hex
         self._starts = self._folder / "start"
 
-    async def crashes(self, item: str) -> Crashes:
-        """The crashes of earlier attempts at an item."""
+    def crashes(self, item: str) -> Crashes:
+        """The crashes of earlier attempts at an item. It blocks."""
         with ignore_refusals():
-            return await to_thread(self._crashes, _hash(item))
+            return self._crashes(_hash(item))
         return Crashes(None, Counter())
 
     def _crashes(self, item: str) -> Crashes:

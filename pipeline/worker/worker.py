@@ -68,6 +68,14 @@ class Worker:
         self._admission = Admission()
         self._text = Capacity(_TEXT_IN_FLIGHT)
         self._has_seen = False  # the warehouse
+        self._executor = partial(
+            DocumentExecutor,
+            shards=self._shards,
+            steps=self._steps,
+            shared=self._shared_replies,
+            usage=self.usage,
+            is_ending=self._stop.is_sent,
+        )
 
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
         """Commit every pending unit; starts no more units once the run is ending.
@@ -78,42 +86,33 @@ class Worker:
         is executed, UsageError if the warehouse is not visible here, StartError or EngineError.
         """
         began = time.perf_counter()
-        await to_thread(self._refuse_unshared)
+        summary = Summary(document_id, self._heartbeat.name)
+        if not self._has_seen:  # else seen again below
+            await to_thread(self._refuse_unshared)
         if await self._stop.is_sent():
-            return Summary(document_id, self._heartbeat.name)
+            return summary
         reader = await self._started() if self._start else None
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
-        crashes, rank = await self._markers.crashes(item), next(self._ranks)
-        _refuse_fatal(document_id, crashes)
-        text = await to_thread(self._text_bytes, units)
+        rank = next(self._ranks)
+        crashes, text = await to_thread(self._before, document_id, item, units)
         async with (
             self._admission.admitted(crashes.limit),
             self._text.held(text),
             self._markers.attempt(item, crashes.limit) as marker,
         ):
             with self._heartbeat.document(document_id) as progress:
-                executor = DocumentExecutor(
-                    shards=self._shards,
-                    steps=self._steps,
+                executor = self._executor(
                     reader=reader,
                     units=units,
-                    summary=Summary(document_id, self._heartbeat.name),
+                    summary=summary,
                     rank=rank,
                     marker=marker,
                     crashes=crashes,
-                    shared=self._shared_replies,
-                    usage=self.usage,
                     progress=progress,
-                    is_ending=self._stop.is_sent,
                 )
-                try:
-                    await executor.finish()
-                except StorageError as error:
-                    if reader:
-                        reader.slots.refuse(error)
-                    raise
-        executor.summary.seconds = time.perf_counter() - began
-        return executor.summary
+                await _finish(executor)
+        summary.seconds = time.perf_counter() - began
+        return summary
 
     async def close(self) -> None:
         """End the engine and the heartbeat. For a worker whose process goes on."""
@@ -124,6 +123,18 @@ class Worker:
             engine = (await self._reader).engine
             if isinstance(engine, Closable):
                 await engine.close()
+
+    def _before(self, document_id: str, item: str, units: Sequence[Unit]) -> tuple[Crashes, int]:
+        """The crashes of earlier attempts at a document, and the size of its text in bytes. Raises
+        as `work` does."""
+        self._refuse_unshared()
+        crashes = self._markers.crashes(item)
+        if crashes.is_beyond_units():
+            raise AccountingError(
+                f"{document_id}: workers crash while they load its rows (too little memory?); give "
+                "them more or leave the document out, then run the same command to resume"
+            )
+        return crashes, self._text_bytes(units)
 
     def _refuse_unshared(self) -> None:
         """Raise UsageError if this machine does not see what the driver has committed, StorageError
@@ -148,9 +159,8 @@ class Worker:
         return sum(size(unit.step_id, unit.unit, unit.attempt) for unit in loaded)
 
     def _shared_replies(self, step_id: str) -> SharedReplies:
-        if step_id not in self._shared:
-            self._shared[step_id] = SharedReplies(self._shards.warehouse / "shared" / step_id)
-        return self._shared[step_id]
+        made = SharedReplies(self._shards.warehouse / "shared" / step_id)
+        return self._shared.setdefault(step_id, made)  # at once: called in threads
 
     async def _started(self) -> Reader:
         """The reader, started once for all documents that wait for it."""
@@ -173,10 +183,11 @@ class Worker:
                     ) from None
 
 
-def _refuse_fatal(document_id: str, crashes: Crashes) -> None:
-    """Raise AccountingError if workers crash on the document before any unit is executed."""
-    if crashes.is_beyond_units():
-        raise AccountingError(
-            f"{document_id}: workers crash while they load its rows (too little memory?); give "
-            "them more or leave the document out, then run the same command to resume"
-        )
+async def _finish(executor: DocumentExecutor) -> None:
+    """Finish a document. After a StorageError no other request is sent."""
+    try:
+        await executor.finish()
+    except StorageError as error:
+        if executor.reader:
+            executor.reader.slots.refuse(error)
+        raise

@@ -188,7 +188,7 @@ def _kept(warehouse: str) -> set[str]:
     files = [file for file in folder.glob("*/calls/**/*.parquet") if _is_readable(file)]
     rows = [pq.read_table(io.BytesIO(file.read_bytes())).column("request_sha") for file in files]
     kept = {str(sha) for column in rows for sha in column.to_pylist()}
-    for file in folder.glob("journal/*/*/*.jsonl"):
+    for file in folder.glob("journal/*/*.jsonl"):
         for line in file.read_bytes().splitlines():
             with suppress(ValueError):  # a torn or empty line
                 kept.add(json.loads(line)["request_sha"])

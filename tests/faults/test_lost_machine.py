@@ -45,7 +45,7 @@ class Lost:
         self._markers = InFlightMarkers(folder / "markers", placement)
 
     async def work(self, document_id: str, units: Any) -> Summary:
-        crashes = await self._markers.crashes(document_id)
+        crashes = self._markers.crashes(document_id)
         async with self._markers.attempt(document_id, crashes.limit):
             if not (self._folder / "lost").exists():
                 (self._folder / "lost").touch()

@@ -61,7 +61,7 @@ class Shards:
 
     def path(self, table: str, step_id: str, unit: str, attempt: int = 1) -> UPath:
         """The name that a shard is committed under; a compacted one may no longer exist there."""
-        return self.warehouse.joinpath("tables", table, step_id, f"{unit}.{attempt}.parquet")
+        return self.warehouse / f"tables/{table}/{step_id}/{unit}.{attempt}.parquet"
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """The units of a step whose shard in `table` is committed, with their highest attempt."""

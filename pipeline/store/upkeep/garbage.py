@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from upath import UPath
 
-from pipeline.asking.journal import committed_journals
+from pipeline.asking.journal import committed_journals, journal_files
 from pipeline.core.calls import Call
 from pipeline.core.errors import IncompleteError
 from pipeline.files.lease import UPKEEP, Lease, is_a_run_at_work, lease, pinned
@@ -155,16 +155,15 @@ def _files_of(root: UPath, gone: set[UnitKey]) -> list[UPath]:
     """The files of these units in tables/, of every attempt, and in journal/, of calls that a
     killed process has left uncommitted."""
     shards = loose_shards(root, list_shard_files(root)).values()
-    journals = list_paths(root / "journal", "*/*/*.jsonl")
+    unit_of = {file: (file.parent.name, _unit(file)) for files in shards for file in files}
     return [
-        *sorted(f for files in shards for f in files if (f.parent.name, _unit(f)) in gone),
-        *(f for f in journals if (f.parent.parent.name, _unit(f.parent)) in gone),
+        *sorted(file for file, unit in unit_of.items() if unit in gone),
+        *(one.file for one in journal_files(root) if (one.step_id, one.unit) in gone),
     ]
 
 
-def _unit(path: UPath) -> str:
-    """The unit of a shard, or of a folder in journal/."""
-    return str(path.name.partition(".")[0])
+def _unit(shard: UPath) -> str:
+    return str(shard.name.partition(".")[0])
 
 
 def _delete_step(root: UPath, step_id: str) -> None:

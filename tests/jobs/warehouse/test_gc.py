@@ -38,8 +38,8 @@ def test_journals_of_committed_units_are_deleted(tmp_path: Path) -> None:
     warehouse.commit(gists, open_unit, [], Call)
     journals = {}
     for unit in (loose, compacted, open_unit):
-        journals[unit.unit] = tmp_path / "journal" / gists.id / f"{unit.unit}.1" / "h-1-a.0.jsonl"
-        journals[unit.unit].parent.mkdir(parents=True)
+        journals[unit.unit] = tmp_path / "journal" / gists.id / f"{unit.unit}.1.0.jsonl"
+        journals[unit.unit].parent.mkdir(parents=True, exist_ok=True)
         journals[unit.unit].write_text("{}\n")
     told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=1h", "--json"))
     assert (told["compacted"], told["deleted"], told["bytes"]) == (2, 2, 6)

@@ -38,8 +38,8 @@ def journal(warehouse: UPath, attempt: int = 1) -> Journal:
     return Journal(warehouse, STEP, UNIT, attempt)
 
 
-def folder(warehouse: UPath, attempt: int = 1) -> UPath:
-    return warehouse / "journal" / STEP / f"{UNIT}.{attempt}"
+def files(warehouse: UPath) -> list[UPath]:
+    return sorted((warehouse / "journal" / STEP).glob("*"))
 
 
 async def cut_short(warehouse: UPath, calls: Sequence[Call]) -> None:
@@ -51,7 +51,7 @@ async def cut_short(warehouse: UPath, calls: Sequence[Call]) -> None:
 
 
 def left(warehouse: UPath) -> tuple[Call, ...]:
-    return asyncio.run(journal(warehouse).read())
+    return journal(warehouse).read()
 
 
 @pytest.fixture
@@ -65,17 +65,14 @@ def test_calls_are_read_again_until_the_unit_is_committed(warehouse: UPath) -> N
 
     async def again() -> tuple[Call, ...]:
         async with journal(warehouse) as made:
-            found = await made.read()
+            found = made.read()
             await made.add(calls[2])
-            assert len(left_files(warehouse)) == 2, "each process writes a file of its own"
+            names = [file.name for file in files(warehouse)]
+            assert names == [f"{UNIT}.1.{number}.jsonl" for number in (0, 1)], "its own, and ours"
             return found
 
     assert asyncio.run(again()) == tuple(calls[:2])
-    assert not folder(warehouse).exists()
-
-
-def left_files(warehouse: UPath) -> list[UPath]:
-    return sorted(folder(warehouse).glob("*"))
+    assert files(warehouse) == []
 
 
 def test_a_call_is_on_disk_before_the_next_is_asked(warehouse: UPath) -> None:
@@ -83,7 +80,7 @@ def test_a_call_is_on_disk_before_the_next_is_asked(warehouse: UPath) -> None:
         async with journal(warehouse) as made:
             for number in range(3):
                 await made.add(call(number))
-                (file,) = left_files(warehouse)
+                (file,) = files(warehouse)
                 lines = file.read_bytes().split()
                 assert file.read_bytes().endswith(b"}\n")
                 assert sum(line.startswith(b'{"') for line in lines) == number + 1
@@ -96,20 +93,19 @@ def test_a_call_is_on_disk_before_the_next_is_asked(warehouse: UPath) -> None:
 )
 def test_a_torn_or_foreign_line_is_left_out(warehouse: UPath, junk: bytes) -> None:
     asyncio.run(cut_short(warehouse, [call(0)]))
-    (file,) = left_files(warehouse)
+    (file,) = files(warehouse)
     file.write_bytes(file.read_bytes() + junk)
     assert left(warehouse) == (call(0),)
-    other = folder(warehouse) / "other.0.jsonl"
-    other.write_bytes(junk + file.read_bytes())
-    (folder(warehouse) / "notes.txt").write_text("not ours")
-    assert set(left(warehouse)) == {call(0)}
+    file.with_name(f"{UNIT}.1.1.jsonl").write_bytes(junk + file.read_bytes())
+    (file.parent / "notes.txt").write_text("not ours")
+    assert left(warehouse) == (call(0), call(0))
 
 
 def test_what_got_no_reply_is_not_kept(warehouse: UPath) -> None:
     calls = [call(0, problem="timeout"), call(1, problem="engine_failed"), call(2)]
     asyncio.run(cut_short(warehouse, [*calls, call(3, problem="truncated")]))
     assert {one.page_index for one in left(warehouse)} == {2, 3}
-    (file,) = left_files(warehouse)
+    (file,) = files(warehouse)
     line = json.loads(file.read_bytes().split(b"\n")[1])
     file.write_text(json.dumps({**line, "problem": "timeout"}))
     assert left(warehouse) == ()
@@ -126,18 +122,24 @@ def test_a_journal_that_cannot_be_written_ends_the_unit(warehouse: UPath) -> Non
 
 def test_an_attempt_has_a_journal_of_its_own(warehouse: UPath) -> None:
     asyncio.run(cut_short(warehouse, [call(0)]))
-    assert asyncio.run(journal(warehouse, attempt=2).read()) == ()
+    assert journal(warehouse, attempt=2).read() == ()
 
 
 @pytest.mark.parametrize(("committed", "kept"), [({}, 2), ({UNIT: 1}, 1), ({UNIT: 2}, 0)])
 def test_what_is_left_of_committed_units_is_known(
     warehouse: UPath, committed: dict[str, int], kept: int
 ) -> None:
+    """Of earlier versions, too, which had a folder for each unit."""
+    made = warehouse / "journal" / STEP
     for attempt in (1, 2):
-        folder(warehouse, attempt).mkdir(parents=True)
-        (folder(warehouse, attempt) / "host-1.0.jsonl").write_bytes(b"{}\n")
+        (made / f"{UNIT}.{attempt}").mkdir(parents=True)
+        (made / f"{UNIT}.{attempt}" / "host-1.0.jsonl").write_bytes(b"{}\n")
+        (made / f"{UNIT}.{attempt}.0.jsonl").write_bytes(b"{}\n")
+    (made / "notes.jsonl").write_text("not ours")
     found = committed_journals(warehouse, {STEP: committed})
-    assert sorted(file.parent.name for file in found) == [f"{UNIT}.1", f"{UNIT}.2"][: 2 - kept]
+    names = [f"{UNIT}.{attempt}{rest}" for attempt in (1, 2)[: 2 - kept]
+             for rest in (".0.jsonl", "/host-1.0.jsonl")]  # fmt: skip
+    assert sorted(str(file.relative_to(made)) for file in found) == names
 
 
 def test_a_journal_does_not_wait_for_commits(warehouse: UPath) -> None:
@@ -152,7 +154,7 @@ def test_a_journal_does_not_wait_for_commits(warehouse: UPath) -> None:
         await asyncio.sleep(0)
         try:
             await asyncio.wait_for(journal(warehouse).add(call(0)), 30)
-            assert len(left_files(warehouse)) == 1
+            assert len(files(warehouse)) == 1
         finally:
             may_commit.set()
             await waiting
@@ -185,6 +187,36 @@ def test_a_call_that_is_being_written_when_its_unit_ends_is_written(
     assert left(warehouse) == (call(0),)
 
 
+def test_files_that_another_process_makes_meanwhile_are_its_own(warehouse: UPath) -> None:
+    """Two workers execute a unit at once, as each knows only of what it has read."""
+
+    async def both() -> None:
+        async with journal(warehouse) as one, journal(warehouse) as other:
+            assert one.read() == other.read() == ()
+            await one.add(call(0))
+            await other.add(call(1))
+            await one.add(call(2))
+            assert [f.read_bytes().count(b"gist") for f in files(warehouse)] == [2 * 3, 3]
+            raise EngineError("dead")
+
+    with pytest.raises(EngineError):
+        asyncio.run(both())
+    assert left(warehouse) == (call(0), call(2), call(1))
+
+
+def test_a_call_that_comes_after_the_commit_leaves_nothing(warehouse: UPath) -> None:
+    async def late() -> None:
+        async with journal(warehouse) as made:
+            await made.add(call(0))
+            made.delete()
+            assert files(warehouse) == []
+            await made.add(call(1))
+            assert len(files(warehouse)) == 1
+
+    asyncio.run(late())
+    assert files(warehouse) == []
+
+
 # An object store: memory:// is one that needs no server.
 
 
@@ -201,8 +233,8 @@ def test_an_object_store_gets_parts_of_twenty_calls(store: UPath) -> None:
         async with journal(store) as made:
             for number in range(45):
                 await made.add(call(number))
-            assert len(left_files(store)) == 2
-            assert len(await journal(store).read()) == 40
+            assert len(files(store)) == 2
+            assert len(journal(store).read()) == 40
             raise EngineError("dead")
 
     with pytest.raises(EngineError):
@@ -215,19 +247,19 @@ def test_an_object_store_gets_parts_of_twenty_calls(store: UPath) -> None:
 def test_an_object_store_gets_a_part_after_a_while(
     store: UPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.asking.journal._SECONDS_A_PART", 0.01)
+    monkeypatch.setattr("pipeline.asking.journal._SECONDS_A_FILE", 0.01)
 
     async def one() -> None:
         async with journal(store) as made:
             await made.add(call(0))
-            while not left_files(store):
+            while not files(store):
                 await asyncio.sleep(0.01)
             await made.add(call(1))
-            while len(left_files(store)) < 2:
+            while len(files(store)) < 2:
                 await asyncio.sleep(0.01)
 
     asyncio.run(one())
-    assert left_files(store) == []
+    assert files(store) == []
 
 
 # A whole document.

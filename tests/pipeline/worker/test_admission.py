@@ -40,7 +40,7 @@ class Simulation:
         await asyncio.gather(*(self._one(name, markers, admission) for name in documents))
 
     async def _one(self, name: str, markers: InFlightMarkers, admission: Admission) -> None:
-        crashes = await markers.crashes(name)
+        crashes = markers.crashes(name)
         self._on_the_way -= 1
         async with admission.admitted(crashes.limit):
             if crashes.give_up("unit"):

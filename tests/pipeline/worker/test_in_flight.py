@@ -37,7 +37,7 @@ def files(folder: Path) -> list[Path]:
 def of(folder: Path, item: str, lost: frozenset[str] = frozenset()) -> Crashes:
     """What a new process knows of an item's crashes."""
     machine = Placement("w1", "m9", lambda name: name in lost)
-    return asyncio.run(InFlightMarkers(folder, machine).crashes(item))
+    return InFlightMarkers(folder, machine).crashes(item)
 
 
 def crash(folder: Path, limits: Mapping[str, int | None], machine: str = "m1") -> None:
@@ -69,8 +69,8 @@ async def test_what_ends_in_order_leaves_nothing(tmp_path: Path) -> None:
     own = markers(tmp_path)
     async with own.attempt("d1", None):
         assert len(list(tmp_path.iterdir())) == 1, "on record while it lasts"
-        assert (await own.crashes("d1")).limit is None, "of another process it would be one"
-        assert (await markers(tmp_path).crashes("d1")).limit == 1
+        assert own.crashes("d1").limit is None, "of another process it would be one"
+        assert markers(tmp_path).crashes("d1").limit == 1
     with pytest.raises(AccountingError):
         async with own.attempt("d1", None):
             raise AccountingError("rows do not add up")
@@ -138,10 +138,10 @@ def test_storage_that_refuses_markers_stops_nothing(tmp_path: Path) -> None:
 @in_a_loop
 async def test_two_crashes_alone_give_up_the_unit_and_no_other(tmp_path: Path) -> None:
     await die(tmp_path, "d1", "gist/1")
-    assert not (await markers(tmp_path).crashes("d1")).give_up("gist/1")
+    assert not markers(tmp_path).crashes("d1").give_up("gist/1")
     await die(tmp_path, "d1", "gist/1")
     await die(tmp_path, "d1", "look_up/2")
-    found = await markers(tmp_path).crashes("d1")
+    found = markers(tmp_path).crashes("d1")
     assert [found.give_up(unit) for unit in ("gist/1", "look_up/2", "answer/3")] == [
         True, False, False,
     ]  # fmt: skip
@@ -158,14 +158,14 @@ async def test_units_that_are_cut_off_by_a_crash_are_not_blamed(tmp_path: Path) 
             async with attempt.unit("look_up/2"):
                 pass
             raise EngineError("dead")
-    assert (await markers(tmp_path).crashes("d1")).alone == {"gist/1": 1}
+    assert markers(tmp_path).crashes("d1").alone == {"gist/1": 1}
 
 
 @in_a_loop
 async def test_two_crashes_between_units_give_up_all_of_them(tmp_path: Path) -> None:
     for _ in range(2):
         await die(tmp_path, "d1", None)
-    assert (await markers(tmp_path).crashes("d1")).give_up("gist/1")
+    assert markers(tmp_path).crashes("d1").give_up("gist/1")
 
 
 def test_a_launch_knows_nothing_of_another(tmp_path: Path) -> None:
