@@ -1,5 +1,5 @@
 // What a method did before it answered: its queries with what they found, its look-ups, its walk.
-function queriesPart(queries, lookups) {
+function queriesPart(queries, lookups, slot) {
   if (!queries.length) return null;
   const items = queries.map((query) => {
     const found = lookups.filter((lookup) => lookup.query_index === query.query_index);
@@ -7,20 +7,20 @@ function queriesPart(queries, lookups) {
       el("div", null, el("span", { class: "badge" }, query.kind), " ", el("span", { class: "text" }, query.text ?? "-"),
         query.dropped && el("span", { class: "badge" }, `not searched for: ${query.dropped.replaceAll("_", " ")}`), problemBadge(query.problem)),
       query.start_date && el("div", { class: "quiet" }, `from ${query.start_date} to ${query.end_date}`),
-      found.map(lookupPart));
+      found.map((lookup) => lookupPart(lookup, slot)));
   });
   return [el("h3", null, "Clues and queries, with what they found"), el("ol", { class: "queries", start: 0 }, items)];
 }
 
-function lookupsPart(lookups) {
+function lookupsPart(lookups, slot) {
   const shown = lookups.filter((row) => row.query_index === null && (row.requested.length || row.dropped.length || row.problem || lookups.length > 1));
-  return shown.length ? [el("h3", null, "Look-ups"), el("ol", { class: "queries", start: shown[0].turn }, shown.map((row) => el("li", null, lookupPart(row))))] : null;
+  return shown.length ? [el("h3", null, "Look-ups"), el("ol", { class: "queries", start: shown[0].turn }, shown.map((row) => el("li", null, lookupPart(row, slot))))] : null;
 }
 
-function lookupPart(row) {
+function lookupPart(row, slot) {
   const ranked = row.ranked.slice(0, 8).map((page) => `${page.page_index}${page.score === null ? "" : ` (${page.score.toFixed(2)})`}`);
   return el("div", { class: "found" },
-    "read ", row.used === null ? "nothing, as there was no reply" : pageLinks(row.used),
+    "read ", row.used === null ? "nothing, as there was no reply" : pageLinks(row.used, slot),
     String(row.requested) !== String(row.used) && el("span", { class: "quiet" }, ` asked for ${row.requested.join(", ") || "none"}`),
     row.dropped.length > 0 && el("span", { class: "quiet" }, ` left out ${row.dropped.map((one) => `${one.page_index} (${one.reason.replaceAll("_", " ")})`).join(", ")}`),
     ranked.length > 0 && el("div", { class: "quiet" }, `ranking: ${ranked.join(", ")}${row.ranked.length > 8 ? " …" : ""}`),

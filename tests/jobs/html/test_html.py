@@ -125,7 +125,9 @@ def own_scripts() -> str:
 
 def test_every_script_is_in_the_page() -> None:
     files = {file.stem for file in (ROOT / "jobs" / "html").glob("*.js")}
-    assert {*html_page._SCRIPTS} == files
+    assert sorted(html_page._SCRIPTS.split()) == sorted(files)
+    styles = {file.stem for file in (ROOT / "jobs" / "html").glob("*.css")}
+    assert {*html_page._STYLES} == styles
 
 
 @pytest.mark.slow
@@ -234,17 +236,6 @@ def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
     for number in ("http", "65536", "-1", "1" * 5000):
         assert refused(*view, f"port={number}").startswith("Invalid value for '--port': ")
     assert refused(*view, "prt=1").startswith("'prt=1': unknown option; there are warehouse, ")
-
-
-@pytest.mark.slow
-def test_without_its_tables_a_page_is_refused(
-    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    html_page._bundled.cache_clear()
-    monkeypatch.setattr(html_page, "_BUNDLE", "itables/html/nosuch")
-    said = refused("report", f"warehouse={run.warehouse}", "--html", tmp_path / "p.html")
-    assert said == "a page needs itables, for its tables; pip install 'itables>=2.9'"
-    html_page._bundled.cache_clear()
 
 
 class Served:
