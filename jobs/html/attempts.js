@@ -17,9 +17,19 @@ function attemptsAt(question, run) {
     one.answer = one.rows("answers")[0] ?? null;
     one.memory = one.sections.find((section) => section.table === "answers")?.memory ?? null;
     one.name = shortName(run, one.method) + (hasRepeats ? `, repeat ${one.repeat}` : "");
+    one.problems = problemsOf(one);
     one.address = { method: one.method, repeat: hasRepeats ? one.repeat : null };
   }
   return all;
+}
+
+// What went wrong in an attempt: the stages and problems of its rows; where all of it is the
+// consequence of something before it, the first of that.
+function problemsOf(one) {
+  const rows = one.sections.filter(({ rows }) => rows).flatMap(({ stage, rows }) => rows.filter((row) => row.problem).map((row) => ({ stage, ...row })));
+  const own = rows.filter((row) => row.problem !== "upstream");
+  const shown = own.length ? own : rows.filter((row) => row.detail).slice(0, 1);
+  return [...new Set(shown.map((row) => (row.problem === "upstream" ? row.detail : `${row.problem} in ${row.stage}`)))];
 }
 
 function methodsOf(run) {
@@ -35,11 +45,14 @@ function toneOf(run, method) {
   return `tone-${run.tones[method] ?? 0}`;
 }
 
-// The two attempts that are looked at: those of the address; else the first, and beside it the one
-// whose result differs most, as that explains a failure.
-function pinned(attempts, question, measure, parameters) {
+// The two attempts that are looked at: those of the address; else the first, or the first that the
+// cause of the address reached; and beside it the one whose result differs most, as that explains a
+// failure.
+function pinned(run, attempts, question, measure, parameters) {
+  const cause = run.causes[parameters.get("cause") ?? ""];
+  const reached = attempts.find((one) => cause?.made_by.includes(one.method) && one.problems.length);
   const at = (name, repeat) => attempts.find((one) => one.method === name && String(one.repeat) === repeat) ?? attempts.find((one) => one.method === name);
-  const a = at(parameters.get("method"), parameters.get("repeat")) ?? attempts[0] ?? null;
+  const a = at(parameters.get("method"), parameters.get("repeat")) ?? reached ?? attempts[0] ?? null;
   if (parameters.get("with") === "none") return { a, b: null };
   const given = at(parameters.get("with"), parameters.get("with_repeat"));
   const others = attempts.filter((one) => one !== a);

@@ -46,7 +46,7 @@ function answerPane({ slot, one, question, run, measure }) {
   const result = resultOf(one, question, measure);
   const text = answer?.skipped ? "Skipped: the method does not apply to this question." : answer?.answer ?? "No answer.";
   return el("article", { class: `answer ${toneOf(run, one.method)}` },
-    el("h3", { title: one.method }, el("span", { class: "slot-mark" }, slot.toUpperCase()), " ", one.name, " ", resultBadge(result)),
+    el("h3", { title: one.method }, el("span", { class: "slot-mark" }, slot.toUpperCase()), " ", one.name, " ", resultBadge(result), one.problems.filter((problem) => problem !== result.word).map((problem) => [" ", el("span", { class: "badge bad" }, `! ${problem}`)])),
     answer && el("p", { class: "quiet" }, aboutAnswer(answer, one, run)),
     scrolling("p", `${slot}-answer`, `Answer of ${one.name}`, { class: "text" }, text));
 }

@@ -46,10 +46,10 @@ function forestScale(rows) {
 
 function forestRow(run, { method, figures, p_holm: p }, at) {
   const told = `${shortName(run, method)}: ${signed(figures.difference)}`;
-  return svg("svg", { class: `forest-row ${toneOf(run, method)}`, role: "img", "aria-label": told, width: "100%", height: 20 },
-    svg("line", { x1: at.of(0), x2: at.of(0), y1: 0, y2: 20, class: "zero" }),
-    figures.low !== null && svg("line", { x1: at.of(figures.low), x2: at.of(figures.high), y1: 10, y2: 10, class: "whisker" }),
-    svg("circle", { cx: at.of(figures.difference), cy: 10, r: 4.5, class: p < 0.05 ? "sure" : "unsure" }));
+  return svg("svg", { class: `forest-row ${toneOf(run, method)}`, role: "img", "aria-label": told, width: "100%", height: 40 },
+    svg("line", { x1: at.of(0), x2: at.of(0), y1: 0, y2: 40, class: "zero" }),
+    figures.low !== null && svg("line", { x1: at.of(figures.low), x2: at.of(figures.high), y1: 20, y2: 20, class: "whisker" }),
+    svg("circle", { cx: at.of(figures.difference), cy: 20, r: 4.5, class: p < 0.05 ? "sure" : "unsure" }));
 }
 
 function differenceCell({ figures, p_holm: p }) {

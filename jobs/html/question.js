@@ -8,7 +8,7 @@ async function questionPage(run, parameters) {
   const question = questions[id];
   const measure = shownMeasure(run, question, parameters);
   const attempts = attemptsAt(question, run);
-  const chosen = pinned(attempts, question, measure, parameters);
+  const chosen = pinned(run, attempts, question, measure, parameters);
   const listed = await listedQuestions(run, filtersOf(parameters));
   return {
     subject: `question=${id}`,

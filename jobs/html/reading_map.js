@@ -27,7 +27,8 @@ function laneRow(run, document, question, one, chosen, measure) {
       slot("a", "on the left", { ...one.address, at: null }),
       slot("b", "on the right", { with: chosen.b === one ? "none" : one.method, with_repeat: one.address.repeat, at: null }),
       el("a", { class: "name", id: `lane-${one.key}`, href: linkWith({ ...one.address, at: null }), title: one.method, "data-step": chosen.a === one ? "current" : "choose" }, one.name)),
-    el("span", { class: "lane-result" }, resultBadge(result), result.score === null ? null : el("span", { class: "value" }, shortNumber(result.score))),
+    el("span", { class: "lane-result" }, resultBadge(result), result.score === null ? null : el("span", { class: "value" }, shortNumber(result.score)),
+      one.problems.length > 0 && result.kind !== "bad" && el("span", { class: "badge bad", title: one.problems.join(", ") }, "!", el("span", { class: "hidden" }, one.problems.join(", ")))),
     el("a", { class: "lane-picture", href: toText(document, question, one), tabindex: -1, "aria-label": `what ${one.name} read`, click: (event) => toCharacter(event, document, one) }, one.lane ? imported(one.lane.svg) : el("span", { class: "quiet" }, "no answer")),
     el("span", { class: "lane-seen value" }, seenText(one)));
 }

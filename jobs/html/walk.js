@@ -24,7 +24,7 @@ function lookupPart(row, slot) {
     String(row.requested) !== String(row.used) && el("span", { class: "quiet" }, ` asked for ${row.requested.join(", ") || "none"}`),
     row.dropped.length > 0 && el("span", { class: "quiet" }, ` left out ${row.dropped.map((one) => `${one.page_index} (${one.reason.replaceAll("_", " ")})`).join(", ")}`),
     ranked.length > 0 && el("div", { class: "quiet" }, `ranking: ${ranked.join(", ")}${row.ranked.length > 8 ? " …" : ""}`),
-    problemBadge(row.problem));
+    problemBadge(row.problem), row.detail && el("span", { class: "quiet text" }, ` ${row.detail}`));
 }
 
 // The visits of a walk, indented by depth, each with the node's summary or its segment's text.
