@@ -78,7 +78,7 @@ function seenShare(gold, spans) {
   return Math.min(seen / Math.max(gold.end_char - gold.start_char, 1), 1);
 }
 
-function memoryOf({ slot, one, question, document, run }) {
+function memoryOf({ slot, one, question, document }) {
   const pages = pagesOf(document, one.memory);
   const memory = document.sections.find((section) => section.table === "pages" && section.rows[0] === pages[0])?.memory;
   if (!pages.length) return null;
@@ -86,7 +86,7 @@ function memoryOf({ slot, one, question, document, run }) {
   const spans = answer?.context_spans ?? [];
   const isOwn = memory === one.memory;
   const read = isOwn ? answer?.page_indexes ?? [] : pages.filter((page) => seenShare(page, spans) > 0).map((page) => page.page_index);
-  const words = wordsOf(question.options[answer?.answer_index] ?? answer?.answer, run.stop_words);
+  const words = rareWords(question.options[answer?.answer_index] ?? answer?.answer, pages);
   const seen = { slot, read: new Set(read), evidence: question.evidence, words, isBeside: false };
   return [
     el("p", { class: "quiet" }, isOwn ? `Memory ${memory}. ` : `It has no memory; the pages are those of ${memory}. `, legend()),
@@ -94,14 +94,14 @@ function memoryOf({ slot, one, question, document, run }) {
   ];
 }
 
-function walkOf({ slot, one, document, question }) {
+function walkOf({ slot, one, document, question, run }) {
   const visits = one.sections.filter((section) => section.table === "visits");
   const trees = document.sections.filter((section) => section.memory === one.memory && section.table === "nodes");
   const tree = trees.find((section) => visits.some((visit) => visit.upstream.includes(section.step_id))) ?? trees[0];
   return [
+    visits.length > 0 && el("div", { class: toneOf(run, one.method) }, walkPart(one.rows("visits"), tree?.rows ?? [], pagesOf(document, one.memory), question.evidence, document.num_chars)),
     queriesPart(one.rows("queries"), one.rows("lookups"), slot),
     lookupsPart(one.rows("lookups"), slot),
-    walkPart(one.rows("visits"), tree?.rows ?? [], pagesOf(document, one.memory), question.evidence),
   ];
 }
 

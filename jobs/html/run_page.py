@@ -11,7 +11,7 @@ from jinja2.environment import TemplateStream
 from markupsafe import Markup
 
 _HERE = Path(__file__).parent
-_SCRIPTS = "dom address data tables pictures problems overview lists marks calls memory walk attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
+_SCRIPTS = "dom address data tables pictures problems overview lists marks calls memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
 _STYLES = ("base", "tables", "pictures", "question", "print")
 _SELF, _NONE = "'self'", "'none'"
 

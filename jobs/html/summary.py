@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from stop_words import get_stop_words
-
 from jobs.frontier.frontier import Point, drawn_columns, points_of
 from jobs.frontier.frontier_picture import frontier_svg, tones_of
 from jobs.html.causes import causes, question_problems
@@ -60,7 +58,6 @@ def summary(connection: Any, report: Report, names: Names | None) -> dict[str, A
         "documents": query(connection, "from numbered_documents order by number"),
         "questions": query(connection, _LISTED),
         "question_problems": question_problems(connection),
-        "stop_words": sorted(get_stop_words("en")),
     }
 
 

@@ -27,8 +27,9 @@ function lookupPart(row, slot) {
     problemBadge(row.problem), row.detail && el("span", { class: "quiet text" }, ` ${row.detail}`));
 }
 
-// The visits of a walk, indented by depth, each with the node's summary or its segment's text.
-function walkPart(visits, nodes, pages) {
+// The visits of a walk, indented by depth, each with the node's summary or its segment's text, and
+// what was passed over there.
+function walkPart(visits, nodes, pages, evidence, length) {
   if (!visits.length) return null;
   const steps = visits.map((visit) => {
     const node = nodes.find((one) => one.node_index === visit.node_index);
@@ -36,7 +37,8 @@ function walkPart(visits, nodes, pages) {
     const step = el("li", { class: visit.action === "answer" ? "step last" : "step" },
       el("div", null, el("b", null, `${visit.turn}. node ${visit.node_index ?? "-"}`),
         el("span", { class: "quiet" }, visit.page_index === null ? "" : ` segment ${visit.page_index}`),
-        " ", el("span", { class: "badge" }, actionOf(visit)), problemBadge(visit.problem)),
+        " ", el("span", { class: "badge" }, actionOf(visit)), node && holdsEvidence(node, evidence) && el("span", { class: "badge evidence" }, "evidence below"), problemBadge(visit.problem)),
+      passedOver(visit, node, nodes, evidence),
       visit.reason && el("div", { class: "text" }, visit.reason),
       el("div", { class: "quiet" }, facts(
         visit.chosen_by === "rule" && "the only legal action, no call",
@@ -47,7 +49,18 @@ function walkPart(visits, nodes, pages) {
     step.style.marginInlineStart = `${Math.min(visit.depth, 12) * 1.2}em`;
     return step;
   });
-  return [el("h3", null, "Walk"), el("ol", { class: "walk" }, steps)];
+  return [el("h3", null, "Walk"), walkTree(visits, nodes, evidence, length), el("ol", { class: "walk" }, steps)];
+}
+
+// The children that a visit did not enter; those that hold evidence are marked.
+function passedOver(visit, node, nodes, evidence) {
+  const left = (node?.children ?? []).filter((index) => index !== visit.to_node);
+  if (visit.action !== "enter" || !left.length) return null;
+  return el("div", { class: "quiet" }, "passed over: ", left.map((index, place) => {
+    const child = nodes.find((one) => one.node_index === index);
+    const isGold = child && holdsEvidence(child, evidence);
+    return [place > 0 && ", ", `node ${index}`, isGold && [" ", el("span", { class: "badge evidence" }, "evidence")]];
+  }));
 }
 
 function actionOf(visit) {

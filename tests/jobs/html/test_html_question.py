@@ -74,6 +74,82 @@ def test_a_walk_is_indented_by_depth(page: Browser, warehouse: Path) -> None:
         assert (depth < next_depth) == (left < next_left)
 
 
+def test_a_walk_is_drawn_as_its_tree(page: Browser, warehouse: Path) -> None:
+    """Every node, those visited with their turns; the words say where the evidence was left."""
+    method = named(page, "memwalker")
+    visits = sql(warehouse, "select node_index, turn, to_node from visits where "
+                 f"question_id = 'v1-m7' and method = '{method}' order by turn")  # fmt: skip
+    nodes = {row["node_index"]: row for row in sql(
+        warehouse, "select node_index, parent, start_char, end_char from nodes "
+        "where document_id = 'village-1'")}  # fmt: skip
+    (gold,) = sql(warehouse, "select unnest(evidence, recursive := true) from questions "
+                  "where question_id = 'v1-m7'")  # fmt: skip
+    page.go(question("v1-m7", method, tab="walk"))
+    drawn = page.run(
+        "return [...document.querySelectorAll('.walk-tree g')].map((g) => [Number(g.dataset.node), "
+        "g.getAttribute('class'), g.querySelector('text')?.textContent ?? ''])"
+    )
+    turns: dict[int, list[str]] = {}
+    for visit in visits:
+        turns.setdefault(visit["node_index"], []).append(str(visit["turn"]))
+    assert drawn == [
+        [n, "visited" if n in turns else "passed", ", ".join(turns.get(n, []))] for n in nodes
+    ]
+
+    def has_gold(index: int | None) -> bool:
+        node = nodes.get(index) if index is not None else None
+        return bool(node and gold["start_char"] < node["end_char"]
+                    and gold["end_char"] > node["start_char"])  # fmt: skip
+
+    lost = [v for v in visits if has_gold(v["node_index"]) and not has_gold(v["to_node"])
+            and v["to_node"] is not None]  # fmt: skip
+    said = page.texts(".walk-tree figcaption")[0]
+    assert ("left the evidence at visit" in said) == bool(lost)
+    if lost:
+        assert f"at visit {lost[0]['turn']}, from node {lost[0]['node_index']} to " in said
+    passed = page.texts(".walk .step .badge.evidence")
+    assert passed, "the children with evidence that were passed over, or nodes above it, are marked"
+
+
+def test_only_rare_words_of_an_answer_are_marked(page: Browser) -> None:
+    """Those that a document has thrice at most, or once in five thousand words."""
+    found = page.run(
+        "const pages = [{ text: 'the bell the bell the bell the bell' }, { text: 'Miller, the' }];"
+        "const novel = [{ text: 'word '.repeat(50000) + 'often '.repeat(11)"
+        " + 'seldom '.repeat(9) }];"
+        "return [[...rareWords('The miller of the bell', pages)], "
+        "[...rareWords('seldom often word', novel)]]"
+    )
+    assert found == [["miller"], ["seldom"]]
+
+
+def test_a_document_has_contents_a_search_and_leads_to_its_evidence(
+    page: Browser, warehouse: Path
+) -> None:
+    page.go("#document=village-3&evidence=v3-m7&at=first")
+    pages = sql(warehouse, "select page_index, text from pages where memory = 'shared' and "
+                "document_id = 'village-3' order by page_index")  # fmt: skip
+    assert page.texts(".pages-list b") == [str(row["page_index"]) for row in pages]
+    marked = page.run(
+        "return [...document.querySelectorAll('.page')].filter((one) => "
+        "one.querySelector('mark.evidence')).map((one) => one.id)"
+    )
+    assert page.texts(".contents > p .to-page") == [name.rpartition("-")[2] for name in marked]
+    box = page.run(
+        "return document.querySelector('mark.evidence').getBoundingClientRect().toJSON()"
+    )
+    assert 0 <= box["top"] < 800, "the evidence is in the window"
+    (field,) = page.all("input[type=search]")
+    field.send_keys("FERRY of")
+    wanted = [str(row["page_index"]) for row in pages if "ferry of" in row["text"].lower()]
+    page.wait("return document.querySelector('.contents [role=status]').textContent !== ''")
+    shown = page.run(
+        "return [...document.querySelectorAll('.pages-list li')].filter((li) => !li.hidden)"
+        ".map((li) => li.querySelector('b').textContent)"
+    )
+    assert shown == wanted and 0 < len(wanted) < len(pages)
+
+
 def test_clues_stand_with_what_they_found(page: Browser, warehouse: Path) -> None:
     method = named(page, "memorag")
     queries = sql(warehouse, "select query_index, text from queries where question_id = 'v1-m3' "
