@@ -10,6 +10,7 @@ async function start() {
   document.addEventListener("keydown", pressed);
   document.querySelector(".skip").addEventListener("click", skip);
   document.querySelector("header").append(keysPart());
+  if (document.body.dataset.served === "view") watchRun();
   await show();
 }
 
@@ -61,7 +62,7 @@ function scrollAs(before) {
 // Which part of the page this is, in its navigation.
 function markPlace() {
   const { question, document: id, view } = here();
-  const at = question || view === "questions" ? "questions" : id || view === "documents" ? "documents" : "";
+  const at = question || view === "questions" ? "questions" : id || view === "documents" ? "documents" : view === "runs" ? "runs" : "";
   for (const one of document.querySelectorAll("header nav a")) {
     if (one.dataset.at === at) one.setAttribute("aria-current", "page");
     else one.removeAttribute("aria-current");
@@ -83,6 +84,7 @@ function shown(run, parameters) {
   if (parameters.has("question")) return questionPage(run, parameters);
   if (parameters.has("document")) return documentPage(run, parameters);
   if (parameters.get("view") === "questions") return questionList(run, parameters);
+  if (parameters.get("view") === "runs" && document.body.dataset.served) return runList(run);
   if (parameters.get("view") === "documents") return documentList(run, parameters);
   return overview(run, parameters);
 }

@@ -12,11 +12,15 @@ function drawn(title, text) {
 // How much every method differs from the chosen baseline: a row each, with the interval drawn, p and
 // the questions won and lost. Only what a test says is marked.
 async function differences(run, measure, parameters) {
-  const by = await load(`against-${run.report.measures.indexOf(measure)}`);
+  const place = run.report.measures.indexOf(measure);
+  const by = await load(`against-${place}`);
   const methods = methodsOf(run).filter((name) => name in by);
-  if (!methods.length) return null;
-  const baseline = methods.includes(parameters.get("baseline")) ? parameters.get("baseline") : defaultBaseline(run, methods, measure);
-  const rows = by[baseline];
+  const given = parameters.get("baseline") ?? "";
+  const other = document.body.dataset.served === "view" && given.startsWith("run:") ? given : null;
+  if (!methods.length && !other) return null;
+  const baseline = other ?? (methods.includes(given) ? given : defaultBaseline(run, methods, measure));
+  const rows = other ? await load(`run-${place}-${encodeURIComponent(given.slice(4))}`) : by[baseline];
+  const named = [...methods.map((name) => [name, shortName(run, name)]), ...(other ? [[other, `the same method of ${given.slice(4)}`]] : [])];
   const at = forestScale(rows);
   const change = (event) => { location.hash = linkWith({ baseline: event.target.value }); };
   const columns = [
@@ -27,9 +31,11 @@ async function differences(run, measure, parameters) {
     { heading: "won–lost", about: "questions on which the method is higher, and on which the baseline is; others are ties", isNumber: true, value: (row) => row.figures.wins - row.figures.losses, shown: (row) => `${row.figures.wins}–${row.figures.losses}` },
   ];
   return el("figure", { class: "forest" },
-    el("figcaption", null, "Differences in ", headingOf(run, measure), " to ", filter("baseline", methods.map((name) => [name, shortName(run, name)]), baseline, change)),
-    dataTable({ caption: `Differences in ${headingOf(run, measure)} to ${shortName(run, baseline)}`, columns, rows }),
-    el("p", { class: "quiet" }, `Filled: p < 0.05. ${plural(rows[0].figures.documents, "document")}${rows[0].figures.low === null ? "; intervals need ten" : ""}.`));
+    el("figcaption", null, "Differences in ", headingOf(run, measure), " to ", filter("baseline", named, baseline, change)),
+    dataTable({ caption: `Differences in ${headingOf(run, measure)}`, columns, rows }),
+    el("p", { class: "quiet" }, rows.length
+      ? `Filled: p < 0.05. ${plural(rows[0].figures.documents, "document")}${rows[0].figures.low === null ? "; intervals need ten" : ""}.`
+      : "No method and question in common."));
 }
 
 // The method with the lowest mean that is no floor of another kind: what others should beat.

@@ -11,16 +11,19 @@ from jinja2.environment import TemplateStream
 from markupsafe import Markup
 
 _HERE = Path(__file__).parent
-_SCRIPTS = "dom address data tables pictures problems overview lists marks calls memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
+_SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
 _STYLES = ("base", "tables", "pictures", "question", "print")
 _SELF, _NONE = "'self'", "'none'"
 
 Chunk = tuple[str, bytes]  # its name, and JSON in gzip
 
 
-def page(run: str, first: Iterable[Chunk], chunks: Iterable[Chunk], served: bool) -> TemplateStream:
-    """The page of a run in pieces. It opens as soon as the chunks `first` are there. `served`: the
-    page holds no chunks, but requests them from its own address as data/NAME."""
+def page(
+    run: str, first: Iterable[Chunk], chunks: Iterable[Chunk], served: str = "", root: str = ""
+) -> TemplateStream:
+    """The page of a run in pieces. It opens as soon as the chunks `first` are there. `served`: by
+    what ("view" or "bundle"); the page then holds no chunks, but requests them from its own address
+    as data/NAME, and those of the warehouse from `root`."""
     script, style = _script(), _style()
     policy = "; ".join([
         "default-src 'none'", f"script-src {_source(script)}",
@@ -30,7 +33,7 @@ def page(run: str, first: Iterable[Chunk], chunks: Iterable[Chunk], served: bool
     made = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined
     ).get_template("page.jinja").stream(
-        run=run, policy=policy, served=served,
+        run=run, policy=policy, served=served, root=root,
         script=Markup(script), style=Markup(style),
         first=_texts(first), chunks=_texts(chunks),
     )  # fmt: skip

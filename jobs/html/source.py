@@ -49,6 +49,11 @@ class Source:
         self._traces = Traces(self._connection, facts["stages"])
 
     @property
+    def scores(self) -> list[str]:
+        """The measures of answers, by whose numbers comparisons are asked for."""
+        return list(self._summary["report"]["measures"])
+
+    @property
     def num_questions(self) -> int:
         return len(self._summary["questions"])
 
@@ -59,8 +64,7 @@ class Source:
     @property
     def num_chunks(self) -> int:
         """The number of a file's chunks, without the first."""
-        num_scores = len(self._summary["report"]["measures"])
-        return num_scores + len(self._summary["measures"]) + len(self._parts())
+        return len(self.scores) + len(self._summary["measures"]) + len(self._parts())
 
     def close(self) -> None:
         self._opened.close()
@@ -76,7 +80,7 @@ class Source:
         """All other chunks of a file."""
         for number in range(len(self._summary["measures"])):
             yield f"measure-{number}", self._measure(number)
-        for number in range(len(self._summary["report"]["measures"])):
+        for number in range(len(self.scores)):
             yield f"against-{number}", self._against(number)
         batches = batched_parts(self._parts(), self._num_answers)
         contents = (content for parts in batches for content in self._traces.contents(parts))
@@ -91,7 +95,7 @@ class Source:
             return self.first(is_served=True)[1]
         if kind == "measure" and 0 <= number < len(self._summary["measures"]):
             return self._measure(number)
-        if kind == "against" and 0 <= number < len(self._summary["report"]["measures"]):
+        if kind == "against" and 0 <= number < len(self.scores):
             return self._against(number)
         if kind == "question" and 0 <= number < self.num_questions:
             row = self._summary["questions"][number]
@@ -112,7 +116,7 @@ class Source:
         """All methods against each other by a measure of answers."""
         if self._values is None:
             self._values = self._opened.enter_context(RunValues.opened(self._options))
-        measure = self._summary["report"]["measures"][number]
+        measure = self.scores[number]
         return compressed_chunk({"content": against_each(self._values, measure)})
 
     def _document_id(self, number: int) -> str:

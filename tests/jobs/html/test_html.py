@@ -286,7 +286,7 @@ def served(run: FinishedRun) -> Iterator[Served]:
 def test_a_served_page_reads_a_question_when_it_is_opened(served: Served, page: str) -> None:
     status, html = served.get("")
     assert status == 200
-    assert b"<body data-served>" in html
+    assert b'<body data-served="view" data-root="">' in html
     assert b"data-part" not in html
     assert b"connect-src &#39;self&#39;" in html
     index = served.json("index")
@@ -344,6 +344,7 @@ def test_a_browser_that_has_gone_is_no_news(run: FinishedRun) -> None:
 def test_what_cannot_be_read_any_more_is_said(run: FinishedRun, tmp_path: Path) -> None:
     warehouse = run.copied(tmp_path)
     served = Served(warehouse)
+    served.json("index")  # the run is read
     for shard in (warehouse / "tables" / "calls").rglob("*.parquet"):
         shard.unlink()
     status, why = served.get("data/question-0")

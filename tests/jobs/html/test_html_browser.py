@@ -184,7 +184,7 @@ def test_a_page_of_ten_thousand_questions_opens(
     rest = (
         (name, compressed_chunk(with_line_numbers(content))) for name, content in chunks.items()
     )
-    html_page.page("many", first, rest, served=False).dump(str(file), encoding="utf-8")
+    html_page.page("many", first, rest).dump(str(file), encoding="utf-8")
     browser.open(file.as_uri())
     assert any("10,000 questions" in text for text in browser.texts("main h2"))
     browser.go("#view=questions")
