@@ -3,7 +3,7 @@
 function readingMap(run, document, question, attempts, chosen, measure) {
   const memories = [...new Set([chosen.a?.memory, chosen.b?.memory])].filter((name) => name in document.page_lanes);
   const heading = run.report.columns.find((column) => column.measure === measure)?.heading;
-  return scrolling("section", "map", "Reading map", { class: "map" },
+  const made = scrolling("section", "map", "Reading map", { class: "map" },
     el("h3", { class: "hidden" }, "Reading map"),
     el("div", { class: "lane-row axis" },
       el("span", { class: "quiet" }, `${number(document.num_words)} words`),
@@ -12,6 +12,8 @@ function readingMap(run, document, question, attempts, chosen, measure) {
       el("span", { class: "quiet" }, question.evidence.length ? "gold read" : "read")),
     attempts.map((one) => laneRow(run, document, question, one, chosen, measure)),
     memories.map((name) => pagesRow(document, question, name, chosen)));
+  made.style.setProperty("--name", Math.max(...attempts.map((one) => one.name.length)));
+  return made;
 }
 
 function laneRow(run, document, question, one, chosen, measure) {

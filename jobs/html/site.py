@@ -39,7 +39,7 @@ class Site:
             source.close()
 
     def get(self, path: str) -> Found | None:
-        """What stands at a path below the root; None where there is nothing."""
+        """The content that stands at a path below the root; None where there is none."""
         run, root, rest = self._chosen, "", path
         if path.startswith("run/"):
             name, slash, rest = path.removeprefix("run/").partition("/")
@@ -59,7 +59,7 @@ class Site:
         return "" if run == self._chosen else f"run/{quote(run, safe='')}/"
 
     def open(self, run: str) -> Source:
-        """The data of a run, read now if it was not before."""
+        """The data of a run, read now if it was not before. Raises UsageError."""
         with self._lock:
             return self._opened(run)
 
@@ -84,7 +84,7 @@ class Site:
         return (GZIP, found) if found is not None else None
 
     def _state(self, run: str) -> dict[str, Any]:
-        """Whether a run is at work, and how far it is, from the files alone."""
+        """The progress of a run, if it is at work, from its files alone."""
         progress, workers = RunFolder(self._options.warehouse, run).at_work()
         text = progress_line(progress) if progress else ""
         return {"is_running": bool(progress or workers), "text": text, "workers": len(workers)}

@@ -14,8 +14,8 @@ function walkTree(visits, nodes, evidence, length) {
   const told = toldOf(visits, nodes, evidence);
   return el("figure", { class: "walk-tree" },
     svg("svg", { width: "100%", height, role: "img", "aria-label": told },
-      evidence.map((span) => svg("rect", { class: "gold", y: 0, height, ...wide(span) })),
-      nodes.map((node) => nodeMark(node, depths.get(node.node_index), turns.get(node.node_index), at, wide(node)))),
+      nodes.map((node) => nodeMark(node, depths.get(node.node_index), turns.get(node.node_index), at, wide(node))),
+      evidence.map((span) => svg("rect", { class: "gold", y: 0, height, ...wide(span) }))),
     el("figcaption", { class: "quiet" }, told));
 }
 

@@ -29,8 +29,8 @@ Spans = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Lane:
-    """What one method read: its picture as SVG, and in percent how much of the document and of the
-    gold evidence that is; `gold` is None without evidence."""
+    """The text that one method read: its picture as SVG, and in percent how much of the document
+    and of the gold evidence that is; `gold` is None without evidence."""
 
     svg: str
     read: float
