@@ -36,10 +36,10 @@ chaos: .venv/dev
 	  faults.py nodes.py adversarial_stages.py flaky_s3.py flipped_bits.py ends.py)
 
 # The HTML page in headless Chromium, which the system has to have.
-test-browser: .venv/dev
+test-browser: .venv/axe
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
 	  || { echo "test-browser needs Chromium: apt-get install chromium chromium-driver"; exit 1; }
-	$(PYTEST) 2 -m browser
+	PYTHONPATH=$< $(PYTEST) 2 -m browser
 
 # Exported tables are compiled by pdfLaTeX, which the system has to have, with booktabs.
 test-latex: .venv/dev
@@ -111,6 +111,11 @@ picture: .venv/dev
 
 .venv/duckdb-1.5: .venv/dev
 	$(BIN)/pip install --quiet --no-deps --upgrade --target $@ 'duckdb==1.5.*'
+	@touch $@
+
+# axe-core, which finds what shuts readers out; the package carries it as one script.
+.venv/axe: .venv/dev
+	$(BIN)/pip install --quiet --no-deps --upgrade --target $@ 'axe-playwright-python>=0.1.8'
 	@touch $@
 
 .venv/interchange: .venv/dev

@@ -21,7 +21,7 @@ from jobs.run.interruption import interruptible
 if is_command():
     interruptible()  # the imports take half a second
 
-from jobs.api.library import RunResult, compare, config, report, run, sent
+from jobs.api.library import RunResult, compare, config, reading_map, report, run, sent
 from jobs.compare.compare import Comparison
 from jobs.config.run_config import RunConfig
 from jobs.report.report import Report
@@ -30,7 +30,8 @@ from pipeline.store import connect
 
 __all__ = [
     "CommandError", "Comparison", "IncompleteError", "Report", "RunConfig", "RunResult",
-    "UsageError", "__version__", "compare", "config", "connect", "report", "run", "sent",
+    "UsageError", "__version__", "compare", "config", "connect", "reading_map", "report", "run",
+    "sent",
 ]  # fmt: skip
 
 __version__ = importlib.metadata.version("gistmill")

@@ -1,5 +1,5 @@
 """The library's functions for scripts and notebooks: `gistmill.run`, `report`, `compare`,
-`sent`, `config`."""
+`sent`, `reading_map`, `config`."""
 
 import logging
 import threading
@@ -17,6 +17,7 @@ from jobs.report.render import parts_of, report_page
 from jobs.report.report import Report, make_report, report_of
 from jobs.run.launch import Outcome
 from jobs.run.launch import run as execute
+from jobs.trace.reading_map import ReadingMap, read_reading_map
 from jobs.trace.sent import read_sent
 from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
@@ -126,6 +127,14 @@ def sent(
     the stages: its row of `calls`. `messages` is what was handed to the engine, a list of {role,
     content}; None if it was not kept. `run` is by default the latest. Raises UsageError."""
     return read_sent(ReadOptions(as_path(warehouse), run), question, document)
+
+
+def reading_map(
+    question: str, warehouse: AnyPath = "warehouse", run: str | None = None
+) -> ReadingMap:
+    """The text that each method read for a question, along its document and against the gold
+    evidence: a notebook shows it as a picture. `run`: by default the latest. Raises UsageError."""
+    return read_reading_map(ReadOptions(as_path(warehouse), run), question)
 
 
 def config(*words: str) -> RunConfig:

@@ -133,14 +133,23 @@ def _refuse_together(options: ReadOptions, corpus: bool, html: bool, published: 
 
 
 @reading(*RUN, "by", "where", "rater", "columns", "names", "plugins", "port")
-def view(options: ReadOptions, json: Json = False) -> None:
-    """Serve the page of report --html on this machine.
+def view(
+    options: ReadOptions,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Write the pages as files for a web server, FOLDER.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Serve the pages of a warehouse's runs on this machine.
 
-    From the warehouse, for runs too large for a file; Ctrl-C ends it.
+    From the warehouse, for runs too large for a file, and live for one at work; Ctrl-C ends it.
     """
-    from jobs.html.show_html import show_served  # here: it imports the stages
+    from jobs.html.show_html import show_bundle, show_served  # here: it imports the stages
 
-    show_served(options, json)
+    if bundle is not None:
+        show_bundle(options, bundle, json)
+    else:
+        show_served(options, json)
 
 
 @reading(*RUN, "address")

@@ -22,8 +22,8 @@ _FRAME = Box(54, 28, 732, 372)  # of the points; what is written around them is 
 _WIDTH, _LINE = 760, 15
 _OF_A_CHAR = 6.7  # pixels: fonts of code have 0.6 of their size, which is 11
 _MOST_CHARS = 44  # of a label
-_TONES = ("#2f6fca", "#b3541e", "#1f8a4c", "#8a3a9c", "#c03650", "#12808c", "#85701a", "#68758a",
-          "#6a5acd", "#a0522d", "#4d7f17", "#b0409c")  # fmt: skip
+TONES = ("#2f6fca", "#b3541e", "#1f8a4c", "#8a3a9c", "#c03650", "#12808c", "#85701a", "#68758a",
+         "#6a5acd", "#a0522d", "#4d7f17", "#b0409c")  # fmt: skip
 _SHAPES = (  # around a point
     "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z", "m-4 -4h8v8h-8z", "m0 -5.5l5 9h-10z",
     "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z", "m0 5.5l5 -9h-10z",
@@ -52,7 +52,7 @@ class _Look:
     family: str
     name: str  # with the arguments in which variants of it differ
     short: str  # these alone; if they differ in one, its value
-    tone: str
+    tone: int  # of TONES
     shape: str
 
 
@@ -77,9 +77,15 @@ def frontier_svg(
     made = _TEMPLATES.get_template("frontier.svg.jinja").render(
         title=title, heading=heading, panels=panels, frame=_FRAME, foot=foot, foot_top=height,
         width=max(panel["width"] for panel in panels), height=height + _LINE * len(foot) + 10,
-        has_groups=any(point.by is not None for point in points), is_linked=any(map(link, points)),
+        tones=TONES, has_groups=any(point.by is not None for point in points),
+        is_linked=any(map(link, points)),
     )  # fmt: skip
     return printable(made).translate(_NO_XML)
+
+
+def tones_of(methods: Iterable[str]) -> dict[str, int]:
+    """The colour of each method in every picture of a run, as a number of TONES."""
+    return {method: look.tone for method, look in _looks(dict.fromkeys(methods)).items()}
 
 
 def _looks(methods: Iterable[str]) -> dict[str, _Look]:
@@ -97,7 +103,7 @@ def _looks(methods: Iterable[str]) -> dict[str, _Look]:
         for method, own in differing.items():
             name = f"{family}({','.join(own)})" if own else family
             short = ",".join(a.partition("=")[2] if len(keys) == 1 else a for a in own) or name
-            tone, shape = _TONES[place % len(_TONES)], _SHAPES[place % len(_SHAPES)]
+            tone, shape = place % len(TONES), _SHAPES[place % len(_SHAPES)]
             looks[method] = _Look(family, name, short, tone, shape)
     return looks
 
@@ -170,8 +176,8 @@ def _segments(corners: Sequence[_XY]) -> Iterator[Box]:
         yield Box(min(x, x2) - 1, min(y, y2) - 1, max(x, x2) + 1, max(y, y2) + 1)
 
 
-def _joins(at: Mapping[Point, _XY], looks: Mapping[str, _Look]) -> Iterator[tuple[str, list[_XY]]]:
-    """The tone and places of every family of several methods."""
+def _joins(at: Mapping[Point, _XY], looks: Mapping[str, _Look]) -> Iterator[tuple[int, list[_XY]]]:
+    """The tone, a number of TONES, and the places of every family of several methods."""
     families: dict[str, list[Point]] = {}
     for point in at:
         families.setdefault(looks[point.method].family, []).append(point)

@@ -1,9 +1,9 @@
 // Model calls: the exact prompt, the reply, any thinking, and what it took.
 const SETTINGS = ["temperature", "seed", "max_reply_tokens", "constraint"];
 
-function callList(calls, title) {
+function callList(calls, title = null) {
   if (!calls.length) return null;
-  return [el("h3", null, title), el("div", { class: "calls" }, calls.map(callPart))];
+  return [title && el("h3", null, title), el("div", { class: "calls" }, calls.map(callPart))];
 }
 
 function callPart(call) {

@@ -13,15 +13,24 @@ function load(name) {
 }
 
 async function read(name) {
-  const { content, lines } = "served" in document.body.dataset ? await fetched(name) : await embedded(name);
+  const { content, lines } = document.body.dataset.served ? await fetched(name) : await embedded(name);
   return lines ? unpacked(content, lines) : content;
 }
 
+// Of a bundle, files in gzip; some web servers say that they are, and browsers unpack them then.
 async function fetched(name) {
-  const reply = await fetch(`data/${name}`);
+  const { served, root } = document.body.dataset;
+  const reply = await fetch(`${name === "runs" ? root : ""}data/${name}${served === "bundle" ? ".gz" : ""}`);
   if (reply.status === 500) throw new Error(await reply.text());
   if (!reply.ok) throw new Error(`data/${name}: ${reply.status}; open the address that gistmill view printed last`);
-  return reply.json();
+  if (served !== "bundle") return reply.json();
+  const bytes = new Uint8Array(await reply.arrayBuffer());
+  return JSON.parse(bytes[0] === 0x1f && bytes[1] === 0x8b ? await gunzipped(bytes) : new TextDecoder().decode(bytes));
+}
+
+async function gunzipped(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).text();
 }
 
 async function embedded(name) {
@@ -30,8 +39,7 @@ async function embedded(name) {
   const text = atob(JSON.parse(element.textContent));
   const bytes = new Uint8Array(text.length);
   for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
+  return JSON.parse(await gunzipped(bytes));
 }
 
 function whenWhole() {

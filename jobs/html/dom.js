@@ -1,5 +1,7 @@
 // Elements are made here and nowhere else. Texts are set as text, so nothing in the data of a run is
 // ever read as HTML.
+const TEXTS = /\b(text|prompt|reply|thinking)\b/; // classes of what a run has written, in any script
+
 function el(tag, attributes, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
@@ -14,6 +16,7 @@ function filled(made, attributes, children) {
     else if (value === true) made.setAttribute(name, "");
     else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value);
   }
+  if (TEXTS.test(attributes?.class ?? "")) made.setAttribute("dir", "auto");
   made.append(...present(children));
   return made;
 }
@@ -23,10 +26,9 @@ function present(parts) {
   return parts.flat(9).filter((part) => part !== null && part !== undefined && part !== false);
 }
 
-// The address within this page that shows something: link({question: "q1"}) is "#question=q1".
-function link(parameters) {
-  const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return "#" + new URLSearchParams(given).toString();
+// An element in which more than fits is scrolled, also by keys; `keep` names its place across views.
+function scrolling(tag, keep, name, attributes, ...children) {
+  return el(tag, { ...attributes, "data-keep": keep, tabindex: 0, role: "group", "aria-label": name }, children);
 }
 
 // A part that is made when it is first opened.

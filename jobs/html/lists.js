@@ -1,32 +1,94 @@
-// The lists of questions, with search and filters, and of documents.
+// The lists of questions and of documents: filters, search, sort and page are in the address.
+const PAGE_ROWS = 25;
+
 async function questionList(run, parameters) {
-  const given = Object.fromEntries(["method", "type", "outcome", "problem", "measure"].map((name) => [name, parameters.get(name) ?? ""]));
-  const choices = listChoices(run, given);
-  const measure = run.measures.includes(given.measure) ? given.measure : choices.measures[0];
+  const filters = filtersOf(parameters);
+  const { columns, matches, measure, choices } = await questionFilter(run, filters);
+  const change = (name) => (event) => { location.hash = listLink({ ...filters, [name]: event.target.value }); };
+  return { subject: "list=questions", title: "Questions", parts: [
+    heading("Questions"),
+    causeRemark(run, parameters),
+    el("div", { class: "filters" },
+      filter("method", choices.methods.map((name) => [name, shortName(run, name)]), filters.of, change("of"), "all (mean)"),
+      filter("score", choices.measures.map((name) => [name, choices.heading(name)]), measure, change("measure")),
+      filter("type", choices.types, filters.type, change("type"), "all"),
+      filter("outcome", [["right", "right (100)"], ["between", "in between"], ["wrong", "wrong (0)"], ["none", "no score"]], filters.outcome, change("outcome"), "all"),
+      filter("problem", choices.problems, filters.problem, change("problem"), "all")),
+    longTable({
+      caption: "Questions", columns, rows: run.questions.filter(matches), parameters,
+      linkOf: (others) => listLink(filtersOf(new URLSearchParams(location.hash.slice(1))), others),
+    }),
+  ] };
+}
+
+// The columns of the list, and which questions its filters leave.
+async function questionFilter(run, filters) {
+  const choices = listChoices(run, filters);
+  const measure = run.measures.includes(filters.measure) ? filters.measure : choices.measures[0];
   const values = measure === undefined ? {} : await load(`measure-${run.measures.indexOf(measure)}`);
-  const problemsOf = problemsByQuestion(run, given.method);
-  const value = (row) => outcome(values, row.number, given.method);
-  const change = (name) => (event) => { location.hash = link({ view: "questions", ...given, [name]: event.target.value }); };
-  const { around } = longTable([
-    { heading: "question", value: (row) => `${row.question_id} ${row.question}`, shown: (row) => questionLink(row, given.method) },
-    { heading: choices.heading(measure), value: (row) => value(row) ?? -1, shown: (row) => number(value(row)), isNumber: true },
+  const problemsOf = problemsByQuestion(run, filters.of);
+  const caused = filters.cause === "" ? null : new Set(run.causes[filters.cause]?.questions);
+  const value = (row) => outcome(values, row.number, filters.of);
+  const columns = [
+    { heading: "question", value: (row) => `${row.question_id} ${row.question}`, shown: (row) => questionAnchor(row) },
+    { heading: choices.heading(measure), value, isNumber: true },
     { heading: "problem", value: (row) => problemsOf.get(row.number)?.join(", ") ?? "" },
     { heading: "type", value: (row) => row.question_type ?? "-" },
     { heading: "document", value: (row) => run.documents[row.document].document_id },
-  ], run.questions, (row) =>
-    (!given.type || row.question_type === given.type) &&
-    (!given.problem || (problemsOf.get(row.number) ?? []).includes(given.problem)) &&
-    (!given.outcome || isOutcome(value(row), given.outcome)));
-  return [
-    el("h2", null, "Questions"),
-    el("div", { class: "filters" },
-      filter("method", choices.methods, given.method, change("method"), "all (mean)"),
-      filter("score", choices.measures.map((name) => [name, choices.heading(name)]), measure, change("measure")),
-      filter("type", choices.types, given.type, change("type"), "all"),
-      filter("outcome", [["right", "right (100)"], ["between", "in between"], ["wrong", "wrong (0)"], ["none", "no score"]], given.outcome, change("outcome"), "all"),
-      filter("problem", choices.problems, given.problem, change("problem"), "all")),
-    around,
   ];
+  const matches = (row) =>
+    (caused === null || caused.has(row.number)) &&
+    (!filters.type || row.question_type === filters.type) &&
+    (!filters.problem || (problemsOf.get(row.number) ?? []).includes(filters.problem)) &&
+    (!filters.outcome || isOutcome(value(row), filters.outcome));
+  return { columns, matches, measure, choices };
+}
+
+// The questions as the list shows them, in its order: what next and previous go through.
+async function listedQuestions(run, filters) {
+  if (!FILTERS.some((name) => filters[name])) return run.questions;
+  const { columns, matches } = await questionFilter(run, filters);
+  return sortedRows(searched(run.questions.filter(matches), columns, filters.search), columns, filters.sort);
+}
+
+// Those of the rows that have all words of the search; a "phrase" is one of them.
+function searched(rows, columns, text) {
+  const words = (text.toLowerCase().match(/"[^"]+"|[^\s"]+/g) ?? []).map((word) => word.replaceAll('"', ""));
+  if (!words.length) return rows;
+  return rows.filter((row) => {
+    const all = columns.map((column) => column.value(row) ?? "").join("\n").toLowerCase();
+    return words.every((word) => all.includes(word));
+  });
+}
+
+// A table with a search and pages, of which only the rows on the page are made.
+function longTable({ caption, columns, rows, parameters, linkOf }) {
+  const around = el("div");
+  const state = { search: parameters.get("search") ?? "", sort: parameters.get("sort") ?? "", page: Number(parameters.get("page")) || 1 };
+  const change = (changes) => {
+    Object.assign(state, changes);
+    keepHere({ ...state, page: state.page > 1 ? state.page : null });
+    draw();
+  };
+  const draw = () => {
+    const found = sortedRows(searched(rows, columns, state.search), columns, state.sort);
+    const pages = Math.max(Math.ceil(found.length / PAGE_ROWS), 1);
+    state.page = Math.min(Math.max(state.page, 1), pages);
+    const first = (state.page - 1) * PAGE_ROWS;
+    around.replaceChildren(
+      dataTable({ caption, columns, rows: found.slice(first, first + PAGE_ROWS), sort: state.sort, onSort: (sort) => change({ sort, page: 1 }) }),
+      pager(found.length, rows.length, first, state.page, pages, (page) => { location.hash = linkOf({ page }); }));
+  };
+  const field = el("input", { type: "search", id: "search", value: state.search, input: (event) => change({ search: event.target.value, page: 1 }) });
+  draw();
+  return [el("label", { class: "search" }, "Search ", field), around];
+}
+
+function pager(count, of, first, page, pages, go) {
+  const button = (to, shown, name) => el("button", { type: "button", id: `page-${name}`, disabled: to < 1 || to > pages, "aria-label": `${name} page`, click: () => go(to) }, shown);
+  const told = count ? `${number(first + 1)}–${number(Math.min(first + PAGE_ROWS, count))} of ${number(count)}` : "None";
+  return el("p", { class: "pager" }, button(page - 1, "‹", "previous"), button(page + 1, "›", "next"),
+    el("span", { role: "status" }, facts(told, count < of && `${number(of)} in all`)));
 }
 
 function listChoices(run, given) {
@@ -43,13 +105,15 @@ function listChoices(run, given) {
 
 function filter(name, choices, chosen, change, all) {
   const options = choices.map((choice) => (Array.isArray(choice) ? choice : [choice, choice]));
-  return el("label", null, `${name} `, el("select", { name, change },
+  return el("label", null, `${name} `, el("select", { name, id: `filter-${name}`, change },
     all && el("option", { value: "" }, all),
     options.map(([value, shown]) => el("option", { value, selected: value === chosen }, shown))));
 }
 
-function questionLink(row, method) {
-  return el("a", { href: link({ question: row.question_id, method }) }, el("b", null, row.question_id), ` ${row.question}`);
+// Its address is that of the list at the time of the click, which the search changes.
+function questionAnchor(row) {
+  const address = () => questionLink(row, filtersOf(new URLSearchParams(location.hash.slice(1))));
+  return el("a", { href: address(), "data-step": "", dir: "auto" }, el("b", null, row.question_id), ` ${row.question}`);
 }
 
 function problemsByQuestion(run, method) {
@@ -75,14 +139,18 @@ function isOutcome(value, wanted) {
   return wanted === (value >= 100 ? "right" : value <= 0 ? "wrong" : "between");
 }
 
-function documentList(run) {
+function documentList(run, parameters) {
   const asked = new Map();
   for (const row of run.questions) asked.set(row.document, (asked.get(row.document) ?? 0) + 1);
-  const { around } = longTable([
-    { heading: "document", value: (row) => `${row.document_id} ${row.title}`, shown: (row) => el("a", { href: link({ document: row.document_id }) }, el("b", null, row.document_id), ` ${row.title === row.document_id ? "" : row.title}`) },
-    { heading: "words", value: (row) => row.num_words, shown: (row) => number(row.num_words), isNumber: true },
+  const columns = [
+    { heading: "document", value: (row) => `${row.document_id} ${row.title}`, shown: (row) => el("a", { href: link({ document: row.document_id }), "data-step": "", dir: "auto" }, el("b", null, row.document_id), ` ${row.title === row.document_id ? "" : row.title}`) },
+    { heading: "words", value: (row) => row.num_words, isNumber: true },
     { heading: "questions", value: (row) => asked.get(row.number) ?? 0, isNumber: true },
     { heading: "problem", value: (row) => row.problem ?? (row.skipped ? "skipped" : "") },
-  ], run.documents, () => true);
-  return [el("h2", null, "Documents"), around];
+  ];
+  const cause = run.causes[parameters.get("cause") ?? ""];
+  const rows = cause ? cause.documents.map((number) => run.documents[number]) : run.documents;
+  return { subject: "list=documents", title: "Documents", parts: [
+    heading("Documents"), causeRemark(run, parameters), longTable({ caption: "Documents", columns, rows, parameters, linkOf: linkWith }),
+  ] };
 }

@@ -1,50 +1,96 @@
-// What is shown follows from the address after the #, so that every view can be linked and gone back
-// to: #question=ID, #document=ID, #view=questions, #view=documents, or the run.
-async function start(library) {
-  DataTable = library;
-  DataTable.ext.errMode = "throw";
+// What is shown follows from the address: #question=ID, #document=ID, #view=questions,
+// #view=documents, or the run. Scroll positions come back with an address that was left.
+const scrolls = new Map();
+let shownAt = null; // the address of what is shown
+let shownSubject = null;
+let shows = 0;
+
+async function start() {
   window.addEventListener("hashchange", show);
+  document.addEventListener("keydown", pressed);
+  document.querySelector(".skip").addEventListener("click", skip);
+  document.querySelector("header").append(keysPart());
+  if (document.body.dataset.served === "view") watchRun();
   await show();
 }
-
-let shows = 0;
 
 async function show() {
   const turn = ++shows;
   const main = document.getElementById("main");
+  const slow = setTimeout(() => main.setAttribute("aria-busy", "true"), 150);
+  let made;
   try {
-    const made = await shown(await load("index"), new URLSearchParams(location.hash.slice(1)));
-    if (turn === shows) main.replaceChildren(...present([made]));
+    const run = await load("index");
+    made = await shown(run, new URLSearchParams(location.hash.slice(1)));
   } catch (error) {
-    if (turn === shows) main.replaceChildren(el("p", { class: "note" }, String(error.message ?? error)));
+    made = { title: "error", parts: el("p", { class: "note" }, String(error.message ?? error)) };
     console.error(error);
   }
-  if (turn === shows) window.scrollTo(0, 0);
+  clearTimeout(slow);
+  if (turn === shows) place(main, made);
+}
+
+// A view: {subject, title, parts, ready}; of one subject the focus and the scrolls are kept.
+function place(main, { subject = location.hash, title, parts, ready }) {
+  if (shownAt !== null) scrolls.set(shownAt, scrolled());
+  const isSame = subject === shownSubject, isFirst = shownSubject === null;
+  const focused = document.activeElement?.id;
+  const before = isSame ? scrolls.get(shownAt) : scrolls.get(location.hash);
+  main.replaceChildren(...present([parts]));
+  main.removeAttribute("aria-busy");
+  document.body.dataset.view = subject.split("=")[0];
+  document.title = facts(title, main.dataset.run, "gistmill");
+  scrollAs(before);
+  if (isSame) document.getElementById(focused)?.focus({ preventScroll: true });
+  else if (!isFirst) main.querySelector("h2")?.focus({ preventScroll: true });
+  [shownAt, shownSubject] = [location.hash, subject];
+  markPlace();
+  ready?.();
+  if (wantsSearch) wantsSearch = !focusSearch();
+}
+
+function scrolled() {
+  const panes = [...document.querySelectorAll("[data-keep]")].map((pane) => [pane.dataset.keep, pane.scrollTop]);
+  return { window: window.scrollY, panes: Object.fromEntries(panes) };
+}
+
+function scrollAs(before) {
+  window.scrollTo(0, before?.window ?? 0);
+  for (const pane of document.querySelectorAll("[data-keep]")) pane.scrollTop = before?.panes[pane.dataset.keep] ?? 0;
+}
+
+// Which part of the page this is, in its navigation.
+function markPlace() {
+  const { question, document: id, view } = here();
+  const at = question || view === "questions" ? "questions" : id || view === "documents" ? "documents" : view === "runs" ? "runs" : "";
+  for (const one of document.querySelectorAll("header nav a")) {
+    if (one.dataset.at === at) one.setAttribute("aria-current", "page");
+    else one.removeAttribute("aria-current");
+  }
+}
+
+function skip(event) {
+  event.preventDefault();
+  const main = document.getElementById("main");
+  main.focus();
+  main.scrollIntoView();
+}
+
+function heading(...parts) {
+  return el("h2", { tabindex: -1 }, parts);
 }
 
 function shown(run, parameters) {
-  if (parameters.has("question")) return questionPage(run, parameters.get("question"), parameters.get("method"), parameters.get("repeat"));
-  if (parameters.has("document")) return documentPage(run, parameters.get("document"), parameters.get("memory"));
+  if (parameters.has("question")) return questionPage(run, parameters);
+  if (parameters.has("document")) return documentPage(run, parameters);
   if (parameters.get("view") === "questions") return questionList(run, parameters);
-  if (parameters.get("view") === "documents") return documentList(run);
-  return overview(run);
+  if (parameters.get("view") === "runs" && document.body.dataset.served) return runList(run);
+  if (parameters.get("view") === "documents") return documentList(run, parameters);
+  return overview(run, parameters);
 }
 
-async function documentPage(run, id, memory) {
-  const row = run.documents.find((one) => one.document_id === id);
-  if (!row) return el("p", { class: "note" }, `${id}: no such document on this page`);
-  const { document } = await load(run.document_parts ? `part-${run.document_parts[row.number]}` : `document-${row.number}`);
-  const names = [...new Set(document.sections.map((section) => section.memory))];
-  const chosen = names.includes(memory) ? memory : names[0];
-  const asked = run.questions.filter((one) => one.document === row.number);
-  const change = (event) => { location.hash = link({ document: id, memory: event.target.value }); };
-  const seen = { read: new Set(), evidence: [], words: new Set(), isBeside: true };
-  return [
-    el("p", { class: "steps" }, el("a", { href: link({ view: "documents" }) }, "all documents")),
-    el("h2", null, row.title || id),
-    el("p", { class: "quiet" }, facts(id, `${number(row.num_words)} words`, row.problem, document.detail)),
-    asked.length > 0 && folded(plural(asked.length, "question"), () => el("ul", null, asked.map((one) => el("li", null, questionLink(one, null))))),
-    names.length === 0 ? el("p", null, "No memory was made of it.") : el("div", { class: "filters" }, filter("memory", names, chosen, change)),
-    names.length > 0 && memoryPart(document, chosen, seen),
-  ];
+function missing(text) {
+  return { title: "not found", parts: el("p", { class: "note" }, text) };
 }
+
+start();

@@ -12,11 +12,19 @@ function within(text, start, spans) {
     .map((span) => [units(Math.max(span.start_char - start, 0)), units(Math.min(span.end_char, end) - start)]);
 }
 
-// The words of an answer that are worth marking, in lower case.
-function wordsOf(answer, stopWords) {
-  const left = new Set(stopWords);
-  const found = (answer ?? "").toLowerCase().match(WORD) ?? [];
-  return new Set(found.filter((word) => word.length > 2 && !left.has(word)));
+// The words of an answer that are rare in the document, in lower case: of thousands of words, one in
+// five thousand at most. Others are everywhere, and say nothing of where an answer came from.
+function rareWords(answer, pages) {
+  const wanted = new Map(((answer ?? "").toLowerCase().match(WORD) ?? []).map((word) => [word, 0]));
+  let total = 0;
+  for (const { text } of pages) {
+    for (const word of (text ?? "").toLowerCase().match(WORD) ?? []) {
+      total++;
+      if (wanted.has(word)) wanted.set(word, wanted.get(word) + 1);
+    }
+  }
+  const most = Math.max(3, total / 5000);
+  return new Set([...wanted].filter(([word, count]) => word.length > 2 && count > 0 && count <= most).map(([word]) => word));
 }
 
 function marked(text, evidence, words) {

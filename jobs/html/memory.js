@@ -1,7 +1,7 @@
 // A document's memory: its gists, with pages opened in place, and what else was made of it.
 const DRAWN = ["pages", "gists", "nodes"];
 
-// `seen`: {read: Set of page indexes, evidence: spans, words: Set, isBeside: pages beside all gists}.
+// `seen`: {slot, read: Set of page indexes, evidence: spans, words: Set, isBeside: pages beside all gists}.
 function memoryPart(document, name, seen) {
   const sections = document.sections.filter((section) => section.memory === name);
   const rows = (table) => sections.filter((section) => section.table === table).flatMap((section) => section.rows);
@@ -32,28 +32,26 @@ function pagePart(page, gist, calls, seen) {
   const toggle = el("button", { type: "button", click: () => { isOpen = !isOpen; show(); } });
   show();
   const own = calls.filter((call) => call.page_index === page.page_index);
-  return el("section", { class: wasRead ? "page read" : "page", id: pageId(page) },
+  return el("section", { class: wasRead ? "page read" : "page", id: pageId(page, seen.slot) },
     el("div", { class: "page-head" },
       el("b", null, `Page ${page.page_index}`),
       el("span", { class: "quiet" }, facts(gist ? `${number(page.num_words)} → ${number(gist.num_words)} words` : `${number(page.num_words)} words`, page.chosen_by === "fallback" && "ended by a fallback")),
       wasRead && el("span", { class: "badge read" }, "read"),
-      evidence.length > 0 && el("span", { class: "badge evidence" }, wasRead ? "gold evidence" : "gold evidence, not read"),
+      evidence.length > 0 && el("span", { class: "badge evidence" }, wasRead || seen.isBeside ? "gold evidence" : "gold evidence, not read"),
       problemBadge(page.problem ?? gist?.problem),
       !seen.isBeside && toggle),
     body,
     own.length > 0 && folded(`${plural(own.length, "call")} that made it`, () => own.map(callPart)));
 }
 
-function pageId(page) {
-  return `page-${page.page_index}`;
+// The id of a page in a pane, which an address names as at=a3.
+function pageId(page, slot) {
+  return `${slot}-page-${page.page_index}`;
 }
 
-function pageLink(index) {
-  return el("button", { type: "button", class: "to-page", click: () => document.getElementById(`page-${index}`)?.scrollIntoView({ behavior: "smooth", block: "center" }) }, String(index));
-}
-
-function pageLinks(indexes) {
-  return indexes.length ? indexes.map((index) => [pageLink(index), " "]) : "none";
+function pageLinks(indexes, slot) {
+  if (!indexes.length) return "none";
+  return indexes.map((index) => [el("a", { class: "to-page", href: linkWith({ tab: "memory", at: `${slot}${index}` }) }, String(index)), " "]);
 }
 
 // The nodes of a tree from its root down, each under its parent.

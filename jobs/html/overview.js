@@ -1,22 +1,33 @@
-// The run as a whole: scores, pictures, cost and problems.
-async function overview(run) {
+// The run as a whole: what one may claim of its methods, what they read, cost and failed at.
+async function overview(run, parameters) {
   const { report } = run;
-  return [
+  const measures = report.measures.filter((name) => report.rows.some((row) => row.means[name]?.mean != null));
+  const measure = measures.includes(parameters.get("score")) ? parameters.get("score") : measures[0];
+  return { subject: "run", title: "Run", ready: () => toPart(parameters.get("part")), parts: [
+    heading(el("span", { class: "hidden" }, "Run "), facts(plural(run.documents.length, "document"), `${number(run.documents.reduce((sum, row) => sum + (row.problem ? 0 : row.num_words), 0))} words`, plural(run.questions.length, "question"))),
+    el("p", { class: "quiet" }, run.foot),
     run.remarks.map((note) => el("p", { class: "note" }, note)),
     leftOut(report.left_out),
-    el("p", null, facts(plural(run.documents.length, "document"), `${number(run.documents.reduce((sum, row) => sum + (row.problem ? 0 : row.num_words), 0))} words`, plural(run.questions.length, "question"))),
-    el("h2", null, "Scores"),
-    el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. Click a heading to sort."),
+    causeNote(run),
     scores(run),
-    report.rows.some((row) => row.best.length) && el("p", { class: "quiet" }, `Bold: ${run.about_best}`),
-    el("h2", null, "Pictures"),
-    await pictures(run),
-    el("h2", null, "Cost"),
-    costs(run),
-    el("h2", null, "Problems"),
+    el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. ", report.rows.some((row) => row.best.length) && `Bold: ${run.about_best}`),
+    measures.length > 0 && [
+      el("div", { class: "filters" }, filter("score", measures.map((name) => [name, headingOf(run, name)]), measure, (event) => { location.hash = linkWith({ score: event.target.value }); })),
+      el("div", { class: "pictures" }, await differences(run, measure, parameters), claims(run, measure)),
+    ],
+    el("h3", { id: "problems" }, "Problems"),
     problems(run),
-    el("p", { class: "quiet foot" }, run.foot),
-  ];
+    el("h3", null, "Cost"),
+    costs(run),
+  ] };
+}
+
+function toPart(name) {
+  if (name) document.getElementById(name)?.scrollIntoView();
+}
+
+function headingOf(run, measure) {
+  return run.report.columns.find((column) => column.measure === measure)?.heading ?? measure;
 }
 
 function leftOut(files) {
@@ -25,17 +36,26 @@ function leftOut(files) {
   return el("div", { class: "note" }, folded(`left out ${plural(files.length, "damaged file")}`, list));
 }
 
-function scores({ report, method_names: names }) {
+function scores(run) {
+  const { report } = run;
   const hasGroups = report.rows.some((row) => row.by !== null);
-  const columns = scoreColumns(report);
-  const headings = ["method", ...(hasGroups ? ["by"] : []), "n", ...columns.map((column) => column.heading)];
-  const rows = report.rows.map((row) => [
-    el("a", { href: link({ view: "questions", method: row.method }), title: row.method }, methodName(names[row.method])),
-    ...(hasGroups ? [row.by ?? "-"] : []),
-    row.counts.n ?? null,
-    ...columns.map((column) => meanCell(row, column, report.measures.includes(column.measure))),
-  ]);
-  return table(headings, rows);
+  const columns = [
+    { heading: "method", value: (row) => run.method_names[row.method], shown: (row) => methodAnchor(run, row) },
+    ...(hasGroups ? [{ heading: "by", value: (row) => row.by ?? "-" }] : []),
+    { heading: "n", about: "questions", value: (row) => row.counts.n ?? null, isNumber: true },
+    { heading: "answered", about: "answers without a problem", value: (row) => row.counts.answered ?? null, isNumber: true },
+    ...scoreColumns(report).map((column) => ({
+      heading: column.heading, about: column.about, group: run.groups[column.measure], isNumber: true,
+      value: (row) => row.means[column.measure]?.mean ?? row.counts[column.measure] ?? null,
+      shown: (row) => meanCell(row, column, report.measures.includes(column.measure)),
+    })),
+  ];
+  return el("div", { class: "scores" }, dataTable({ caption: "Scores of all methods", columns, rows: report.rows }));
+}
+
+function methodAnchor(run, row) {
+  return el("a", { href: link({ view: "questions", method: row.method }), title: row.method, "data-step": "" },
+    el("span", { class: `dot ${toneOf(run, row.method)}`, "aria-hidden": "true" }), run.method_names[row.method]);
 }
 
 // What no method has a value of is left out.
@@ -45,59 +65,26 @@ function scoreColumns(report) {
 
 function meanCell(row, column, isOfAnswers) {
   const mean = row.means[column.measure];
-  if (!mean) return { shown: shortNumber(row.counts[column.measure]), order: row.counts[column.measure] ?? null };
-  if (mean.mean === null) return { shown: "-", order: null };
+  if (!mean) return shortNumber(row.counts[column.measure]);
+  if (mean.mean === null) return "-";
   const interval = column.has_interval && (mean.low === null ? "n/a" : `${number(mean.low)}–${number(mean.high)}`);
   const told = facts(
     `answered only ${shortNumber(mean.answered_mean)} (n=${mean.answered_n})`,
     mean.sd !== null && `sd over repeats ${mean.sd.toFixed(2)}`,
   );
-  const shown = el("span", { title: told, class: row.best.includes(column.measure) ? "best" : null },
+  return el("span", { title: told, class: row.best.includes(column.measure) ? "best" : null },
     shortNumber(mean.mean), mean.n !== row.counts.n && el("small", null, ` n=${mean.n}`),
     isOfAnswers && mean.answered_n < mean.n && el("small", null, ` ${mean.answered_n} answered`),
     interval && el("small", { class: "interval" }, interval));
-  return { shown, order: mean.mean };
 }
 
 function shortNumber(value) {
   return value === null || value === undefined ? "-" : value.toFixed(1);
 }
 
-async function pictures(run) {
-  const { report, method_names: names } = run;
-  const sizes = run.sizes.map((of) => histogram(of.memory ? `${of.measure} (${of.memory})` : of.measure, of.counts, of.edges, of.measure, of.rows_of));
-  const around = el("div", { class: "pictures" });
-  const known = report.columns.filter((column) => report.measures.includes(column.measure) && report.rows.some((row) => row.means[column.measure]?.mean != null));
-  const chosen = el("select", { change: () => redraw() }, known.map((column) => el("option", { value: column.measure }, column.heading)));
-  const redraw = () => {
-    const heading = chosen.selectedOptions[0]?.textContent;
-    const frontier = run.frontiers[chosen.value];
-    around.replaceChildren(...present([
-      frontier && drawn("Score against tokens read", frontier),
-      against(run, chosen.value, "compression_rate", "compression rate, %", heading, "Score against compression"),
-      against(run, chosen.value, "length", "words of an answer", heading, "Answer length against score"),
-      sizes,
-    ]));
-  };
-  redraw();
-  const lookups = run.measures.indexOf("lookups");
-  return [
-    known.length > 0 && el("label", null, "Score: ", chosen),
-    around,
-    lookups >= 0 && strips("Look-ups per question: how many questions took so many", byShownName(await load(`measure-${lookups}`), names), "method"),
-  ];
-}
-
-function byShownName(values, names) {
-  return Object.fromEntries(Object.entries(values).map(([method, own]) => [names[method] ?? method, own]));
-}
-
-function against({ report, method_names: names }, measure, other, labelX, labelY, title) {
-  const points = report.rows.filter((row) => row.means[measure]?.mean != null && row.means[other]?.mean != null).map((row) => {
-    const { mean, low, high } = row.means[measure];
-    return { name: row.by === null ? names[row.method] : `${names[row.method]}, ${row.by}`, x: row.means[other].mean, y: mean, low, high };
-  });
-  return points.length ? [scatter(title, points, labelX, labelY)] : [];
+// Score against what was read: the picture of the report.
+function claims(run, measure) {
+  return run.frontiers[measure] ? drawn("Score against tokens read", run.frontiers[measure]) : null;
 }
 
 function costs({ report, method_names: names }) {
@@ -105,20 +92,10 @@ function costs({ report, method_names: names }) {
   const counted = ["answered", "unscored", "calls", "tokens", "memory_calls", "memory_tokens", "judging_calls", "judging_tokens"];
   const memory = Object.keys(report.memories[0] ?? {});
   const stage = ["stage", "calls", "prompt_tokens", "cached_tokens", "cached_share", "reply_tokens"];
+  const named = (row) => (row.by === null ? names[row.method] : `${names[row.method]}, ${row.by}`);
   return [
-    el("h3", null, "Stages"),
-    table(stage.map(words), report.stages.map((row) => stage.map((name) => row[name]))),
-    report.memories.length > 0 && [el("h3", null, "Memories"), table(memory.map(words), report.memories.map((row) => memory.map((name) => (name === "memory" ? el("span", null, methodName(row[name])) : row[name]))))],
-    el("h3", null, "Methods"),
-    table(["method", ...counted.map(words)], report.rows.map((row) => [el("span", null, methodName(row.by === null ? names[row.method] : `${names[row.method]}, ${row.by}`)), ...counted.map((name) => row.counts[name] ?? null)])),
+    folded("Methods", () => table("Cost of methods", ["method", ...counted.map(words)], report.rows.map((row) => [named(row), ...counted.map((name) => row.counts[name] ?? null)])), true),
+    folded("Stages", () => table("Cost of stages", stage.map(words), report.stages.map((row) => stage.map((name) => row[name])))),
+    report.memories.length > 0 && folded("Memories", () => table("Memories", memory.map(words), report.memories.map((row) => memory.map((name) => row[name])))),
   ];
-}
-
-function problems(run) {
-  if (!run.problems.length) return el("p", null, "No row has a problem.");
-  const rows = run.problems.map((row) => [
-    el("a", { href: link({ view: "questions", problem: row.problem }) }, row.problem),
-    row.stage, row.table_name, row.made_by, row.num_rows, row.detail,
-  ]);
-  return table(["problem", "stage", "table", "method or memory", "rows", "for example"], rows);
 }

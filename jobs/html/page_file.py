@@ -44,7 +44,7 @@ def write_page(options: ReadOptions, file: Path) -> Written:
             source.chunks(), f"writing {escape(file.name)}", source.num_chunks,
             console=console, transient=True, disable=not console.is_terminal,
         )  # fmt: skip
-        made = page(source.run, [source.first(is_served=False)], chunks, served=False)
+        made = page(source.run, [source.first(is_served=False)], chunks)
         try:
             made.dump(str(beside), encoding="utf-8")
             beside.replace(file)

@@ -3,11 +3,12 @@ for the page of a run."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
 from jobs.html.chunks import with_line_numbers
+from jobs.trace.reading_map import PAGE_SPANS, READINGS, lane, pages_lane
 from jobs.trace.sent import Rows, SentCalls
 from jobs.trace.trace import STEPS, TABLES
 from pipeline.core.rows import RECORDS, Record
@@ -43,23 +44,37 @@ class Traces:
         self._connection.execute("set variable documents = ?", [documents])
         found = {row["document_id"]: row for row in query(self._connection, _SQL["documents"])}
         asked = {row["question_id"]: row for row in query(self._connection, _SQL["questions"])}
+        page_spans, readings = self._grouped(PAGE_SPANS), self._grouped(READINGS)
         index, made = self._sections("document_id"), self._sections("question_id")
         indexing, asking = self._sent.of_documents(documents), self._sent.of_questions(ids)
         for part in parts:
+            own = found[part.document_id]
             document = {
-                **found[part.document_id],
+                **own,
                 "sections": index.get(part.document_id, []),
                 "calls": _calls(indexing[part.document_id]),
+                "page_lanes": {
+                    row["memory"]: pages_lane(own["num_chars"], row["spans"])
+                    for row in page_spans.get(part.document_id, ())
+                },
             }
             questions = {
                 name: {
                     **asked[name],
                     "sections": made.get(name, []),
                     "calls": _calls(asking[name]),
+                    **_lanes(own["num_chars"], asked[name]["evidence"], readings.get(name, ())),
                 }
                 for name in part.question_ids
             }
             yield with_line_numbers({"document": document, "questions": questions})
+
+    def _grouped(self, sql: str) -> dict[str, Rows]:
+        """Rows by their first column."""
+        found: dict[str, Rows] = defaultdict(list)
+        for row in query(self._connection, sql):
+            found[next(iter(row.values()))].append(row)
+        return found
 
     def _sections(self, key: str) -> dict[str, Rows]:
         """The sections of each document (key document_id) or question, in the order of stages."""
@@ -122,6 +137,17 @@ def _line(line: Line) -> Any:
 
 def _calls(sent: Iterable[dict[str, Any]]) -> Rows:
     return [{k: v for k, v in call.items() if k not in _NOT_SHOWN} for call in sent]
+
+
+def _lanes(num_chars: int, evidence: Rows | None, readings: Iterable[Any]) -> dict[str, Any]:
+    """The lanes of a question's reading map, by method and repeat."""
+    return {
+        "lanes": [
+            {"method": row["method"], "repeat": row["repeat"],
+             **asdict(lane(num_chars, row["spans"] or (), evidence or ()))}
+            for row in readings
+        ]
+    }  # fmt: skip
 
 
 _NOT_SHOWN = ("corpus", "unit", "input_sha", "document_id", "question_id")

@@ -1,5 +1,6 @@
 -- name: documents
-select document_id, title, num_words, problem, detail, metadata from documents
+select document_id, title, num_words, length(text) as num_chars, problem, detail, metadata
+from documents
 where document_id in (select unnest(getvariable('documents')));
 
 -- name: questions

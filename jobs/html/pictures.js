@@ -1,102 +1,72 @@
-// Small pictures in SVG, as the papers have them.
-const WIDTH = 460, HEIGHT = 260, LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 40;
-
-function scale(low, high, from, to) {
-  const span = high - low || 1;
-  return (value) => from + ((value - low) / span) * (to - from);
-}
-
-// Round numbers that lie within [low, high], some five of them.
-function ticks(low, high) {
-  const rough = (high - low || 1) / 5;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].find((times) => times * power >= rough) * power;
-  const first = Math.ceil(low / step - 1e-9);
-  const count = Math.floor(high / step + 1e-9) - first + 1;
-  return Array.from({ length: Math.max(count, 0) }, (_, index) => Number(((first + index) * step).toPrecision(10)));
-}
-
-function axes(x, y, lowX, highX, lowY, highY, labelX, labelY) {
-  const bottom = HEIGHT - BOTTOM;
-  return [
-    ticks(lowY, highY).map((value) => [
-      svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value), class: "grid" }),
-      svg("text", { x: LEFT - 6, y: y(value) + 4, class: "end" }, number(value)),
-    ]),
-    ticks(lowX, highX).map((value) => svg("text", { x: x(value), y: bottom + 16, class: "middle" }, number(value))),
-    svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: bottom, y2: bottom, class: "axis" }),
-    svg("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, class: "middle" }, labelX),
-    svg("text", { x: 12, y: HEIGHT / 2, class: "middle", transform: `rotate(-90 12 ${HEIGHT / 2})` }, labelY),
-  ];
-}
-
-function picture(title, ...parts) {
-  const drawn = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title }, parts);
-  return el("figure", null, el("figcaption", null, title), drawn);
-}
+// Pictures in SVG: those that come drawn, and the differences to a baseline.
 
 // A picture that comes as SVG. Nothing in it can run: the page's policy allows no script within.
+function imported(text) {
+  return document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+}
+
 function drawn(title, text) {
-  const made = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
-  return el("figure", { class: "drawn" }, el("figcaption", null, title), el("div", { class: "scroll" }, document.importNode(made, true)));
+  return el("figure", { class: "drawn" }, el("figcaption", null, title), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title }, imported(text)));
 }
 
-function histogram(title, counts, edges, labelX, labelY) {
-  if (counts.length === 1) return el("figure", null, el("figcaption", null, title), el("p", null, `${number((edges[0] + edges[1]) / 2)} in all ${counts[0]} ${labelY}`));
-  const highY = Math.max(...counts, 1);
-  const x = scale(edges[0], edges.at(-1), LEFT, WIDTH - RIGHT);
-  const y = scale(0, highY, HEIGHT - BOTTOM, TOP);
-  const bars = counts.map((count, index) => {
-    const width = Math.max(x(edges[index + 1]) - x(edges[index]) - 1, 1);
-    const told = svg("title", null, `${number(edges[index])} to ${number(edges[index + 1])}: ${count}`);
-    return svg("rect", { x: x(edges[index]), y: y(count), width, height: y(0) - y(count), class: "bar" }, told);
-  });
-  return picture(title, axes(x, y, edges[0], edges.at(-1), 0, highY, labelX, labelY), bars);
+// How much every method differs from the chosen baseline: a row each, with the interval drawn, p and
+// the questions won and lost. Only what a test says is marked.
+async function differences(run, measure, parameters) {
+  const place = run.report.measures.indexOf(measure);
+  const by = await load(`against-${place}`);
+  const methods = methodsOf(run).filter((name) => name in by);
+  const given = parameters.get("baseline") ?? "";
+  const other = document.body.dataset.served === "view" && given.startsWith("run:") ? given : null;
+  if (!methods.length && !other) return null;
+  const baseline = other ?? (methods.includes(given) ? given : defaultBaseline(run, methods, measure));
+  const rows = other ? await load(`run-${place}-${encodeURIComponent(given.slice(4))}`) : by[baseline];
+  const named = [...methods.map((name) => [name, shortName(run, name)]), ...(other ? [[other, `the same method of ${given.slice(4)}`]] : [])];
+  const at = forestScale(rows);
+  const change = (event) => { location.hash = linkWith({ baseline: event.target.value }); };
+  const columns = [
+    { heading: "method", value: (row) => shortName(run, row.method), shown: (row) => el("span", { title: row.method }, el("span", { class: `dot ${toneOf(run, row.method)}`, "aria-hidden": "true" }), shortName(run, row.method)) },
+    { heading: "difference", about: "mean of method minus baseline over the questions that both have a value of, with its 95% interval over documents", isNumber: true, value: (row) => row.figures.difference, shown: (row) => differenceCell(row) },
+    { heading: `${number(at.low)} … 0 … ${number(at.high)}`, value: (row) => row.figures.difference, shown: (row) => forestRow(run, row, at) },
+    { heading: "p", about: "two-sided sign-flip test over documents, adjusted by Holm for the methods shown", isNumber: true, value: (row) => row.p_holm, shown: (row) => pText(row.p_holm) },
+    { heading: "won–lost", about: "questions on which the method is higher, and on which the baseline is; others are ties", isNumber: true, value: (row) => row.figures.wins - row.figures.losses, shown: (row) => `${row.figures.wins}–${row.figures.losses}` },
+  ];
+  return el("figure", { class: "forest" },
+    el("figcaption", null, "Differences in ", headingOf(run, measure), " to ", filter("baseline", named, baseline, change)),
+    dataTable({ caption: `Differences in ${headingOf(run, measure)}`, columns, rows }),
+    el("p", { class: "quiet" }, rows.length
+      ? `Filled: p < 0.05. ${plural(rows[0].figures.documents, "document")}${rows[0].figures.low === null ? "; intervals need ten" : ""}.`
+      : "No method and question in common."));
 }
 
-// Points {name, x, y, low, high}, numbered as in the list below them; low and high may be null. Points
-// that cover each other share the place of their numbers.
-function scatter(title, points, labelX, labelY) {
-  const xs = points.map((point) => point.x);
-  const ys = points.flatMap((point) => [point.y, point.low ?? point.y, point.high ?? point.y]);
-  const [lowX, highX] = widened(xs), [lowY, highY] = widened(ys);
-  const x = scale(lowX, highX, LEFT, WIDTH - RIGHT), y = scale(lowY, highY, HEIGHT - BOTTOM, TOP);
-  const isNear = (one, other) => Math.hypot(x(one.x) - x(other.x), y(one.y) - y(other.y)) < 12;
-  const drawn = points.map((point, index) => {
-    const near = points.flatMap((other, place) => (isNear(point, other) ? [place] : []));
-    return svg("g", { class: `point tone-${index % 8}` },
-      svg("title", null, `${point.name}: ${number(point.x)}, ${number(point.y)}`),
-      point.low !== null && svg("line", { x1: x(point.x), x2: x(point.x), y1: y(point.low), y2: y(point.high) }),
-      svg("circle", { cx: x(point.x), cy: y(point.y), r: 5 }),
-      near[0] === index && numbersOf(near, x(point.x), y(point.y)));
-  });
-  const made = picture(title, axes(x, y, lowX, highX, lowY, highY, labelX, labelY), drawn);
-  made.append(el("ol", { class: "legend" }, points.map((point) => el("li", null, methodName(point.name)))));
-  return made;
+// The method with the lowest mean that is no floor of another kind: what others should beat.
+function defaultBaseline(run, methods, measure) {
+  const mean = (name) => run.report.rows.find((row) => row.method === name && row.by === null)?.means[measure]?.mean ?? Infinity;
+  return methods.find((name) => name.startsWith("bm25")) ?? [...methods].sort((a, b) => mean(a) - mean(b))[0];
 }
 
-// Beside a point, on the side that has room.
-function numbersOf(places, x, y) {
-  const isLeft = x > WIDTH * 0.7;
-  return svg("text", { x: isLeft ? x - 8 : x + 8, y: y + 4, class: isLeft ? "end" : null }, places.map((place) => place + 1).join(", "));
+function forestScale(rows) {
+  const ends = rows.flatMap(({ figures }) => [figures.difference, figures.low ?? 0, figures.high ?? 0]);
+  const [low, high] = [Math.min(0, ...ends), Math.max(0, ...ends)];
+  return { low, high, of: (value) => `${(4 + (92 * (value - low)) / (high - low || 1)).toFixed(2)}%` };
 }
 
-function widened(values) {
-  const low = Math.min(...values), high = Math.max(...values), more = (high - low || 2) * 0.08;
-  return [Math.max(low - more, Math.min(low, 0)), high + more];
+function forestRow(run, { method, figures, p_holm: p }, at) {
+  const told = `${shortName(run, method)}: ${signed(figures.difference)}`;
+  return svg("svg", { class: `forest-row ${toneOf(run, method)}`, role: "img", "aria-label": told, width: "100%", height: 40 },
+    svg("line", { x1: at.of(0), x2: at.of(0), y1: 0, y2: 40, class: "zero" }),
+    figures.low !== null && svg("line", { x1: at.of(figures.low), x2: at.of(figures.high), y1: 20, y2: 20, class: "whisker" }),
+    svg("circle", { cx: at.of(figures.difference), cy: 20, r: 4.5, class: p < 0.05 ? "sure" : "unsure" }));
 }
 
-// How many questions took how many look-ups: a line per method, darker for more questions.
-function strips(title, values, headingX) {
-  const methods = Object.keys(values).filter((method) => values[method].some((value) => value !== null));
-  const columns = [...new Set(methods.flatMap((method) => values[method]).filter((value) => value !== null).map(Math.round))].sort((a, b) => a - b);
-  const rows = methods.map((method) => {
-    const known = values[method].filter((value) => value !== null);
-    return [el("span", null, methodName(method)), ...columns.map((column) => {
-      const count = known.filter((value) => Math.round(value) === column).length;
-      const shade = Math.ceil((count / known.length) * 5);
-      return { shown: el("span", { class: `strip shade-${shade}` }, count ? number(count) : ""), order: count };
-    })];
-  });
-  return el("figure", { class: "wide" }, el("figcaption", null, title), table([headingX, ...columns.map(String)], rows));
+function differenceCell({ figures, p_holm: p }) {
+  return el("span", { class: p < 0.05 ? "best" : null }, signed(figures.difference),
+    el("small", { class: "interval" }, figures.low === null ? "n/a" : `${signed(figures.low)} to ${signed(figures.high)}`));
+}
+
+function signed(value) {
+  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(1)}`;
+}
+
+function pText(p) {
+  return p < 0.001 ? "<0.001" : p.toPrecision(2);
 }

@@ -1,119 +1,74 @@
-// The page of one question: its answers by method, and everything that led to one of them.
-async function questionPage(run, id, method, repeat) {
+// The page of one question, on one screen: what was asked and how each method did, the reading map,
+// two answers side by side, and in tabs what led to them.
+async function questionPage(run, parameters) {
+  const id = parameters.get("question");
   const row = run.questions.find((one) => one.question_id === id);
-  if (!row) return el("p", { class: "note" }, `${id}: no such question on this page`);
+  if (!row) return missing(`${id}: no such question on this page`);
   const { document, questions } = await load(run.question_parts ? `part-${run.question_parts[row.number]}` : `question-${row.number}`);
   const question = questions[id];
-  const attempts = attemptsAt(question);
-  const chosen = attempts.find((one) => one.method === method && String(one.repeat) === repeat) ?? attempts.find((one) => one.method === method) ?? attempts[0];
-  return [
-    el("p", { class: "steps" }, neighbour(run, row.number - 1, method, "← before"), el("a", { href: link({ view: "questions", method }) }, "all questions"), neighbour(run, row.number + 1, method, "next →")),
-    el("h2", null, id),
-    asked(question, document),
-    attempts.length ? attemptTable(attempts, question, chosen, run.judging) : el("p", null, "No method has answered it."),
-    chosen && el("article", null, attemptPart(chosen, question, document, run.stop_words)),
-  ];
+  const measure = shownMeasure(run, question, parameters);
+  const attempts = attemptsAt(question, run);
+  const chosen = pinned(run, attempts, question, measure, parameters);
+  const listed = await listedQuestions(run, filtersOf(parameters));
+  return {
+    subject: `question=${id}`,
+    title: `${id}: ${row.question}`,
+    ready: () => showPage(parameters.get("at")),
+    parts: el("div", { class: "question-view" },
+      el("section", { class: "asked" }, steps(run, row, listed, parameters), asked(id, question, document)),
+      attempts.length ? readingMap(run, document, question, attempts, chosen, measure) : el("p", null, "No method has answered it."),
+      chosen.a && panes(run, document, question, chosen, measure, parameters)),
+  };
 }
 
-function neighbour(run, number, method, shown) {
-  const row = run.questions[number];
-  return row ? el("a", { href: link({ question: row.question_id, method }) }, shown) : el("span", null, "");
+// The score that stands with each method: that of the list, or the first that the question has.
+function shownMeasure(run, question, parameters) {
+  const known = new Set(question.sections.filter((section) => section.table === "scores").flatMap((section) => section.rows).filter((row) => row.value !== null).map((row) => row.metric));
+  const wanted = parameters.get("measure");
+  return known.has(wanted) ? wanted : run.report.measures.find((name) => known.has(name)) ?? null;
 }
 
-function asked(question, document) {
-  const options = question.options.map((option, index) => el("li", { class: index === question.answer_index ? "right" : null }, option, index === question.answer_index && el("span", { class: "badge good" }, "right")));
+function steps(run, row, listed, parameters) {
+  const filters = filtersOf(parameters);
+  const place = listed.findIndex((one) => one.question_id === row.question_id);
+  const kept = { ...here(), at: null };
+  const to = (other, rel, shown) => other
+    ? el("a", { rel, id: `to-${rel}`, href: link({ ...kept, question: other.question_id }) }, shown)
+    : el("span", { class: "quiet" }, shown);
+  const isPart = FILTERS.slice(1).some((name) => filters[name] && name !== "measure" && name !== "sort");
+  return el("nav", { class: "steps", "aria-label": "Questions" },
+    to(listed[place - 1], "prev", "← previous"),
+    el("a", { href: listLink(filters) }, place < 0 ? "all questions" : `${number(place + 1)} of ${number(listed.length)}${isPart ? " that the filters leave" : ""}`),
+    to(listed[place + 1] ?? (place < 0 ? listed[0] : null), "next", "next →"));
+}
+
+function asked(id, question, document) {
   return [
-    el("p", { class: "question text" }, question.question),
-    options.length > 0 && el("ol", { class: "options", type: "A" }, options),
-    question.options.length === 0 && question.references.map((text) => el("p", { class: "text" }, el("span", { class: "badge" }, "reference"), " ", text)),
-    question.evidence_texts.map((text) => el("p", { class: "text" }, el("span", { class: "badge evidence" }, "gold evidence"), " ", text)),
-    el("p", { class: "quiet" }, "document ", el("a", { href: link({ document: document.document_id }) }, document.document_id), facts("", question.question_type && ` type ${question.question_type}`, question.asked_at && `asked at ${question.asked_at}`)),
+    el("div", { class: "about" },
+      heading(el("bdi", null, id)),
+      el("span", { class: "quiet" }, "document ", el("a", { href: link({ document: document.document_id }) }, el("bdi", null, document.title || document.document_id)),
+        facts("", question.question_type && ` type ${question.question_type}`, question.asked_at && `asked at ${question.asked_at}`))),
+    scrolling("p", "question", "Question", { class: "question text" }, question.question),
+    question.options.length > 0 && options(question),
+    question.options.length === 0 && question.references.length > 0 && scrolling("div", "references", "References", { class: "references" },
+      question.references.map((text) => el("p", null, el("span", { class: "badge" }, "reference"), " ", el("span", { class: "text" }, text)))),
     question.problem && el("p", { class: "note" }, facts(question.problem, question.detail)),
   ];
 }
 
-// What each method and repeat did: its sections and calls.
-function attemptsAt(question) {
-  const found = new Map();
-  const at = (row) => {
-    const key = JSON.stringify([row.method, row.repeat]);
-    if (!found.has(key)) found.set(key, { method: row.method, repeat: row.repeat, sections: [], calls: [] });
-    return found.get(key);
-  };
-  for (const section of question.sections) at(section).sections.push(section);
-  for (const call of question.calls) at(call).calls.push(call);
-  for (const one of found.values()) {
-    one.rows = (table) => one.sections.filter((section) => section.table === table).flatMap((section) => section.rows);
-    one.answer = one.rows("answers")[0] ?? null;
-  }
-  return [...found.values()].sort((a, b) => (a.method < b.method ? -1 : a.method > b.method ? 1 : a.repeat - b.repeat));
+function options(question) {
+  return el("ol", { class: "options", type: "A" }, question.options.map((option, index) =>
+    el("li", { class: index === question.answer_index ? "right" : null }, el("span", { class: "text" }, option),
+      index === question.answer_index && el("span", { class: "badge good" }, "✓ right"))));
 }
 
-// `judging`: stages whose calls are the raters', which no method is counted for.
-function attemptTable(attempts, question, chosen, judging) {
-  const hasRepeats = attempts.some((one) => one.repeat > 0);
-  const rows = attempts.map((one) => {
-    const { answer } = one;
-    const text = answer?.answer ?? "-";
-    return [
-      el("a", { href: link({ question: question.question_id, method: one.method, repeat: hasRepeats ? one.repeat : null }), class: one === chosen ? "chosen" : null }, methodName(hasRepeats ? `${one.method}, repeat ${one.repeat}` : one.method)),
-      [verdictBadge(question, answer), problemBadge(answer?.problem), el("span", { class: "text wide" }, text.length > 160 ? `${text.slice(0, 160)} …` : text)],
-      one.rows("ratings").filter((row) => !row.skipped).map((row) => `${row.rubric} ${row.label ?? "-"}`).join(", "),
-      el("span", { class: "wide scores" }, one.rows("scores").filter((row) => row.value !== null).map((row) => `${row.metric} ${row.value.toFixed(1)}`).join(", ")),
-      answer?.compression_rate ?? null,
-      one.calls.filter((call) => !judging.includes(call.stage)).length,
-    ];
-  });
-  return table(["method", "answer", "verdicts", "scores", "compression", "calls"], rows);
-}
-
-function verdictBadge(question, answer) {
-  if (question.answer_index === null || answer === null || answer.skipped) return null;
-  const isRight = answer.problem === null && answer.answer_index === question.answer_index;
-  return el("span", { class: isRight ? "badge good" : "badge bad" }, isRight ? "right" : "wrong");
-}
-
-const SHOWN = ["answers", "ratings", "scores", "queries", "lookups", "visits"];
-
-function attemptPart(one, question, document, stopWords) {
-  const { answer } = one;
-  const memory = one.sections.find((section) => section.table === "answers")?.memory;
-  const visits = one.sections.filter((section) => section.table === "visits");
-  const ofMemory = document.sections.filter((section) => section.memory === memory);
-  const trees = ofMemory.filter((section) => section.table === "nodes");
-  const tree = trees.find((section) => visits.some((visit) => visit.upstream.includes(section.step_id))) ?? trees[0];
-  const pages = ofMemory.filter((section) => section.table === "pages").flatMap((section) => section.rows);
-  const seen = { read: new Set(answer?.page_indexes ?? []), evidence: question.evidence, words: wordsOf(question.options[answer?.answer_index] ?? answer?.answer, stopWords), isBeside: false };
-  return [
-    el("h2", null, methodName(one.method)),
-    answer && answerPart(answer, question),
-    queriesPart(one.rows("queries"), one.rows("lookups")),
-    lookupsPart(one.rows("lookups")),
-    walkPart(one.rows("visits"), tree?.rows ?? [], pages),
-    verdictsPart(one.rows("ratings")),
-    one.sections.filter((section) => !SHOWN.includes(section.table)).map(linesPart),
-    callList(one.calls, "Calls"),
-    pages.length > 0 && [el("h3", null, `Memory: ${memory}`), legend(), memoryPart(document, memory, seen)],
-  ];
-}
-
-function answerPart(answer, question) {
-  const words = answer.num_context_words;
-  return el("div", { class: "answer" },
-    el("p", { class: "text" }, answer.skipped ? "Skipped: the method does not apply to this question." : answer.answer ?? "-"),
-    el("p", { class: "quiet" }, verdictBadge(question, answer), problemBadge(answer.problem), " ", facts(
-      words !== null && `${number(words)} of ${number(answer.num_document_words)} words read`,
-      answer.compression_rate !== null && `compression ${answer.compression_rate.toFixed(1)}%`,
-      answer.num_lookups > 0 && plural(answer.num_lookups, "page") + " looked up", answer.reader, answer.detail)));
-}
-
-function verdictsPart(ratings) {
-  const shown = ratings.filter((row) => !row.skipped);
-  if (!shown.length) return null;
-  const headings = ["rater", "rubric", "reference", "verdict", "problem"];
-  return [el("h3", null, "Verdicts"), table(headings, shown.map((row) => [row.rater, row.rubric, row.reference_index, row.label, row.problem]))];
-}
-
-function legend() {
-  return el("p", { class: "quiet" }, "Pages that were read are open, of others the gist is shown. ", el("mark", { class: "evidence" }, "gold evidence"), " ", el("mark", { class: "word" }, "words of the answer"));
+// Scrolls a pane to the page that the address names, as "a3" for page 3 on the left.
+function showPage(at) {
+  const page = at && document.getElementById(`${at[0]}-page-${at.slice(1)}`);
+  if (!page) return;
+  const pane = page.closest("[data-keep]");
+  const place = page.querySelector("mark.evidence") ?? page;
+  if (pane.scrollHeight > pane.clientHeight) pane.scrollTop += place.getBoundingClientRect().top - pane.getBoundingClientRect().top - 40;
+  else place.scrollIntoView({ block: place === page ? "start" : "center" });
+  page.classList.add("target");
 }

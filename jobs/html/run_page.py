@@ -1,47 +1,40 @@
-"""The HTML of a page: our script and style, the table library's, and a policy (CSP) that allows no
-other script."""
+"""The HTML of a page: our script and style, and a policy (CSP) that allows no other."""
 
 import base64
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.environment import TemplateStream
 from markupsafe import Markup
 
-from pipeline.core.errors import UsageError
-
 _HERE = Path(__file__).parent
-_SCRIPTS = (  # in the order in which they stand in the page
-    "dom", "data", "tables", "pictures", "overview", "lists", "marks", "calls", "memory", "walk",
-    "question", "main",
-)  # fmt: skip
-# DataTables and jQuery, as the package itables carries them for pages without a network.
-_BUNDLE = "itables/html/dt_bundle"
-_DATA_TABLE = re.compile(r"export\s*\{[^}]*?([\w$]+) as default\b")
+_SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
+_STYLES = ("base", "tables", "pictures", "question", "print")
 _SELF, _NONE = "'self'", "'none'"
 
 Chunk = tuple[str, bytes]  # its name, and JSON in gzip
 
 
-def page(run: str, first: Iterable[Chunk], chunks: Iterable[Chunk], served: bool) -> TemplateStream:
-    """The page of a run in pieces. It opens as soon as the chunks `first` are there. `served`: the
-    page holds no chunks, but requests them from its own address as data/NAME."""
-    script, style, library = _script(), _style(), _library()
+def page(
+    run: str, first: Iterable[Chunk], chunks: Iterable[Chunk], served: str = "", root: str = ""
+) -> TemplateStream:
+    """The page of a run in pieces. It opens as soon as the chunks `first` are there. `served`: by
+    what ("view" or "bundle"); the page then holds no chunks, but requests them from its own address
+    as data/NAME, and those of the warehouse from `root`."""
+    script, style = _script(), _style()
     policy = "; ".join([
-        "default-src 'none'", f"script-src {_source(script)} {_source(library)}",
+        "default-src 'none'", f"script-src {_source(script)}",
         f"style-src {_source(style)}", "img-src data:",
         f"connect-src {_SELF if served else _NONE}", f"base-uri {_NONE}", f"form-action {_NONE}",
     ])  # fmt: skip
     made = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined
     ).get_template("page.jinja").stream(
-        run=run, policy=policy, served=served,
-        script=Markup(script), style=Markup(style), library=Markup(library),
+        run=run, policy=policy, served=served, root=root,
+        script=Markup(script), style=Markup(style),
         first=_texts(first), chunks=_texts(chunks),
     )  # fmt: skip
     made.enable_buffering(20)
@@ -59,35 +52,15 @@ def _source(text: str) -> str:
 
 
 def _script() -> str:
-    parts = [(_HERE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
-    return _inlined('"use strict";\n' + "\n".join(parts))
+    return _inlined('"use strict";\n' + _joined(_SCRIPTS.split(), "js"))
 
 
 def _style() -> str:
-    own = (_HERE / "style.css").read_text(encoding="utf-8")
-    return _inlined(f"{_bundled('.css')}\n{own}")
+    return _inlined(_joined(_STYLES, "css"))
 
 
-def _library() -> str:
-    """The table library as a module that starts our script once it is loaded. Of its exports we use
-    the class DataTable, the default one."""
-    bundle = _bundled(".js")
-    exported = _DATA_TABLE.search(bundle)
-    if exported is None:
-        raise UsageError("itables carries another DataTables than gistmill knows; install 2.9")
-    return _inlined(f"{bundle}\nstart({exported[1]});")
-
-
-@cache
-def _bundled(suffix: str) -> str:
-    """A file of the table library. Raises UsageError if it is not installed."""
-    try:
-        file = Path(str(distribution("itables").locate_file(_BUNDLE + suffix)))
-        return file.read_text(encoding="utf-8")
-    except (PackageNotFoundError, FileNotFoundError):
-        raise UsageError(
-            "a page needs itables, for its tables; pip install 'itables>=2.9'"
-        ) from None
+def _joined(names: Iterable[str], suffix: str) -> str:
+    return "\n".join((_HERE / f"{name}.{suffix}").read_text(encoding="utf-8") for name in names)
 
 
 def _inlined(text: str) -> str:

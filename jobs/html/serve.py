@@ -1,4 +1,4 @@
-"""`gistmill view`: the page of a run, served from the warehouse to this machine alone."""
+"""`gistmill view`: the pages of a warehouse's runs, served to this machine alone."""
 
 import secrets
 import signal
@@ -7,50 +7,48 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import BoundedSemaphore, Lock
+from threading import BoundedSemaphore
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.html.run_page import page
-from jobs.html.source import Source
+from jobs.html.site import GZIP, Site
 from pipeline.core.errors import CommandError, UsageError
+from pipeline.store.sql.connect import run_name
 
 _HOST = "127.0.0.1"
 _MOST_THREADS = 32
 _SECONDS_IDLE = 5.0  # after which a connection that asks nothing is closed
+_MISTAKABLE = ("by", "where", "rater", "columns", "names", "plugins")  # options
 _NAMES = (_HOST, "localhost")  # a request for another host name is refused (DNS rebinding)
 
 
-def serve(options: ReadOptions, started: Callable[[str, Source], None]) -> None:
-    """Serve the page of a run until Ctrl-C; `started` is called with its address. A part of the
-    address is random: other users of this machine cannot guess it, and a page that was opened
-    before does not get the data of another run.
+def serve(options: ReadOptions, started: Callable[[str, str], None]) -> None:
+    """Serve the pages of all runs until Ctrl-C; `started` is called with the address of the chosen
+    run's and its name. Rows are read when the page asks for them, which says so; before that only
+    where an option may be mistaken. A part of the address is random: other users of this machine
+    cannot guess it, and a page that was opened before does not get the data of another start.
 
     Raises UsageError as `gistmill report` does, and if the port cannot be opened.
     """
-    with closing(Source(options)) as source:
-        html = "".join(page(source.run, (), (), served=True)).encode()
+    run = run_name(options.warehouse, options.run)
+    with closing(Site(options, run)) as site:
+        if any(getattr(options, name) for name in _MISTAKABLE):
+            site.open(run)
         folder = f"/{secrets.token_urlsafe(12)}/"
-        server = _listening(options.port, folder, source, html)
+        server = _listening(options.port, folder, site)
         with closing(server.socket):
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
             try:
-                started(f"http://{_HOST}:{server.server_port}{folder}", source)
+                started(f"http://{_HOST}:{server.server_port}{folder}", run)
                 server.serve_forever()
             except KeyboardInterrupt:
                 return
 
 
-def _listening(port: int, folder: str, source: Source, html: bytes) -> ThreadingHTTPServer:
-    lock = Lock()
-
+def _listening(port: int, folder: str, pages: Site) -> ThreadingHTTPServer:
     class Handler(_Handler):
-        def content(self, name: str) -> bytes | None:
-            with lock:
-                return source.chunk(name)
-
+        site = pages
         page_folder = folder
-        html_page = html
 
     try:
         return _Server((_HOST, port), Handler)
@@ -81,14 +79,11 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """GET FOLDER is the page, GET FOLDERdata/NAME one of its chunks; there is nothing else."""
+    """GET of a path below FOLDER is what the site has there; there is nothing else."""
 
     timeout = _SECONDS_IDLE
+    site: Site
     page_folder: str  # /.../
-    html_page: bytes
-
-    def content(self, name: str) -> bytes | None:
-        raise NotImplementedError
 
     def handle(self) -> None:
         with suppress(ConnectionError):  # the browser has gone
@@ -96,20 +91,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         host = (self.headers["Host"] or "").partition(":")[0].lower()
-        data = f"{self.page_folder}data/"
         if host not in _NAMES:
             self.send_error(HTTPStatus.FORBIDDEN)
-        elif self.path == self.page_folder:
-            self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.html_page)
-        elif self.path.startswith(data):
-            self._send_chunk(self.path.removeprefix(data))
+        elif self.path.startswith(self.page_folder):
+            self._send_found(self.path.removeprefix(self.page_folder))
         else:
             self.send_error(HTTPStatus.NOT_FOUND)
 
-    def _send_chunk(self, name: str) -> None:
-        """Send a chunk, or in one line the reason why it cannot be read."""
+    def _send_found(self, path: str) -> None:
+        """Send what stands at a path, or in one line the reason why it cannot be read."""
         try:
-            found = self.content(name)
+            found = self.site.get(path)
         except CommandError as error:
             why = str(error).encode(errors="replace")
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", why)
@@ -117,7 +109,9 @@ class _Handler(BaseHTTPRequestHandler):
         if found is None:
             self.send_error(HTTPStatus.NOT_FOUND)
         else:
-            self._send(HTTPStatus.OK, "application/json", found, {"Content-Encoding": "gzip"})
+            kind, content = found
+            encoding = {"Content-Encoding": "gzip"} if kind == GZIP else {}
+            self._send(HTTPStatus.OK, kind, content, encoding)
 
     def _send(
         self, status: HTTPStatus, kind: str, content: bytes, headers: dict[str, str] | None = None

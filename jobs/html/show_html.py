@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 from jobs.config.options import ReadOptions
+from jobs.html.bundle import Bundle, write_bundle
 from jobs.html.page_file import Written, write_page
 from jobs.html.serve import serve
-from jobs.html.source import Source
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
 
@@ -28,11 +28,21 @@ def _lines(made: Written) -> list[str]:
 
 
 def show_served(options: ReadOptions, as_json: bool) -> None:
-    """Serve a page until Ctrl-C, and print its address."""
+    """Serve the pages until Ctrl-C, and print the address of the chosen run's."""
 
-    def started(address: str, source: Source) -> None:
-        found = {"address": address, "run": source.run}
-        print_found(found, lambda _: [f"run {source.run}: {address} (Ctrl-C ends it)"], as_json)
+    def started(address: str, run: str) -> None:
+        found = {"address": address, "run": run}
+        print_found(found, lambda _: [f"run {run}: {address} (Ctrl-C ends it)"], as_json)
         sys.stdout.flush()
 
     serve(options, started)
+
+
+def show_bundle(options: ReadOptions, folder: Path, as_json: bool) -> None:
+    """Write the pages of all runs into a folder, and print what is in it."""
+    print_found(write_bundle(options, folder), _bundle_lines, as_json)
+
+
+def _bundle_lines(made: Bundle) -> list[str]:
+    line = f"{made.folder}: {counted(len(made.runs), 'run')}, {made.bytes / 1e6:.1f} MB"
+    return [f"{line}; a web server shows them, such as python -m http.server -d {made.folder}"]

@@ -2,8 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
+from jobs.compare.against_each import against_each
+from jobs.compare.paired_values import RunValues
 from jobs.config.options import ReadOptions
 from jobs.html.chunks import compressed_chunk
 from jobs.html.page_traces import Part, Traces
@@ -28,10 +32,13 @@ class Source:
     """
 
     def __init__(self, options: ReadOptions) -> None:
+        self._opened = ExitStack()
+        self._values: RunValues | None = None  # read when a comparison is first looked at
         load_plugins(plugin_folders(options.plugins))  # before views are made of their records
         names = read_names(options.names or PAPER)
         report = with_columns(make_report(options), options.columns, names)
         self.run = report.run
+        self._options = replace(options, run=report.run)
         self._connection = connect(options.warehouse, self.run)
         create_chosen_table(self._connection, options)
         number_questions(self._connection, report.foot["rater"], options.where is not None)
@@ -40,6 +47,11 @@ class Source:
         # For each question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         self._traces = Traces(self._connection, facts["stages"])
+
+    @property
+    def scores(self) -> list[str]:
+        """The measures of answers, by whose numbers comparisons are asked for."""
+        return list(self._summary["report"]["measures"])
 
     @property
     def num_questions(self) -> int:
@@ -52,9 +64,10 @@ class Source:
     @property
     def num_chunks(self) -> int:
         """The number of a file's chunks, without the first."""
-        return len(self._summary["measures"]) + len(self._parts())
+        return len(self.scores) + len(self._summary["measures"]) + len(self._parts())
 
     def close(self) -> None:
+        self._opened.close()
         self._connection.close()
 
     def first(self, is_served: bool) -> Chunk:
@@ -67,6 +80,8 @@ class Source:
         """All other chunks of a file."""
         for number in range(len(self._summary["measures"])):
             yield f"measure-{number}", self._measure(number)
+        for number in range(len(self.scores)):
+            yield f"against-{number}", self._against(number)
         batches = batched_parts(self._parts(), self._num_answers)
         contents = (content for parts in batches for content in self._traces.contents(parts))
         for number, content in enumerate(contents):
@@ -80,6 +95,8 @@ class Source:
             return self.first(is_served=True)[1]
         if kind == "measure" and 0 <= number < len(self._summary["measures"]):
             return self._measure(number)
+        if kind == "against" and 0 <= number < len(self.scores):
+            return self._against(number)
         if kind == "question" and 0 <= number < self.num_questions:
             row = self._summary["questions"][number]
             return self._part(Part(self._document_id(row["document"]), (row["question_id"],)))
@@ -94,6 +111,13 @@ class Source:
     def _measure(self, number: int) -> bytes:
         found = values(self._connection, self._summary["measures"][number])
         return compressed_chunk({"content": found})
+
+    def _against(self, number: int) -> bytes:
+        """All methods against each other by a measure of answers."""
+        if self._values is None:
+            self._values = self._opened.enter_context(RunValues.opened(self._options))
+        measure = self.scores[number]
+        return compressed_chunk({"content": against_each(self._values, measure)})
 
     def _document_id(self, number: int) -> str:
         return str(self._summary["documents"][number]["document_id"])

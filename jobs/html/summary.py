@@ -1,18 +1,15 @@
-"""The contents of a run's page before a question is opened: its report, the sizes of documents and
-memories, problems, and a line per question and document."""
+"""The contents of a run's page before a question is opened: its report, the causes of problems, and
+a line per question and document."""
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
-from stop_words import get_stop_words
-
 from jobs.frontier.frontier import Point, drawn_columns, points_of
-from jobs.frontier.frontier_picture import frontier_svg
-from jobs.report.memory_sizes import sizes
+from jobs.frontier.frontier_picture import frontier_svg, tones_of
+from jobs.html.causes import causes, question_problems
+from jobs.report.columns import group_of
 from jobs.report.names import Names, named
 from jobs.report.render import BEST, notes, provenance_line
 from jobs.report.report import Report
@@ -21,7 +18,6 @@ from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
 
-_MOST_BINS = 30
 _SHOWN_CHARS = 300  # of a question, in the list of all
 Rows = list[dict[str, Any]]
 
@@ -55,13 +51,13 @@ def summary(connection: Any, report: Report, names: Names | None) -> dict[str, A
         "remarks": notes(report),
         "about_best": BEST,
         "foot": provenance_line(report),
-        "sizes": _sizes(connection),
-        "problems": _problems(connection),
+        "tones": tones_of(row.method for row in report.rows),
+        "groups": {column.measure: group_of(column, report) for column in report.columns},
+        "causes": causes(connection),
         "measures": measures(connection),
         "documents": query(connection, "from numbered_documents order by number"),
         "questions": query(connection, _LISTED),
-        "question_problems": _question_problems(connection),
-        "stop_words": sorted(get_stop_words("en")),
+        "question_problems": question_problems(connection),
     }
 
 
@@ -94,53 +90,5 @@ def values(connection: Any, measure: str) -> dict[str, list[float | None]]:
     return {row["method"]: row["found"] for row in query(connection, _SQL["values"])}
 
 
-def _sizes(connection: Any) -> Rows:
-    """A histogram of every measure of documents and memories; `memory` None: of the documents."""
-    found = []
-    for row in sizes(connection):
-        of = {name: row[name] for name in ("memory", "measure", "rows_of")}
-        sample = row["values"] or []
-        counts, edges = np.histogram(sample, bins=min(_MOST_BINS, max(1, len(set(sample)))))
-        found.append({**of, "counts": counts.tolist(), "edges": edges.tolist()})
-    return found
-
-
-def _problems(connection: Any) -> Rows:
-    """The number of rows of each table and problem, with an example of their detail."""
-    parts = [
-        f"""select s.stage, '{table}' as table_name, {_made_by(columns)} as made_by, t.problem,
-        count(*) as num_rows, {"min(t.detail)" if "detail" in columns else "null"} as detail
-        from {table} t left join steps s using (step_id) where t.problem is not null group by all"""
-        for table, columns in _tables(connection)
-    ]
-    return query(connection, f"{' union all '.join(parts)} order by {_PROBLEMS_ORDER}")
-
-
-def _made_by(columns: set[str]) -> str:
-    name = next((name for name in ("method", "memory") if name in columns), None)
-    return f"t.{name}" if name else "null::varchar"
-
-
-def _question_problems(connection: Any) -> Rows:
-    """The problems of each listed question, by method."""
-    parts = [
-        f"select question_id, method, problem from {table} where problem is not null"
-        for table, columns in _tables(connection)
-        if {"question_id", "method"} <= columns
-    ]
-    return (
-        query(connection, filled(_SQL["of_questions"], parts=" union ".join(parts)))
-        if parts
-        else []
-    )
-
-
-def _tables(connection: Any) -> Iterator[tuple[str, set[str]]]:
-    """The tables of the run whose rows may have a problem, with the names of their columns."""
-    for row in query(connection, _SQL["tables"]):
-        yield row["table_name"], set(row["columns"])
-
-
 _LISTED = "from numbered_questions order by number"
 _MEASURES = "select distinct measure from valued order by measure"
-_PROBLEMS_ORDER = "num_rows desc, stage, table_name, made_by, problem"

@@ -23,13 +23,3 @@ with found as (from valued where measure = getvariable('measure'))
 select method, list(value order by number) as found
 from (select distinct method from found) cross join numbered_questions
 left join found using (method, number) group by method order by method;
-
--- name: of_questions
-select number, method, problem from ({parts}) join numbered_questions using (question_id)
-order by all;
-
--- name: tables
-select table_name, list(column_name) as columns from information_schema.columns
-where table_name in (select table_name from shards union values ('documents'), ('questions'))
-  and table_name <> 'calls'
-group by table_name order by table_name;

@@ -6,7 +6,7 @@ documents, and the test flips the signs of whole documents.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,13 @@ def paired(a: Sequence[float], b: Sequence[float], documents: Sequence[str]) -> 
         ties=int((differences == 0).sum()),
         losses=int((differences < 0).sum()),
     )
+
+
+def swapped(found: Paired) -> Paired:
+    """A comparison with a and b in each other's place."""
+    low, high = (None if bound is None else -bound for bound in (found.high, found.low))
+    return replace(found, mean_a=found.mean_b, mean_b=found.mean_a, difference=-found.difference,
+                   low=low, high=high, wins=found.losses, losses=found.wins)  # fmt: skip
 
 
 def is_tie(a: Any, b: Any) -> Any:

@@ -55,14 +55,15 @@ def read_sent(options: ReadOptions, question: str | None, document: str | None) 
     with connect(options.warehouse, run) as connection:
         calls = SentCalls(connection, stages)
         if question is not None:
-            _refuse_unknown(connection, "question", question)
+            refuse_unknown(connection, "question", question)
             return calls.of_questions([question])[question]
         assert document is not None
-        _refuse_unknown(connection, "document", document)
+        refuse_unknown(connection, "document", document)
         return calls.of_documents([document])[document]
 
 
-def _refuse_unknown(connection: Any, kind: str, name: str) -> None:
+def refuse_unknown(connection: Any, kind: str, name: str) -> None:
+    """Raise UsageError unless the run has a question or document (the `kind`) of this id."""
     known = [row["id"] for row in query(connection, f"select {kind}_id as id from {kind}s")]
     if name not in known:
         raise UsageError(f"{name}: no such {kind} in the run; {hint(name, known)}")

@@ -7,6 +7,13 @@ create view {prefix}predictions as
 select {run}method, repeat, document_id, question_id, answer, answer_index, problem, detail, judged
 from {prefix}answers where not skipped;
 
+-- name: readings
+create view {prefix}readings as
+-- The raw text of the document that each answer's final context held.
+-- spans: half-open, characters of the document's text
+select {run}method, repeat, document_id, question_id, context_spans as spans
+from {prefix}answers where not skipped;
+
 -- name: measures
 select method, repeat, document_id, question_id, null::varchar as rater, problem,
   measure, value

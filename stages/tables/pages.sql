@@ -33,6 +33,14 @@ select {run}memory, document_id, question_id, page_index, start_char, end_char,
 from {prefix}pages join gold using ({run}document_id)
 where text is not null group by all;
 
+-- name: page_spans
+create view {prefix}page_spans as
+-- Where each page of a memory stands in its document.
+-- page_index: of the page, from 0
+-- start_char: in the document's text
+-- end_char: in the document's text
+select {run}memory, document_id, page_index, start_char, end_char from {prefix}pages;
+
 -- name: memories
 -- pages: pages of all documents
 -- words_per_page: the mean, in words

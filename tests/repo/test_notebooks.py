@@ -28,7 +28,9 @@ from tests.support.docs.notebooks import (
 
 pytestmark = pytest.mark.slow
 
-MAY_IMPORT = {"os", "pathlib", "textwrap", "matplotlib.pyplot", "pandas", "pipeline.store"}
+MAY_IMPORT = {
+    "gistmill", "os", "pathlib", "textwrap", "matplotlib.pyplot", "pandas", "pipeline.store",
+}  # fmt: skip
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -209,12 +211,32 @@ def _lines(outputs: list[Any]) -> Iterator[list[str]]:
         yield re.findall(r"<t[dh].*?>(.*?)</t[dh]>", line)
 
 
-@pytest.mark.parametrize("name", ["one_document", "comparing", "two_runs"])
+def test_the_reading_map_has_a_lane_per_method_and_memory(
+    folder: Path, one_document: Outputs
+) -> None:
+    (html,) = shown_as("text/html", one_document["picture"])
+    answers = stored(folder, "answers", question_id="meeting-02")
+    pages = stored(folder, "pages", document_id="orchard_coop_meeting")
+    memories = {f"pages of {page['memory']}" for page in pages}
+    heads = re.findall(r'<th scope="row">(.*?)</th>', html)
+    assert {*heads} == {answer["method"] for answer in answers} | memories
+    assert html.count('class="gold"') == len(answers)
+    (answer,) = [answer for answer in answers if answer["method"] == METHOD]
+    lane = html[html.index(f">{METHOD}<") :]
+    (bars,) = re.findall(r'class="read".*? d="(.*?)"', lane.partition("</tr>")[0])
+    starts = [int(start) for start in re.findall(r"M(\d+) ", bars)]
+    read = {i for s in answer["context_spans"] for i in range(s["start_char"], s["end_char"])}
+    assert starts == sorted(i for i in read if i - 1 not in read)
+    said = [output for shown in one_document.values() for output in shown]
+    assert all(output.output_type != "stream" for output in said)
+
+
+@pytest.mark.parametrize("name", ["comparing", "two_runs"])
 def test_plots_come_out_and_nothing_is_grumbled_at(
     name: str, request: pytest.FixtureRequest
 ) -> None:
     outputs: Outputs = request.getfixturevalue(name)
-    file = name if name in FILES else "comparing_methods"
+    file = "comparing_methods"
     drawn = [
         c.id
         for c in code_cells(notebook(file))

@@ -15,7 +15,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 NO_QUESTION, NO_SCORES = "This run has no questions", "This run has no scores"
 NO_RATER, NO_PAGES = "Nobody rated the answers", "cuts "
 NO_EVIDENCE, NO_RECALL = "does not say where the answer", "so there is no recall"
-OF_QUESTIONS = ("question", "references", "answers", "scores", "measures", "question-calls")
+OF_QUESTIONS = (
+    "question", "references", "answers", "picture", "scores", "measures", "question-calls",
+)  # fmt: skip
 SAYS = {  # what cells say in words, by notebook and run
     ("one_document", "many_methods"): {"lr": NO_RATER, "others": "has a table of its own"},
     ("one_document", "no_evidence"): {
@@ -81,17 +83,20 @@ def test_a_run_of_this_kind(folder: Path, kernel: Kernel, name: str, run: str) -
     assert [o for shown in outputs.values() for o in shown if o.output_type == "stream"] == []
     assert all(shown for shown in outputs.values())
     drawn = {cell for cell, shown in outputs.items() if shown_as("image/png", shown)}
-    plots = {cell for cell in outputs if cell.endswith("-plot") or cell == "picture"}
-    assert drawn == plots - set(says)
+    assert drawn == {cell for cell in outputs if cell.endswith("-plot")} - set(says)
+    if "picture" in outputs and "picture" not in says:
+        assert 'class="reading-map"' in shown_as("text/html", outputs["picture"])[0]
     if run == "many_methods":
         _check_heights(name, outputs)
 
 
 def _check_heights(name: str, outputs: Outputs) -> None:
     """25 methods have 20 pixels each, or more."""
-    by_method = {"one_document": ["picture"],
-                 "comparing_methods": ["means-plot", "cost-plot", "runs-plot"]}  # fmt: skip
-    for cell in by_method[name]:
+    if name == "one_document":
+        (html,) = shown_as("text/html", outputs["picture"])
+        assert html.count('height="20"') >= 25
+        return
+    for cell in ("means-plot", "cost-plot", "runs-plot"):
         (picture,) = shown_as("image/png", outputs[cell])
         _, height = struct.unpack(">II", base64.b64decode(picture)[16:24])
         assert height >= 25 * 20, cell

@@ -110,7 +110,7 @@ def marks(svg: ElementTree.Element) -> dict[str, tuple[float, float, str]]:
     """The place of every point and its shape, by the method's name in its title."""
     found = {}
     for group in svg.iter(f"{SVG}g"):
-        if group.attrib.get("class") == "method":
+        if group.attrib.get("class", "").startswith("method "):
             *_, mark = group.iter(f"{SVG}path")
             x, y, shape = re.fullmatch(r"M(\S+) (\S+)(m.*)", mark.attrib["d"]).groups()  # type: ignore[union-attr]
             title = group.findtext(f"{SVG}title") or ""

@@ -125,7 +125,9 @@ def own_scripts() -> str:
 
 def test_every_script_is_in_the_page() -> None:
     files = {file.stem for file in (ROOT / "jobs" / "html").glob("*.js")}
-    assert {*html_page._SCRIPTS} == files
+    assert sorted(html_page._SCRIPTS.split()) == sorted(files)
+    styles = {file.stem for file in (ROOT / "jobs" / "html").glob("*.css")}
+    assert {*html_page._STYLES} == styles
 
 
 @pytest.mark.slow
@@ -236,17 +238,6 @@ def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
     assert refused(*view, "prt=1").startswith("'prt=1': unknown option; there are warehouse, ")
 
 
-@pytest.mark.slow
-def test_without_its_tables_a_page_is_refused(
-    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    html_page._bundled.cache_clear()
-    monkeypatch.setattr(html_page, "_BUNDLE", "itables/html/nosuch")
-    said = refused("report", f"warehouse={run.warehouse}", "--html", tmp_path / "p.html")
-    assert said == "a page needs itables, for its tables; pip install 'itables>=2.9'"
-    html_page._bundled.cache_clear()
-
-
 class Served:
     """A `gistmill view` at work."""
 
@@ -295,7 +286,7 @@ def served(run: FinishedRun) -> Iterator[Served]:
 def test_a_served_page_reads_a_question_when_it_is_opened(served: Served, page: str) -> None:
     status, html = served.get("")
     assert status == 200
-    assert b"<body data-served>" in html
+    assert b'<body data-served="view" data-root="">' in html
     assert b"data-part" not in html
     assert b"connect-src &#39;self&#39;" in html
     index = served.json("index")
@@ -353,6 +344,7 @@ def test_a_browser_that_has_gone_is_no_news(run: FinishedRun) -> None:
 def test_what_cannot_be_read_any_more_is_said(run: FinishedRun, tmp_path: Path) -> None:
     warehouse = run.copied(tmp_path)
     served = Served(warehouse)
+    served.json("index")  # the run is read
     for shard in (warehouse / "tables" / "calls").rglob("*.parquet"):
         shard.unlink()
     status, why = served.get("data/question-0")

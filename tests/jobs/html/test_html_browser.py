@@ -3,8 +3,7 @@
 import json
 import re
 import struct
-from collections.abc import Iterator
-from itertools import combinations, cycle, islice, pairwise
+from itertools import combinations, cycle, islice
 from pathlib import Path
 
 import pytest
@@ -19,43 +18,15 @@ from tests.jobs.html.test_html import Served
 from tests.support.command import gistmill, sql, succeed
 from tests.support.docs import picture
 from tests.support.docs.browser import Browser
-from tests.support.runs.page_run import finished, write_corpus
+from tests.support.docs.page_views import BM25, READAGENT, named, question
 
 pytestmark = pytest.mark.browser
 
-READAGENT = "readagent_p(max_pages=2)"
-BM25 = "bm25(top_k=1)"
-METHODS = f"{READAGENT},{BM25},memwalker(segment_tokens=60,max_children=2),memorag(memory=gist_memory,memory_fit=split,retriever=bm25)"  # noqa: E501
 WIDTHS = (1280, 390)
 _NULLS = (  # texts that are a value which should have been left out
     "return [...document.querySelectorAll('main *')].flatMap((e) => [...e.childNodes])"
     ".filter((n) => n.nodeType === 3 && ['null', 'undefined', 'false'].includes(n.data)).length"
 )
-
-
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten documents, as intervals need them, with two questions each."""
-    folder = tmp_path_factory.mktemp("night")
-    write_corpus(folder / "corpus", 10)
-    return finished(folder, "engine=extractive", "rater=extractive", methods=METHODS)
-
-
-@pytest.fixture(scope="module")
-def address(warehouse: Path) -> str:
-    file = warehouse.parent / "page.html"
-    said = succeed("report", "--html", file, f"warehouse={warehouse}")
-    assert said.startswith(f"{file}: run night, 20 questions about 10 documents, ")
-    return file.as_uri()
-
-
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Browser]:
-    """The page, as it opens; nothing may have been complained of when the test is over."""
-    browser.resize(1280)
-    browser.open(address)
-    yield browser
-    assert browser.complaints() == []
 
 
 def test_the_picture_of_the_readme_can_be_made_again(warehouse: Path, tmp_path: Path) -> None:
@@ -69,23 +40,13 @@ def test_the_picture_of_the_readme_can_be_made_again(warehouse: Path, tmp_path: 
         assert struct.unpack(">II", head[16:]) == picture.SIZE
 
 
-def question(name: str, method: str) -> str:
-    return f"#question={name}&method={method}"
-
-
-def named(page: Browser, beginning: str) -> str:
-    """The method whose name, as one types it, begins so."""
-    titles = page.run("return [...document.querySelectorAll('td a')].map((e) => e.title)")
-    (found,) = {str(name) for name in titles if name.startswith(beginning)}
-    return found
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_view_is_wider_than_the_window(page: Browser, width: int, tmp_path: Path) -> None:
     walk, clues = named(page, "memwalker"), named(page, "memorag")
     page.resize(width)
     views = ["", "#view=questions", "#view=documents", "#document=village-3",
-             *(question("v1-m3", method) for method in (READAGENT, walk, clues))]  # fmt: skip
+             *(question("v1-m3", method, tab=tab) for method in (READAGENT, walk, clues)
+               for tab in ("memory", "walk", "calls"))]  # fmt: skip
     for view in views:
         if view:
             page.go(view)
@@ -100,7 +61,7 @@ def test_the_scores_are_those_of_the_report_with_their_intervals(
 ) -> None:
     rows = sql(warehouse, "select avg(value) as mean from measures where measure = 'accuracy' "
                f"and method = '{BM25}'")  # fmt: skip
-    headings = page.texts("table thead th")
+    headings = page.texts("table .sort")
     cells = page.run(
         "const rows = [...document.querySelectorAll('table tbody tr')];"
         f"const row = rows.find((row) => row.querySelector('a')?.title === '{BM25}');"
@@ -114,12 +75,11 @@ def test_the_scores_are_those_of_the_report_with_their_intervals(
 
 
 def test_a_click_on_a_heading_sorts_by_number(page: Browser) -> None:
-    headings = page.texts("table thead th")
-    column = headings.index("Words read")
-    cells = f"main .scroll:first-of-type table tbody td:nth-child({column + 1})"
+    column = page.texts(".scores .sort").index("Words read")
+    cells = f".scores tbody td:nth-child({column + 1})"
     values = [float(text.replace(",", "")) for text in page.texts(cells)[:4]]
     assert values != sorted(values)
-    heading = page.all("table thead th")[column]
+    heading = page.all(".scores .sort")[column]
     for is_descending in (False, True):
         heading.click()
         sorted_by = "descending" if is_descending else "ascending"
@@ -129,11 +89,13 @@ def test_a_click_on_a_heading_sorts_by_number(page: Browser) -> None:
 
 
 def test_a_column_with_a_null_sorts_by_number(page: Browser) -> None:
-    page.run("document.getElementById('main').replaceChildren(table(['n'], [[9], [10], [null]]))")
+    page.run(
+        "document.getElementById('main').replaceChildren(table('ns', ['n'], [[9], [10], [null]]))"
+    )
     for direction, found in (("ascending", ["-", "9", "10"]), ("descending", ["10", "9", "-"])):
-        page.all("table thead th")[0].click()
+        page.all("table .sort")[0].click()
         page.wait(f"return document.querySelector('th[aria-sort={direction}]') !== null")
-        assert page.texts("tbody td") == found
+        assert page.texts("tbody th") == found
 
 
 def test_the_best_are_those_of_the_report(page: Browser) -> None:
@@ -144,7 +106,7 @@ def test_the_best_are_those_of_the_report(page: Browser) -> None:
         "const made = scores(run); document.getElementById('main').replaceChildren(made);"
         "return [...made.querySelectorAll('.best')].map((e) => e.closest('tr').rowIndex)"
     )
-    assert best == [2]
+    assert best == [3], "after two rows of headings"
 
 
 def test_columns_and_names_are_those_that_were_asked_for(
@@ -159,8 +121,8 @@ def test_columns_and_names_are_those_that_were_asked_for(
     head = next(line for line in printed.splitlines() if line.startswith("| method"))
     wanted = [re.sub(r" \(n=\d+\)", "", cell.strip()) for cell in head.strip("|").split("|")]
     assert wanted == ["method", "n", "recall", "tokens", "accuracy"]
-    assert browser.texts("main .scroll:first-of-type table thead th")[:5] == wanted
-    assert browser.texts("td a")[:2] == [READAGENT, BM25]
+    assert browser.texts(".scores .sort")[:6] == [*wanted[:2], "answered", *wanted[2:]]
+    assert browser.texts(".scores th a")[:2] == [READAGENT, BM25]
     assert browser.complaints() == []
 
 
@@ -176,27 +138,6 @@ def test_files_that_were_left_out_are_named(page: Browser) -> None:
 
 def test_a_question_may_be_called_as_the_chunks_call_their_lines(page: Browser) -> None:
     assert page.run("return unpacked({ $: { $: [0, 1] } }, ['a', 'b'])") == {"$": "a\nb"}
-
-
-def test_calls_of_a_rater_are_not_counted_for_a_method(page: Browser, warehouse: Path) -> None:
-    """So the questions' counts add up to the overview's."""
-    wanted = page.run(
-        "const { report } = await load('index');"
-        f"return report.rows.find((row) => row.method === '{BM25}').counts.calls"
-    )
-    names = page.run("return (await load('index')).questions.map((row) => row.question_id)")
-    found = 0
-    for name in names:
-        page.go(question(name, BM25))
-        found += int(
-            page.run(
-                "const row = document.querySelector('a.chosen').closest('tr');"
-                "return row.cells[row.cells.length - 1].textContent"
-            )
-        )
-    assert found == wanted
-    (all_calls,) = sql(warehouse, f"select count(*) as n from calls where method = '{BM25}'")
-    assert found < all_calls["n"], "the rater has made some"
 
 
 def test_what_could_not_be_fetched_is_asked_for_again(browser: Browser, warehouse: Path) -> None:
@@ -230,6 +171,8 @@ def test_a_page_of_ten_thousand_questions_opens(
     measures = {f"measure-{n}": browser.run(f"return await load('measure-{n}')")
                 for n in range(len(index["measures"]))}  # fmt: skip
     chunks = {
+        **{f"against-{n}": browser.run(f"return await load('against-{n}')")
+           for n in range(len(index["report"]["measures"]))},
         **{name: {method: list(islice(cycle(values), 10_000)) for method, values in of.items()}
            for name, of in measures.items()},
         **{f"part-{n}": {"document": part["document"],
@@ -241,9 +184,9 @@ def test_a_page_of_ten_thousand_questions_opens(
     rest = (
         (name, compressed_chunk(with_line_numbers(content))) for name, content in chunks.items()
     )
-    html_page.page("many", first, rest, served=False).dump(str(file), encoding="utf-8")
+    html_page.page("many", first, rest).dump(str(file), encoding="utf-8")
     browser.open(file.as_uri())
-    assert any("10,000 questions" in text for text in browser.texts("main p"))
+    assert any("10,000 questions" in text for text in browser.texts("main h2"))
     browser.go("#view=questions")
     assert len(browser.all("tbody tr")) == 25
     browser.go("#question=q9999")
@@ -251,25 +194,12 @@ def test_a_page_of_ten_thousand_questions_opens(
     assert browser.complaints() == []
 
 
-def test_the_pictures_are_drawn(page: Browser) -> None:
-    titles = page.texts("figcaption")
-    assert titles[:3] == [
-        "Score against tokens read", "Score against compression", "Answer length against score"
-    ]  # fmt: skip
-    assert "words per document" in titles
-    assert len(page.all("svg circle")) == 2 * 4, "a point per method in both"
-    assert len(page.all("svg rect.bar")) > 5
-    strips = page.texts(".strip")
-    assert strips.count("20") >= 2, "every question of bm25(top_k=1) took one look-up"
-
-
 def test_score_against_tokens_leads_to_the_questions_of_a_method(page: Browser) -> None:
     assert len(page.all(".drawn svg g.method")) == 4
     heading = page.texts(".drawn svg title")[0]
-    measures = page.run(
-        "const chosen = document.querySelector('main label select');"
-        "chosen.selectedIndex = 1; chosen.dispatchEvent(new Event('change'));"
-        "return [...chosen.options].map((option) => option.textContent)"
+    measures = page.texts("#filter-score option")
+    page.choose(
+        "score", page.run("return document.querySelector('#filter-score').options[1].value")
     )
     assert heading.startswith(f"night: {measures[0]} against tokens")
     assert page.texts(".drawn svg title")[0].startswith(f"night: {measures[1]} against tokens")
@@ -287,96 +217,19 @@ def test_search_and_filters(page: Browser, warehouse: Path) -> None:
     page.go("#view=questions")
     assert len(page.all("tbody tr")) == 20
     page.choose("type", "who")
-    assert {text.split()[0][-3:] for text in page.texts("tbody td:first-child")} == {"-m7"}
+    assert {text.split()[0][-3:] for text in page.texts("tbody th")} == {"-m7"}
     page.choose("score", "accuracy")
     page.choose("method", BM25)
     page.choose("outcome", "right")
     right = sql(warehouse, "select question_id from scores where metric = 'accuracy' and "
                 f"value = 100 and method = '{BM25}' order by all")  # fmt: skip
-    assert [text.split()[0] for text in sorted(page.texts("tbody td:first-child"))] == [
+    assert [text.split()[0] for text in sorted(page.texts("tbody th"))] == [
         row["question_id"] for row in right
     ]
     page.go("#view=questions")
     page.all("input[type=search]")[0].send_keys("v4-m")
     page.wait("return document.querySelectorAll('tbody tr').length === 2")
-    assert [text.split()[0] for text in page.texts("tbody td b")] == ["v4-m3", "v4-m7"]
-
-
-def test_the_pages_that_readagent_read_are_open_and_evidence_is_marked(
-    page: Browser, warehouse: Path
-) -> None:
-    (answer,) = sql(warehouse, "select page_indexes from answers where question_id = 'v1-m7' "
-                    f"and method = '{READAGENT}'")  # fmt: skip
-    page.go(question("v1-m7", READAGENT))
-    shown = page.texts("section.page.read .page-head b")
-    assert shown == [f"Page {index}" for index in answer["page_indexes"]]
-    texts = sql(warehouse, "select text from pages where memory = 'shared' and "
-                "document_id = 'village-1' order by page_index")  # fmt: skip
-    assert page.texts("section.page.read .text") == [
-        texts[index]["text"] for index in answer["page_indexes"]
-    ]
-    gists = sql(
-        warehouse,
-        "select gist from gists where document_id = 'village-1' "
-        f"and page_index not in {tuple(answer['page_indexes'])} order by page_index",
-    )
-    assert page.texts("section.page:not(.read) .text") == [row["gist"] for row in gists]
-    assert (
-        "".join(page.texts("section.page mark.evidence")) == "In month 7 of year 1901, the miller"
-    )
-    assert "miller" in page.texts("section.page mark.word"), "the option it chose"
-
-
-def test_a_walk_is_indented_by_depth(page: Browser, warehouse: Path) -> None:
-    method = named(page, "memwalker")
-    visits = sql(warehouse, "select node_index, depth, action from visits where "
-                 f"question_id = 'v1-m7' and method = '{method}' order by turn")  # fmt: skip
-    page.go(question("v1-m7", method))
-    assert page.texts(".walk .step b") == [
-        f"{turn}. node {visit['node_index']}" for turn, visit in enumerate(visits)
-    ]
-    lefts = page.run(
-        "return [...document.querySelectorAll('.walk .step')]"
-        ".map((step) => step.getBoundingClientRect().left)"
-    )
-    assert len(visits) > 3
-    steps = [(visit["depth"], left) for visit, left in zip(visits, lefts, strict=True)]
-    for (depth, left), (next_depth, next_left) in pairwise(steps):
-        assert (depth < next_depth) == (left < next_left)
-
-
-def test_clues_stand_with_what_they_found(page: Browser, warehouse: Path) -> None:
-    method = named(page, "memorag")
-    queries = sql(warehouse, "select query_index, text from queries where question_id = 'v1-m3' "
-                  f"and method = '{method}' order by query_index")  # fmt: skip
-    used = sql(warehouse, "select query_index, used from lookups where question_id = 'v1-m3' "
-               f"and method = '{method}' order by query_index")  # fmt: skip
-    page.go(question("v1-m3", method))
-    assert page.texts("ol.queries > li > div:first-child .text") == [q["text"] for q in queries]
-    found = page.run(
-        "return [...document.querySelectorAll('ol.queries > li')].map((li) => "
-        "[...li.querySelectorAll('.to-page')].map((page) => Number(page.textContent)))"
-    )
-    assert [pages for pages in found if pages] == [row["used"] for row in used if row["used"]]
-    assert any(row["used"] for row in used)
-
-
-@pytest.mark.parametrize("method", [READAGENT, BM25, "memwalker", "memorag"])
-def test_every_prompt_is_shown_exactly_as_it_was_sent(
-    page: Browser, warehouse: Path, method: str
-) -> None:
-    method = named(page, method)
-    page.go(question("v2-m3", method))
-    sent = [call for call in library.sent(warehouse, "night", question="v2-m3")
-            if call["method"] == method]  # fmt: skip
-    assert sent
-    page.unfold("details.call")
-    article = "article > .calls details.call "
-    prompts = [message["content"] for call in sent for message in call["messages"]]
-    assert page.texts(f"{article} pre.prompt") == prompts
-    assert page.texts(f"{article} pre.reply") == [call["reply"] or "(empty)" for call in sent]
-    shown = " ".join(page.texts("details.call p"))
-    assert all(call["request_sha"] in shown for call in sent)
+    assert [text.split()[0] for text in page.texts("tbody th b")] == ["v4-m3", "v4-m7"]
 
 
 def test_the_calls_that_made_a_page_stand_with_it(page: Browser, warehouse: Path) -> None:

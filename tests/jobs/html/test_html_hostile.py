@@ -1,5 +1,6 @@
 """Nothing in a corpus, a reply or a name runs in the page or changes more than its own text."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,10 +72,11 @@ def views(page: Browser) -> list[str]:
     page.go("#view=questions")
     (first, *_) = [str(link.get_attribute("href")) for link in page.all("tbody a")]
     page.go(first[first.index("#") :])
-    methods = [str(link.get_attribute("href")) for link in page.all("tbody a")]
+    methods = [str(link.get_attribute("href")) for link in page.all(".lane-name .name")]
+    tabs = [f"{method}&tab={tab}" for method in methods for tab in ("memory", "walk", "calls")]
     page.go("#view=documents")
     (document,) = [str(link.get_attribute("href")) for link in page.all("tbody a")]
-    found = [*dict.fromkeys(methods), document]
+    found = [*tabs, document]
     return ["#", "#view=questions", *(link[link.index("#") :] for link in found)]
 
 
@@ -82,7 +84,7 @@ def test_nothing_runs(browser: Browser, address: str) -> None:
     browser.resize(1280)
     browser.open(address)
     seen = views(browser)
-    assert len(seen) == 3 + 4, seen
+    assert len(seen) == 3 + 3 * 4, seen
     scripts = browser.run("return document.scripts.length")
     for view in seen[1:]:
         browser.go(view)
@@ -101,16 +103,26 @@ def test_nothing_runs(browser: Browser, address: str) -> None:
 def test_texts_stand_as_they_are(browser: Browser, address: str) -> None:
     browser.open(address)
     browser.go("#view=questions")
-    (first, _) = browser.texts("tbody td:first-child a")
+    (first, _) = browser.texts("tbody th a")
     assert first == f"{nasty('q0')} {nasty('question 0')}"
     href = str(browser.all("tbody a")[0].get_attribute("href"))
     browser.go(href[href.index("#") :])
     assert browser.texts("main h2")[0] == nasty("q0")
     assert browser.texts("p.question") == [nasty("question 0")]
+    address_of = href[href.index("#") :]
+    browser.go(f"{address_of}&tab=calls")
     browser.unfold("details.call")
     assert nasty("reply") in browser.texts("pre.reply")
     assert nasty("thought") in browser.texts("pre.thinking")
     assert any(nasty("question 0") in text for text in browser.texts("pre.prompt"))
+    names = browser.run(
+        "return [...document.querySelectorAll('.lane-name .name')].map((e) => e.title)"
+    )
+    (clues,) = [name for name in names if name.startswith("memorag")]
+    browser.run(
+        f"location.hash = linkWith({{ method: {json.dumps(clues)}, with: 'none', tab: 'memory' }})"
+    )
+    browser.wait("return document.querySelector('#tab-memory[aria-selected=true]') !== null")
     evidence = "".join(browser.texts("section.page mark.evidence"))
     assert evidence == nasty("paragraph 2")[: len(NASTY)]
 

@@ -46,11 +46,12 @@ DOCUMENTS, QUESTIONS, GISTS = step("documents"), step("questions"), step("gists"
 ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
 DERIVED = (
     "steps", "runs", "units", "shards", "inputs", "accounting", "answered_by", "lr", "measures",
-    "page_evidence", "paired", "rankings", "retrieval",
+    "page_evidence", "page_spans", "paired", "rankings", "readings", "retrieval",
 )  # fmt: skip
 OF_ALL_RUNS = (
     "all_units", "all_steps", "all_shards", "all_lr", "all_raters", "all_fallbacks",
-    "all_page_evidence", "all_paired", "all_rankings", "all_retrieval",
+    "all_page_evidence", "all_page_spans", "all_paired", "all_rankings", "all_readings",
+    "all_retrieval",
 )  # fmt: skip
 
 

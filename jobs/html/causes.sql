@@ -1,0 +1,53 @@
+-- name: tables
+select table_name, list(column_name) as columns from information_schema.columns
+where table_name in (select table_name from shards union values ('documents'), ('questions'))
+  and table_name <> 'calls'
+group by table_name order by table_name;
+
+-- name: of_questions
+select number, method, problem from ({parts}) join numbered_questions using (question_id)
+order by all;
+
+-- name: failed
+create or replace temp table failed as
+select stage, table_name, method, memory, f.problem, detail, q.number as question,
+  coalesce(q.document, d.number) as document,
+  -- "gist of page 3: truncated": the stage and problem that a consequence names
+  if(f.problem = 'upstream', regexp_extract(detail, '^(\w+)[^:]*: ', 1), stage) as cause_stage,
+  if(f.problem = 'upstream', regexp_extract(detail, ': (\w+)', 1), f.problem) as cause_problem
+from ({parts}) f
+left join numbered_questions q using (question_id)
+left join numbered_documents d on f.question_id is null and f.document_id = d.document_id
+where q.number is not null or d.number is not null;
+
+-- name: own_causes
+-- What a consequence names is a cause where rows have it; else the consequence has the cause of
+-- another row of the same question and method, or of the same document.
+create or replace temp table caused as
+with own as (
+  select distinct stage, problem from failed where problem <> 'upstream'),
+known as (
+  select f.*, own.stage is not null as is_known
+  from failed f left join own on f.cause_stage = own.stage and f.cause_problem = own.problem),
+beside as (
+  select question, method, document,
+    min_by(struct_pack(s := cause_stage, p := cause_problem), problem = 'upstream') as cause
+  from known where is_known group by all)
+select k.* exclude (cause_stage, cause_problem, is_known),
+  if(is_known, cause_stage, coalesce(b.cause.s, k.stage)) as cause_stage,
+  if(is_known, cause_problem, coalesce(b.cause.p, k.problem)) as cause_problem
+from known k left join beside b
+  on not is_known and k.question is not distinct from b.question
+  and k.method is not distinct from b.method and k.document is not distinct from b.document;
+
+-- name: causes
+select cause_stage as stage, cause_problem as problem,
+  count(*) filter (problem <> 'upstream' or cause_problem = 'upstream') as num_rows,
+  count(*) filter (problem = 'upstream' and cause_problem <> 'upstream') as num_after,
+  list_sort(list(distinct table_name)) as tables,
+  list_sort(list(distinct coalesce(method, memory)) filter (coalesce(method, memory) is not null))
+    as made_by,
+  min(detail) filter (problem <> 'upstream' or cause_problem = 'upstream') as detail,
+  list_sort(list(distinct document) filter (document is not null)) as documents,
+  list_sort(coalesce(list(distinct question) filter (question is not null), [])) as questions
+from caused group by all order by num_rows + num_after desc, stage, problem;

@@ -1,0 +1,108 @@
+"""The pages of a warehouse's runs by their paths: that of the chosen run at the root, those of the
+others in run/NAME/. `gistmill view` serves them, `--bundle` writes them."""
+
+from contextlib import suppress
+from dataclasses import asdict, replace
+from threading import Lock
+from typing import Any
+from urllib.parse import quote, unquote
+
+from jobs.compare.compare import compare
+from jobs.config.options import ReadOptions
+from jobs.html.chunks import compressed_chunk
+from jobs.html.run_page import page
+from jobs.html.source import Source
+from jobs.run.progress import progress_line
+from jobs.warehouse.ls import listing
+from pipeline.core.errors import UsageError
+from pipeline.store.runs.planned_units import planned_files
+from pipeline.store.runs.run_folder import RunFolder
+
+HTML, GZIP = "text/html; charset=utf-8", "application/json"
+Found = tuple[str, bytes]
+"""A content type, and the content: HTML, or JSON in gzip."""
+
+
+class Site:
+    """The pages of all runs; a run is read when its data is first asked for. Safe for threads.
+
+    Requests for data raise UsageError where `gistmill report` does.
+    """
+
+    def __init__(self, options: ReadOptions, run: str) -> None:
+        self._options, self._chosen = options, run
+        self._sources: dict[str, Source] = {}
+        self._lock = Lock()
+
+    def close(self) -> None:
+        for source in self._sources.values():
+            source.close()
+
+    def get(self, path: str) -> Found | None:
+        """The content that stands at a path below the root; None where there is none."""
+        run, root, rest = self._chosen, "", path
+        if path.startswith("run/"):
+            name, slash, rest = path.removeprefix("run/").partition("/")
+            run, root = unquote(name), "../../"
+            if not slash or run not in self._names():
+                return None
+        if not rest:
+            return HTML, "".join(page(run, (), (), "view", root)).encode()
+        return self._data(run, rest.removeprefix("data/")) if rest[:5] == "data/" else None
+
+    def runs(self) -> list[dict[str, Any]]:
+        """The runs of the warehouse, the last one first, each with the path of its page."""
+        rows = listing(self._options.warehouse, None)["runs"]
+        return [{**row, "path": self.path(row["run"])} for row in rows]
+
+    def path(self, run: str) -> str:
+        return "" if run == self._chosen else f"run/{quote(run, safe='')}/"
+
+    def open(self, run: str) -> Source:
+        """The data of a run, read now if it was not before. Raises UsageError."""
+        with self._lock:
+            return self._opened(run)
+
+    def _opened(self, run: str) -> Source:
+        if run not in self._sources:
+            self._sources[run] = Source(replace(self._options, run=run))
+        return self._sources[run]
+
+    def _data(self, run: str, name: str) -> Found | None:
+        if name == "runs":
+            return GZIP, compressed_chunk({"content": self.runs()})
+        if name == "state":
+            return GZIP, compressed_chunk({"content": self._state(run)})
+        with self._lock:
+            if name == "fresh":  # the rows of a run at work since it was read
+                if run in self._sources:
+                    self._sources.pop(run).close()
+                return GZIP, compressed_chunk({"content": self._opened(run).run})
+            if name.startswith("run-"):
+                return self._against_run(run, name)
+            found = self._opened(run).chunk(name)
+        return (GZIP, found) if found is not None else None
+
+    def _state(self, run: str) -> dict[str, Any]:
+        """The progress of a run, if it is at work, from its files alone."""
+        progress, workers = RunFolder(self._options.warehouse, run).at_work()
+        text = progress_line(progress) if progress else ""
+        return {"is_running": bool(progress or workers), "text": text, "workers": len(workers)}
+
+    def _against_run(self, run: str, name: str) -> Found | None:
+        """Each method of the run against the same one of another run: run-NUMBER-NAME, the number
+        of a measure of answers."""
+        _, number, other = [*name.split("-", 2), "", ""][:3]
+        measures = dict(enumerate(self._opened(run).scores))
+        measure = measures.get(int(number)) if number.isascii() and number.isdigit() else None
+        if measure is None or unquote(other) not in self._names():
+            return None
+        both = replace(self._options, run=f"{run},{unquote(other)}", metric=measure)
+        rows: list[dict[str, Any]] = []
+        with suppress(UsageError):  # nothing in common
+            rows = [{"method": row.a.method, "figures": asdict(row.figures), "p_holm": row.p_holm}
+                    for row in compare(both, ()).rows if row.figures]  # fmt: skip
+        return GZIP, compressed_chunk({"content": rows})
+
+    def _names(self) -> set[str]:
+        return {file.parent.name for file in planned_files(self._options.warehouse)}

@@ -1,0 +1,207 @@
+"""`gistmill view`: all runs of a warehouse, one at work live, and as files for a web server."""
+
+import http.server
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from upath import UPath
+
+from jobs.config.options import ReadOptions
+from jobs.html import site as html_site
+from jobs.html.bundle import write_bundle
+from jobs.html.site import Site
+from jobs.run.progress import Progress
+from pipeline.core.errors import UsageError
+from pipeline.files.place import write_json
+from pipeline.store.runs.run_folder import RunFolder
+from tests.jobs.html.test_html import Served, opened
+from tests.support.command import refused, succeed
+from tests.support.docs.browser import Browser
+from tests.support.docs.page_views import BM25
+from tests.support.runs.page_run import finished, write_corpus
+
+METHODS = f"{BM25},full_text"
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse of two runs of ten documents: `night`, and `day`, the last, by another method."""
+    folder = tmp_path_factory.mktemp("two")
+    write_corpus(folder / "corpus", 10)
+    warehouse = finished(folder, "engine=extractive", methods=METHODS)
+    succeed("run", "corpus=tables", f"corpus.path={folder / 'corpus'}", "engine=extractive",
+            "methods=bm25(top_k=2),full_text", "memory=uniform", "memory.words=30", "rater=none",
+            "run=day", "cluster=inline", f"warehouse={warehouse}")  # fmt: skip
+    return warehouse
+
+
+@contextmanager
+def site_of(warehouse: Path, run: str) -> Iterator[Site]:
+    made = Site(ReadOptions(UPath(warehouse)), run)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def read(site: Site, path: str) -> Any:
+    found = site.get(path)
+    assert found is not None, path
+    return opened(found[1])
+
+
+def test_the_page_is_there_before_any_row_is_read(
+    two: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the first paint waits for no warehouse; the page says that it reads."""
+    monkeypatch.setattr(html_site, "Source", None)
+    with site_of(two, "night") as site:
+        kind, content = site.get("") or ("", b"")
+        assert kind.startswith("text/html") and b"Reading the run" in content
+        other = site.get("run/day/")
+        assert other is not None and b'data-root="../../"' in other[1]
+
+
+def test_every_run_has_its_page(two: Path) -> None:
+    with site_of(two, "night") as site:
+        runs = read(site, "data/runs")
+        assert [(row["run"], row["path"], row["state"]) for row in runs] == [
+            ("day", "run/day/", "complete"), ("night", "", "complete")
+        ]  # fmt: skip
+        methods = {}
+        for row in runs:
+            index = read(site, f"{row['path']}data/index")
+            assert index["report"]["run"] == row["run"]
+            methods[row["run"]] = {of["method"] for of in index["report"]["rows"]}
+        assert methods == {"night": {BM25, "full_text"}, "day": {"bm25(top_k=2)", "full_text"}}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["run/nosuch/", "run/nosuch/data/index", "run/day", "run/", "run/../", "run/..%2Fnight/",
+     "run/day/data/run-0", "run/day/data/run-9-night", "run/day/data/run-x-night", "data/run-0-no"],
+)  # fmt: skip
+def test_other_paths_have_nothing(two: Path, path: str) -> None:
+    with site_of(two, "night") as site:
+        assert site.get(path) is None
+
+
+def test_runs_are_compared_method_by_method(two: Path) -> None:
+    """`full_text` reads the same in both, so it differs nowhere."""
+    with site_of(two, "night") as site:
+        scores = read(site, "data/index")["report"]["measures"]
+        (row,) = read(site, f"data/run-{scores.index('accuracy')}-day")
+    assert row["method"] == "full_text"
+    assert (row["figures"]["difference"], row["figures"]["wins"]) == (0.0, 0)
+
+
+def test_a_run_at_work_says_how_far_it_is(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus", 1)
+    warehouse = finished(tmp_path, "engine=extractive", methods=METHODS)
+    night = RunFolder(warehouse, "night")
+    with site_of(warehouse, "night") as site:
+        assert read(site, "data/state")["is_running"] is False
+        with Progress(4, lambda state: night.write_progress("now", state)) as progress:
+            progress.start("reading", [("a", 10.0)])
+            night.write_progress("now", progress.state())
+            write_json(night.path / "alive" / "w.json", {"launch": "now", "worker": "w"})
+        found = read(site, "data/state")
+        assert (found["is_running"], found["workers"]) == (True, 1)
+        assert found["text"].startswith("reading 0%")
+        before = read(site, "data/index")
+        assert read(site, "data/fresh") == "night"
+        assert read(site, "data/index") == before
+
+
+@pytest.mark.slow
+def test_a_mistake_still_ends_the_command(two: Path) -> None:
+    assert "nosuch" in refused("view", f"warehouse={two}", "port=0", "where=nosuch = 1")
+    assert "it has day, night" in refused("view", f"warehouse={two}", "run=week")
+    assert "nosuch" in refused("view", f"warehouse={two}", "port=0", "columns=nosuch")
+
+
+@contextmanager
+def web_server(folder: Path) -> Iterator[str]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:
+            """Log nothing for a request."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_folder_with_other_files_is_no_bundle(two: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("mine")
+    said = f"--bundle {folder}: it has other files; name a folder that is new"
+    assert refused("view", f"warehouse={two}", "--bundle", folder) == said
+    assert [file.name for file in tmp_path.rglob("*")] == ["site", "thesis.tex"]
+    with pytest.raises(UsageError, match="run=week: not in"):
+        write_bundle(ReadOptions(UPath(two), run="week"), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.browser
+def test_a_bundle_is_shown_by_a_plain_web_server(
+    browser: Browser, two: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "site"
+    for _ in range(2):  # the second replaces the first
+        said = succeed("view", f"warehouse={two}", "--bundle", folder)
+        assert said.startswith(f"{folder}: 2 runs, ")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["site"]
+    browser.resize(1280, 800)
+    with web_server(folder) as address:
+        browser.open(address)
+        assert browser.texts("header h1") == ["day"]
+        browser.go("#view=runs")
+        links = [str(link.get_attribute("href")) for link in browser.all("tbody a")]
+        assert links == [f"{address}#", f"{address}run/night/"]
+        browser.open(links[1])
+        assert browser.texts("header h1") == ["night"]
+        browser.go(f"#question=v1-m3&method={BM25}&tab=memory")
+        assert len(browser.texts("section.page.read")) >= 1
+        browser.go("#view=runs")
+        assert str(browser.all("tbody a")[0].get_attribute("href")) == address
+        assert browser.complaints() == []
+
+
+@pytest.mark.browser
+def test_a_served_page_paints_within_a_second_and_follows_its_run(
+    browser: Browser, two: Path
+) -> None:
+    served = Served(two)
+    try:
+        browser.resize(1280, 800)
+        browser.open(served.address)
+        paint = browser.run(
+            "return performance.getEntriesByName('first-contentful-paint')[0].startTime"
+        )
+        assert 0 < paint < 1000
+        browser.go("#view=runs")
+        assert browser.texts("tbody th b") == ["day", "night"]
+        browser.go("#baseline=run:night")
+        browser.wait("return document.querySelector('.forest') !== null")
+        assert browser.texts(".forest tbody th") == ["Full text"]
+        assert browser.texts("#live") == [""]
+        told = browser.run(
+            "window.fetch = async () => ({ ok: true, json: async () => ({ content: { is_running: "
+            "true, text: 'reading 40%', workers: 2 } }) }); await watchRun();"
+            "return document.getElementById('live').textContent"
+        )
+        assert told == "At work: reading 40% Show what is new"
+        assert browser.complaints() == []
+    finally:
+        with suppress(ProcessLookupError):
+            served.end()
