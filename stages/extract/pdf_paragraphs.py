@@ -179,7 +179,9 @@ def _is_marked(line: Line) -> bool:
 def _is_item(line: Line, block: Block) -> bool:
     """True if an item of a list begins with the line; in a sentence a number may begin one, too."""
     is_end = block.text.endswith(_ENDS) or not block.is_full(line)
-    return _is_marked(line) and (is_end or bool(_BULLET.match(line.words[0].text)))
+    below = abs(line.left - block.first.left) < _INDENT * line.height
+    is_next = is_end or (_is_marked(block.first) and below)
+    return _is_marked(line) and (is_next or bool(_BULLET.match(line.words[0].text)))
 
 
 def _join(blocks: list[Block], new: list[Block], usual: _Type) -> None:

@@ -19,6 +19,9 @@ Grid = list[list[Box | None]]
 _LEAST_FILLED = 0.5  # of the cells of a table
 _STEP = 3.0  # of a line's height: rows of a table are no further apart
 _WRAPPED = 0.9  # of the step between rows: a line that is nearer goes on with cells of its row
+# What pdfminer raises where a malformed file has something of another type, or too deep.
+_MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError,
+              TypeError, ValueError)  # fmt: skip
 _MARKER = re.compile(r"(?:\W|\(?\w{1,3}[.):])\Z")
 
 
@@ -35,20 +38,26 @@ class Table(NamedTuple):
 
 
 def ruled_grids(content: bytes, pages: Collection[int]) -> dict[int, list[Grid]]:
-    """The cells of tables with rules, of those pages of a PDF, by page. Raises UnreadableError
-    where pdfplumber is not installed."""
+    """The cells of tables with rules, of those pages of a PDF, by page. None of what pdfminer, on
+    which pdfplumber is built, cannot read although PDFium can. Raises UnreadableError where
+    pdfplumber is not installed."""
     if not pages:
         return {}
     try:
         import pdfplumber
+        from pdfminer.psexceptions import PSException
+        from pdfplumber.utils.exceptions import PdfminerException
     except ImportError:
         raise UnreadableError(f"a PDF with tables needs pdfplumber; {EXTRA}") from None
-    found = {}
-    with pdfplumber.open(io.BytesIO(content)) as document:
-        for index in pages:
-            page = document.pages[index]
-            found[index] = [_grid(table, float(page.height)) for table in page.find_tables()]
-            page.close()
+    found: dict[int, list[Grid]] = {}
+    try:
+        with pdfplumber.open(io.BytesIO(content)) as document:
+            for index in pages:
+                page = document.pages[index]
+                found[index] = [_grid(table, float(page.height)) for table in page.find_tables()]
+                page.close()
+    except (PSException, PdfminerException, *_MALFORMED):
+        return found
     return found
 
 
