@@ -55,7 +55,7 @@ class Block:
 
 @dataclass(frozen=True)
 class _Type:
-    """What is usual in the document: the height of its text, and the distance of its lines."""
+    """The type of most of the document: the height of its text, and the distance of its lines."""
 
     height: float
     step: float
@@ -144,7 +144,7 @@ def _is_alike(one: Line, other: Line) -> bool:
 
 
 def _between(block: Block, line: Line, usual: _Type) -> str | None:
-    """What stands between a paragraph and its next line; None where another one begins."""
+    """The text between a paragraph and its next line; None where another one begins."""
     above, step = block.last, block.last.bottom - line.bottom
     if not line.height or not above.height:
         return "\n"
@@ -167,7 +167,7 @@ def _between(block: Block, line: Line, usual: _Type) -> str | None:
 
 
 def _space(above: Line) -> str:
-    """What stands between the words of a line and those of the next."""
+    """The text between the words of a line and those of the next: a space, or nothing."""
     return "" if above.is_cut or _DASH.search(above.words[-1].text) else " "
 
 

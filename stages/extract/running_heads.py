@@ -39,7 +39,8 @@ class _Row(NamedTuple):
         }
 
     def numbers(self) -> set[int]:
-        """What the page's number would exceed `page` by, for each number in the row."""
+        """Each number in the row less `page`: the page's number less its place in the file, if it is
+        that."""
         alone = _ALONE.fullmatch(self.text)
         found = [alone[1]] if alone else re.findall(r"\b\d{1,4}\b", self.text)
         return {_value(number) - self.page for number in found}
@@ -113,7 +114,7 @@ def _outermost(rows: Sequence[_Row], running: set[_Row], steps: set[int]) -> Ite
 
 
 def _value(number: str) -> int:
-    """Of digits, or of a Roman numeral."""
+    """The value of digits, or of a Roman numeral."""
     if number.isdigit():
         return int(number)
     values = [_ROMAN[letter] for letter in number.lower()]
