@@ -26,15 +26,9 @@ _MARKER = re.compile(r"(?:\W|\(?\w{1,3}[.):])\Z")
 
 
 class Table(NamedTuple):
-    """Rows of cells, all of one length."""
+    """Rows of cells, all of one length; the first one is the head."""
 
     rows: list[list[str]]
-
-    def markdown(self) -> str:
-        """A row per line, the first one as the head."""
-        shown = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-                 for row in self.rows]  # fmt: skip
-        return "\n".join([shown[0], "|" + " --- |" * len(self.rows[0]), *shown[1:]])
 
 
 def ruled_grids(content: bytes, pages: Collection[int]) -> dict[int, list[Grid]]:

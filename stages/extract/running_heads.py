@@ -39,8 +39,7 @@ class _Row(NamedTuple):
         }
 
     def numbers(self) -> set[int]:
-        """Each number in the row less `page`: the page's number less its place in the file, if it is
-        that."""
+        """Each number in the row less `page`: of a page's number, by what it exceeds its place."""
         alone = _ALONE.fullmatch(self.text)
         found = [alone[1]] if alone else re.findall(r"\b\d{1,4}\b", self.text)
         return {_value(number) - self.page for number in found}
