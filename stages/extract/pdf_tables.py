@@ -40,7 +40,7 @@ def ruled_grids(content: bytes, pages: Collection[int]) -> dict[int, list[Grid]]
     try:
         import pdfplumber
         from pdfminer.psexceptions import PSException
-        from pdfplumber.utils.exceptions import PdfminerException
+        from pdfplumber.utils.exceptions import MalformedPDFException, PdfminerException
     except ImportError:
         raise UnreadableError(f"a PDF with tables needs pdfplumber; {EXTRA}") from None
     found: dict[int, list[Grid]] = {}
@@ -50,7 +50,7 @@ def ruled_grids(content: bytes, pages: Collection[int]) -> dict[int, list[Grid]]
                 page = document.pages[index]
                 found[index] = [_grid(table, float(page.height)) for table in page.find_tables()]
                 page.close()
-    except (PSException, PdfminerException, *_MALFORMED):
+    except (PSException, PdfminerException, MalformedPDFException, *_MALFORMED):
         return found
     return found
 
