@@ -71,16 +71,24 @@ def _join(blocks: list[Block], new: list[Block], usual: Type) -> None:
     columns before, where that is cut by their ends. Notes and tables may stand between."""
     last = next((block for block in reversed(blocks) if not _is_aside(block, usual)), None)
     first = next((block for block in new if not _is_aside(block, usual)), None)
-    if blocks and new and (table := _one_table(blocks[-1], new[0])):
-        blocks[-1].table = table
-        new.pop(0)
-    elif last and first and _goes_on(last, first, is_near=blocks[-1] is last and new[0] is first):
+    is_table = _join_table(blocks, new)
+    is_near = bool(blocks and new) and blocks[-1] is last and new[0] is first
+    if last and first and not is_table and _goes_on(last, first, is_near):
         if first.text[:1].islower() and _CUT.search(last.text):  # PDFium sees no page but one
             last.text, last.last = last.text[:-1], last.last._replace(is_cut=True)
         last.text += space(last.last) + first.text
         last.last, last.near = first.last, first.near
         new.remove(first)
     blocks += new
+
+
+def _join_table(blocks: list[Block], new: list[Block]) -> bool:
+    """Move rows from the top of a column to the table that ends the one before; True if any."""
+    num = len(new)
+    while blocks and new and (table := _one_table(blocks[-1], new[0])):
+        blocks[-1].table = table
+        new.pop(0)
+    return len(new) < num
 
 
 def _one_table(above: Block, below: Block) -> Table | None:

@@ -209,8 +209,13 @@ def test_a_table_goes_on_over_the_end_of_a_page_without_its_head_again() -> None
     more = [ROWS[0], ("Fort", "ten men", "2"), ("Quay", "a dog", "4")]
     pages = [[*lines(*PROSE), *cells(ROWS, 120)], [*cells(more, 700), *lines(*PROSE, top=560)]]
     assert read(drawn(*pages))[1] == f"{TABLE}\n| Fort | ten men | 2 |\n| Quay | a dog | 4 |"
-    row = [[*lines(*PROSE), *cells(ROWS, 120)], [*cells(more[1:2], 700), *lines(*PROSE, top=560)]]
-    assert read(drawn(*row))[1] == f"{TABLE}\n| Fort | ten men | 2 |"
+    for num, rest in (
+        (2, "\n| Fort | ten men | 2 |"),
+        (3, "\n| Fort | ten men | 2 |\n| Quay | a dog | 4 |"),
+    ):
+        rows = [[*lines(*PROSE), *cells(ROWS, 120)],
+                [*cells(more[1:num], 700), *lines(*PROSE, top=560)]]  # fmt: skip
+        assert read(drawn(*rows))[1] == TABLE + rest
 
 
 def test_wide_spaces_of_prose_and_markers_of_lists_are_no_table() -> None:
