@@ -22,8 +22,6 @@ from pipeline.work.stage import STAGES, Stage
 from pipeline.work.stage_specs import StageSpec
 from pipeline.work.steps import Step
 
-# Raise when loaders or sentence cutting change what a file becomes.
-LOADING_VERSION = 4
 StepWithEngine = tuple[Step, EngineSettings | None]
 """A step and the engine that its stage asks; None if it asks none."""
 
@@ -98,7 +96,7 @@ class _Graph:
         step = Step(
             corpus=corpus.name,
             name=record.table,
-            version=LOADING_VERSION,
+            version=corpus.version,
             writes=record,
             settings=corpus.hashed(),
         )

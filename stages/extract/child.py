@@ -44,7 +44,7 @@ def _reply(kind: str, content: bytes) -> dict[str, Any]:
             raise UnreadableError(f"{TOO_LARGE}; fix or delete it")
     except UnreadableError as wrong:
         return {"wrong": str(wrong)}
-    return {"text": found.text, "missing": found.missing}
+    return {"text": found.text, "missing": found.missing, "metadata": found.metadata}
 
 
 if __name__ == "__main__":

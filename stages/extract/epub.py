@@ -1,4 +1,4 @@
-"""Text of EPUB books: their chapters in reading order."""
+"""Text of EPUB books as Markdown: their chapters in reading order."""
 
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote
@@ -7,8 +7,8 @@ from xml.etree.ElementTree import Element, ParseError
 
 from stages.extract.archives import Archive
 from stages.extract.extracted import Extracted, UnreadableError
-from stages.extract.web import decoded_html
-from stages.text.article_text import html_text
+from stages.extract.html_markdown import LINK, LINK_END, markdown
+from stages.extract.web import decoded_html, is_links
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _PAGES = (".xhtml", ".html", ".htm")
@@ -30,8 +30,9 @@ def epub_text(content: bytes) -> Extracted:
         page = None if name in locked else archive.read(name)
         if page is None:
             missing.setdefault(_why_missing(name, locked, archive), []).append(name)
-        elif text := html_text(decoded_html(page)):
-            parts.append(text)
+        else:
+            parts.append(_chapter(decoded_html(page)))
+    parts = [part for part in parts if part]
     if not parts and locked:
         raise UnreadableError("an encrypted EPUB; get one without copy protection")
     if not parts:
@@ -39,6 +40,14 @@ def epub_text(content: bytes) -> Extracted:
     wrong = [f"{why}: {', '.join(lost[:5])}" for why, lost in missing.items()]
     wrong += [] if is_spine else ["no order of chapters in it, read by name"]
     return Extracted("\n\n".join(parts), "; ".join(wrong) or None)
+
+
+def _chapter(html: str) -> str:
+    """A page's text; none of a table of contents, which has links alone."""
+    text = markdown(html, is_skipped=lambda tag, attrs, inside: tag == "nav")
+    blocks = [block for block in text.split("\n\n") if not block.startswith("#")]
+    is_contents = text.count(LINK) > 2 and all(map(is_links, blocks))
+    return "" if is_contents else text.replace(LINK, "").replace(LINK_END, "")
 
 
 def _why_missing(name: str, locked: set[str], archive: Archive) -> str:

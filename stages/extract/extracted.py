@@ -1,6 +1,8 @@
 """The result of extractors, and the errors that they raise."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 EXTRA = "pip install 'gistmill[documents]'"
 # Bytes of one text, line, cell or entry of a list, decompressed: 50 times the largest book known
@@ -16,7 +18,9 @@ class UnreadableError(Exception):
 @dataclass(frozen=True, slots=True)
 class Extracted:
     """The text of a file, blank lines between paragraphs; `missing`: what of it is not in the text,
-    or None."""
+    or None; `metadata`: what else the file says of itself, and `page_starts`: the characters at
+    which the first paragraph of each page of a PDF begins."""
 
     text: str
     missing: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from pathlib import Path
 from signal import SIGKILL
 from threading import Timer
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from stages.extract.extracted import Extracted, UnreadableError
 
@@ -58,8 +58,8 @@ class Extractor:
                 raise UnreadableError("takes over 4 GiB of memory; fix or delete it")
             raise UnreadableError(f"damaged ({error or f'exit code {code}'}); fetch it again")
         if "wrong" in reply:
-            raise UnreadableError(reply["wrong"] or "")
-        return Extracted(reply["text"] or "", reply["missing"])
+            raise UnreadableError(reply["wrong"])
+        return Extracted(reply["text"], reply["missing"], reply["metadata"])
 
 
 class _Child:
@@ -78,7 +78,7 @@ class _Child:
             env={**os.environ, "PYTHONPATH": path},
         )
 
-    def reply(self, kind: str, content: bytes, seconds: float) -> dict[str, str | None] | None:
+    def reply(self, kind: str, content: bytes, seconds: float) -> dict[str, Any] | None:
         """The process's reply to a file; None where it ends instead, or is killed by then."""
         process, timer = self._process, Timer(seconds, self._kill)
         assert process.stdin and process.stdout
@@ -95,7 +95,7 @@ class _Child:
             timer.cancel()
         if not line.endswith(b"\n"):
             return None
-        found: dict[str, str | None] = json.loads(line)
+        found: dict[str, Any] = json.loads(line)
         return found
 
     def _kill(self) -> None:

@@ -1,31 +1,27 @@
-"""Text of PDFs, by PDFium. Lines stay lines; blank lines between paragraphs are found by the
-layout."""
+"""Text of PDFs as Markdown: lines by PDFium, tables with rules by pdfplumber.
 
-from itertools import pairwise
-from statistics import median
-from typing import Any, NamedTuple
+Running heads, feet and page numbers are left out; paragraphs are joined over lines, columns and
+pages; headings are found by the height and weight of their letters.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate, islice
+from typing import Any
 
 from stages.extract.extracted import EXTRA, Extracted, UnreadableError
+from stages.extract.pdf_lines import Line, lines_of
+from stages.extract.pdf_paragraphs import paragraphs
+from stages.extract.pdf_tables import ruled_grids, with_tables
+from stages.extract.running_heads import without_running_heads
 
-_HYPHEN = "\ufffe"  # PDFium's mark for a hyphen at a line's end; both halves stand on one line
-# A paragraph begins below a gap of so many line distances, after an indent of so many heights of a
-# line, and where the height of lines changes by this factor (headings).
-_GAP, _INDENT, _TALLER = 1.25, 0.8, 1.15
-_ENDS = tuple(".!?:;\"'”’)]»。！？")
-
-
-class _Line(NamedTuple):
-    """Positions in points; y grows upwards."""
-
-    text: str
-    left: float
-    bottom: float
-    height: float
+# Paths on a page: a table's rules are more, a drawing's far more.
+_LEAST_PATHS, _MOST_PATHS = 4, 3000
 
 
 def pdf_text(content: bytes) -> Extracted:
     """The text of all pages. Raises UnreadableError for a PDF that is torn, encrypted or has no
-    text (a scan), or where pypdfium2 is not installed."""
+    text (a scan), or where pypdfium2 or pdfplumber is not installed."""
     try:
         import pypdfium2
     except ImportError:
@@ -34,17 +30,31 @@ def pdf_text(content: bytes) -> Extracted:
         document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
         raise UnreadableError(_advice(str(error))) from None
-    pages = [_page(pypdfium2, document, index) for index in range(len(document))]
-    usual = median([step for page in pages for step in _steps(page) if step > 0] or [0.0])
-    read = [_paragraphs(page, usual) for page in pages if page]
-    if not read:
+    found = [_page(pypdfium2, document, index) for index in range(len(document))]
+    pages = [lines for lines, _ in found]
+    if not any(pages):
         raise UnreadableError(
             f"no text in the {len(pages)} pages of this PDF, which is probably a scan; recognize "
             "its text first (ocrmypdf)"
         )
-    empty = [str(number) for number, page in enumerate(pages, 1) if not page]
+    empty = [str(number) for number, lines in enumerate(pages, 1) if not lines]
     missing = f"no text in {len(empty)} of {len(pages)} pages ({_first(empty)})" if empty else None
-    return Extracted(_joined(read), missing)
+    grids = ruled_grids(content, [index for index, (_, has_rules) in enumerate(found) if has_rules])
+    made = paragraphs(
+        [
+            with_tables(lines, grids.get(index, []))
+            for index, lines in enumerate(without_running_heads(pages))
+        ]
+    )
+    text = "\n\n".join(text for _, text in made)
+    return Extracted(text, missing, {"page_starts": _page_starts(made, len(pages))})
+
+
+def _page_starts(made: Sequence[tuple[int, str]], num_pages: int) -> list[int]:
+    """At which character the first paragraph begins that begins on a page, or after it."""
+    ends = [0, *accumulate(len(text) + len("\n\n") for _, text in made)]
+    pages = [page for page, _ in made]
+    return [ends[bisect_left(pages, page)] for page in range(num_pages)]
 
 
 def _advice(error: str) -> str:
@@ -57,69 +67,16 @@ def _first(numbers: list[str]) -> str:
     return ", ".join(numbers[:10]) + (" ..." if len(numbers) > 10 else "")
 
 
-def _page(pypdfium2: Any, document: Any, index: int) -> list[_Line]:
-    """The lines of a page; none where it has no text or cannot be read."""
+def _page(pypdfium2: Any, document: Any, index: int) -> tuple[list[Line], bool]:
+    """The lines of a page, none where it has no text or cannot be read; and whether it may have
+    tables with rules."""
+    raw = pypdfium2.raw
     try:
         page = document[index]
-        found = page.get_textpage()
-        text = found.get_text_range().replace("\0", " ")
-        # Beyond the first plane of Unicode characters and positions differ; lines are kept then.
-        has_places = len(text) == found.count_chars()
-        lines = _lines(text, found if has_places else None)
-        found.close()
+        lines = lines_of(page, raw)
+        paths = page.get_objects(filter=[raw.FPDF_PAGEOBJ_PATH])
+        num_paths = sum(1 for _ in islice(paths, _MOST_PATHS + 1)) if lines else 0
         page.close()
     except pypdfium2.PdfiumError:
-        return []
-    return [line for line in lines if line.text]
-
-
-def _lines(text: str, places: Any) -> list[_Line]:
-    start, lines = 0, []
-    for written in text.split("\r\n"):
-        left, bottom, _, top = (
-            places.get_charbox(start, loose=True) if places and written else (0.0, 0.0, 0.0, 0.0)
-        )
-        shown = written.replace(_HYPHEN, "").replace("\r", "\n").strip()
-        lines.append(_Line(shown, left, bottom, top - bottom))
-        start += len(written) + len("\r\n")
-    return lines
-
-
-def _steps(lines: list[_Line]) -> list[float]:
-    """The distance of each line below the one before; less than 0 at the top of a column."""
-    return [above.bottom - line.bottom for above, line in pairwise(lines)]
-
-
-def _paragraphs(lines: list[_Line], usual: float) -> list[str]:
-    """The lines grouped; the lines of a paragraph keep their line breaks. `usual`: the step between
-    lines of a paragraph."""
-    groups = [[line] for line in lines[:1]]
-    for (above, line), step in zip(pairwise(lines), _steps(lines), strict=True):
-        if _begins(above, line, step, usual, first=groups[-1][0]):
-            groups.append([line])
-        else:
-            groups[-1].append(line)
-    return ["\n".join(line.text for line in group) for group in groups]
-
-
-def _begins(above: _Line, line: _Line, step: float, usual: float, first: _Line) -> bool:
-    """True if a paragraph begins with `line`; `first`: the first line of the one before."""
-    if not line.height or not above.height:
-        return False
-    if step < -line.height:  # the next column
-        return not _goes_on(above.text, line.text)
-    ratio = line.height / above.height
-    is_indented = line.left - above.left > _INDENT * line.height and above is not first
-    return step > _GAP * usual or not 1 / _TALLER < ratio < _TALLER or is_indented
-
-
-def _goes_on(above: str, below: str) -> bool:
-    """True if a sentence is cut by the end of a page or column."""
-    return not above.endswith(_ENDS) and below[:1].islower()
-
-
-def _joined(pages: list[list[str]]) -> str:
-    text = "\n\n".join(pages[0])
-    for page in pages[1:]:
-        text += ("\n" if _goes_on(text[-1:], page[0]) else "\n\n") + "\n\n".join(page)
-    return text
+        return [], False
+    return lines, _LEAST_PATHS <= num_paths <= _MOST_PATHS

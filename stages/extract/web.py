@@ -1,10 +1,47 @@
-"""Text of web pages (HTML, XHTML), in any encoding."""
+"""Text of web pages (HTML, XHTML), in any encoding, as Markdown, without what is on every page of a
+site: navigation, heads and feet, notices of cookies.
+
+That is known by the element, its role, its class or id, or in that a block is nothing but links.
+"""
 
 import codecs
 import re
+from collections.abc import Collection, Mapping, Sequence
 
 from stages.extract.extracted import Extracted
-from stages.text.article_text import html_text
+from stages.extract.html_markdown import LINK, LINK_END, markdown
+
+_ELEMENTS = frozenset({"nav", "footer", "button", "select", "dialog"})
+# Those that are none within these: there they are its title, its notes.
+_UNLESS_INSIDE = {"header": ("article", "main"), "aside": ("article",), "form": ("article", "main")}
+_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "menu", "menubar", "toolbar"})
+# Words of classes and ids, and those beside which they say nothing.
+_NAMES = frozenset(
+    {
+        *("nav", "navbar", "navigation", "menu", "breadcrumb", "breadcrumbs", "footer", "sidebar"),
+        *(
+            "cookie",
+            "cookies",
+            "consent",
+            "masthead",
+            "topbar",
+            "toolbar",
+            "skip",
+            "share",
+            "social",
+        ),
+        *("newsletter", "advert", "advertisement", "ads", "promo", "pagination", "pager"),
+    }
+)
+_HEADS = frozenset({"header", "site", "page", "global", "main", "top"})
+_TITLED = frozenset({"title", "article", "entry", "post", "content", "body", "text"})
+_SMALL = ("a", "li", "td", "p", "span")
+_WHOLE = frozenset({"html", "body", "main", "article"})  # a class of these says how they look
+_COPYRIGHT = re.compile(r"(?:©|\(c\)|copyright\b)", re.IGNORECASE)
+_LONGEST_NOTICE = 200  # characters
+_LINKS = re.compile(f"{LINK}[^{LINK_END}]*(?:{LINK_END}|$)")
+_MOST_LEFT = 0.2  # of a block outside of its links: what has more is no navigation
+_LEAST_KEPT = 0.2  # of a page's characters; a page that has fewer is made of links
 
 # Of <meta charset>, <meta content="text/html; charset=..."> and <?xml encoding=...?>.
 _DECLARED = re.compile(rb"""<[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{1,40})""")
@@ -16,7 +53,39 @@ _ESCAPE = b"\x1b"  # of ISO-2022, whose bytes are all ASCII
 
 def web_text(content: bytes) -> Extracted:
     """The text of a page; empty where it has none."""
-    return Extracted(html_text(decoded_html(content)))
+    html = decoded_html(content)
+    everything = markdown(html)
+    kept = _without_links(markdown(html, is_skipped=_is_boilerplate).split("\n\n"))
+    return Extracted(kept if len(kept) >= _LEAST_KEPT * len(everything) else everything)
+
+
+def _is_boilerplate(tag: str, attrs: Mapping[str, str | None], inside: Collection[str]) -> bool:
+    role = attrs.get("role") or ""
+    if tag in _WHOLE or role.startswith("doc-"):
+        return False
+    if tag in _ELEMENTS or role in _ROLES or "hidden" in attrs:
+        return True
+    named = f"{attrs.get('class') or ''} {attrs.get('id') or ''}"
+    names = {*re.findall("[a-z]+", named.lower())}
+    if names & _TITLED or tag in _SMALL:
+        return False
+    is_head = "header" in names and names <= _HEADS and not inside
+    is_out = tag in _UNLESS_INSIDE and not {*_UNLESS_INSIDE[tag]} & {*inside}
+    return bool(names & _NAMES) or is_head or is_out
+
+
+def _without_links(blocks: Sequence[str]) -> str:
+    """The blocks that are more than links, without a notice of copyright at their end."""
+    kept = [block for block in blocks if not is_links(block)]
+    while kept and len(kept[-1]) <= _LONGEST_NOTICE and _COPYRIGHT.match(kept[-1]):
+        kept.pop()
+    return "\n\n".join(kept).replace(LINK, "").replace(LINK_END, "")
+
+
+def is_links(block: str) -> bool:
+    """True if a paragraph or a list is hardly more than links, and no heading."""
+    rest = re.sub(r"\W", "", _LINKS.sub("", block))
+    return LINK in block and block[0] != "#" and len(rest) <= _MOST_LEFT * len(block)
 
 
 def decoded_html(content: bytes) -> str:

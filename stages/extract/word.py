@@ -4,7 +4,7 @@ import io
 
 from stages.extract.archives import Archive
 from stages.extract.extracted import EXTRA, Extracted, UnreadableError
-from stages.text.article_text import html_text
+from stages.extract.html_markdown import markdown
 
 
 def word_text(content: bytes) -> Extracted:
@@ -22,7 +22,7 @@ def word_text(content: bytes) -> Extracted:
     archive.refuse_large((".xml", ".rels"))
     no_pictures = mammoth.images.img_element(lambda image: {})
     html = mammoth.convert_to_html(io.BytesIO(content), convert_image=no_pictures).value
-    text = html_text(html)
+    text = markdown(html)
     if not text:
         raise UnreadableError("no text in this Word file; add it or delete the file")
     return Extracted(text)

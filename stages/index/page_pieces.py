@@ -4,16 +4,16 @@ section 3.1 and the authors' notebook, read-agent.github.io, cell "Episode Pagin
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from stages.text.pauses import ends_at_pauses
 from stages.text.words import (
     PAGE_BREAK,
-    Paragraphs,
+    Spans,
     num_words,
-    paragraph_spans,
     sentence_spans,
     without_header,
     word_spans,
@@ -22,6 +22,7 @@ from stages.text.words import (
 # A paragraph too long for a window is cut into pieces of a sixth of one, so that the model can
 # choose among labels even in a text without paragraphs.
 _PIECES_PER_WINDOW = 6
+PageEnds = Literal["any", "pauses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,55 +34,70 @@ class Piece:
     num_words: int
 
 
-def pieces(text: str, start: int, end: int, paragraphs: Paragraphs, max_words: int) -> list[Piece]:
-    """Pieces that tile `text[start:end]`, in order, none over `max_words` words but a single longer
-    word. Spans are in `text`."""
+def pieces(text: str, spans: Spans, max_words: int, page_ends: PageEnds = "any") -> list[Piece]:
+    """Pieces that tile the paragraphs `spans` of `text`, in order, none over `max_words` words but
+    a single longer word. With `page_ends` pauses, what ends in none joins the next paragraph."""
+    ends = [end for _, end in spans]
+    near = _part(max_words)
+    if page_ends == "pauses":
+        ends = [ends[i] for i in ends_at_pauses([text[a:b] for a, b in spans], near)]
+    no_ends = {end for _, end in spans}.difference(ends)
     found: list[Piece] = []
-    first = start
-    for _, last in paragraph_spans(text[start:end], paragraphs):
-        words = num_words(text[first : start + last])
-        if not words and start + last < end:
+    first = spans[0][0] if spans else 0
+    for end in ends:
+        words = num_words(text[first:end])
+        if not words and end < ends[-1]:
             continue  # a header alone is no piece: it joins the next paragraph
         if words <= max_words:
-            found.append(Piece(first, start + last, words))
+            found.append(Piece(first, end, words))
         else:
-            found += _sentence_runs(text, first, start + last, max_words)
-        first = start + last
+            found += _sentence_runs(text, (first, end), no_ends, max_words)
+        first = end
     return found
 
 
-def _sentence_runs(text: str, start: int, end: int, max_words: int) -> list[Piece]:
-    """A long paragraph as runs of sentences; a sentence over `max_words` is cut between words."""
-    most = max(1, max_words // _PIECES_PER_WINDOW)
+def _part(max_words: int) -> int:
+    return max(1, max_words // _PIECES_PER_WINDOW)
+
+
+def _sentence_runs(
+    text: str, span: tuple[int, int], no_ends: Collection[int], max_words: int
+) -> list[Piece]:
+    """A long paragraph as runs of sentences; a sentence over `max_words` is cut between words.
+    None ends at `no_ends`."""
+    most = _part(max_words)
     runs: list[Piece] = []
-    for first, last in _sentences(text[start:end]):
-        for a, b in _cut(text[start + first : start + last], max_words, most):
-            words = num_words(text[start + first + a : start + first + b])
+    for sentence in _sentences(text, span, no_ends):
+        for start, end in _cut(text, sentence, no_ends, max_words):
+            words = num_words(text[start:end])
             # Leading white space joins the first sentence: a page without words has no gist.
             if runs and (not runs[-1].num_words or runs[-1].num_words + words <= most):
-                run = runs[-1]
-                runs[-1] = Piece(run.start_char, start + first + b, run.num_words + words)
+                runs[-1] = Piece(runs[-1].start_char, end, runs[-1].num_words + words)
             else:
-                runs.append(Piece(start + first + a, start + first + b, words))
+                runs.append(Piece(start, end, words))
     return runs
 
 
-def _sentences(paragraph: str) -> list[tuple[int, int]]:
+def _sentences(text: str, span: tuple[int, int], no_ends: Collection[int]) -> Spans:
     """Spans that tile the paragraph; full stops in a session header end no sentence."""
+    start, paragraph = span[0], text[slice(*span)]
     head = len(paragraph) - len(without_header(paragraph))
-    return list(pairwise([0, *(end for _, end in sentence_spans(paragraph) if end > head)]))
+    ends = [start + end for _, end in sentence_spans(paragraph) if end > head]
+    return list(pairwise([start, *(end for end in ends if end not in no_ends)]))
 
 
-def _cut(sentence: str, max_words: int, most: int) -> list[tuple[int, int]]:
-    """Spans that tile the sentence: the whole, or `most` words each if over `max_words`."""
+def _cut(text: str, span: tuple[int, int], no_ends: Collection[int], max_words: int) -> Spans:
+    """Spans that tile the sentence: the whole, or parts of equal words if over `max_words`."""
+    start, sentence = span[0], text[slice(*span)]
     if num_words(sentence) <= max_words:
-        return [(0, len(sentence))]
+        return [span]
     head = len(sentence) - len(without_header(sentence))
-    starts = [start for start, _ in word_spans(sentence) if start >= head][::most]
-    return list(pairwise([0, *starts[1:], len(sentence)]))
+    found = [start + first for first, _ in word_spans(sentence) if first >= head]
+    cuts = [cut for cut in found[:: _part(max_words)][1:] if cut not in no_ends]
+    return list(pairwise([start, *cuts, span[1]]))
 
 
-def sections(text: str) -> list[tuple[int, int]]:
+def sections(text: str) -> Spans:
     """Spans that tile `text`, cut before each form feed."""
     starts = [found.start() for found in re.finditer(PAGE_BREAK, text) if found.start()]
     return list(pairwise([0, *starts, len(text)]))
@@ -166,3 +182,11 @@ LABEL_RULES: Mapping[LabelRule, Callable[[Sequence[int], int, int, int], list[in
     "within_limits": ends_within_limits,
     "notebook": ends_of_notebook,
 }
+
+
+def without_short_rest(labels: Sequence[int], totals: Sequence[int], least: float) -> list[int]:
+    """The labels after which there are `least` words or more, or none; the text's end in place of
+    a window's end that leaves fewer."""
+    end = len(totals) - 1
+    kept = [label for label in labels if label < end and totals[end] - totals[label] >= least]
+    return kept if kept and kept[-1] == labels[-1] else [*kept, end]

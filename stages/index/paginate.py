@@ -21,7 +21,7 @@ from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.page_pieces import Piece, Window
 from stages.index.read_ahead import ReadAhead
-from stages.index.windows import ByWindows, FromText, InConversations, word_totals
+from stages.index.windows import SHORTEST_PAGES, ByWindows, FromText, InConversations, word_totals
 from stages.prompts.readagent.break_point import BreakPoint
 from stages.prompts.readagent.break_point_follow_up import NextBreakPoint
 from stages.tables.pages import Page
@@ -74,6 +74,9 @@ class PaginateUniform(FromText, Paginate):
             first = 0
             while first < len(parts):
                 last = nearest_end(totals, first, self.words)
+                rest = totals[-1] - totals[last]
+                if self.page_ends == "pauses" and rest < self.words / SHORTEST_PAGES:
+                    last = len(parts)
                 made.append(_page(rows, len(made), parts[first:last], "rule"))
                 first = last
         return made

@@ -20,28 +20,45 @@ from stages.index.page_pieces import (
     LABEL_RULES,
     Following,
     LabelRule,
+    PageEnds,
     Piece,
     Window,
     pieces,
     sections,
     shown_text,
+    without_short_rest,
 )
 from stages.prompts.readagent.break_point import BreakPoint, Labelled, PageEnd
 from stages.prompts.readagent.break_point_follow_up import NextBreakPoint
-from stages.text.words import Paragraphs
+from stages.text.words import Paragraphs, paragraph_spans
+
+SHORTEST_PAGES = 10  # a last page has at least this part of a page's words
 
 
 class FromText(Stage):
-    """Base class. `page_breaks`: form feeds separate sections, and pages stay within one."""
+    """Base class. `page_breaks`: form feeds separate sections, and pages stay within one.
+
+    With `page_ends` pauses no page ends after a heading, nor inside a sentence where a pause is
+    near, and a last page under a tenth of a page's length joins the one before; any: as in
+    ReadAgent, every paragraph's end is as good.
+    """
 
     paragraphs: Paragraphs
     page_breaks: bool
+    page_ends: PageEnds = "any"
+
+    def hashed(self) -> dict[str, Any]:
+        """Its kind and settings, but for `page_ends` any: those steps keep their ids."""
+        own = super().hashed()
+        return {key: own[key] for key in own if (key, own[key]) != ("page_ends", "any")}
 
     def parts(self, text: str, max_words: int) -> Iterator[list[Piece]]:
         """The pieces of each section, none over `max_words` words but a single longer word."""
         for start, end in sections(text) if self.page_breaks else [(0, len(text))]:
-            if found := pieces(text, start, end, self.paragraphs, max_words):
-                yield found
+            own = paragraph_spans(text[start:end], self.paragraphs)
+            spans = [(start + first, start + last) for first, last in own]
+            if spans:
+                yield pieces(text, spans, max_words, self.page_ends)
 
 
 class ByWindows(FromText):
@@ -74,6 +91,8 @@ class ByWindows(FromText):
     ) -> Window:
         """The window of the page from piece `first`; the page before begins at `previous`."""
         labels = LABEL_RULES[self.label_rule](totals, first, self.min_words, self.max_words)
+        if self.page_ends == "pauses":
+            labels = without_short_rest(labels, totals, self.max_words / SHORTEST_PAGES)
         return Window(parts, first, labels, previous)
 
     def break_point(self, text: str, window: Window) -> BreakPoint:

@@ -39,9 +39,14 @@ def article_text(article: str) -> str:
 def html_text(html: str) -> str:
     """Plain text of what is known to be HTML or XHTML."""
     parser = _Text()
-    parser.feed(_MARKED_SECTION.sub("", _without_cdata(html)))
+    parser.feed(without_marked_sections(html))
     parser.close()
     return parser.text()
+
+
+def without_marked_sections(html: str) -> str:
+    """The HTML without marked sections, but for the text of CDATA."""
+    return _MARKED_SECTION.sub("", _without_cdata(html))
 
 
 def _without_cdata(html: str) -> str:

@@ -88,6 +88,8 @@ HOMES = {
     "omegaconf": ("pipeline/core/compose.py",),
     "ijson": ("stages/corpora/reading/containers.py",),
     "pypdfium2": ("stages/extract/pdf.py",),
+    "pdfplumber": ("stages/extract/pdf_tables.py",),
+    "pdfminer": ("stages/extract/pdf_tables.py",),
     "mammoth": ("stages/extract/word.py",),
     "datasets": ("stages/corpora/own/huggingface.py",),
     "inspect_ai": ("jobs/export/export_inspect.py", "stages/read/evaluation_logs.py"),

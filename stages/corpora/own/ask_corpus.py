@@ -7,7 +7,7 @@ that corpus has made of them is not made again.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator
 from upath import UPath
@@ -18,7 +18,7 @@ from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import is_remote
-from stages.corpora.own.text_files import documents_of, entries_of
+from stages.corpora.own.text_files import DOCUMENTS_VERSION, documents_of, entries_of
 from stages.corpora.reading.corpus import Address, FileCorpus, Unhashed
 from stages.corpora.reading.folders import Entry
 from stages.corpora.reading.ids import Ids
@@ -36,6 +36,7 @@ class AskCorpus(FileCorpus):
     """One question, and the documents it is asked of. `path`: the first of `paths`."""
 
     format: Literal["asked"]
+    version: ClassVar[int] = DOCUMENTS_VERSION
     paths: Annotated[tuple[Address, ...], BeforeValidator(_to_tuple), Unhashed()]
     question: Annotated[str, Unhashed()]
 

@@ -1,16 +1,17 @@
 """A folder of documents, or one: .txt, .md, .html, .pdf, .epub, .docx; questions beside them.
 
 A document's id and title are its path in the folder without the suffix (`letters/may`), and with it
-where several would have the same (`may.pdf`, `may.txt`). Questions stand in questions.jsonl,
-.json, .csv, .tsv or .parquet in the folder and are read as question_file.py describes; they name a
-document by its id or by its path with the suffix. A single file has none.
+where several would have the same (`may.pdf`, `may.txt`). Its metadata has the front matter of
+Markdown, `page_starts` of a PDF (the character at which the first paragraph of each page begins),
+and what is `missing`. Questions stand in questions.jsonl, .json, .csv, .tsv or .parquet in the
+folder and are read as question_file.py describes; they name a document by its id or by its path
+with the suffix. A single file has none.
 """
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from upath import UPath
 
@@ -24,10 +25,11 @@ from stages.corpora.reading.folders import Entry, suffix_of, walk
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document
 from stages.corpora.reading.question_file import QuestionFile
-from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
+from stages.corpora.reading.row_checks import BadInputError, json_text, without_lone_surrogates
 from stages.extract.isolated import Extractor
 
 _ENDS = ("jsonl", "json", "csv", "tsv", "parquet")
+DOCUMENTS_VERSION = 5  # of corpora of documents, which may be PDFs, books or pages
 QUESTION_FILES = tuple(f"questions.{end}" for end in _ENDS)
 
 
@@ -35,6 +37,7 @@ class TextCorpus(FileCorpus):
     """A folder of documents, or one document."""
 
     format: Literal["text"]
+    version: ClassVar[int] = DOCUMENTS_VERSION
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per file, sorted by name, sub-folders included.
@@ -134,7 +137,8 @@ def _loaded(
         if wrong := wrong or entry.wrong:
             raise BadInputError(wrong)
         found = text_of_file(entry.file, extractor)
-        about = json.dumps({"missing": found.missing}) if found.missing else "{}"
+        missing = {"missing": found.missing} if found.missing else {}
+        about = json_text({**found.metadata, **missing})
         document = corpus.document(document_id, found.text, document_id, about)
         return Loaded(document, (), f"{name}: {found.missing}" if found.missing else None)
     except BadInputError as wrong_text:

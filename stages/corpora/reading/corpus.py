@@ -61,6 +61,7 @@ class Corpus(Settings):
 
     licence: Annotated[str | None, Unhashed()] = None  # of the texts, where the format has none
 
+    version: ClassVar[int] = 4  # raise where what a file of the format becomes changes
     papers: ClassVar[tuple[str, ...]] = ()  # keys in papers.bib, of the dataset's own
     licences: ClassVar[Mapping[str, str]] = {}  # as the authors of a dataset state it, by its name
     page_breaks: ClassVar[bool] = False  # whether a form feed in the text ends a page

@@ -5,6 +5,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 
 from upath import UPath
 
@@ -18,10 +19,11 @@ from stages.corpora.reading.opening import (
 )
 from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
 from stages.extract.extracted import Extracted, UnreadableError
+from stages.extract.front_matter import without_front_matter
 from stages.extract.isolated import Extractor
 
 _KINDS: Mapping[str, str] = {
-    **dict.fromkeys((".txt", ".md", ".markdown"), "text"),
+    ".txt": "text", **dict.fromkeys((".md", ".markdown"), "markdown"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
     ".pdf": "pdf", ".epub": "epub", ".docx": "docx",
 }  # fmt: skip
@@ -38,13 +40,14 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
     kind = _KINDS.get(suffix_of(file.name, SUFFIXES) or "", "text")
     try:
         content = read_whole(file)
-        if kind == "text":
-            return Extracted(decoded(content))
+        if kind in ("text", "markdown"):
+            text = decoded(content)
+            return without_front_matter(text) if kind == "markdown" else Extracted(text)
         content = _unpacked(content)
         if kind == "html":
             refuse_binary(content[:_HEAD_BYTES])
         found = extractor.extract(kind, content)
-        return Extracted(without_lone_surrogates(found.text), found.missing)
+        return replace(found, text=without_lone_surrogates(found.text))
     except UnreadableError as error:
         raise BadInputError(str(error)) from None
     except OSError as error:

@@ -54,6 +54,19 @@ def test_every_kind_of_document_in_folders_and_sub_folders(tmp_path: Path) -> No
     }
 
 
+def test_what_a_file_says_of_itself_is_metadata(tmp_path: Path) -> None:
+    placed(tmp_path, {
+        "a.md": f"---\ntitle: Tower\ndate: 1893-05-01\n---\n{LINE}".encode(),
+        "b.txt": b"---\na: 1\n---\nB", "c.pdf": pdf([LINE], [], ["Two."]),
+    })  # fmt: skip
+    corpus = loaded(tmp_path, "text")
+    assert texts(corpus) == {"a": LINE, "b": "---\na: 1\n---\nB", "c": f"{LINE}\n\nTwo."}
+    assert [json.loads(item.document.metadata) for item in corpus] == [
+        {"title": "Tower", "date": "1893-05-01"}, {},
+        {"page_starts": [0, 31, 31], "missing": "no text in 1 of 3 pages (2)"},
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [("a.pdf", pdf([LINE])), ("a.PDF", pdf([LINE])), ("a.epub", epub({"a.html": LINE})),

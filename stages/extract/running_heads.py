@@ -1,0 +1,120 @@
+"""Running heads and feet of a PDF's pages, and page numbers: lines at one height of several pages
+whose words recur, or whose numbers count the pages."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from stages.extract.pdf_lines import Line
+
+_EDGE_ROWS = 3  # at the top and at the foot of a page, that may be running heads
+_SAME_HEIGHT = 2.0  # points: rows that are no further apart stand at one height
+# Of the rows at one height, this share has to recur or to count; the others are heads of chapters.
+_LEAST_SHARE = 0.4
+_LEAST_PAGES = 0.3  # of all pages
+_ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
+_ALONE = re.compile(
+    r"(?:\W*(?:page|seite|p\.|s\.))?\W*(\d{1,4}|[ivxlc]{1,7})\W*(?:(?:of|von|/)\W*\d{1,4}\W*)?",
+    re.IGNORECASE,
+)
+
+
+class _Row(NamedTuple):
+    """The lines of a page that stand at one height; `page` counts from 0."""
+
+    page: int
+    is_top: bool
+    lines: tuple[Line, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(line.text for line in self.lines)
+
+    def texts(self) -> set[str]:
+        """Its parts on the left, in the middle, on the right."""
+        return {
+            " ".join(word.text for word in cell) for line in self.lines for cell in line.cells()
+        }
+
+    def numbers(self) -> set[int]:
+        """Each number in the row less `page`: of a page's number, by what it exceeds its place."""
+        alone = _ALONE.fullmatch(self.text)
+        found = [alone[1]] if alone else re.findall(r"\b\d{1,4}\b", self.text)
+        return {_value(number) - self.page for number in found}
+
+
+def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """The lines of each page that are none of its head or foot."""
+    edges = [_rows(page, lines) for page, lines in enumerate(pages)]
+    running: set[_Row] = set()
+    steps = {1}  # a page's number less its place in the file
+    for band in _bands([row for rows in edges for row in rows]):
+        counted = _counted(band)
+        texts = Counter(text for row in band for text in row.texts())
+        sure = [row for row in band if row.numbers() & counted
+                or any(texts[text] > 1 for text in row.texts())]  # fmt: skip
+        if len(sure) >= max(2, _LEAST_PAGES * len(pages), _LEAST_SHARE * len(band)):
+            running |= {*band}
+            steps |= counted
+    gone = {id(line) for rows in edges for row in _outermost(rows, running, steps)
+            for line in row.lines}  # fmt: skip
+    return [[line for line in lines if id(line) not in gone] for lines in pages]
+
+
+def _rows(page: int, lines: Sequence[Line]) -> list[_Row]:
+    """The rows at the page's edges, from the top down."""
+    rows: list[list[Line]] = []
+    for line in sorted((line for line in lines if line.height), key=lambda line: -line.bottom):
+        if rows and rows[-1][0].bottom - line.bottom <= _SAME_HEIGHT:
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    ordered = [tuple(sorted(row, key=lambda line: line.left)) for row in rows]
+    top = min(_EDGE_ROWS, (len(rows) + 1) // 2)
+    foot = min(_EDGE_ROWS, len(rows) - top)
+    return [_Row(page, True, row) for row in ordered[:top]] + [
+        _Row(page, False, row) for row in ordered[len(rows) - foot :]
+    ]
+
+
+def _bands(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
+    """Rows of several pages that stand at one height."""
+    ordered = sorted(rows, key=lambda row: (row.is_top, row.lines[0].bottom))
+    band = ordered[:1]
+    for before, row in pairwise(ordered):
+        distance = row.lines[0].bottom - before.lines[0].bottom
+        if row.is_top != before.is_top or distance > _SAME_HEIGHT:
+            yield band
+            band = []
+        band.append(row)
+    if len(band) > 1:
+        yield band
+
+
+def _counted(band: Sequence[_Row]) -> set[int]:
+    """By what the pages' numbers exceed their places: what most rows with a number agree in."""
+    found = Counter(step for row in band for step in row.numbers())
+    least = max(2, _LEAST_SHARE * len(band))
+    return {step for step, times in found.items() if times >= least}
+
+
+def _outermost(rows: Sequence[_Row], running: set[_Row], steps: set[int]) -> Iterator[_Row]:
+    """The rows of a page from its edges inwards, as long as they are running heads, or no more than
+    the page's number."""
+    for ordered in (rows, rows[::-1]):
+        is_top = ordered is rows
+        for row in ordered:
+            is_number = bool(_ALONE.fullmatch(row.text)) and bool(row.numbers() & steps)
+            if row.is_top != is_top or not (row in running or is_number):
+                break
+            yield row
+
+
+def _value(number: str) -> int:
+    """The value of digits, or of a Roman numeral."""
+    if number.isdigit():
+        return int(number)
+    values = [_ROMAN[letter] for letter in number.lower()]
+    return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))

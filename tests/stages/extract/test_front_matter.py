@@ -1,0 +1,42 @@
+"""The front matter of Markdown."""
+
+from datetime import date
+
+import pytest
+
+from stages.extract.extracted import Extracted
+from stages.extract.front_matter import without_front_matter
+
+
+def test_it_is_the_metadata() -> None:
+    text = "---\ntitle: The Tower\ntags: [oil, sea]\ndate: 1893-05-01\n1: x\n---\n\n# Tower\n"
+    assert without_front_matter(text) == Extracted(
+        "# Tower\n",
+        metadata={"title": "The Tower", "tags": ["oil", "sea"], "date": date(1893, 5, 1), "1": "x"},
+    )
+    assert without_front_matter("---\na: 1\n...\nText").metadata == {"a": 1}
+    assert without_front_matter("---\na: 1\n---") == Extracted("", metadata={"a": 1})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Tower\n",
+        "---\nA line between rules.\n---\nText",
+        "---\na: [\n---\nText",
+        "---\na: 1\nand no end",
+        "Text\n---\na: 1\n---\n",
+        "---\na: &a [x]\nb: [*a, *a]\n---\nText",  # what is repeated unfolds to any size
+        "---\n- a\n---\nText",
+        "---\na: !!python/object:os.system x\n---\nText",
+        "---\n" + "a: 1\n" * 20_000 + "---\nText",
+        "---\n---\nText",
+    ],
+)
+def test_what_is_none(text: str) -> None:
+    assert without_front_matter(text) == Extracted(text)
+
+
+def test_deep_nesting_is_none() -> None:
+    text = "---\na: " + "[" * 5000 + "]" * 5000 + "\n---\nText"
+    assert without_front_matter(text) == Extracted(text)

@@ -1,0 +1,138 @@
+"""Twelve documents of known text: what is read of it, whole, and nothing of heads, feet and
+navigation."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from reportlab.pdfgen.canvas import Canvas
+from upath import UPath
+
+from stages.corpora.reading.file_text import text_of_file
+from stages.extract.isolated import Extractor
+from stages.extract.pdf import pdf_text
+from tests.support.texts.known_documents import (
+    LIST,
+    TABLE,
+    WIDE,
+    Known,
+    Layout,
+    Part,
+    known_documents,
+    parts,
+    pdf,
+)
+
+NAMES = [known.name for known in known_documents()]
+
+
+@pytest.fixture(scope="module")
+def extractor() -> Iterator[Extractor]:
+    with Extractor() as made:
+        yield made
+
+
+@pytest.fixture(params=NAMES)
+def known(request: pytest.FixtureRequest) -> Known:
+    return next(known for known in known_documents() if known.name == request.param)
+
+
+@pytest.fixture
+def paragraphs(
+    known: Known, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory
+) -> list[str]:
+    """What is read, cut at blank lines."""
+    file = UPath(tmp_path_factory.mktemp("known") / known.name)
+    file.write_bytes(known.content)
+    return text_of_file(file, extractor).text.split("\n\n")
+
+
+def test_less_than_a_hundredth_of_the_paragraphs_is_broken(
+    known: Known, paragraphs: list[str]
+) -> None:
+    read = {" ".join(paragraph.split()) for paragraph in paragraphs}
+    texts = [part.markdown() for part in known.parts if part.kind != "table"]
+    broken = [text for text in texts if " ".join(text.split()) not in read]
+    assert len(broken) < 0.01 * len(texts), broken
+
+
+def test_less_than_a_hundredth_is_a_head_a_foot_or_navigation(
+    known: Known, paragraphs: list[str]
+) -> None:
+    beside = [paragraph for paragraph in paragraphs
+              if any(words in paragraph for words in known.beside)]  # fmt: skip
+    assert len(beside) < 0.01 * len(paragraphs), beside
+    assert len(paragraphs) <= 1.01 * len(known.parts)
+
+
+def test_tables_are_whole(known: Known, paragraphs: list[str]) -> None:
+    tables = [part.markdown() for part in known.parts if part.kind == "table"]
+    assert [table for table in tables if table not in paragraphs] == []
+
+
+def test_what_is_read_is_in_order(known: Known, paragraphs: list[str]) -> None:
+    """Of parts that occur once."""
+    texts = [part.markdown() for part in known.parts]
+    once = [text for text in texts if texts.count(text) == paragraphs.count(text) == 1]
+    assert len(once) > 0.5 * len(set(texts))
+    assert sorted(once, key=paragraphs.index) == once
+
+
+def test_there_are_twelve_of_every_kind() -> None:
+    assert len(NAMES) == len(set(NAMES)) == 12
+    assert {name.rpartition(".")[2] for name in NAMES} == {"pdf", "epub", "docx", "html", "md"}
+    kinds = {part.kind for known in known_documents() for part in known.parts}
+    assert kinds == {"h1", "h2", "p", "ul", "ol", "table"}
+
+
+def test_a_part_as_markdown() -> None:
+    assert Part("h2", "A").markdown() == "## A"
+    assert Part("ol", items=("a", "b")).markdown() == "1. a\n2. b"
+    table = Part("table", rows=(("a", "b"), ("c", "d")))
+    assert table.markdown() == "| a | b |\n| --- | --- |\n| c | d |"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_pdfs_in_random_layouts(seed: int) -> None:
+    """Of 60 documents: the bounds of the twelve, and nearly all tables, as a page may cut one."""
+    rng = random.Random(seed)
+    num_parts = num_broken = num_read = num_beside = num_tables = num_whole = 0
+    for _ in range(60):
+        layout, made = random_layout(rng), random_parts(rng)
+        read = pdf_text(pdf(made, layout)).text.split("\n\n")
+        plain = {" ".join(paragraph.split()) for paragraph in read}
+        texts = [part.markdown() for part in made if part.kind != "table"]
+        tables = [part.markdown() for part in made if part.kind == "table"]
+        num_parts += len(texts)
+        num_broken += sum(" ".join(text.split()) not in plain for text in texts)
+        num_read += len(read)
+        num_beside += sum(text.startswith(("Annual ", "Part ")) for text in read)
+        num_tables += len(tables)
+        num_whole += sum(table in read for table in tables)
+    assert num_parts > 1500 and num_tables > 40
+    assert num_broken < 0.01 * num_parts and num_beside < 0.01 * num_read
+    assert num_whole >= 0.9 * num_tables
+
+
+def random_layout(rng: random.Random) -> Layout:
+    indent = rng.choice([0, 0, 15, 12])
+    return Layout(
+        columns=rng.choice([1, 1, 2]), size=rng.choice([8, 9, 10, 11, 12]), indent=indent,
+        gap=0 if indent else rng.choice([4, 6, 10]), is_justified=rng.random() < 0.6,
+        has_rules=rng.random() < 0.5, draw=alternating_edges,
+    )  # fmt: skip
+
+
+def random_parts(rng: random.Random) -> tuple[Part, ...]:
+    table = Part("table", rows=rng.choice([TABLE, WIDE]))
+    items = Part(rng.choice(["ul", "ol"]), items=LIST)
+    extra = {rng.randrange(30): table, rng.randrange(30): items}
+    return parts(rng.randrange(100), rng.randrange(10, 50), rng.randrange(3, 12), extra)
+
+
+def alternating_edges(canvas: Canvas, page: int) -> None:
+    canvas.setFont("Helvetica", 8)
+    canvas.drawString(72, 805, "Annual Report" if page % 2 else "Annual Review")
+    canvas.drawRightString(523, 805, f"Part {page // 3}")
+    canvas.drawCentredString(297, 40, str(page))

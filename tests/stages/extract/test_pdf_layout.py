@@ -1,0 +1,253 @@
+"""The layout of PDFs, drawn word by word: heads and feet, columns, notes, verse, lists, tables."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from reportlab.pdfgen.canvas import Canvas
+
+from stages.extract.extracted import UnreadableError
+from stages.extract.isolated import Extractor
+from stages.extract.pdf import pdf_text
+
+Text = tuple[float, float, str]
+"""From the left, from the foot, in points; and the words, with `*` before bold ones."""
+Rule = tuple[float, float, float, float]
+PROSE = (
+    "The keeper climbed the tower every evening at six",
+    "and carried oil in a tin can up the winding stairs",
+    "until the ninth of March, when the stairs gave way",
+    "below him and nobody in the village heard his calls",
+)
+
+
+def drawn(*pages: Sequence[Text], size: float = 10, rules: Sequence[Rule] = ()) -> bytes:
+    made = io.BytesIO()
+    canvas = Canvas(made, pagesize=(600, 800), invariant=1)
+    for page in pages:
+        for left, bottom, words in page:
+            font = "Helvetica-Bold" if words.startswith("*") else "Helvetica"
+            canvas.setFont(font, size * (0.8 if words.startswith("~") else 1))
+            canvas.drawString(left, bottom, words.lstrip("*~"))
+        for rule in rules:
+            canvas.line(*rule)
+        canvas.showPage()
+    canvas.save()
+    return made.getvalue()
+
+
+def lines(*words: str, left: float = 60, top: float = 700) -> list[Text]:
+    return [(left, top - 12 * number, line) for number, line in enumerate(words)]
+
+
+def read(content: bytes) -> list[str]:
+    return pdf_text(content).text.split("\n\n")
+
+
+# Heads and feet.
+
+
+def test_heads_that_recur_and_numbers_that_count_are_left_out() -> None:
+    pages = [
+        [(60, 760, "The Coast Gazette"), (480, 760, f"Vol. {n // 2}"),
+         *lines(*PROSE[n % 4 :], *PROSE[: n % 4]), (60, 652, f"It was day {n * n}."),
+         (300, 40, f"- {n} -")]
+        for n in range(1, 5)
+    ]  # fmt: skip
+    found = " ".join(read(drawn(*pages)))
+    assert found.count(PROSE[1]) == 4 and "It was day 9." in found
+    assert "Gazette" not in found and "Vol." not in found and "- 2 -" not in found
+
+
+def test_a_head_of_a_chapter_that_has_one_page_is_one() -> None:
+    """On even pages the book's name, on odd ones the chapter's; the number is beside it."""
+    heads = ["", "2 The Tower", "The Fall 3", "4 The Tower", "The Rescue 5", "6 The Tower"]
+    pages = [[(60, 760, head), *lines(f"Page {'abcdef'[n]} says:", *PROSE)] if head else
+             lines("THE START", *PROSE) for n, head in enumerate(heads)]  # fmt: skip
+    found = " ".join(read(drawn(*pages)))
+    assert "The Fall" not in found and "The Rescue" not in found and "The Tower" not in found
+    assert "THE START" in found and "Page c says:" in found
+
+
+def test_what_stands_at_one_height_but_neither_recurs_nor_counts_is_text() -> None:
+    rows = [("1851", "17"), ("1853", "25"), ("1857", "90")]
+    pages = [[*lines(f"Year {'abc'[n]}", *PROSE), (60, 40, year), (300, 40, f"{sum_} pounds")]
+             for n, (year, sum_) in enumerate(rows)]  # fmt: skip
+    found = " ".join(read(drawn(*pages)))
+    assert all(f"Year {name}" in found for name in "abc")
+    assert all(year in found and f"{sum_} pounds" in found for year, sum_ in rows)
+
+
+def test_a_page_by_itself_has_no_head_but_its_number() -> None:
+    assert read(drawn([*lines(*PROSE), (300, 40, "1")])) == [" ".join(PROSE)]
+    assert read(drawn([*lines(*PROSE), (300, 40, "Page 1 of 1")])) == [" ".join(PROSE)]
+    assert read(drawn([*lines(*PROSE), (300, 40, "17")]))[-1] == "17"
+
+
+def test_front_matter_is_counted_in_roman_numerals() -> None:
+    pages = [[*lines(*PROSE, f"Part {'abc'[n]}."), (300, 40, number)]
+             for n, number in enumerate(("iii", "iv", "v"))]  # fmt: skip
+    assert not {"iii", "iv", "v"} & {*" ".join(read(drawn(*pages))).split()}
+
+
+# Columns, pages, notes.
+
+
+def test_columns_that_are_written_across_are_told_apart() -> None:
+    left = [f"{'abcdefghij'[n]} line of the left column" for n in range(10)]
+    right = [f"{'klmnopqrst'[n]} line of the right one" for n in range(10)]
+    rows = [line for n in range(10) for line in
+            ((60, 700 - 12 * n, left[n]), (320, 700 - 12 * n, right[n]))]  # fmt: skip
+    title = (60, 740, "A title that goes across both of the columns of this page of the gazette")
+    found = " ".join(pdf_text(drawn([title, *rows])).text.split())
+    assert found.endswith(" ".join([*left, *right]))
+
+
+def test_a_note_does_not_cut_the_paragraph_that_goes_on_behind_it() -> None:
+    note = [(60, 60, "~1 So the keeper's own book has it."), (60, 50, "~It is lost.")]
+    pages = [[*lines(*PROSE, "and the oil", top=160), *note], lines("ran out. So it", *PROSE[2:])]
+    whole = " ".join([*PROSE, "and the oil ran out. So it", *PROSE[2:]])
+    assert read(drawn(*pages)) == [whole, "1 So the keeper's own book has it. It is lost."]
+
+
+def test_a_word_cut_by_the_end_of_a_page_is_whole() -> None:
+    pages = [lines(*PROSE, "and then, in the midst of the exten-", top=160),
+             lines("sive repairs, he fell.")]  # fmt: skip
+    (found,) = read(drawn(*pages))
+    assert found.endswith("in the midst of the extensive repairs, he fell.")
+
+
+def test_pages_begin_where_their_first_paragraph_does() -> None:
+    pages = [lines(*PROSE, "and then"), lines("he fell.", "", "", "Later."), lines("The end.")]
+    found = pdf_text(drawn(*pages))
+    starts = found.metadata["page_starts"]
+    assert [found.text[start:].partition("\n")[0] for start in starts] == [
+        f"{' '.join(PROSE)} and then he fell.", "Later.", "The end.",
+    ]  # fmt: skip
+
+
+# Paragraphs.
+
+
+def test_paragraphs_without_a_gap_end_where_a_line_has_room() -> None:
+    found = read(drawn(lines(*PROSE, "for a day.", *PROSE, "again.")))
+    assert found == [f"{' '.join(PROSE)} for a day.", f"{' '.join(PROSE)} again."]
+
+
+def test_lines_of_verse_and_of_an_address_stay_lines() -> None:
+    verse = ["Full fathom five,", "Thy father lies;", "Of his bones", "Are coral made;"]
+    found = read(drawn([*lines(*PROSE, "says:"), *lines(*verse, top=620),
+                        *lines(*PROSE, "again.", top=550)]))  # fmt: skip
+    assert found == [f"{' '.join(PROSE)} says:", "\n".join(verse), f"{' '.join(PROSE)} again."]
+
+
+def test_indented_lines_begin_paragraphs_and_hanging_ones_do_not() -> None:
+    indented = [(75, 700, PROSE[0][:40]), *lines(PROSE[1], PROSE[2], top=688),
+                (75, 664, PROSE[0][:40]), *lines(PROSE[1], top=652)]  # fmt: skip
+    assert read(drawn(indented)) == [
+        f"{PROSE[0][:40]} {PROSE[1]} {PROSE[2]}", f"{PROSE[0][:40]} {PROSE[1]}",
+    ]  # fmt: skip
+    hanging = [*lines(PROSE[0]), *lines(PROSE[1], f"{PROSE[2]}.", left=75, top=688),
+               *lines(PROSE[0], top=664), *lines(PROSE[1], left=75, top=652)]  # fmt: skip
+    assert read(drawn(hanging)) == [
+        f"{PROSE[0]} {PROSE[1]} {PROSE[2]}.", f"{PROSE[0]} {PROSE[1]}",
+    ]  # fmt: skip
+
+
+def test_a_bold_line_is_a_heading_of_the_lowest_level() -> None:
+    found = read(drawn([*lines("*On the Stairs", top=712), *lines(*PROSE)]))
+    assert found == ["# On the Stairs", " ".join(PROSE)]
+    assert read(drawn(lines("*Note that it is bold.", *PROSE)))[0] == "Note that it is bold."
+
+
+def test_items_of_a_list_are_lines_of_one() -> None:
+    items = [(60, 700, "\u2022"), (72, 700, PROSE[0]), (72, 688, "and down"), (60, 676, "\u2022"),
+             (72, 676, "oil"), *lines(*PROSE, top=664)]  # fmt: skip
+    assert read(drawn(items)) == [f"- {PROSE[0]} and down\n- oil", " ".join(PROSE)]
+    numbers = lines("1. oil", "2. bread", "10. a rope")
+    assert read(drawn(numbers)) == ["1. oil\n2. bread", "10. a rope"]
+
+
+# Tables.
+
+ROWS = [("Post", "Garrison", "Miles"), ("Bridge", "two men", "0"), ("Depot", "none", "30")]
+TABLE = (
+    "| Post | Garrison | Miles |\n| --- | --- | --- |\n"
+    "| Bridge | two men | 0 |\n| Depot | none | 30 |"
+)
+
+
+def cells(rows: Sequence[Sequence[str]], top: float) -> list[Text]:
+    return [(60 + 120 * column, top - 20 * row, text)
+            for row, own in enumerate(rows) for column, text in enumerate(own) if text]  # fmt: skip
+
+
+def grid(num_rows: int, top: float) -> list[Rule]:
+    foot = top - 20 * num_rows
+    return [*((55, top - 20 * n, 415, top - 20 * n) for n in range(num_rows + 1)),
+            *((55 + 120 * n, top, 55 + 120 * n, foot) for n in range(4))]  # fmt: skip
+
+
+def test_rows_of_words_in_columns_are_a_table() -> None:
+    page = [*lines(*PROSE), *cells(ROWS, 640), *lines(*PROSE, top=560)]
+    assert read(drawn(page)) == [" ".join(PROSE), TABLE, " ".join(PROSE)]
+
+
+def test_rules_say_which_lines_are_of_one_cell() -> None:
+    rows = [("Post", "Garrison", "Miles"), ("Owl Creek", "two men", "0"), ("", "none", "30")]
+    page = [*cells(rows, 640), (60, 612, "bridge"), (180, 612, "and a dog")]
+    rules = grid(3, 655)
+    assert read(drawn([*lines(*PROSE), *page], rules=rules)) == [
+        " ".join(PROSE),
+        "| Post | Garrison | Miles |\n| --- | --- | --- |\n"
+        "| Owl Creek bridge | two men and a dog | 0 |\n|  | none | 30 |",
+    ]
+
+
+def test_a_table_goes_on_over_the_end_of_a_page_without_its_head_again() -> None:
+    more = [ROWS[0], ("Fort", "ten men", "2"), ("Quay", "a dog", "4")]
+    pages = [[*lines(*PROSE), *cells(ROWS, 120)], [*cells(more, 700), *lines(*PROSE, top=560)]]
+    assert read(drawn(*pages))[1] == f"{TABLE}\n| Fort | ten men | 2 |\n| Quay | a dog | 4 |"
+    for num, rest in (
+        (2, "\n| Fort | ten men | 2 |"),
+        (3, "\n| Fort | ten men | 2 |\n| Quay | a dog | 4 |"),
+    ):
+        rows = [[*lines(*PROSE), *cells(ROWS, 120)],
+                [*cells(more[1:num], 700), *lines(*PROSE, top=560)]]  # fmt: skip
+        assert read(drawn(*rows))[1] == TABLE + rest
+
+
+def test_wide_spaces_of_prose_and_markers_of_lists_are_no_table() -> None:
+    spread = [(60, 700, "The"), (130, 700, "keeper"), (220, 700, "climbed"), (60, 688, "the tower"),
+              (170, 688, "every"), (240, 688, "day"), *lines(*PROSE, top=676)]  # fmt: skip
+    assert "|" not in pdf_text(drawn(spread)).text
+    marked = [text for n in range(4) for text in
+              ((60, 700 - 12 * n, f"{n + 1}."), (90, 700 - 12 * n, "oil and bread"))]  # fmt: skip
+    assert pdf_text(drawn(marked)).text.startswith("1. oil and bread\n2. oil")
+
+
+def test_a_table_with_rules_needs_pdfplumber(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pdfplumber.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with Extractor() as extractor:
+        assert extractor.extract("pdf", drawn(lines(*PROSE))).text == " ".join(PROSE)
+        with pytest.raises(UnreadableError) as caught:
+            extractor.extract("pdf", drawn(cells(ROWS, 640), rules=grid(3, 655)))
+    assert str(caught.value) == (
+        "a PDF with tables needs pdfplumber; pip install 'gistmill[documents]'"
+    )
+
+
+def test_what_pdfplumber_cannot_read_has_its_text_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import pdfplumber
+
+    def fails(content: object) -> None:
+        raise TypeError("'PDFObjRef' object is not iterable")
+
+    monkeypatch.setattr(pdfplumber, "open", fails)
+    assert read(drawn(cells(ROWS, 640), rules=grid(3, 655))) == [TABLE]
