@@ -107,7 +107,7 @@ def test_a_run_at_work_says_how_far_it_is(tmp_path: Path) -> None:
     with site_of(warehouse, "night") as site:
         assert read(site, "data/state")["is_running"] is False
         with Progress(4, lambda state: night.write_progress("now", state)) as progress:
-            progress.start("reading", [("a", 10.0)])
+            progress.start("reading", 1, 10.0)
             night.write_progress("now", progress.state())
             write_json(night.path / "alive" / "w.json", {"launch": "now", "worker": "w"})
         found = read(site, "data/state")
