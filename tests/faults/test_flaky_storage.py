@@ -140,8 +140,8 @@ class OneSummary:
     """A dataset of which one document is finished."""
 
     def iter_batches(self, **options: Any) -> Iterator[pa.Table]:
-        row = {"error": "", "payload": json.dumps({"document_id": "d"})}
-        yield pa.Table.from_pylist([row])
+        outcome = {"error": "", "payload": json.dumps({"document_id": "d"})}
+        yield pa.table({"outcomes": [json.dumps([outcome])]})
 
 
 def test_an_end_while_a_summary_is_counted_keeps_its_reason(

@@ -127,6 +127,7 @@ def test_heartbeats_say_how_far_a_document_is(tmp_path: Path) -> None:
     # 0.2 x 2 x 120 + 300 = 348.
     first = next(one for one in seen if one["table"] == "lookups")
     assert first["share"] == round(122 / (122 + 3 * 348 + 1), 6)
+    assert round(first["words"], 6) == 122 + 3 * 348 + 1
 
 
 def test_replayed_calls_are_done(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ def test_replayed_calls_are_done(tmp_path: Path) -> None:
 def test_units_that_are_done_do_not_count() -> None:
     progress = DocumentProgress("d", num_words=100)
     progress.plan([unit("gist-1", is_done=True)], {})
-    state = {"document_id": "d", "share": 0.0, "table": None, "done": 0, "about": 0}
+    state = {"document_id": "d", "words": 0.0, "share": 0.0, "table": None, "done": 0, "about": 0}
     assert progress.state() == state
 
 
