@@ -5,7 +5,7 @@ Used by `run`, `plan` and `bench`.
 
 import hashlib
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from jobs.graph.check_config import equal_in_repeats
@@ -51,7 +51,7 @@ class Prepared:
     committed: Committed
     plan: RunPlan
     corpus: CorpusSha
-    left: Generator[None]
+    left: Iterator[None]
 
 
 def prepare(

@@ -3,9 +3,9 @@ holds no more than what has not been written yet."""
 
 import math
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from tempfile import TemporaryDirectory
 
 from upath import UPath
@@ -37,15 +37,23 @@ class RunPlan:
         self._documents = Counter[frozenset[str]]()  # by the steps that they have pending units in
         self._words = dict[str, float]()  # of pending units, by step
         self.num_units = self.num_pending = 0
-        self.has_chunks = self.is_complete = False
+        self.has_chunks = self.is_complete = self._is_stopped = self._is_cut = False
 
-    def write(self, documents: Iterable[PlannedDocument]) -> Generator[None]:
-        """Write the documents, those that come within `seconds` into one file at each step. Closed
-        before the last, the plan stays incomplete."""
-        with closing(write_plan(self.folder, map(self._counted, documents), self.seconds)) as files:
-            for is_last in files:
-                self.is_complete = is_last
-                yield
+    def write(self, documents: Iterable[PlannedDocument]) -> Iterator[None]:
+        """Write the documents, those that come within `seconds` into one file at each step, until
+        `stop` is called."""
+        counted = map(self._counted, takewhile(self._goes_on, documents))
+        for is_last in write_plan(self.folder, counted, self.seconds):
+            self.is_complete = is_last and not self._is_cut
+            yield
+
+    def stop(self) -> None:
+        """Plan no more documents; those that are left make the plan incomplete."""
+        self._is_stopped = True
+
+    def _goes_on(self, document: PlannedDocument) -> bool:
+        self._is_cut = self._is_stopped
+        return not self._is_cut
 
     def _counted(self, document: PlannedDocument) -> PlannedDocument:
         pending = [unit for unit in document.units if not unit.is_done]

@@ -261,7 +261,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     hashed = (folder.config() or {}).get("hashed", {})  # of the run, as it was then
     family_sha = sha(hashed.get("family"), 8)
     return {
-        "corpus": f"{facts['corpus']} {made.get('corpus_sha', '-')}",
+        "corpus": f"{facts['corpus']} {made.get('corpus_sha') or '-'}",
         "corrections": facts.get("corrections"),  # the file's name
         "engine": facts["engine"],
         "is_model": facts["is_model"],

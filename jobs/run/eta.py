@@ -5,7 +5,7 @@ first.
 """
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -33,8 +33,12 @@ class Eta:
         them but for those that have just been finished: heartbeats are late."""
         while self._finished_at and self._clock() - self._finished_at[0][0] > _SECONDS_LATE:
             self._finished_at.popleft()
-        over = {document_id for _, document_id in self._finished_at}
-        found = [one for one in inside if one["document_id"] not in over]
+        over = Counter(document_id for _, document_id in self._finished_at)
+        found = []
+        for one in sorted(inside, key=lambda one: -one["share"]):  # the part that is finished first
+            over[one["document_id"]] -= 1
+            if over[one["document_id"]] < 0:
+                found.append(one)
         self._in_flight = sum(one["words"] * one["share"] for one in found)
         return found
 

@@ -88,6 +88,8 @@ class RunExecutor:
 
         def watch() -> None:
             stop.look()
+            if not self._plan.is_complete:  # workers may wait for documents
+                stall.moved()
             stall.look()
             look()
 

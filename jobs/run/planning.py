@@ -2,7 +2,6 @@
 while the documents that came first are executed."""
 
 import math
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -50,9 +49,11 @@ def start_launch(prepared: Prepared, folder: RunFolder) -> bool:
     plan = prepared.plan
     has_work = plan.num_pending > 0 or not plan.is_complete
     raise_layout(folder.warehouse)
-    made_by = provenance(prepared.corpus.digest() if plan.is_complete else None)
+    made_by = provenance(None) if has_work or not folder.launches() else {}
     folder.start(run_manifest(prepared.run), made_by, has_work)
     folder.plan(prepared.run.steps, plan.folder)
+    if plan.is_complete:
+        folder.has_read(prepared.corpus.digest())
     return has_work
 
 
@@ -63,29 +64,29 @@ def planned_meanwhile(
     """Plan what is left, in a thread, while the `with` block executes; once `stop` has begun, or if
     the block ends first, the rest stays unplanned. Yields a function to be called meanwhile, which
     raises once planning has failed; its error is then raised from the block."""
-    is_over = threading.Event()
+    if prepared.plan.is_complete:
+        yield lambda: None
+        return
 
     def plan() -> None:
         for number, _ in enumerate(prepared.left, 2):
-            if is_over.is_set():
-                prepared.left.close()
-                return
-            if prepared.plan.is_complete or number.bit_count() == 1:  # ever fewer, as it grows
+            if number.bit_count() == 1:  # ever fewer, as it grows
                 folder.plan(prepared.run.steps, prepared.plan.folder)
+        folder.plan(prepared.run.steps, prepared.plan.folder)
 
     with ThreadPoolExecutor(1) as thread:
         planning = thread.submit(plan)
 
         def look() -> None:
             if stop.has_begun:
-                is_over.set()
+                prepared.plan.stop()
             if planning.done() and planning.exception():
                 raise EngineError("planning has failed")  # whatever its error: the block ends
 
         try:
             yield look
         finally:
-            is_over.set()
+            prepared.plan.stop()
             if planning.done():
                 planning.result()  # its own error
     planning.result()

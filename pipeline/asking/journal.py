@@ -124,12 +124,13 @@ class Journal:
 
     def _append(self, content: bytes) -> None:
         prepare_folder(self._folder)
-        while self._own is None:
+        own = self._own  # `delete` may be called meanwhile
+        while own is None:
             with suppress(FileExistsError):  # another process's, which has not been read
                 self._next().touch(exist_ok=False)
-                self._own = self._next()
+                own = self._own = self._next()
             self._files.append(self._next())
-        with self._own.open("ab") as file:
+        with own.open("ab") as file:
             file.write(content)
 
     def _next(self) -> UPath:

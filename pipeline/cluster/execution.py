@@ -10,13 +10,14 @@ from typing import Any
 
 import ray
 from ray.data import ActorPoolStrategy, DataContext
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from pipeline.cluster.actor import Actor
 from pipeline.cluster.blocks import words_per_block
 from pipeline.cluster.joining import first_cause, join, nodes, refuse_shadowed_workers
 from pipeline.cluster.plan_source import PlanSource, read_one_by_one
 from pipeline.cluster.ray_watch import RayWatch
-from pipeline.core.errors import EngineError, UsageError
+from pipeline.core.errors import CommandError, EngineError, UsageError
 from pipeline.core.plugins import pickle_with_plugins
 from pipeline.core.settings import ClusterSettings
 from pipeline.work.executions import Work
@@ -130,6 +131,8 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
     """Turn Ray's errors about the pool's workers in the `with` block into ours."""
     try:
         yield
+    except ray.exceptions.RayTaskError as error:  # of who reads the plan
+        raise (error.cause if isinstance(error.cause, CommandError) else error) from None
     except ray.exceptions.RayActorError as error:
         refuse_shadowed_workers(error)
         raise EngineError(
@@ -152,8 +155,11 @@ def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool:
     in_flight = min(num_documents, -(-there // min(pool.most(size), there)))
     make = pickle_with_plugins(make_worker)
     _set_context(pool)
-    source = PlanSource(work.parts, words_per_block(work, size))
-    return ray.data.read_datasource(source, override_num_blocks=1, num_cpus=0).map_batches(
+    source = PlanSource(work.parts, words_per_block(work, size), pool.cluster.storage_seconds)
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.data.read_datasource(
+        source, override_num_blocks=1, num_cpus=0, ray_remote_args={"scheduling_strategy": here}
+    ).map_batches(
         Actor,
         fn_constructor_args=(make, tags, pool.cluster.storage_seconds, num_documents),
         batch_size=1,  # the whole block; Ray Data requires a number if num_gpus is set

@@ -5,11 +5,10 @@ Whoever executes the run reads the files one after another, the first while late
 written yet. The last file has `end` in its name.
 """
 
-import io
 import math
 import os
 import time
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from errno import ENOENT
 from itertools import chain, count, groupby
@@ -38,15 +37,14 @@ _ROWS_AT_ONCE = 20_000  # of a table or row group
 _MOST_TABLES = 16  # of a file; a table takes some megabytes
 _OF_DOCUMENT = PlannedDocument._fields[:-1]
 _NO_QUESTION = ((None, None),)
-_SECONDS_BETWEEN_LOOKS = 0.2
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 def write_plan(
     folder: UPath, documents: Iterable[PlannedDocument], seconds: float = math.inf
-) -> Generator[bool]:
+) -> Iterator[bool]:
     """Write the documents, those that come within `seconds` into one file, but no more than memory
-    allows; yields for every file that is written whether it is the last. Closed before, it ends the
-    plan there."""
+    allows; yields for every file that is written whether it is the last."""
     numbers, tables, some = count(), list[Any](), list[tuple[int, PlannedDocument]]()
     num_rows, began = 0, time.monotonic()
     for placed in enumerate(documents):
@@ -57,11 +55,7 @@ def write_plan(
             some, num_rows = [], 0
         if time.monotonic() - began > seconds or len(tables) == _MOST_TABLES:
             _write(folder, f"{next(numbers):06}", [*tables, _table(some)])
-            try:
-                yield False
-            except GeneratorExit:  # who reads the plan waits for its end
-                _write(folder, f"{next(numbers):06}.end", [_table([])])
-                raise
+            yield False
             tables, some, num_rows, began = [], [], 0, time.monotonic()
     _write(folder, f"{next(numbers):06}.end", [*tables, _table(some)])
     yield True
@@ -104,19 +98,23 @@ def read_plan(folder: UPath, steps: Collection[str] | None = None) -> Iterator[P
 
 
 def _files(folder: UPath) -> Iterator[UPath]:
+    there: list[UPath] = []
     for number in count():
-        while not (found := list_paths(folder, f"{number:06}.*")):
-            if not list_paths(folder):
+        while len(there) <= number:
+            there = sorted(list_paths(folder, "*.parquet"))
+            if not there:
                 raise refusal_error(folder, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
-        yield found[0]
-        if ".end." in found[0].name:
+            if len(there) <= number:
+                time.sleep(_SECONDS_BETWEEN_LOOKS)
+        yield there[number]
+        if ".end." in there[number].name:
             return
 
 
 def read_plan_file(file: UPath, steps: Collection[str] | None) -> Iterator[PlannedDocument]:
     """The documents of one file of a plan, with their units in `steps`, or in all."""
-    batches = opened_parquet(io.BytesIO(read(file))).iter_batches(_ROWS_AT_ONCE)
+    parquet = opened_parquet(pa.BufferReader(read(file)))
+    batches = parquet.iter_batches(_ROWS_AT_ONCE, use_threads=False)
     if steps is not None:
         wanted = pa.array(sorted(steps), pa.string())
         batches = (rows.filter(pc.is_in(rows["step_id"], wanted)) for rows in batches)
@@ -142,7 +140,7 @@ def planned_inputs(folder: UPath) -> Iterator[Any]:
     """The rows of runs/<name>/units.parquet: a table with the columns `UNITS` of each file that is
     written so far."""
     for file in sorted(list_paths(folder, "*.parquet")):
-        yield opened_parquet(io.BytesIO(read(file))).read(UNITS.names, use_threads=False)
+        yield opened_parquet(pa.BufferReader(read(file))).read(UNITS.names, use_threads=False)
 
 
 def left_out_of_plan(folder: UPath, before: UPath, column: str) -> set[str]:

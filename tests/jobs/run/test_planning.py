@@ -12,7 +12,9 @@ import pytest
 import jobs.graph.loading
 from jobs.graph.preparation import CorpusSha, prepare
 from jobs.graph.read_run import read_run
+from jobs.graph.run_plan import RunPlan
 from jobs.run import launch, planning
+from jobs.run.graceful_stop import GracefulStop
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.files.place import as_path
@@ -66,6 +68,36 @@ class Slow:
                 self.was_waited_for.set()
                 return
             threading.Event().wait(0.1)
+
+
+def test_all_that_is_planned_when_a_run_ends_is_in_its_planned_inputs(tmp_path: Path) -> None:
+    resolved = read_run([*WORDS, f"warehouse={tmp_path}"])
+    folder = RunFolder(tmp_path, "night")
+    plan = RunPlan(resolved.steps, folder.plan_files, seconds=0.0)
+    prepared = prepare(resolved, tmp_path, lambda line: None, plan=plan)
+    assert planning.start_launch(prepared, folder)
+    with (
+        GracefulStop(resolved.config.cluster) as stop,
+        planning.planned_meanwhile(prepared, folder, stop),
+    ):
+        while len(list((tmp_path / "runs" / "night" / "plan").iterdir())) < 3:
+            threading.Event().wait(0.01)
+    planned = [document.document_id for document in plan.documents()]
+    assert len(planned) >= 3
+    with connect(tmp_path, "night") as connection:
+        rows = query(connection, "select distinct document_id from all_planned")
+    assert {row["document_id"] for row in rows} == {*planned}
+    assert plan.is_complete == (len(planned) == 12)
+
+
+def test_a_plan_that_is_stopped_is_not_complete(tmp_path: Path) -> None:
+    resolved = read_run([*WORDS, f"warehouse={tmp_path}"])
+    plan = RunPlan(resolved.steps, seconds=0.0)
+    prepared = prepare(resolved, tmp_path, lambda line: None, plan=plan)
+    next(prepared.left)
+    plan.stop()
+    assert [*prepared.left] == [None]
+    assert len([*plan.documents()]) == 2 and not plan.is_complete
 
 
 @pytest.mark.slow

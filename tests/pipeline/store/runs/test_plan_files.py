@@ -98,13 +98,6 @@ def test_files_are_read_while_later_ones_are_not_written(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_a_plan_that_is_not_written_to_its_end_has_one(tmp_path: Path) -> None:
-    files = write_plan(UPath(tmp_path), [book("a", 1), book("b", 2)], seconds=0)
-    next(files)
-    files.close()
-    assert [document.document_id for document in read_plan(UPath(tmp_path))] == ["a"]
-
-
 def test_a_plan_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="No such file"):
         next(read_plan(UPath(tmp_path / "gone")))
