@@ -10,7 +10,6 @@ from typing import Any
 
 import ray
 from ray.data import ActorPoolStrategy, DataContext
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from pipeline.cluster.actor import Actor
 from pipeline.cluster.blocks import words_per_block
@@ -156,9 +155,9 @@ def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool:
     make = pickle_with_plugins(make_worker)
     _set_context(pool)
     source = PlanSource(work.parts, words_per_block(work, size), pool.cluster.storage_seconds)
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
     return ray.data.read_datasource(
-        source, override_num_blocks=1, num_cpus=0, ray_remote_args={"scheduling_strategy": here}
+        source, override_num_blocks=1, num_cpus=0, label_selector=here
     ).map_batches(
         Actor,
         fn_constructor_args=(make, tags, pool.cluster.storage_seconds, num_documents),
