@@ -1,6 +1,8 @@
 """The front matter of Markdown: YAML between two lines `---` at the top of a file."""
 
+import math
 import re
+from typing import Any
 
 import yaml
 
@@ -21,9 +23,18 @@ def without_front_matter(text: str) -> Extracted:
         # What is named and repeated can unfold to any size.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(found[1], YAML_LOADER)):
             return Extracted(text)
-        values = yaml.load(found[1], YAML_LOADER)
+        values = _plain(yaml.load(found[1], YAML_LOADER))
     except (yaml.YAMLError, ValueError, RecursionError):
         return Extracted(text)
     if not isinstance(values, dict):
         return Extracted(text)
-    return Extracted(text[found.end() :], metadata={str(key): values[key] for key in values})
+    return Extracted(text[found.end() :], metadata=values)
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON can have it: keys, and numbers that are not finite, as text."""
+    if isinstance(value, dict):
+        return {str(key): _plain(value[key]) for key in value}
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

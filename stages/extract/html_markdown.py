@@ -35,10 +35,16 @@ _LONGEST_CELL = 1000  # characters: a table with longer ones is for the page's l
 
 def markdown(html: str, is_skipped: IsSkipped | None = None) -> str:
     """The text as Markdown; without the elements that are skipped, and LINK and LINK_END around
-    links outside of <article> and <main>, where `is_skipped` is given."""
+    links outside of <article> and <main>, where `is_skipped` is given. None is skipped where one
+    of them has no end."""
+    html = without_marked_sections(html)
     parser = _Writer(is_skipped)
-    parser.feed(without_marked_sections(html))
+    parser.feed(html)
     parser.close()
+    if is_skipped and parser.is_skipping:  # to the page's end: an element that nothing ends
+        parser = _Writer(lambda tag, attrs, inside: False)
+        parser.feed(html)
+        parser.close()
     return parser.text()
 
 
@@ -71,6 +77,10 @@ class _Writer(HTMLParser):
         self._pre = 0
         self._inside: list[str] = []  # the open elements of _MAIN
         self._is_heading = self._is_item = False  # nothing but a marker is written of the item
+
+    @property
+    def is_skipping(self) -> bool:
+        return bool(self._skipping)
 
     def handle_starttag(self, tag: str, attrs: Attributes) -> None:
         if self._skipping:

@@ -51,10 +51,12 @@ def pdf_text(content: bytes) -> Extracted:
 
 
 def _page_starts(made: Sequence[tuple[int, str]], num_pages: int) -> list[int]:
-    """At which character the first paragraph begins that begins on a page, or after it."""
+    """At which character the first paragraph begins that begins on a page, or after it;
+    the text's end where none does."""
     ends = [0, *accumulate(len(text) + len("\n\n") for _, text in made)]
     pages = [page for page, _ in made]
-    return [ends[bisect_left(pages, page)] for page in range(num_pages)]
+    last = max(0, ends[-1] - len("\n\n"))  # no blank lines follow the last paragraph
+    return [min(ends[bisect_left(pages, page)], last) for page in range(num_pages)]
 
 
 def _advice(error: str) -> str:

@@ -148,7 +148,8 @@ def _levels(blocks: Sequence[Block], usual: Type) -> dict[float, int]:
 def _markdown(block: Block, levels: Mapping[float, int]) -> str:
     if block.table is not None:
         return markdown_table(block.table.rows)
-    level = levels.get(round(block.first.height, 1))
+    height = round(block.first.height, 1)
+    level = levels.get(height) if height else 0  # 0: without places
     is_bold = (
         block.first.is_bold and block.last.is_bold and not block.text.endswith((".", ",", ";"))
     )

@@ -3,6 +3,7 @@ words that stand in columns."""
 
 import io
 import re
+import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
@@ -20,8 +21,9 @@ _LEAST_FILLED = 0.5  # of the cells of a table
 _STEP = 3.0  # of a line's height: rows of a table are no further apart
 _WRAPPED = 0.9  # of the step between rows: a line that is nearer goes on with cells of its row
 # What pdfminer raises where a malformed file has something of another type, or too deep.
-_MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError,
-              TypeError, ValueError)  # fmt: skip
+_MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
+              RecursionError, TypeError, ValueError)  # fmt: skip
+_SECONDS = 120.0  # of pdfplumber over a file, of the 600 that it has; one page may take longer
 _MARKER = re.compile(r"(?:\W|\(?\w{1,3}[.):])\Z")
 
 
@@ -33,7 +35,8 @@ class Table(NamedTuple):
 
 def ruled_grids(content: bytes, pages: Collection[int]) -> dict[int, list[Grid]]:
     """The cells of tables with rules, of those pages of a PDF, by page. None of what pdfminer, on
-    which pdfplumber is built, cannot read although PDFium can. Raises UnreadableError where
+    which pdfplumber is built, cannot read although PDFium can, and of pages behind those that took
+    all of its time. Raises UnreadableError where
     pdfplumber is not installed."""
     if not pages:
         return {}
@@ -44,9 +47,12 @@ def ruled_grids(content: bytes, pages: Collection[int]) -> dict[int, list[Grid]]
     except ImportError:
         raise UnreadableError(f"a PDF with tables needs pdfplumber; {EXTRA}") from None
     found: dict[int, list[Grid]] = {}
+    end = time.monotonic() + _SECONDS
     try:
         with pdfplumber.open(io.BytesIO(content)) as document:
             for index in pages:
+                if time.monotonic() > end:
+                    break
                 page = document.pages[index]
                 found[index] = [_grid(table, float(page.height)) for table in page.find_tables()]
                 page.close()

@@ -15,9 +15,10 @@ _SAME_HEIGHT = 2.0  # points: rows that are no further apart stand at one height
 _LEAST_SHARE = 0.4
 _LEAST_PAGES = 0.3  # of all pages
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
+# Case is ignored for words alone: with it "I" is the dotless Turkish letter, too.
 _ALONE = re.compile(
-    r"(?:\W*(?:page|seite|p\.|s\.))?\W*(\d{1,4}|[ivxlc]{1,7})\W*(?:(?:of|von|/)\W*\d{1,4}\W*)?",
-    re.IGNORECASE,
+    r"(?:\W*(?i:page|seite|p\.|s\.))?\W*(\d{1,4}|[ivxlcIVXLC]{1,7})\W*"
+    r"(?:(?i:of|von|/)\W*\d{1,4}\W*)?"
 )
 
 

@@ -35,7 +35,8 @@ _NAMES = frozenset(
 )
 _HEADS = frozenset({"header", "site", "page", "global", "main", "top"})
 _TITLED = frozenset({"title", "article", "entry", "post", "content", "body", "text"})
-_SMALL = ("a", "li", "td", "p", "span")
+_SMALL = frozenset({"a", "li", "td", "p", "span", "h1", "h2", "h3", "h4", "h5", "h6"})
+_NAMED_BY_ID = frozenset({"div", "ul", "ol", "table", "header", "aside", "form"})
 _WHOLE = frozenset({"html", "body", "main", "article"})  # a class of these says how they look
 _COPYRIGHT = re.compile(r"(?:©|\(c\)|copyright\b)", re.IGNORECASE)
 _LONGEST_NOTICE = 200  # characters
@@ -65,13 +66,15 @@ def _is_boilerplate(tag: str, attrs: Mapping[str, str | None], inside: Collectio
         return False
     if tag in _ELEMENTS or role in _ROLES or "hidden" in attrs:
         return True
-    named = f"{attrs.get('class') or ''} {attrs.get('id') or ''}"
+    # Ids of sections are made from their headings.
+    own_id = attrs.get("id") if tag in _NAMED_BY_ID else None
+    named = f"{attrs.get('class') or ''} {own_id or ''}"
     names = {*re.findall("[a-z]+", named.lower())}
     if names & _TITLED or tag in _SMALL:
         return False
     is_head = "header" in names and names <= _HEADS and not inside
     is_out = tag in _UNLESS_INSIDE and not {*_UNLESS_INSIDE[tag]} & {*inside}
-    return bool(names & _NAMES) or is_head or is_out
+    return bool(names & _NAMES and not inside) or is_head or is_out
 
 
 def _without_links(blocks: Sequence[str]) -> str:

@@ -18,6 +18,14 @@ def test_it_is_the_metadata() -> None:
     assert without_front_matter("---\na: 1\n---") == Extracted("", metadata={"a": 1})
 
 
+def test_it_is_json_whatever_its_keys_and_numbers_are() -> None:
+    text = "---\nhistory:\n  2024-01-01: [{1: .nan}]\nweight: -.inf\n---\nText"
+    found = without_front_matter(text)
+    assert found == Extracted(
+        "Text", metadata={"history": {"2024-01-01": [{"1": "nan"}]}, "weight": "-inf"}
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [

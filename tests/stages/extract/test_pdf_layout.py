@@ -10,6 +10,10 @@ from reportlab.pdfgen.canvas import Canvas
 from stages.extract.extracted import UnreadableError
 from stages.extract.isolated import Extractor
 from stages.extract.pdf import pdf_text
+from stages.extract.pdf_lines import Line, Word
+from stages.extract.pdf_paragraphs import paragraphs
+from stages.extract.pdf_tables import ruled_grids
+from stages.extract.running_heads import without_running_heads
 
 Text = tuple[float, float, str]
 """From the left, from the foot, in points; and the words, with `*` before bold ones."""
@@ -91,6 +95,14 @@ def test_front_matter_is_counted_in_roman_numerals() -> None:
     assert not {"iii", "iv", "v"} & {*" ".join(read(drawn(*pages))).split()}
 
 
+@pytest.mark.parametrize("letter", ["\u0130", "\u0131", "\u017f"])
+def test_letters_that_only_look_roman_are_text(letter: str) -> None:
+    line = Line((Word(letter, 60.0, 70.0),), bottom=40.0, height=10.0)
+    assert without_running_heads([[line], [line._replace(bottom=400.0)]]) == [
+        [line], [line._replace(bottom=400.0)],
+    ]  # fmt: skip
+
+
 # Columns, pages, notes.
 
 
@@ -127,7 +139,22 @@ def test_pages_begin_where_their_first_paragraph_does() -> None:
     ]  # fmt: skip
 
 
+def test_a_page_behind_the_last_paragraph_begins_at_the_texts_end() -> None:
+    found = pdf_text(drawn(lines(*PROSE, "and then"), lines("he fell.")))
+    assert found.metadata["page_starts"] == [0, len(found.text)]
+
+
 # Paragraphs.
+
+
+def test_lines_without_places_are_no_headings() -> None:
+    tall = Line((Word("Tower", 60.0, 90.0),), bottom=700.0, height=20.0)
+    text = [
+        Line((Word(words, 60.0, 300.0),), 660.0 - 12 * n, 10.0) for n, words in enumerate(PROSE)
+    ]
+    assert paragraphs([[tall, *text], [Line((Word("So it was.", 0.0, 0.0),))]]) == [
+        (0, "# Tower"), (0, " ".join(PROSE)), (1, "So it was."),
+    ]  # fmt: skip
 
 
 def test_paragraphs_without_a_gap_end_where_a_line_has_room() -> None:
@@ -241,13 +268,24 @@ def test_a_table_with_rules_needs_pdfplumber(
     )
 
 
-def test_what_pdfplumber_cannot_read_has_its_text_all_the_same(
+def test_pages_that_pdfplumber_has_no_time_for_have_no_grids(
     monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    page = cells(ROWS, 640)
+    content = drawn(page, page, rules=grid(3, 655))
+    assert [*ruled_grids(content, [0, 1])] == [0, 1]
+    monkeypatch.setattr("stages.extract.pdf_tables._SECONDS", -1.0)
+    assert ruled_grids(content, [0, 1]) == {}
+
+
+@pytest.mark.parametrize("error", [TypeError("'PDFObjRef' object is not iterable"), MemoryError()])
+def test_what_pdfplumber_cannot_read_has_its_text_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     import pdfplumber
 
     def fails(content: object) -> None:
-        raise TypeError("'PDFObjRef' object is not iterable")
+        raise error
 
     monkeypatch.setattr(pdfplumber, "open", fails)
     assert read(drawn(cells(ROWS, 640), rules=grid(3, 655))) == [TABLE]

@@ -42,6 +42,10 @@ def test_what_is_beside_the_text_is_left_out(beside: str) -> None:
         f"<body class='has-sidebar nav-open'>{TEXT}</body>",
         f"<main class='menu'>{TEXT}</main>",
         f"<div class='entry-header'>{TEXT}</div>",
+        f"<section id='social-structure'>{TEXT}</section>",
+        f"<main><div class='share'>{TEXT}</div></main>",
+        f"{LINKS}{TEXT}".replace("<h1>", "<h1 id='navigation' class='nav'>"),
+        f"<nav>{LINKS}{TEXT}",
         f"<nav>{LINKS}</nav>{TEXT}<p>\u00a9 2024 Gazette</p>",
     ],
 )
