@@ -33,6 +33,16 @@ class _Row(NamedTuple):
     def text(self) -> str:
         return " ".join(line.text for line in self.lines)
 
+    @property
+    def words(self) -> str:
+        """The text without its digits."""
+        return re.sub(r"\d", "", self.text)
+
+    @property
+    def is_number(self) -> bool:
+        """True if it is no more than a page's number."""
+        return bool(_ALONE.fullmatch(self.text))
+
     def texts(self) -> set[str]:
         """Its parts on the left, in the middle, on the right."""
         return {
@@ -54,8 +64,10 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     for band in _bands([row for rows in edges for row in rows]):
         counted = _counted(band)
         texts = Counter(text for row in band for text in row.texts())
-        sure = [row for row in band if row.numbers() & counted
-                or any(texts[text] > 1 for text in row.texts())]  # fmt: skip
+        words = Counter(row.words for row in band)
+        # "Exercise 3: ..." counts, too: its number is a page's only beside words that recur.
+        sure = [row for row in band if any(texts[text] > 1 for text in row.texts())
+                or (row.numbers() & counted and (row.is_number or words[row.words] > 1))]  # fmt: skip
         if len(sure) >= max(2, _LEAST_PAGES * len(pages), _LEAST_SHARE * len(band)):
             running |= {*band}
             steps |= counted
@@ -107,8 +119,8 @@ def _outermost(rows: Sequence[_Row], running: set[_Row], steps: set[int]) -> Ite
     for ordered in (rows, rows[::-1]):
         is_top = ordered is rows
         for row in ordered:
-            is_number = bool(_ALONE.fullmatch(row.text)) and bool(row.numbers() & steps)
-            if row.is_top != is_top or not (row in running or is_number):
+            counts = row.is_number and bool(row.numbers() & steps)
+            if row.is_top != is_top or not (row in running or counts):
                 break
             yield row
 

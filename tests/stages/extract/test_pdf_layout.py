@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
+from stages.extract.pdf_lines import Line, Word
+from stages.extract.running_heads import without_running_heads
 from stages.extract.extracted import UnreadableError
 from stages.extract.isolated import Extractor
 from stages.extract.pdf import pdf_text
@@ -289,3 +291,19 @@ def test_what_pdfplumber_cannot_read_has_its_text_all_the_same(
 
     monkeypatch.setattr(pdfplumber, "open", fails)
     assert read(drawn(cells(ROWS, 640), rules=grid(3, 655))) == [TABLE]
+
+
+def test_headings_with_numbers_that_go_up_with_the_pages_are_text() -> None:
+    whats = ("tower", "stairs", "oil", "bread", "lamp", "village", "boat", "rope")
+    heads = [f"Exercise {n}: the {what}" for n, what in enumerate(whats, 1)]
+    pages = [[(60, 760, head), *lines(*PROSE[n % 4 :], *PROSE[: n % 4])]
+             for n, head in enumerate(heads)]  # fmt: skip
+    found = " ".join(read(drawn(*pages)))
+    assert all(head in found for head in heads)
+
+
+@pytest.mark.parametrize("letter", ["\u0130", "\u0131", "\u017f"])
+def test_letters_that_only_look_roman_are_text(letter: str) -> None:
+    line = Line((Word(letter, 60.0, 70.0),), bottom=40.0, height=10.0)
+    pages = [[line], [line._replace(bottom=400.0)]]
+    assert without_running_heads(pages) == pages
