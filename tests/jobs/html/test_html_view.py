@@ -1,6 +1,8 @@
 """`gistmill view`: all runs of a warehouse, one at work live, and as files for a web server."""
 
 import http.server
+import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -150,6 +152,70 @@ def test_a_folder_with_other_files_is_no_bundle(two: Path, tmp_path: Path) -> No
     with pytest.raises(UsageError, match="run=week: not in"):
         write_bundle(ReadOptions(UPath(two), run="week"), tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def runs_in(bundle: Path) -> list[tuple[str, str]]:
+    """The runs that a bundle lists, each with the path of its page."""
+    rows = opened((bundle / "data" / "runs.gz").read_bytes())
+    return [(row["run"], row["path"]) for row in rows]
+
+
+def test_a_bundle_leaves_out_the_runs_that_a_report_refuses(tmp_path: Path) -> None:
+    """`day`, the last, has no question of the second document; `night` has."""
+    write_corpus(tmp_path / "corpus", 2)
+    write_corpus(tmp_path / "small", 1)
+    both = finished(tmp_path, "engine=extractive", methods=BM25)
+    succeed("run", "corpus=tables", f"corpus.path={tmp_path / 'small'}", "engine=extractive",
+            f"methods={BM25}", "memory=uniform", "rater=none", "run=day", "cluster=inline",
+            f"warehouse={both}")  # fmt: skip
+    folder, where = tmp_path / "site", "where=document_id = 'village-1'"
+    words = ("view", f"warehouse={both}", where, "--bundle")
+    first, left_out = succeed(*words, folder).splitlines()
+    why = f"{where}: leaves no question of the run"
+    assert first.startswith(f"{folder}: 1 run, ") and left_out == f"left out day: {why}"
+    assert runs_in(folder) == [("night", "")]  # the first that has a page is at the root
+    assert sorted(file.name for file in folder.iterdir()) == ["data", "index.html"]
+    assert refused(*words, tmp_path / "no", "run=day") == why
+    none = where.replace("1", "9")
+    assert refused("view", f"warehouse={both}", none, "--bundle", tmp_path / "no").startswith(none)
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_bundle_replaces_only_what_it_has_written(two: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    succeed("view", f"warehouse={two}", "--bundle", folder)
+    assert runs_in(folder) == [("day", ""), ("night", "run/night/")]
+    (folder / ".git").mkdir()
+    for kept in (".git/HEAD", "CNAME"):
+        (folder / kept).write_text("mine")
+    (folder / "data" / "old.gz").write_text("of the older bundle")
+    succeed("view", f"warehouse={two}", "run=night", "--bundle", folder)
+    names = sorted(file.name for file in folder.iterdir())
+    assert names == [".git", "CNAME", "data", "index.html"]
+    assert (folder / ".git" / "HEAD").read_text() == (folder / "CNAME").read_text() == "mine"
+    assert not (folder / "data" / "old.gz").exists()
+    assert runs_in(folder) == [("night", "")]
+
+
+def test_a_bundle_can_be_here_or_behind_a_link(
+    two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "link").symlink_to("here")
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (tmp_path / f".here.{socket.gethostname()}-{ended.pid}.0123abcd.part" / "data").mkdir(
+        parents=True
+    )
+    monkeypatch.chdir(tmp_path / "here")
+    for folder in (".", "../link"):
+        assert succeed("view", f"warehouse={two}", "--bundle", folder).startswith(f"{folder}: 2 ")
+        assert runs_in(tmp_path / "here")[0] == ("day", "")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["here", "link"]
+    (tmp_path / "lost").symlink_to("lost")
+    assert refused("view", f"warehouse={two}", "--bundle", "../lost") == (
+        "--bundle ../lost: File exists; write it elsewhere"
+    )
 
 
 @pytest.mark.browser
