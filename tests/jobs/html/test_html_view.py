@@ -1,11 +1,12 @@
 """`gistmill view`: all runs of a warehouse, one at work live, and as files for a web server."""
 
+import http.client
 import http.server
 import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ from upath import UPath
 from jobs.config.options import ReadOptions
 from jobs.html import site as html_site
 from jobs.html.bundle import write_bundle
+from jobs.html.serve import listening
 from jobs.html.site import Site
 from jobs.run.progress import Progress
 from pipeline.core.errors import UsageError
 from pipeline.files.place import write_json
 from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connection import DatabaseError
 from tests.jobs.html.test_html import Served, opened
 from tests.support.command import refused, succeed
 from tests.support.docs.browser import Browser
@@ -241,6 +244,77 @@ def test_a_bundle_is_shown_by_a_plain_web_server(
         browser.go("#view=runs")
         assert str(browser.all("tbody a")[0].get_attribute("href")) == address
         assert browser.complaints() == []
+
+
+@contextmanager
+def served_at(site: Site) -> Iterator[http.client.HTTPConnection]:
+    """A connection to a server of the pages."""
+    server = listening(0, "/", site)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with closing(http.client.HTTPConnection("127.0.0.1", server.server_port, 60)) as connection:
+            yield connection
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [(PermissionError(13, "denied", "w/runs"), b"[Errno 13] denied: 'w/runs'"),
+     (DatabaseError("IO Error: torn\n\nnear here"), b"IO Error: torn near here"),
+     (UsageError("run=a: not there"), b"run=a: not there")],
+)  # fmt: skip
+def test_what_fails_is_one_line_of_reply(
+    two: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, why: bytes
+) -> None:
+    def fail(site: Site, path: str) -> None:
+        raise error
+
+    monkeypatch.setattr(Site, "get", fail)
+    with site_of(two, "night") as site, served_at(site) as connection:
+        connection.request("GET", "/data/index")
+        reply = connection.getresponse()
+        assert (reply.status, reply.read()) == (500, why)
+
+
+ANSWERS = """
+window.kept = fetch; window.fails = {};
+window.fetch = async (address) => {
+  const why = window.fails[address];
+  if (why === "gone") throw new TypeError("Failed to fetch");
+  if (why) return { status: 500, text: async () => why };
+  if (address !== "data/state") return window.kept(address);
+  const content = { is_running: true, text: "half", workers: 1 };
+  return { ok: true, json: async () => ({ content }) };
+};
+window.setTimeout = (...given) => { window.timer = given; };
+"""
+
+
+@pytest.mark.browser
+def test_a_page_goes_on_following_until_the_server_has_ended(browser: Browser, two: Path) -> None:
+    served = Served(two)
+    try:
+        browser.open(served.address)
+        live = "await watchRun(); return document.getElementById('live').textContent"
+        browser.run(ANSWERS)
+        browser.run("window.fails = { 'data/state': 'disk is full' }")
+        assert browser.run(live) == "Not read: disk is full"
+        assert browser.run("return window.timer[0] === watchRun")
+        browser.run("window.fails = { 'data/fresh': 'torn' }; window.timer = null")
+        assert browser.run(live) == "At work: half Show what is new"
+        browser.run("document.querySelector('#live button').click()")
+        browser.wait("return document.getElementById('live').textContent === 'Not read: torn'")
+        assert browser.run(live) == "At work: half Show what is new Not read: torn"
+        browser.run("window.fails = {}; await showNew()")
+        assert browser.run(live) == "At work: half Show what is new"
+        browser.run("window.fails = { 'data/state': 'gone' }; window.timer = null")
+        assert browser.run(live) == "The server has ended; what is open stays."
+        assert browser.run("return window.timer") is None
+    finally:
+        with suppress(ProcessLookupError):
+            served.end()
 
 
 @pytest.mark.browser
