@@ -1,65 +1,109 @@
 """`gistmill view --bundle FOLDER`: the pages of a warehouse's runs as files for a web server."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.html.chunks import compressed_chunk
 from jobs.html.run_page import Chunk, page
 from jobs.html.site import Site
 from jobs.html.source import Source
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import CommandError, UsageError
+from pipeline.files.place import as_path, delete_abandoned
 from pipeline.files.processes import part_name
 from pipeline.store.sql.connect import run_name
 
 _RUNS = "data/runs.gz"  # which every bundle has
+_WRITTEN = ("index.html", "run", "data")  # all that a bundle consists of
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A written folder, the runs that have a page there, and its size."""
+    """A written folder, the runs that have a page there, its size, and the reasons by the runs that
+    were left out."""
 
     folder: str
     runs: tuple[str, ...]
     bytes: int
+    left_out: dict[str, str]
 
 
 def write_bundle(options: ReadOptions, folder: Path) -> Bundle:
     """Write the pages of all runs, or of the one that the options name. An older bundle is replaced
-    once the new one is whole.
+    once the new one is whole; other files of its folder stay. A run that `gistmill report` refuses
+    with the options is left out.
 
-    Raises UsageError as `gistmill report` does, for a folder that has other files, and if it cannot
-    be written.
+    Raises UsageError as `gistmill report` does for the run that the options name or if it refuses
+    all, for a folder that has other files and no bundle, and if it cannot be written.
     """
-    if folder.exists() and not (folder / _RUNS).exists() and (
-        not folder.is_dir() or any(folder.iterdir())
+    run_name(options.warehouse, options.run)  # refuses one that is not there
+    try:
+        place = _checked(folder)
+        beside = place.with_name(part_name(place.name))
+        try:
+            rows, left_out = _write_runs(options, beside)
+            _replace(place, beside)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        size = sum(_size(place / name) for name in _WRITTEN)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"--bundle {folder}: {why}; write it elsewhere") from None
+    return Bundle(str(folder), tuple(row["run"] for row in rows), size, left_out)
+
+
+def _checked(folder: Path) -> Path:
+    """Where the folder lies, also by a symbolic link. Raises UsageError."""
+    place = Path(os.path.realpath(folder))
+    if place.exists() and not (place / _RUNS).exists() and (
+        not place.is_dir() or any(place.iterdir())
     ):  # fmt: skip
         raise UsageError(f"--bundle {folder}: it has other files; name a folder that is new")
+    delete_abandoned(as_path(place))
+    return place
+
+
+def _write_runs(options: ReadOptions, beside: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Write a page per run, the first at the root; the rows of those runs, and why others are left
+    out. Raises the first reason if none is written."""
     chosen = run_name(options.warehouse, options.run)
-    beside = folder.with_name(part_name(folder.name))
     with closing(Site(options, chosen)) as site:
-        rows = [row for row in site.runs() if options.run in (None, row["run"])]
-    try:
-        for row in rows:
-            _write_run(
-                replace(options, run=row["run"]),
-                beside / row["path"],
-                "../../" if row["path"] else "",
-            )
-        (beside / _RUNS).write_bytes(compressed_chunk({"content": rows}))
-        if folder.exists():
-            shutil.rmtree(folder)
-        beside.replace(folder)
-    except OSError as error:
-        raise UsageError(f"--bundle {folder}: {error.strerror}; write it elsewhere") from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    size = sum(file.stat().st_size for file in files)
-    return Bundle(str(folder), tuple(row["run"] for row in rows), size)
+        found = [row for row in site.runs() if options.run in (None, row["run"])]
+    rows: list[dict[str, Any]] = []
+    left_out: dict[str, CommandError] = {}
+    for row in sorted(found, key=lambda row: row["run"] != chosen):
+        path = row["path"] if rows else ""
+        try:
+            _write_run(replace(options, run=row["run"]), beside / path, "../../" if path else "")
+            rows.append({**row, "path": path})
+        except CommandError as error:
+            left_out[row["run"]] = error
+            shutil.rmtree(beside / path)
+    if not rows:
+        raise next(iter(left_out.values()))
+    (beside / _RUNS).write_bytes(compressed_chunk({"content": rows}))
+    return rows, {run: str(error) for run, error in left_out.items()}
+
+
+def _replace(place: Path, beside: Path) -> None:
+    """Move what a bundle consists of into its folder, and what it replaces out of it."""
+    place.mkdir(exist_ok=True)
+    for name in _WRITTEN:
+        if (place / name).exists():
+            (place / name).replace(beside / f"{name}.replaced")
+        if (beside / name).exists():
+            (beside / name).replace(place / name)
+
+
+def _size(path: Path) -> int:
+    """The bytes of a file, or of all files in a folder."""
+    files = [file for file in (path, *path.rglob("*")) if file.is_file()]
+    return sum(file.stat().st_size for file in files)
 
 
 def _write_run(options: ReadOptions, folder: Path, root: str) -> None:

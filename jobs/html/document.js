@@ -12,7 +12,7 @@ async function documentPage(run, parameters) {
   const evidence = question?.evidence ?? [];
   const pages = pagesOf(document, chosen);
   const gists = new Map(document.sections.filter((one) => one.memory === chosen && one.table === "gists").flatMap((one) => one.rows).map((one) => [one.page_index, one]));
-  const first = pages.find((page) => evidence.some((span) => span.start_char < page.end_char && span.end_char > page.start_char));
+  const first = pages.find((page) => holdsAny(page, evidence));
   const at = parameters.get("at") === "first" ? first?.page_index ?? null : parameters.get("at");
   const seen = { slot: "d", read: new Set(), evidence, words: new Set(), isBeside: true };
   return {
@@ -53,7 +53,7 @@ function evidenceItem(row, id, memory) {
 function contents(names, chosen, pages, gists, evidence) {
   const change = (event) => { location.hash = linkWith({ memory: event.target.value, at: null }); };
   const items = pages.map((page) => {
-    const isGold = evidence.some((span) => span.start_char < page.end_char && span.end_char > page.start_char);
+    const isGold = holdsAny(page, evidence);
     return { page, isGold, item: el("li", null, el("a", { href: linkWith({ at: page.page_index }), class: isGold ? "gold-page" : null },
       el("b", null, String(page.page_index)), " ", el("bdi", null, firstWords(page.text)), isGold && el("span", { class: "badge evidence" }, "evidence"))) };
   });

@@ -63,19 +63,13 @@ function aboutAnswer(answer, one, run) {
 
 // Every gold passage, with how much of it the method read.
 function evidencePart({ one, question }) {
-  const spans = one.answer?.context_spans ?? [];
   return question.evidence.map((gold, index) => {
-    const share = Math.round(100 * seenShare(gold, spans));
+    const share = Math.round(one.lane?.passages[index] ?? 0);
     const [mark, kind] = share === 100 ? ["✓", "good"] : share ? ["~", "some"] : ["✗", "bad"];
     return el("section", { class: "passage" },
       el("p", { class: "quiet" }, el("span", { class: `badge ${kind}` }, `${mark} ${share}% read`), ` characters ${number(gold.start_char)}–${number(gold.end_char)}`),
       el("p", { class: "text" }, question.evidence_texts[index]));
   });
-}
-
-function seenShare(gold, spans) {
-  const seen = spans.reduce((sum, span) => sum + Math.max(0, Math.min(span.end_char, gold.end_char) - Math.max(span.start_char, gold.start_char)), 0);
-  return Math.min(seen / Math.max(gold.end_char - gold.start_char, 1), 1);
 }
 
 function memoryOf({ slot, one, question, document }) {
@@ -85,7 +79,7 @@ function memoryOf({ slot, one, question, document }) {
   const { answer } = one;
   const spans = answer?.context_spans ?? [];
   const isOwn = memory === one.memory;
-  const read = isOwn ? answer?.page_indexes ?? [] : pages.filter((page) => seenShare(page, spans) > 0).map((page) => page.page_index);
+  const read = isOwn ? answer?.page_indexes ?? [] : pages.filter((page) => holdsAny(page, spans)).map((page) => page.page_index);
   const words = rareWords(question.options[answer?.answer_index] ?? answer?.answer, pages);
   const seen = { slot, read: new Set(read), evidence: question.evidence, words, isBeside: false };
   return [

@@ -79,3 +79,8 @@ function pagesRow(document, question, memory, chosen) {
     el("span", { class: "lane-result quiet" }, number(pages.childElementCount)),
     el("span", { class: "lane-picture" }, pages), el("span"));
 }
+
+// Whether a page or node has characters of one of the spans.
+function holdsAny(place, spans) {
+  return spans.some((span) => span.start_char < place.end_char && span.end_char > place.start_char);
+}

@@ -18,24 +18,47 @@ async function runList(run) {
 }
 
 // What the server says of the run, every few seconds; new rows are shown on the overview by and by,
-// elsewhere when they are asked for, so that nothing moves under a reader.
+// elsewhere when they are asked for, so that nothing moves under a reader. The end of a run whose
+// rows could not be read anew is tried again.
+let failure = ""; // why the rows could not be read anew
+
 async function watchRun(wasRunning = false, since = performance.now()) {
-  const told = document.getElementById("live");
+  let isRunning = wasRunning;
   try {
     const { content } = await fetched("state");
-    if (content.is_running) told.replaceChildren("At work: ", content.text || `${content.workers} workers`, " ", el("button", { type: "button", click: showNew }, "Show what is new"));
-    else told.replaceChildren();
-    const isDue = content.is_running && document.body.dataset.view === "run" && performance.now() - since > 1000 * SECONDS_UNTIL_NEW;
-    const hasEnded = wasRunning && !content.is_running;
-    if (isDue || hasEnded) await showNew();
-    setTimeout(watchRun, 1000 * (content.is_running ? SECONDS_AT_WORK : SECONDS_IDLE), content.is_running, isDue ? performance.now() : since);
-  } catch {
-    told.replaceChildren("The server has ended; what is open stays.");
+    isRunning = content.is_running;
+    tell(isRunning && ["At work: ", content.text || `${content.workers} workers`, " ", el("button", { type: "button", click: showNew }, "Show what is new"), failure && ` ${failure}`]);
+    const isDue = isRunning && document.body.dataset.view === "run" && performance.now() - since > 1000 * SECONDS_UNTIL_NEW;
+    if (isDue) since = performance.now();
+    if (isDue || (wasRunning && !isRunning)) await showNew();
+  } catch (error) {
+    tell(whyNot(error));
+    if (isGone(error)) return;
   }
+  setTimeout(watchRun, 1000 * (isRunning ? SECONDS_AT_WORK : SECONDS_IDLE), isRunning || failure !== "", since);
 }
 
 async function showNew() {
-  await fetched("fresh");
+  try {
+    await fetched("fresh");
+  } catch (error) {
+    failure = whyNot(error);
+    return tell(failure);
+  }
+  failure = "";
   chunks.clear();
   await show();
+}
+
+function tell(...parts) {
+  document.getElementById("live").replaceChildren(...present(parts));
+}
+
+// True of the error of `fetch` itself: nothing answers at the address.
+function isGone(error) {
+  return error instanceof TypeError;
+}
+
+function whyNot(error) {
+  return isGone(error) ? "The server has ended; what is open stays." : `Not read: ${error.message}`;
 }

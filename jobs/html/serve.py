@@ -13,7 +13,10 @@ from typing import Any
 from jobs.config.options import ReadOptions
 from jobs.html.site import GZIP, Site
 from pipeline.core.errors import CommandError, UsageError
+from pipeline.core.redaction import redacted
+from pipeline.files.storage_retries import filesystem_errors
 from pipeline.store.sql.connect import run_name
+from pipeline.store.sql.connection import DatabaseError
 
 _HOST = "127.0.0.1"
 _MOST_THREADS = 32
@@ -35,7 +38,7 @@ def serve(options: ReadOptions, started: Callable[[str, str], None]) -> None:
         if any(getattr(options, name) for name in _MISTAKABLE):
             site.open(run)
         folder = f"/{secrets.token_urlsafe(12)}/"
-        server = _listening(options.port, folder, site)
+        server = listening(options.port, folder, site)
         with closing(server.socket):
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
             try:
@@ -45,7 +48,9 @@ def serve(options: ReadOptions, started: Callable[[str, str], None]) -> None:
                 return
 
 
-def _listening(port: int, folder: str, pages: Site) -> ThreadingHTTPServer:
+def listening(port: int, folder: str, pages: Site) -> ThreadingHTTPServer:
+    """A server of the pages below `folder`, /.../, that is not yet started. Raises UsageError."""
+
     class Handler(_Handler):
         site = pages
         page_folder = folder
@@ -54,6 +59,11 @@ def _listening(port: int, folder: str, pages: Site) -> ThreadingHTTPServer:
         return _Server((_HOST, port), Handler)
     except OSError as error:
         raise UsageError(f"port={port}: {error.strerror}; give another, or 0 for any") from None
+
+
+def _reading_errors() -> tuple[type[Exception], ...]:
+    """What reading a warehouse may raise."""
+    return (CommandError, DatabaseError, *filesystem_errors())
 
 
 class _Server(ThreadingHTTPServer):
@@ -102,8 +112,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Send what stands at a path, or in one line the reason why it cannot be read."""
         try:
             found = self.site.get(path)
-        except CommandError as error:
-            why = str(error).encode(errors="replace")
+        except _reading_errors() as error:
+            why = redacted(" ".join(str(error).split())).encode(errors="replace")
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", why)
             return
         if found is None:

@@ -44,5 +44,7 @@ def show_bundle(options: ReadOptions, folder: Path, as_json: bool) -> None:
 
 
 def _bundle_lines(made: Bundle) -> list[str]:
-    line = f"{made.folder}: {counted(len(made.runs), 'run')}, {made.bytes / 1e6:.1f} MB"
-    return [f"{line}; a web server shows them, such as python -m http.server -d {made.folder}"]
+    size = f"{counted(len(made.runs), 'run')}, {made.bytes / 1e6:.1f} MB"
+    how = f"a web server shows them, such as python -m http.server -d {made.folder}"
+    left_out = [f"left out {run}: {why}" for run, why in made.left_out.items()]
+    return ["\n".join([f"{made.folder}: {size}; {how}", *left_out])]

@@ -37,7 +37,7 @@ function walkPart(visits, nodes, pages, evidence, length) {
     const step = el("li", { class: visit.action === "answer" ? "step last" : "step" },
       el("div", null, el("b", null, `${visit.turn}. node ${visit.node_index ?? "-"}`),
         el("span", { class: "quiet" }, visit.page_index === null ? "" : ` segment ${visit.page_index}`),
-        " ", el("span", { class: "badge" }, actionOf(visit)), node && holdsEvidence(node, evidence) && el("span", { class: "badge evidence" }, "evidence below"), problemBadge(visit.problem)),
+        " ", el("span", { class: "badge" }, actionOf(visit)), node && holdsAny(node, evidence) && el("span", { class: "badge evidence" }, "evidence below"), problemBadge(visit.problem)),
       passedOver(visit, node, nodes, evidence),
       visit.reason && el("div", { class: "text" }, visit.reason),
       el("div", { class: "quiet" }, facts(
@@ -58,7 +58,7 @@ function passedOver(visit, node, nodes, evidence) {
   if (visit.action !== "enter" || !left.length) return null;
   return el("div", { class: "quiet" }, "passed over: ", left.map((index, place) => {
     const child = nodes.find((one) => one.node_index === index);
-    const isGold = child && holdsEvidence(child, evidence);
+    const isGold = child && holdsAny(child, evidence);
     return [place > 0 && ", ", `node ${index}`, isGold && [" ", el("span", { class: "badge evidence" }, "evidence")]];
   }));
 }

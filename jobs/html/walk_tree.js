@@ -34,19 +34,15 @@ function depthsOf(nodes) {
   return new Map(nodes.map((node) => [node.node_index, depth(node.node_index)]));
 }
 
-function holdsEvidence(node, evidence) {
-  return evidence.some((span) => span.start_char < node.end_char && span.end_char > node.start_char);
-}
-
 // The picture in words: where the evidence was, and the first turn away from it.
 function toldOf(visits, nodes, evidence) {
   const visited = new Set(visits.map((visit) => visit.node_index));
   const leaves = nodes.filter((node) => !node.children.length);
-  const gold = leaves.filter((node) => holdsEvidence(node, evidence));
+  const gold = leaves.filter((node) => holdsAny(node, evidence));
   const lost = visits.find((visit) => {
     const here = nodes.find((node) => node.node_index === visit.node_index);
     const next = nodes.find((node) => node.node_index === visit.to_node);
-    return here && next && holdsEvidence(here, evidence) && !holdsEvidence(next, evidence);
+    return here && next && holdsAny(here, evidence) && !holdsAny(next, evidence);
   });
   return facts(
     `${plural(visited.size, "node")} visited of ${number(nodes.length)}`,

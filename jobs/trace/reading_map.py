@@ -25,28 +25,35 @@ _LEAST = 400  # of the axis's parts: a shorter span is drawn as one, so that it 
 
 Spans = Iterable[Mapping[str, Any]]
 """Rows with start_char and end_char, half-open, characters of the document's text."""
+_Joined = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Lane:
     """The text that one method read: its picture as SVG, and in percent how much of the document
-    and of the gold evidence that is; `gold` is None without evidence."""
+    and of the gold evidence that is, of all and of each passage; `gold` is None without any."""
 
     svg: str
     read: float
     gold: float | None
+    passages: tuple[float, ...]
 
 
-def lane(num_chars: int, read: Spans, gold: Spans) -> Lane:
+def lane(num_chars: int, read: Spans, gold: Sequence[Mapping[str, Any]]) -> Lane:
     """The lane of a method over a document of `num_chars` characters."""
     of_read, of_gold = _joined(read), _joined(gold)
-    seen = [(max(a, c), min(b, d)) for a, b in of_read for c, d in of_gold if max(a, c) < min(b, d)]
-    num_gold = _length(of_gold)
     return Lane(
         svg=_drawn(num_chars, gold=of_gold, read=of_read),
-        read=round(100 * _length(of_read) / num_chars, 1) if num_chars else 0.0,
-        gold=round(100 * _length(seen) / num_gold, 1) if num_gold else None,
+        read=_percent(of_read, [(0, num_chars)]),
+        gold=_percent(of_read, of_gold) if of_gold else None,
+        passages=tuple(_percent(of_read, _joined([passage])) for passage in gold),
     )
+
+
+def _percent(read: _Joined, of: _Joined) -> float:
+    """The percentage of the characters in `of` that were read, to one decimal; 0 of none."""
+    seen = [(max(a, c), min(b, d)) for a, b in read for c, d in of if max(a, c) < min(b, d)]
+    return round(100 * _length(seen) / _length(of), 1) if _length(of) else 0.0
 
 
 def pages_lane(num_chars: int, pages: Sequence[Mapping[str, Any]]) -> str:
@@ -54,9 +61,9 @@ def pages_lane(num_chars: int, pages: Sequence[Mapping[str, Any]]) -> str:
     return _drawn(num_chars, pages=pages)
 
 
-def _joined(spans: Spans) -> list[tuple[int, int]]:
+def _joined(spans: Spans) -> _Joined:
     """The spans in order, those that touch or overlap as one."""
-    found: list[tuple[int, int]] = []
+    found: _Joined = []
     for start, end in sorted((span["start_char"], span["end_char"]) for span in spans):
         if found and start <= found[-1][1]:
             found[-1] = found[-1][0], max(end, found[-1][1])

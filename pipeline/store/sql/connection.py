@@ -20,6 +20,7 @@ from pipeline.files.lease import Lease
 from pipeline.store.shards.damaged_files import damaged_inside
 from pipeline.store.sql.read_only_files import ReadOnlyFiles
 
+DatabaseError = duckdb.Error
 # Errors about a statement, its limits or the locks, which no file causes.
 _OF_STATEMENTS = (
     duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,

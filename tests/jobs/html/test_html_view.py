@@ -1,9 +1,12 @@
 """`gistmill view`: all runs of a warehouse, one at work live, and as files for a web server."""
 
+import http.client
 import http.server
+import socket
+import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +17,13 @@ from upath import UPath
 from jobs.config.options import ReadOptions
 from jobs.html import site as html_site
 from jobs.html.bundle import write_bundle
+from jobs.html.serve import listening
 from jobs.html.site import Site
 from jobs.run.progress import Progress
 from pipeline.core.errors import UsageError
 from pipeline.files.place import write_json
 from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connection import DatabaseError
 from tests.jobs.html.test_html import Served, opened
 from tests.support.command import refused, succeed
 from tests.support.docs.browser import Browser
@@ -152,6 +157,70 @@ def test_a_folder_with_other_files_is_no_bundle(two: Path, tmp_path: Path) -> No
     assert not (tmp_path / "new").exists()
 
 
+def runs_in(bundle: Path) -> list[tuple[str, str]]:
+    """The runs that a bundle lists, each with the path of its page."""
+    rows = opened((bundle / "data" / "runs.gz").read_bytes())
+    return [(row["run"], row["path"]) for row in rows]
+
+
+def test_a_bundle_leaves_out_the_runs_that_a_report_refuses(tmp_path: Path) -> None:
+    """`day`, the last, has no question of the second document; `night` has."""
+    write_corpus(tmp_path / "corpus", 2)
+    write_corpus(tmp_path / "small", 1)
+    both = finished(tmp_path, "engine=extractive", methods=BM25)
+    succeed("run", "corpus=tables", f"corpus.path={tmp_path / 'small'}", "engine=extractive",
+            f"methods={BM25}", "memory=uniform", "rater=none", "run=day", "cluster=inline",
+            f"warehouse={both}")  # fmt: skip
+    folder, where = tmp_path / "site", "where=document_id = 'village-1'"
+    words = ("view", f"warehouse={both}", where, "--bundle")
+    first, left_out = succeed(*words, folder).splitlines()
+    why = f"{where}: leaves no question of the run"
+    assert first.startswith(f"{folder}: 1 run, ") and left_out == f"left out day: {why}"
+    assert runs_in(folder) == [("night", "")]  # the first that has a page is at the root
+    assert sorted(file.name for file in folder.iterdir()) == ["data", "index.html"]
+    assert refused(*words, tmp_path / "no", "run=day") == why
+    none = where.replace("1", "9")
+    assert refused("view", f"warehouse={both}", none, "--bundle", tmp_path / "no").startswith(none)
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_bundle_replaces_only_what_it_has_written(two: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    succeed("view", f"warehouse={two}", "--bundle", folder)
+    assert runs_in(folder) == [("day", ""), ("night", "run/night/")]
+    (folder / ".git").mkdir()
+    for kept in (".git/HEAD", "CNAME"):
+        (folder / kept).write_text("mine")
+    (folder / "data" / "old.gz").write_text("of the older bundle")
+    succeed("view", f"warehouse={two}", "run=night", "--bundle", folder)
+    names = sorted(file.name for file in folder.iterdir())
+    assert names == [".git", "CNAME", "data", "index.html"]
+    assert (folder / ".git" / "HEAD").read_text() == (folder / "CNAME").read_text() == "mine"
+    assert not (folder / "data" / "old.gz").exists()
+    assert runs_in(folder) == [("night", "")]
+
+
+def test_a_bundle_can_be_here_or_behind_a_link(
+    two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "link").symlink_to("here")
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (tmp_path / f".here.{socket.gethostname()}-{ended.pid}.0123abcd.part" / "data").mkdir(
+        parents=True
+    )
+    monkeypatch.chdir(tmp_path / "here")
+    for folder in (".", "../link"):
+        assert succeed("view", f"warehouse={two}", "--bundle", folder).startswith(f"{folder}: 2 ")
+        assert runs_in(tmp_path / "here")[0] == ("day", "")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["here", "link"]
+    (tmp_path / "lost").symlink_to("lost")
+    assert refused("view", f"warehouse={two}", "--bundle", "../lost") == (
+        "--bundle ../lost: File exists; write it elsewhere"
+    )
+
+
 @pytest.mark.browser
 def test_a_bundle_is_shown_by_a_plain_web_server(
     browser: Browser, two: Path, tmp_path: Path
@@ -175,6 +244,77 @@ def test_a_bundle_is_shown_by_a_plain_web_server(
         browser.go("#view=runs")
         assert str(browser.all("tbody a")[0].get_attribute("href")) == address
         assert browser.complaints() == []
+
+
+@contextmanager
+def served_at(site: Site) -> Iterator[http.client.HTTPConnection]:
+    """A connection to a server of the pages."""
+    server = listening(0, "/", site)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with closing(http.client.HTTPConnection("127.0.0.1", server.server_port, 60)) as connection:
+            yield connection
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [(PermissionError(13, "denied", "w/runs"), b"[Errno 13] denied: 'w/runs'"),
+     (DatabaseError("IO Error: torn\n\nnear here"), b"IO Error: torn near here"),
+     (UsageError("run=a: not there"), b"run=a: not there")],
+)  # fmt: skip
+def test_what_fails_is_one_line_of_reply(
+    two: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, why: bytes
+) -> None:
+    def fail(site: Site, path: str) -> None:
+        raise error
+
+    monkeypatch.setattr(Site, "get", fail)
+    with site_of(two, "night") as site, served_at(site) as connection:
+        connection.request("GET", "/data/index")
+        reply = connection.getresponse()
+        assert (reply.status, reply.read()) == (500, why)
+
+
+ANSWERS = """
+window.kept = fetch; window.fails = {};
+window.fetch = async (address) => {
+  const why = window.fails[address];
+  if (why === "gone") throw new TypeError("Failed to fetch");
+  if (why) return { status: 500, text: async () => why };
+  if (address !== "data/state") return window.kept(address);
+  const content = { is_running: true, text: "half", workers: 1 };
+  return { ok: true, json: async () => ({ content }) };
+};
+window.setTimeout = (...given) => { window.timer = given; };
+"""
+
+
+@pytest.mark.browser
+def test_a_page_goes_on_following_until_the_server_has_ended(browser: Browser, two: Path) -> None:
+    served = Served(two)
+    try:
+        browser.open(served.address)
+        live = "await watchRun(); return document.getElementById('live').textContent"
+        browser.run(ANSWERS)
+        browser.run("window.fails = { 'data/state': 'disk is full' }")
+        assert browser.run(live) == "Not read: disk is full"
+        assert browser.run("return window.timer[0] === watchRun")
+        browser.run("window.fails = { 'data/fresh': 'torn' }; window.timer = null")
+        assert browser.run(live) == "At work: half Show what is new"
+        browser.run("document.querySelector('#live button').click()")
+        browser.wait("return document.getElementById('live').textContent === 'Not read: torn'")
+        assert browser.run(live) == "At work: half Show what is new Not read: torn"
+        browser.run("window.fails = {}; await showNew()")
+        assert browser.run(live) == "At work: half Show what is new"
+        browser.run("window.fails = { 'data/state': 'gone' }; window.timer = null")
+        assert browser.run(live) == "The server has ended; what is open stays."
+        assert browser.run("return window.timer") is None
+    finally:
+        with suppress(ProcessLookupError):
+            served.end()
 
 
 @pytest.mark.browser

@@ -27,6 +27,12 @@ def test_what_overlaps_or_touches_counts_once() -> None:
     }  # fmt: skip
 
 
+def test_the_share_of_each_passage_counts_what_overlaps_once() -> None:
+    made = lane(1000, spans((0, 50), (20, 60)), spans((0, 100), (50, 70), (500, 510), (5, 5)))
+    assert made.passages == (60.0, 50.0, 0.0, 0.0), "0-60 was read"
+    assert made.gold == pytest.approx(100 * 60 / 110, abs=0.05), "of 0-100 and 500-510"
+
+
 def test_a_short_span_can_be_seen() -> None:
     """It is a 400th of the axis; how much was read is not changed by that."""
     made = lane(400_000, spans((10, 20)), ())
@@ -37,7 +43,7 @@ def test_a_short_span_can_be_seen() -> None:
 @pytest.mark.parametrize("num_chars", [0, 5])
 def test_nothing_read_of_nothing(num_chars: int) -> None:
     made = lane(num_chars, (), ())
-    assert (made.read, made.gold) == (0.0, None)
+    assert (made.read, made.gold, made.passages) == (0.0, None, ())
     assert "path" not in made.svg
 
 
