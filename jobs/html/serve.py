@@ -62,7 +62,7 @@ def listening(port: int, folder: str, pages: Site) -> ThreadingHTTPServer:
 
 
 def _reading_errors() -> tuple[type[Exception], ...]:
-    """What reading a warehouse may raise."""
+    """The errors that reading a warehouse may raise."""
     return (CommandError, DatabaseError, *filesystem_errors())
 
 

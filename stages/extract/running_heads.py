@@ -66,8 +66,12 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
         texts = Counter(text for row in band for text in row.texts())
         words = Counter(row.words for row in band)
         # "Exercise 3: ..." counts, too: its number is a page's only beside words that recur.
-        sure = [row for row in band if any(texts[text] > 1 for text in row.texts())
-                or (row.numbers() & counted and (row.is_number or words[row.words] > 1))]  # fmt: skip
+        sure = [
+            row
+            for row in band
+            if any(texts[text] > 1 for text in row.texts())
+            or (row.numbers() & counted and (row.is_number or words[row.words] > 1))
+        ]
         if len(sure) >= max(2, _LEAST_PAGES * len(pages), _LEAST_SHARE * len(band)):
             running |= {*band}
             steps |= counted

@@ -70,7 +70,7 @@ def test_a_pdf_without_text_is_a_scan_and_pages_without_text_are_named(
     assert unreadable(extractor, "pdf", scan(3)).startswith("no text in the 3 pages of this PDF")
     mixed = pdf(["One."], [], ["Two."], [])
     assert extractor.extract("pdf", mixed) == Extracted(
-        "One.\n\nTwo.", "no text in 2 of 4 pages (2, 4)", {"page_starts": [0, 6, 6, 12]}
+        "One.\n\nTwo.", "no text in 2 of 4 pages (2, 4)", {"page_starts": [0, 6, 6, 10]}
     )
 
 

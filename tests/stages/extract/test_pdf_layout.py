@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from stages.extract.pdf_lines import Line, Word
-from stages.extract.running_heads import without_running_heads
 from stages.extract.extracted import UnreadableError
 from stages.extract.isolated import Extractor
 from stages.extract.pdf import pdf_text
@@ -300,10 +298,3 @@ def test_headings_with_numbers_that_go_up_with_the_pages_are_text() -> None:
              for n, head in enumerate(heads)]  # fmt: skip
     found = " ".join(read(drawn(*pages)))
     assert all(head in found for head in heads)
-
-
-@pytest.mark.parametrize("letter", ["\u0130", "\u0131", "\u017f"])
-def test_letters_that_only_look_roman_are_text(letter: str) -> None:
-    line = Line((Word(letter, 60.0, 70.0),), bottom=40.0, height=10.0)
-    pages = [[line], [line._replace(bottom=400.0)]]
-    assert without_running_heads(pages) == pages
