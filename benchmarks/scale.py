@@ -2,6 +2,7 @@
 run; and the start of a run on many documents."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -158,11 +159,14 @@ def driver(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 
 def _started(words: list[str], warehouse: Path) -> tuple[float, float, float]:
     began = time.perf_counter()
-    with _driving([*words, f"warehouse={warehouse}"]) as process:
-        _wait(process, lambda: any(warehouse.glob("tables/calls/*/*.parquet")))
-        first = time.perf_counter() - began
-        _wait(process, lambda: any(warehouse.glob("runs/night/plan/*.end.parquet")))
-        return first, time.perf_counter() - began, _most_mb(process.pid)
+    try:
+        with _driving([*words, f"warehouse={warehouse}"]) as process:
+            _wait(process, lambda: any(warehouse.glob("tables/calls/*/*.parquet")))
+            first = time.perf_counter() - began
+            _wait(process, lambda: any(warehouse.glob("runs/night/plan/*.end.parquet")))
+            return first, time.perf_counter() - began, _most_mb(process.pid)
+    finally:
+        _remove(warehouse)
 
 
 @contextmanager
@@ -175,6 +179,15 @@ def _driving(words: list[str]) -> Iterator["subprocess.Popen[bytes]"]:
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _remove(warehouse: Path) -> None:
+    """Delete the warehouse, to which the ended run's workers may write for some seconds."""
+    num_gone = 0
+    while num_gone < 3:
+        shutil.rmtree(warehouse, ignore_errors=True)
+        time.sleep(1.0)
+        num_gone = 0 if warehouse.exists() else num_gone + 1
 
 
 def _wait(process: "subprocess.Popen[bytes]", is_there: Callable[[], bool]) -> None:
