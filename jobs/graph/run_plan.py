@@ -19,8 +19,8 @@ Steps = Collection[str]
 
 
 class RunPlan:
-    """The plan of one launch of these steps, in `folder`, by default a temporary one. `seconds`:
-    after so many a part of it is to be executed.
+    """The plan of one launch of these steps, in `folder`, by default a temporary one. `seconds`: of
+    loading, after which the documents of a file are executed while others are loaded.
 
     The sums are those of the documents that were planned so far: `num_units` and `num_pending`
     units; `has_chunks`: some document has pending questions in several chunks.

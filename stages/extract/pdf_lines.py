@@ -68,8 +68,10 @@ def lines_of(page: Any, raw: Any) -> list[Line]:
     """The lines of a page of pypdfium2; `raw` is its module of PDFium's functions."""
     found = page.get_textpage()
     text = found.get_text_range().replace("\0", " ")
-    # Beyond the first plane of Unicode characters and positions differ; lines are kept then.
-    places = found if len(text) == found.count_chars() else None
+    # Beyond the first plane of Unicode characters and positions differ, and on a turned page they
+    # are those of the paper; PDFium's lines are kept then.
+    is_placed = len(text) == found.count_chars() and not page.get_rotation()
+    places = found if is_placed else None
     lines = list(_lines(text, places, raw))
     found.close()
     return _by_columns(_whole_rows(lines))

@@ -103,9 +103,7 @@ def connect(
     marks = left_out.sound(marks_of_removal(folder), check_planned)
     gone = units_in(marks) - units_in(planned) if marks else set[UnitKey]()
     tables, steps = shard_views(connection, folder, left_out, gone)
-    files = sorted(list_paths(folder / "steps", "*.json"))
-    step_rows = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
-    connection.add_rows("raw_steps", _STEPS, [row for row in step_rows if row])
+    connection.add_rows("raw_steps", _STEPS, _step_rows(folder, left_out))
     _planned_view(connection, planned)
     for view in run_views(tables, name, steps):
         connection.add(view)
@@ -152,6 +150,12 @@ def _by_last_start(folder: UPath) -> list[UPath]:
     return sorted(
         planned_files(folder), key=lambda file: (file.parent not in audits, modified_at(file))
     )
+
+
+def _step_rows(folder: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
+    files = sorted(list_paths(folder / "steps", "*.json"))
+    rows = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
+    return [row for row in rows if row]
 
 
 def _step_row(file: UPath) -> dict[str, Any] | None:

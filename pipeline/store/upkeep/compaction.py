@@ -8,6 +8,7 @@ megabyte; a shard lies in one row group. Replaced files stay until `collect` del
 state is valid until the new index is committed, and of two concurrent compactions one commits.
 """
 
+import gc
 import io
 import json
 import math
@@ -62,8 +63,8 @@ _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one u
 # column: 31 MB of prompts took 1.0 MB in groups of a megabyte and pages of the default size.
 _GROUP_BYTES_OF_CALLS, _PAGE_BYTES = 8_000_000, 64_000_000
 _ZSTD_LEVEL = 9  # its window is 8 MB; three times the seconds of the default
-# In memory at once, sorted, and one file if its columns are alike; a shard takes 20 KB besides.
-_BATCH_BYTES, _BATCH_SHARDS = 256_000_000, 8_000
+# In memory at once, sorted, and one file if its columns are alike; a shard takes 60 KB besides.
+_BATCH_BYTES, _BATCH_SHARDS = 256_000_000, 4_000
 _READ_AT_ONCE = 256  # shards
 
 
@@ -251,6 +252,8 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Ite
             commit(file, content)
             named = [{**entry, "file": file.name} for entry in entries]
             yield pa.Table.from_pylist(named, schema=SCHEMA)
+        # Each of PyArrow's footers and its schema refer to one another: 25 KB a shard would stay.
+        gc.collect()
 
 
 def _file(pieces: list[_Piece], is_of_calls: bool) -> tuple[bytes, list[dict[str, Any]]]:

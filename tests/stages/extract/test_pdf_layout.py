@@ -298,3 +298,18 @@ def test_headings_with_numbers_that_go_up_with_the_pages_are_text() -> None:
              for n, head in enumerate(heads)]  # fmt: skip
     found = " ".join(read(drawn(*pages)))
     assert all(head in found for head in heads)
+
+
+def test_the_lines_of_a_turned_page_are_whole() -> None:
+    """Drawn along the paper's long side, as wide tables are."""
+    content = io.BytesIO()
+    canvas = Canvas(content, pagesize=(600, 800))
+    canvas.setPageRotation(90)
+    canvas.translate(600, 0)
+    canvas.rotate(90)
+    for number, line in enumerate(PROSE):
+        canvas.drawString(60, 500 - 14 * number, line)
+    canvas.save()
+    found = read(content.getvalue())
+    assert " ".join(" ".join(found).split()) == " ".join(PROSE)
+    assert len(found) <= len(PROSE)
