@@ -25,6 +25,7 @@ from pipeline.files.place import write_json
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import DatabaseError
 from tests.jobs.html.test_html import Served, opened
+from tests.support.clusters.loopback import serving
 from tests.support.command import refused, succeed
 from tests.support.docs.browser import Browser
 from tests.support.docs.page_views import BM25
@@ -136,13 +137,8 @@ def web_server(folder: Path) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             """Log nothing for a request."""
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(partial(Quiet, directory=folder)) as address:
+        yield f"{address}/"
 
 
 def test_a_folder_with_other_files_is_no_bundle(two: Path, tmp_path: Path) -> None:

@@ -5,15 +5,15 @@ A small server plays the head, as a real one cannot be made to forget.
 
 import json
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from subprocess import CompletedProcess
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from pipeline.cluster import ray_jobs
+from tests.support.clusters.loopback import serving
 from tests.support.command import gistmill
 
 Answers = list[dict[str, Any] | None]
@@ -46,8 +46,6 @@ def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Head)
-    Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr(ray_jobs, "_SECONDS_LOST", 0.5)
     monkeypatch.setattr(ray_jobs, "_SECONDS_BETWEEN_LOOKS", 0.1)
 
@@ -56,12 +54,10 @@ def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
         for answer in answers[1:]:
             if answer:
                 answer.update(_job(**answer, warehouse=tmp_path))
-        address = f"http://127.0.0.1:{server.server_port}"
-        return gistmill("submit", "run=r", f"warehouse={tmp_path}", f"cluster.address={address}")
+        return gistmill("submit", "run=r", f"warehouse={tmp_path}", f"cluster.address={head}")
 
-    yield followed
-    server.shutdown()
-    server.server_close()
+    with serving(Head) as head:
+        yield followed
 
 
 def _job(warehouse: Path, **own: Any) -> dict[str, Any]:

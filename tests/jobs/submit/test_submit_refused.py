@@ -6,10 +6,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socket import create_server, socket
-from threading import Thread
 from typing import Any, ClassVar
 
 import pytest
@@ -21,6 +20,7 @@ from pipeline.cluster import ray_jobs
 from pipeline.cluster.ray_jobs import Job
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
+from tests.support.clusters.loopback import serving
 from tests.support.clusters.ray_head import free_ports
 from tests.support.command import ROOT, one_line, refused
 
@@ -40,13 +40,8 @@ def served(status: int, content: bytes) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(Handler) as address:
+        yield address
 
 
 def sent_to(address: str, folder: Path) -> str:
