@@ -87,8 +87,8 @@ def test_what_a_removed_run_had_planned_stays_while_it_is_read(warehouse: Path) 
 
 @pytest.mark.slow
 def test_two_runs_beside_collections_that_never_end(tmp_path: Path) -> None:
-    write(tmp_path / "corpus", [document(n) for n in range(1, 31)],
-          [question(n, of=n) for n in range(1, 31)])  # fmt: skip
+    write(tmp_path / "corpus", [document(n) for n in range(1, 121)],
+          [question(n, of=n) for n in range(1, 121)])  # fmt: skip
     warehouse = tmp_path / "warehouse"
     words = ["run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "engine=extractive",
              *UNIFORM, f"warehouse={warehouse}", "cluster=inline"]  # fmt: skip
@@ -111,4 +111,4 @@ def test_two_runs_beside_collections_that_never_end(tmp_path: Path) -> None:
         assert "Traceback" not in err
     assert collections > 5 and deleted > 100
     rows = {name: query(connect(warehouse, name), "from answers") for name in "ab"}
-    assert {name: len(found) for name, found in rows.items()} == {"a": 30, "b": 30}
+    assert {name: len(found) for name, found in rows.items()} == {"a": 120, "b": 120}
