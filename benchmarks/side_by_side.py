@@ -20,7 +20,6 @@ from pipeline.core.engine import Request
 from pipeline.core.errors import CommandError, EngineError, UsageError
 from pipeline.core.plugins import pickle_with_plugins, unpickle_with_plugins
 from pipeline.engines.vllm import VllmSettings
-from pipeline.files.processes import own_folder
 
 WORDS = ("engine.max_workers=1",)
 PEERS = {
@@ -89,7 +88,7 @@ def main() -> None:
     """Read the phase of config.pickle in a folder; write job.json and outcome.pickle there."""
     folder = Path(sys.argv[1])
     content = (folder / "config.pickle").read_bytes()
-    config: RunConfig = unpickle_with_plugins(content, lambda: own_folder("plugin"))
+    config: RunConfig = unpickle_with_plugins(content)
     try:
         reading = read(config, folder / "warehouse")
         answered = [one for one in reading.sent() if one.reply.finish_reason != "abort"]

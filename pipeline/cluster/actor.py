@@ -18,7 +18,6 @@ from pipeline.cluster.joining import is_lost
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import EngineError
 from pipeline.core.plugins import unpickle_with_plugins
-from pipeline.files.processes import own_folder
 from pipeline.files.storage_retries import retry_for
 from pipeline.work.executions import DocumentWork
 from pipeline.worker.in_flight import Placement
@@ -58,7 +57,7 @@ class Actor:
         """`make_worker`: a MakeWorker and its plugins, made by `pickle_with_plugins`;
         `num_documents`: the most in flight."""
         retry_for(storage_seconds)
-        make: MakeWorker = unpickle_with_plugins(make_worker, lambda: own_folder("plugin"))
+        make: MakeWorker = unpickle_with_plugins(make_worker)
         context = ray.get_runtime_context()
         # The id stays the same when Ray restarts the actor in another process.
         actor = context.get_actor_id() or ""

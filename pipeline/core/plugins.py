@@ -1,8 +1,10 @@
 """Plugins: a user's own stages, prompts, methods, families and corpora.
 
-A plugin is a folder of Python modules, imported as a package of the folder's name, with the `.sql`
-files of its tables beside them (sql_files.py). Its subfolder `conf` has the layout of ours
-(`conf/method/*.yaml`, `conf/prompts/<family>/`, `conf/corpus/`, `conf/experiment/`).
+A plugin is a folder of Python modules, imported as the package `gistmill_plugins.<folder's name>`,
+so that it does not matter what else is importable by that name here or on a worker. Its modules
+import one another by `from .module import name`. The `.sql` files of its tables lie beside them
+(sql_files.py); its subfolder `conf` has the layout of ours (`conf/method/*.yaml`,
+`conf/prompts/<family>/`, `conf/corpus/`, `conf/experiment/`).
 `plugins=FOLDER,FOLDER` loads plugins; an installed package registers one in the entry point group
 `gistmill.plugins`, as gistmill does with its own stages. Modules and `.sql` files are sent to
 workers, whose machines need not have the folder.
@@ -13,10 +15,11 @@ import importlib.metadata
 import importlib.util
 import pickle
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,11 +28,13 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 
 _GROUP = "gistmill.plugins"
+_PARENT = "gistmill_plugins"
 # What a broken module may raise while it is imported.
 _IMPORT_ERRORS = (
     ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError, ArithmeticError,
     LookupError, AssertionError, RuntimeError, OSError,
 )  # fmt: skip
+_ABSOLUTE = "a module imports {}, of the plugin itself; write `from .module import name`"
 _PLACES: dict[str, Path] = {}  # package name -> folder, of plugins loaded by this process
 
 
@@ -57,7 +62,7 @@ def load_plugins(folders: Sequence[str]) -> list[Path]:
     """Import every module of each folder and of installed plugins; returns their `conf` folders.
 
     Raises UsageError, a single line, for a folder that does not exist, cannot be imported or has
-    the name of another module.
+    the name of another plugin.
     """
     found = [_imported(Path(folder).resolve(), f"plugins={folder}") for folder in folders]
     return [place / "conf" for place in [*found, *import_installed()] if (place / "conf").is_dir()]
@@ -98,24 +103,46 @@ def _imported(folder: Path, place: str) -> Path:
         raise UsageError(f"{place}: no such folder; name one that holds Python modules")
     if not name.isidentifier():
         raise UsageError(f"{place}: {name!r} cannot be imported; name the folder like my_plugin")
-    if _PLACES.get(name) == folder:
-        return folder
-    if name in sys.modules or importlib.util.find_spec(name) is not None:
-        raise UsageError(f"{place}: a module {name!r} exists already; rename the folder")
-    _called(place, lambda: import_all(_package(name, folder)))
-    _PLACES[name] = folder
+    if name not in _PLACES:
+        _called(place, lambda: _import_folder(name, folder))
+        _PLACES[name] = folder
+    elif _PLACES[name] != folder:
+        raise UsageError(f"{place}: {_PLACES[name]} has the same name; rename one of the folders")
     return folder
 
 
-def _package(name: str, folder: Path) -> ModuleType:
-    """The folder as a package, whether or not it has an __init__.py."""
-    spec = PathFinder.find_spec(name, [str(folder.parent)])
+def _import_folder(name: str, folder: Path) -> None:
+    """Import the folder's modules, whether or not it has an __init__.py; none stays of one that
+    cannot be imported, so that it can be tried again."""
+    importlib.invalidate_caches()
+    parent = ModuleSpec(_PARENT, None, is_package=True)
+    sys.modules.setdefault(_PARENT, importlib.util.module_from_spec(parent))
+    spec = PathFinder.find_spec(f"{_PARENT}.{name}", [str(folder.parent)])
     assert spec is not None, "any folder is at least a namespace package"
     package = importlib.util.module_from_spec(spec)
-    sys.modules[name] = package
-    if spec.loader is not None:
-        spec.loader.exec_module(package)
-    return package
+    known = {*sys.modules}
+    sys.modules[spec.name] = package
+    try:
+        if spec.loader is not None:
+            spec.loader.exec_module(package)
+        import_all(package)
+        _refuse_copies(name, folder, {*sys.modules} - known)
+    except (UsageError, *_IMPORT_ERRORS) as error:
+        for module in {*sys.modules} - known:
+            if module.startswith(spec.name):
+                del sys.modules[module]
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(name):
+            raise UsageError(_ABSOLUTE.format(error.name)) from None
+        raise
+
+
+def _refuse_copies(name: str, folder: Path, modules: Iterable[str]) -> None:
+    """Raise UsageError if a plugin has imported a module of its own by the folder's name: another
+    copy of it, which workers might not find."""
+    for module in modules:
+        file = getattr(sys.modules[module], "__file__", None)
+        if module.split(".")[0] == name and file and Path(file).is_relative_to(folder):
+            raise UsageError(_ABSOLUTE.format(module))
 
 
 def _called(place: str, load: Callable[[], Any]) -> Any:
@@ -151,19 +178,25 @@ def pickle_with_plugins(what: Any) -> bytes:
     return pickle.dumps((pack_plugins(), pickle.dumps(what)))
 
 
-def unpickle_with_plugins(content: bytes, new_folder: Callable[[], Path]) -> Any:
-    """Unpickle what `pickle_with_plugins` made; each of its plugins is imported from a new folder.
+def unpickle_with_plugins(content: bytes) -> Any:
+    """Unpickle what `pickle_with_plugins` made, once its plugins are imported.
 
     It comes from this run's own driver through Ray, where whoever can write can execute code
     anyway; nothing that a warehouse, a corpus or a server holds is ever unpickled.
     """
     plugins, what = pickle.loads(content)
-    for plugin in plugins:
-        if plugin.name not in sys.modules:
-            folder = new_folder() / plugin.name
-            folder.mkdir()  # a plugin may have no modules, only configuration
-            for path, text in plugin.files.items():
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (folder / path).write_bytes(text)
-            _imported(folder.resolve(), f"plugins={plugin.name}")
+    with tempfile.TemporaryDirectory(prefix="gistmill-plugin-") as place:
+        for plugin in plugins:
+            if plugin.name not in _PLACES:
+                _imported(_written(plugin, Path(place)), f"plugins={plugin.name}")
     return pickle.loads(what)
+
+
+def _written(plugin: Plugin, place: Path) -> Path:
+    """The plugin's folder, with its files, which are needed while it is imported."""
+    folder = place.resolve() / plugin.name
+    folder.mkdir()  # a plugin may have no modules, only configuration
+    for path, text in plugin.files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(text)
+    return folder

@@ -2,6 +2,7 @@
 a misspelt one."""
 
 import difflib
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,16 +15,23 @@ _FEW = 30  # names that a message lists
 def register(known: dict[str, Any], name: str, cls: type, what: str) -> None:
     """Add a class to the registry `known`; `what` describes the name's role, for the message.
 
-    Raises UsageError where another class has the name. A class of the same module and name replaces
-    the earlier one, since dataclasses with slots are created twice.
+    Raises UsageError where another class has the name. A class of the same file and name replaces
+    the earlier one: dataclasses with slots are created twice, and a notebook may have imported a
+    plugin's module by another name.
     """
     other = known.get(name)
-    if other is not None and (other.__module__, other.__name__) != (cls.__module__, cls.__name__):
+    if other is not None and _origin(other) != _origin(cls):
         raise UsageError(
             f"{cls.__module__}: {cls.__name__} {what}, which is that of "
             f"{other.__module__}.{other.__name__}; give it another name"
         )
     known[name] = cls
+
+
+def _origin(cls: type) -> tuple[str, str]:
+    """Where a class is defined: its file, or else its module, and its name."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return file or cls.__module__, cls.__name__
 
 
 def hint(name: str, known: Sequence[str], most: int = 3) -> str:

@@ -98,6 +98,7 @@ def table_file(module: str, table: str) -> Path | None:
     return file if file is not None and file.is_file() else None
 
 
+@cache  # a worker's copy of a plugin's file is there only while its modules are imported
 def table_sql(module: str, table: str) -> Mapping[str, str]:
     """The sections of the table's file, by name; none where it has no file.
 

@@ -158,6 +158,11 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
     [
         ("broken.py", "import nosuchmodule\n", "cannot be imported: ModuleNotFoundError"),
         ("broken.py", "def f(:\n", "cannot be imported: SyntaxError"),
+        (
+            "broken.py",
+            "from quote_plugin.quote import Quote\n",
+            "a module imports quote_plugin, of the plugin itself; write `from .module import name`",
+        ),
         ("broken.py", "1 / len('')\n", "cannot be imported: ZeroDivisionError"),
         (
             "again.py",
@@ -248,8 +253,6 @@ def test_sql_that_duckdb_refuses(tmp_path: Path, section: str, told: str) -> Non
     [
         ("nosuch", "no such folder"),
         ("my-plugin", "cannot be imported; name the folder like my_plugin"),
-        ("json", "a module 'json' exists already; rename the folder"),
-        ("stages", "a module 'stages' exists already; rename the folder"),
     ],
 )
 def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path, name: str, told: str) -> None:
@@ -257,6 +260,24 @@ def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path, name: str, told: str) 
         shutil.copytree(PLUGIN, tmp_path / "plugins" / name)
     line = one_line(own_process("run", *words(tmp_path, tmp_path / "plugins" / name)))
     assert told in line and f"plugins={tmp_path}" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "start",
+    [["-m", "jobs", "run"],
+     ["-c", "import sys, gistmill, quote_plugin.quote; gistmill.run(*sys.argv[1:])"]],
+    ids=["command", "script that imports it"],
+)  # fmt: skip
+def test_it_runs_from_the_folder_that_holds_it(tmp_path: Path, start: list[str]) -> None:
+    """There the plugin is importable by its own name, too, here and on workers."""
+    shutil.copytree(PLUGIN, tmp_path / "quote_plugin")
+    own = [*words(tmp_path, Path("quote_plugin")), "cluster=local"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, *start, *own], cwd=tmp_path, env=environment,
+                          capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sql(tmp_path, "select count(*) as n from quotes") == [{"n": 4}]
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from pipeline.core.rows import RECORDS, Document, Question, UnitRows
 from pipeline.work.stage import STAGES
 from tests.support.command import ROOT
 
-# Two modules, one in a folder without __init__.py that imports the other by the package's name.
+# Two modules, one in a folder without __init__.py that imports the other.
 MODULES = {
     ".venv/not_ours.py": "raise SystemExit('no part of the plugin')",
     "rows.py": """
@@ -34,7 +34,7 @@ class Shout(QuestionRow):
     "shout/stage.py": """
 from typing import ClassVar
 from pipeline.work.stage import Stage
-from PLUGIN.rows import Shout
+from ..rows import Shout
 
 class ShoutQuestion(Stage):
     name: ClassVar[str] = "shout"
@@ -68,9 +68,8 @@ ELSEWHERE = """
 import asyncio, json, sys
 from pathlib import Path
 from pipeline.core.plugins import unpickle_with_plugins
-from pipeline.files.processes import own_folder
 made = Path(sys.argv[1]).read_bytes()
-stage, rows = unpickle_with_plugins(made, lambda: own_folder("plugin"))
+stage, rows = unpickle_with_plugins(made)
 (made,) = asyncio.run(stage.run(rows, None))
 print(json.dumps([made.shout, made.module, type(made).__module__, [*type(made).sql()]]))
 """
@@ -81,7 +80,7 @@ def plugin(folder: Path) -> Path:
     for name, text in MODULES.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text.replace("PLUGIN", folder.name))
+        file.write_text(text)
     return folder
 
 
@@ -106,5 +105,5 @@ def test_a_process_that_cannot_import_the_folder_executes_its_stage(
     )
     assert done.returncode == 0, done.stderr
     shout, module, package, sections = json.loads(done.stdout)
-    assert (shout, package, sections) == ("WHO?!", "loud_plugin.rows", ["loud"])
-    assert not module.startswith(str(tmp_path))
+    assert (shout, package, sections) == ("WHO?!", "gistmill_plugins.loud_plugin.rows", ["loud"])
+    assert not module.startswith(str(tmp_path)) and not Path(module).exists()
