@@ -9,8 +9,8 @@ from functools import cache
 from typing import Annotated, Any, TypeVar
 
 import pyarrow as pa
-from pydantic import TypeAdapter
-from typing_extensions import is_typeddict
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict, is_typeddict
 
 from pipeline.core.rows import Record
 
@@ -23,6 +23,7 @@ _ARROW_TYPES: dict[Any, Any] = {
     str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(),
     datetime: pa.timestamp("us"),
 }  # fmt: skip
+_SHOWN = 80  # characters of a wrong value
 _LAST = ("skipped", "problem", "detail")  # the last columns of every table that has them
 
 
@@ -78,6 +79,43 @@ def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
     did not write is at its default."""
     names = [field.name for field in dataclasses.fields(record) if field.name in rows.column_names]
     return tuple(_adapter(typing.cast(Any, record)).validate_python(rows.select(names).to_pylist()))
+
+
+def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
+    """What is wrong with the first value that its column cannot hold; None if all can be held."""
+    names = [field.name for field in dataclasses.fields(record)]
+    values = [{name: getattr(row, name) for name in names} for row in rows]
+    try:
+        _columns(typing.cast(Any, record)).validate_python(values, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place, *column = first["loc"]
+        shown = repr(first["input"])[:_SHOWN]
+        return f"row {place}: {'.'.join(map(str, column))}: {first['msg']}, not {shown}"
+    for place, row in enumerate(values):
+        for name, value in row.items():
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                return f"row {place}: {name}: {value} has more than 64 bits"
+            if isinstance(value, str) and not _is_unicode(value):
+                return f"row {place}: {name}: a surrogate, which is no character"
+    return None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()  # a hundred times as fast as to search for surrogates
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@cache
+def _columns(record: Any) -> TypeAdapter[Any]:
+    hints = typing.get_type_hints(record, include_extras=True)
+    typed: Any = TypedDict
+    columns = typed(record.__name__, {name: hints[name] for name in _own_columns(record)})
+    rows: Any = types.GenericAlias(list, columns)
+    return TypeAdapter(rows)
 
 
 @cache

@@ -3,7 +3,7 @@
 Importing a stage's module registers its class in `STAGES` by name and kind.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -16,6 +16,7 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.registry import register
 from pipeline.core.rows import Document, IndexRow, Question, Record, UnitRows, is_per_question
 from pipeline.core.settings import Settings
+from pipeline.work.class_checks import refuse_wrong_stage
 
 Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
 ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "query_expander", "judge")
@@ -89,8 +90,10 @@ class Stage(Settings):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
-        if "version" not in cls.__dict__ and "kind" not in cls.__dict__:
-            return  # an abstract base class
+        is_base = cls.__abstractmethods__ and not {"version", "kind"} & {*cls.__dict__}
+        if is_base or ABC in cls.__bases__:
+            return
+        refuse_wrong_stage(cls, ROLES)
         kinds = STAGES.setdefault(cls.name, {})
         register(kinds, cls.kind, cls, f"is the stage {cls.label()}")
 

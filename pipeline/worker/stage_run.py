@@ -13,6 +13,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, EngineError, OutageError, Problem, StorageError
 from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.work.input_hashes import mask_fields
+from pipeline.work.made_rows import wrong_rows
 from pipeline.work.row_stream import RowStream
 from pipeline.work.stage import Stage
 from pipeline.work.units import Unit
@@ -59,23 +60,35 @@ async def is_as_committed(came: UnitRows, committed: UnitRows) -> bool:
 async def run_stage(
     stage: Stage, rows: UnitRows, ask: Ask, early: Sequence[Record] | None = None
 ) -> Rows:
-    """The stage's rows, those that it has made `early` of equal ones; if an input is unusable or
-    the stage raises, a row with a problem per input."""
-    if reason := stage.why_unusable(rows):
-        return tuple(stage.failed(rows, "upstream", reason))
+    """The stage's rows, those that it has made `early` of equal ones; if an input is unusable, the
+    stage raises or its rows are wrong, a row with a problem per input."""
     made = await _tried(_checked(stage, rows, ask, early))
-    return tuple(stage.failed(rows, *made) if isinstance(made, _Failure) else made)
+    if isinstance(made, _Failure):
+        made = await _tried(_failed(stage, rows, made))
+    if isinstance(made, _Failure):  # `failed` is the plugin's, too
+        made = Stage.failed(stage, rows, *made)
+    return tuple(made)
 
 
 async def _checked(
     stage: Stage, rows: UnitRows, ask: Ask, early: Sequence[Record] | None
-) -> Sequence[Record]:
+) -> Sequence[Record] | _Failure:
+    if reason := stage.why_unusable(rows):
+        return _Failure("upstream", reason)
     made = await stage.run(rows, ask) if early is None else early
-    stage.check(rows, made)
-    return made
+    why = wrong_rows(stage, rows, made)
+    return _Failure("unit_failed", why) if why else made
 
 
-async def _tried(making: Awaitable[Sequence[Record]]) -> Sequence[Record] | _Failure:
+async def _failed(stage: Stage, rows: UnitRows, why: _Failure) -> Sequence[Record] | _Failure:
+    made = stage.failed(rows, *why)
+    wrong = wrong_rows(stage, rows, made)
+    return (
+        _Failure("unit_failed", f"{wrong} (of its `failed`, after {why.detail})") if wrong else made
+    )
+
+
+async def _tried(making: Awaitable[Sequence[Record] | _Failure]) -> Sequence[Record] | _Failure:
     """The rows, or why there are none."""
     try:
         return await making

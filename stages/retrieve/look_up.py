@@ -1,6 +1,7 @@
 """The base of all look-ups, which choose the pages to read for a question; and no look-up."""
 
 import asyncio
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -13,7 +14,7 @@ from stages.tables.lookups import Lookup, RankedPage
 RANKS_KEPT = 50  # of each turn: the deepest that LongMemEval's metrics of retrieval go
 
 
-class LookUp(Stage):
+class LookUp(Stage, ABC):
     """Base class: writes a row per question and turn, turns counted from 0."""
 
     name = "look_up"

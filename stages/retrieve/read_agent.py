@@ -6,6 +6,7 @@ and the answer says so. Page numbers in prompts and replies start at the family'
 hold page indexes, from 0.
 """
 
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,7 @@ from stages.tables.lookups import Dropped, Lookup
 from stages.tables.pages import Gist, Page
 
 
-class _FromGists(ShowsGistMemory, LookUp):
+class _FromGists(ShowsGistMemory, LookUp, ABC):
     """Base class: prompts show the gist memory with the pages read so far."""
 
     reads = (Page, Gist)

@@ -1,5 +1,6 @@
 """Pages nearest to any query of a question (MemoRAG section 2.1)."""
 
+from abc import ABC
 from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from stages.tables.pages import Page
 from stages.text.ranking import Ranking
 
 
-class Search(LookUp):
+class Search(LookUp, ABC):
     """Base class: a turn per query, which requests its best `top_k` pages (None: all) and uses
     those that no earlier query found; the others are dropped, reason duplicate. So the pages used
     are those of all queries, each once. A page without a vector, and what shares nothing with a

@@ -1,5 +1,6 @@
 """What a stage that says nothing of failures and checks does: a row per input, and none amiss."""
 
+from abc import ABC
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -13,25 +14,25 @@ from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page
 
 
-class _Stage(Stage):
+class _Stage(Stage, ABC):
     async def run(self, rows: UnitRows, ask: Any) -> Sequence[Record]:
         return ()
 
 
-class OfPages(_Stage):
+class OfPages(_Stage, ABC):
     """A row of each page."""
 
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
     writes: ClassVar[type[Record]] = Gist
 
 
-class OfTurns(_Stage):
+class OfTurns(_Stage, ABC):
     """Rows of each question, numbered."""
 
     writes: ClassVar[type[Record]] = Lookup
 
 
-class OfMetrics(_Stage):
+class OfMetrics(_Stage, ABC):
     """Rows of each question, named."""
 
     writes: ClassVar[type[Record]] = Score

@@ -1,0 +1,68 @@
+"""Check the class of a stage, and the record that it writes, when its module is imported: a mistake
+in a plugin is one line then, not a failure of every document."""
+
+import dataclasses
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+from pipeline.core.arrow import schema
+from pipeline.core.errors import UsageError
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Record
+
+
+def refuse_wrong_stage(cls: Any, roles: tuple[str, ...]) -> None:
+    """Raise UsageError, naming file, class and attribute, unless the stage can be executed."""
+    for name, kind in (("name", str), ("version", int)):
+        if not isinstance(getattr(cls, name, None), kind):
+            raise _error(cls, name, f"is no {kind.__name__}; write `{name}: ClassVar[...] = ...`")
+    if cls.__abstractmethods__:
+        raise _error(cls, min(cls.__abstractmethods__), "is missing; write it")
+    for name, base in (("reads", Record), ("reads_as_made", Record), ("prompts", Prompt)):
+        found = getattr(cls, name)
+        if not isinstance(found, tuple) or not all(_is_class(one, base) for one in found):
+            raise _error(cls, name, f"is no tuple of {base.__name__} classes; write `(Name,)`")
+    if not inspect.iscoroutinefunction(cls.run):
+        raise _error(cls, "run", "is not async; write `async def run(self, rows, ask)`")
+    if cls.role not in roles:
+        raise _error(cls, "role", f"{cls.role!r} is none; there are {', '.join(roles)}")
+    writes = getattr(cls, "writes", None)
+    if not _is_class(writes, Record) or not hasattr(writes, "table"):
+        raise _error(cls, "writes", "is no Record class with a `table`; name one")
+    if not cls.__module__.startswith("stages."):  # of ours a test does: it takes 0.1 s of CPU time
+        refuse_wrong_record(writes)
+
+
+def refuse_wrong_record(record: Any) -> None:
+    """Raise UsageError, naming file, class and attribute, unless its rows can be written."""
+    if "__dataclass_fields__" not in record.__dict__:
+        how = "@dataclass(frozen=True, slots=True, kw_only=True)"
+        raise _error(record, record.table, f"the class is no dataclass; write `{how}` above it")
+    columns = [field.name for field in dataclasses.fields(record)]
+    key = getattr(record, "key", None)
+    if not isinstance(key, tuple) or not key:
+        raise _error(record, "key", "is no tuple of columns; write `(name,)`")
+    if unknown := [name for name in key if name not in columns]:
+        raise _error(record, "key", f"no column {unknown[0]!r}; there are {', '.join(columns)}")
+    try:
+        schema(record)
+    except (KeyError, TypeError, NameError) as error:
+        takes = "str, int, float, bool, datetime, a tuple of one of them, or a dataclass"
+        raise _error(record, str(error), f"is no type of a column; a column is {takes}") from None
+
+
+def _is_class(one: object, base: type) -> bool:
+    return isinstance(one, type) and issubclass(one, base)
+
+
+def _error(cls: type, attribute: str, why: str) -> UsageError:
+    return UsageError(f"{file_of(cls)}: {cls.__name__}.{attribute} {why}")
+
+
+def file_of(cls: type) -> str:
+    """The file of a class's module, from its package's folder on."""
+    parts = cls.__module__.removeprefix("gistmill_plugins.").split(".")
+    source = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
+    return "/".join([*parts[:-1], Path(source).name or parts[-1]])

@@ -1,0 +1,202 @@
+"""Mistakes in a plugin: one line where it is imported, or problem rows of its own method alone."""
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.core.errors import UsageError
+from pipeline.core.plugins import load_plugins
+from pipeline.core.prompts import PROMPTS
+from pipeline.core.rows import RECORDS
+from pipeline.work.stage import STAGES
+from stages.builtin import load_builtin
+from tests.support.command import own_process, sql, succeed, succeeded
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
+
+MODULE = """
+import datetime
+from dataclasses import dataclass
+from typing import ClassVar
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import QuestionRow
+from pipeline.work.stage import Stage
+from stages.tables.pages import Page
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shout(QuestionRow):
+    table: ClassVar[str] = "shouts"
+    key: ClassVar[tuple[str, ...]] = ("question_id",)
+    shout: str | None
+    length: int = 0
+    words: tuple[str, ...] = ()
+
+class ShoutQuestion(Stage):
+    name: ClassVar[str] = "shout"
+    version: ClassVar[int] = 1
+    writes: ClassVar[type] = Shout
+
+    async def run(self, rows, ask):
+        return [self.row(q) for q in rows.questions]
+
+    def row(self, q, **more):
+        own = {"document_id": q.document_id, "question_id": q.question_id, "shout": "HO"}
+        return Shout(**{**own, **more})
+"""
+DATACLASS = "@dataclass(frozen=True, slots=True, kw_only=True)"
+WRITES = "    writes: ClassVar[type] = Shout"
+KEY = '    key: ClassVar[tuple[str, ...]] = ("question_id",)'
+LOADED = [  # what is replaced, by what, and the line that says what is wrong
+    ("    version: ClassVar[int] = 1\n", "", "ShoutQuestion.version is no int"),
+    ("[int] = 1", "[str] = '1'", "ShoutQuestion.version is no int; write `version: ClassVar[...]"),
+    ('    name: ClassVar[str] = "shout"\n', "", "ShoutQuestion.name is no str"),
+    ('"shout"\n', "None\n", "ShoutQuestion.name is no str; write `name: ClassVar[...] = ...`"),
+    (WRITES, "", "ShoutQuestion.writes is no Record class with a `table`; name one"),
+    ("= Shout\n", "= 'shouts'\n", "ShoutQuestion.writes is no Record class"),
+    ("= Shout\n", "= QuestionRow\n", "ShoutQuestion.writes is no Record class"),
+    ("= Shout\n", "= dict\n", "ShoutQuestion.writes is no Record class"),
+    (WRITES, WRITES + "\n    reads: ClassVar[object] = Page",
+     "ShoutQuestion.reads is no tuple of Record classes; write `(Name,)`"),
+    (WRITES, WRITES + "\n    reads: ClassVar[object] = ('pages',)",
+     "ShoutQuestion.reads is no tuple of Record classes"),
+    (WRITES, WRITES + "\n    reads_as_made: ClassVar[object] = [Page]",
+     "ShoutQuestion.reads_as_made is no tuple of Record classes"),
+    (WRITES, WRITES + "\n    prompts: ClassVar[object] = (Page,)",
+     "ShoutQuestion.prompts is no tuple of Prompt classes"),
+    (WRITES, WRITES + "\n    role: ClassVar[str] = 'writer'",
+     "ShoutQuestion.role 'writer' is none; there are reader, memory, extractor, query_expander,"),
+    (WRITES, WRITES + "\n    mark: Sign", "cannot be imported: NameError: name 'Sign'"),
+    ("async def run", "def run", "ShoutQuestion.run is not async; write `async def run(self, rows"),
+    ("async def run", "async def rum", "ShoutQuestion.run is missing; write it"),
+    ('"shout"\n', '"gist"\n', "ShoutQuestion is the stage gist, which is that of"),
+    ("length: int", "length: dict",
+     "Shout.<class 'dict'> is no type of a column; a column is str, int, float, bool, datetime"),
+    ("length: int", "length: list[int]", "Shout.list[int] is no type of a column"),
+    ("length: int", "length: datetime.date", "is no type of a column"),
+    ("length: int", "length: Metres", "cannot be imported: NameError: name 'Metres'"),
+    (KEY, "", "Shout.key is no tuple of columns; write `(name,)`"),
+    ('("question_id",)', '("question_id")', "Shout.key is no tuple of columns"),
+    ('("question_id",)', "()", "Shout.key is no tuple of columns"),
+    ('("question_id",)', '("question",)', "Shout.key no column 'question'; there are document_id"),
+    (DATACLASS, "", "Shout.shouts the class is no dataclass; write `@dataclass(frozen=True"),
+    ("frozen=True, ", "", "cannot be imported: TypeError: cannot inherit non-frozen dataclass"),
+    ('"shouts"', '"answers"', "Shout writes the table 'answers', which is that of"),
+    ('"shouts"', '"runs"', "the table 'runs': not a name that SQL can use, or that of a view"),
+    ('"shouts"', '"My-Shouts"', "the table 'My-Shouts': not a name that SQL can use"),
+    ("import datetime", "import nosuch", "cannot be imported: ModuleNotFoundError: No module"),
+    ("import datetime", "1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
+    ("import datetime", "def f(:", "cannot be imported: SyntaxError: invalid syntax"),
+    ("class ShoutQuestion", "@dataclass(frozen=True)\nclass Say(Prompt[str]):\n"
+     "    name: ClassVar[str] = 'say'\n\nclass ShoutQuestion",
+     "the prompt Say has no max_reply_tokens; write one"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test loads is forgotten after it."""
+    load_builtin()
+    monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
+    known: list[dict[str, Any]] = [STAGES, RECORDS, PROMPTS]
+    before = [copy.copy(one) for one in known]
+    yield
+    for one, names in zip(known, before, strict=True):
+        one.clear()
+        one.update(names)
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize(("old", "new", "told"), LOADED)
+def test_a_class_that_cannot_be_used(tmp_path: Path, old: str, new: str, told: str) -> None:
+    folder = tmp_path / "loud"
+    folder.mkdir()
+    assert old in MODULE
+    (folder / "shout.py").write_text(MODULE.replace(old, new, 1))
+    with pytest.raises(UsageError) as raised:
+        load_plugins([str(folder)])
+    line = str(raised.value)
+    assert told in line and line.startswith(f"plugins={folder}: ") and "\n" not in line
+
+
+RETURNED = {  # a kind of the stage: the body of its `run`, and what its problem rows say
+    "raises": ("raise ValueError('nothing to say')", "ValueError: nothing to say"),
+    "none": ("return None", "returned NoneType, not a list of Shout"),
+    "map": ("return {}", "returned dict, not a list of Shout"),
+    "other": ("return [Page.about(rows.document)]", "row 0 is of class Page, not Shout"),
+    "text": ("return ['HO' for q in rows.questions]", "row 0 is of class str, not Shout"),
+    "number": ("return [self.row(q, shout=3.5) for q in rows.questions]",
+               "shouts: row 0: shout: Input should be a valid string, not 3.5"),
+    "nothing": ("return [self.row(q, length=None) for q in rows.questions]",
+             "shouts: row 0: length: Input should be a valid integer, not None"),
+    "digits": ("return [self.row(q, length='3') for q in rows.questions]",
+               "shouts: row 0: length: Input should be a valid integer, not '3'"),
+    "huge": ("return [self.row(q, length=2**63) for q in rows.questions]",
+             "shouts: row 0: length: 9223372036854775808 has more than 64 bits"),
+    "inner": ("return [self.row(q, words=('a', 1)) for q in rows.questions]",
+              "shouts: row 0: words.1: Input should be a valid string, not 1"),
+    "silly": ("return [self.row(q, problem='silly') for q in rows.questions]",
+              "shouts: row 0: problem: Input should be 'truncated'"),
+    "surrogate": ("return [self.row(q, shout=chr(0xd800)) for q in rows.questions]",
+                  "shouts: row 0: shout: a surrogate, which is no character"),
+    "twice": ("return [self.row(q) for q in [*rows.questions] * 2]",
+              "a row before it has the same question_id"),
+    "fewer": ("return []", "shouts do not match questions"),
+    "unasked": ("return [self.row(q, question_id='q99') for q in rows.questions]",
+                "shouts: row 0: 'q99' is not an input of this unit"),
+    "elsewhere": ("return [self.row(q, document_id='d99') for q in rows.questions]",
+                  "is not an input of this unit"),
+    "misnamed": ("return [self.row(q, loudness=3) for q in rows.questions]",
+                 "TypeError: Shout.__init__() got an unexpected keyword argument 'loudness'"),
+    "unread": ("return [self.row(q) for q in rows[Page]]", "KeyError"),
+}  # fmt: skip
+FAILED = """
+class Failing(ShoutQuestion):
+    kind: ClassVar[str] = "failing"
+
+    async def run(self, rows, ask):
+        return []
+
+    def failed(self, rows, problem, detail):
+        BODY
+"""
+
+
+def test_a_stage_that_returns_wrong_rows_ends_no_other_method(tmp_path: Path) -> None:
+    folder, numbers = tmp_path / "loud", range(2)
+    (folder / "conf" / "method").mkdir(parents=True)
+    kinds = [
+        f"class S{n}(ShoutQuestion):\n    kind: ClassVar[str] = {kind!r}\n\n"
+        f"    async def run(self, rows, ask):\n        {body}\n"
+        for n, (kind, (body, _)) in enumerate(RETURNED.items())
+    ]
+    failing = FAILED.replace("BODY", "return [self.row(q, shout=1) for q in rows.questions]")
+    (folder / "shout.py").write_text("\n".join([MODULE, *kinds, failing]))
+    for kind in [*RETURNED, "failing"]:
+        stages = f"{{shout: {{kind: {kind}}}, look_up: {{kind: none}}, answer: {{kind: nothing}}}}"
+        (folder / "conf" / "method" / f"m_{kind}.yaml").write_text(
+            f"arguments: {{}}\nstages: {stages}\n"
+        )
+    write(tmp_path / "corpus", [document(n) for n in numbers], [question(n, of=n) for n in numbers])
+    warehouse = tmp_path / "warehouse"
+    own = ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, f"plugins={folder}",
+           "engine=extractive", "cluster=inline", f"warehouse={warehouse}", "max_problem_rate=1",
+           f"methods=bm25,m_failing,{','.join(f'm_{kind}' for kind in RETURNED)}"]  # fmt: skip
+    out = json.loads(succeeded(own_process("run", *own, "--json")))
+    assert out["report"]["inputs"]["not_done"] == 0
+    rows = sql(warehouse, "select method, problem, detail from shouts")
+    told = {kind: why for kind, (_, why) in RETURNED.items()}
+    told["failing"] = "shouts: row 0: shout: Input should be a valid string, not 1 (from `failed`"
+    assert len(rows) == len(numbers) * len(told)
+    for row in rows:
+        assert (
+            row["problem"] == "unit_failed"
+            and told[row["method"].removeprefix("m_")] in row["detail"]
+        )
+        assert "loud/shout.py" in row["detail"] or "shout.py" in row["detail"]
+    assert sql(
+        warehouse, "select count(*) n from answers where method = 'bm25' and problem is null"
+    ) == [{"n": 2}]
+    assert "m_twice" in succeed("report", f"warehouse={warehouse}", "--markdown")
