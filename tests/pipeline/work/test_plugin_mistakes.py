@@ -188,7 +188,7 @@ def test_a_stage_that_returns_wrong_rows_ends_no_other_method(tmp_path: Path) ->
     assert out["report"]["inputs"]["not_done"] == 0
     rows = sql(warehouse, "select method, problem, detail from shouts")
     told = {kind: why for kind, (_, why) in RETURNED.items()}
-    told["failing"] = "shouts: row 0: shout: Input should be a valid string, not 1 (from `failed`"
+    told["failing"] = "shouts: row 0: shout: Input should be a valid string, not 1 (of its `failed`"
     assert len(rows) == len(numbers) * len(told)
     for row in rows:
         assert (
