@@ -10,27 +10,31 @@ from pipeline.work.class_checks import file_of
 from pipeline.work.stage import Stage
 
 
-def wrong_rows(stage: Stage, rows: UnitRows, made: Sequence[Record]) -> str | None:
+def wrong_rows(stage: Stage, rows: UnitRows, made: Any) -> str | None:
     """What is wrong with them, naming the stage's file: a class, the value of a column, an id that
-    is not of the unit, a key that two have, or what `Stage.check` finds. None if nothing is."""
-    why = _wrong(stage, rows, made)
-    return why and f"{file_of(type(stage))}: stage {stage.label()}: {why}"
-
-
-def _wrong(stage: Stage, rows: UnitRows, made: Any) -> str | None:
+    is not of the unit, or a key that two have. None if nothing is."""
     record = stage.writes
     if not isinstance(made, list | tuple):
-        return f"returned {type(made).__name__}, not a list of {record.__name__}"
+        return _of(stage, f"returned {type(made).__name__}, not a list of {record.__name__}")
     for place, row in enumerate(made):
         if type(row) is not record:
-            return f"row {place} is of class {type(row).__name__}, not {record.__name__}"
-    if why := wrong_value(record, made) or _wrong_key(record, rows, made):
-        return f"{record.table}: {why}"
+            name = type(row).__name__
+            return _of(stage, f"row {place} is of class {name}, not {record.__name__}")
+    why = wrong_value(record, made) or _wrong_key(record, rows, made)
+    return _of(stage, f"{record.table}: {why}") if why else None
+
+
+def unmatched_rows(stage: Stage, rows: UnitRows, made: Sequence[Record]) -> str | None:
+    """What `Stage.check` finds wrong with them; None if nothing is."""
     try:
         stage.check(rows, made)
     except AccountingError as error:
-        return str(error)
+        return _of(stage, str(error))
     return None
+
+
+def _of(stage: Stage, why: str) -> str:
+    return f"{file_of(type(stage))}: stage {stage.label()}: {why}"
 
 
 def _wrong_key(record: type[Record], rows: UnitRows, made: Sequence[Record]) -> str | None:

@@ -13,7 +13,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, EngineError, OutageError, Problem, StorageError
 from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.work.input_hashes import mask_fields
-from pipeline.work.made_rows import wrong_rows
+from pipeline.work.made_rows import unmatched_rows, wrong_rows
 from pipeline.work.row_stream import RowStream
 from pipeline.work.stage import Stage
 from pipeline.work.units import Unit
@@ -76,16 +76,15 @@ async def _checked(
     if reason := stage.why_unusable(rows):
         return _Failure("upstream", reason)
     made = await stage.run(rows, ask) if early is None else early
-    why = wrong_rows(stage, rows, made)
+    why = wrong_rows(stage, rows, made) or unmatched_rows(stage, rows, made)
     return _Failure("unit_failed", why) if why else made
 
 
 async def _failed(stage: Stage, rows: UnitRows, why: _Failure) -> Sequence[Record] | _Failure:
     made = stage.failed(rows, *why)
-    wrong = wrong_rows(stage, rows, made)
-    return (
-        _Failure("unit_failed", f"{wrong} (of its `failed`, after {why.detail})") if wrong else made
-    )
+    if wrong := wrong_rows(stage, rows, made):
+        return _Failure("unit_failed", f"{wrong} (from its `failed`, after: {why.detail})")
+    return made
 
 
 async def _tried(making: Awaitable[Sequence[Record] | _Failure]) -> Sequence[Record] | _Failure:
