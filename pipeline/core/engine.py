@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
@@ -34,6 +34,7 @@ class Request:
     temperature: float = 0.0
     seed: int = 0
     attempt: int = 1  # more than 1: asked again
+    on_text: Callable[[str], None] | None = None  # is told the text so far, where the engine can
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
