@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pipeline.asking.reader import Reader
 from pipeline.asking.readers import ReplyFormat, reader_of
-from pipeline.core.engine import Closable, Engine, EngineSettings, Reply, Request
+from pipeline.core.engine import Closable, Engine, EngineSettings, OnText, Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.core.prompts import Message
 from pipeline.families.family import Family
@@ -16,7 +16,7 @@ class KeptEngines:
     hold GPUs: another that needs some ends it. `on_text` is called with the text so far of a reply
     to the prompt `answer`, by engines that make it bit by bit."""
 
-    def __init__(self, on_text: Callable[[str], None] | None = None) -> None:
+    def __init__(self, on_text: OnText | None = None) -> None:
         self._started: dict[str, tuple[EngineSettings, Engine]] = {}
         self._on_text = on_text
 

@@ -19,6 +19,7 @@ from pipeline.core.settings import Settings
 
 Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years
 NumWorkers = Annotated[int, Field(gt=0, le=100_000)]
+OnText = Callable[[str], None]
 FinishReason = Literal["stop", "length", "abort"]
 
 
@@ -34,7 +35,7 @@ class Request:
     temperature: float = 0.0
     seed: int = 0
     attempt: int = 1  # more than 1: asked again
-    on_text: Callable[[str], None] | None = None  # is told the text so far, where the engine can
+    on_text: OnText | None = None  # is told the text so far, where the engine can
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
