@@ -12,10 +12,8 @@ from pipeline.core.errors import UsageError
 
 _OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")
 _EXPERIMENT = "experiment=ask"  # its method, and no rater: there is no reference to rate by
-_EXAMPLES = {
-    "ask": 'gistmill ask book.pdf "Who kept the light?" [method=...] [engine=...]',
-    "chat": "gistmill chat book.pdf [method=...] [engine=...]",
-}
+_ASK = 'gistmill ask book.pdf "Who kept the light?" [method=...] [engine=...]'
+_CHAT = "gistmill chat book.pdf [method=...] [engine=...]"
 _REFUSED = ("corpus", "corpus.path", "corpus.format", "corpus.split", "experiment", "run")
 
 
@@ -43,27 +41,26 @@ class AskWords:
 def ask_words(words: Sequence[str]) -> tuple[AskWords, str]:
     """The words `FILE... QUESTION key=value...`. Raises UsageError where a file or the question is
     missing, or an option is not for `ask`."""
-    files, options = _split(words, "ask")
+    files, options = _split(words, _ASK)
     *files, question = files or [""]
     if not files or not question.strip():
-        raise UsageError(f"ask: name a file or folder, and then the question: {_EXAMPLES['ask']}")
+        raise UsageError(f"ask: name a file or folder, and then the question: {_ASK}")
     if _is_file(question):
-        raise UsageError(
-            f"ask: {question} is a file; the question comes after it: {_EXAMPLES['ask']}"
-        )
+        raise UsageError(f"ask: {question} is a file; the question comes after it: {_ASK}")
     return AskWords(files, options), question
 
 
 def chat_words(words: Sequence[str]) -> AskWords:
     """The words `FILE... key=value...`. Raises UsageError as `ask_words`."""
-    files, options = _split(words, "chat")
+    files, options = _split(words, _CHAT)
     if not files:
-        raise UsageError(f"chat: name a file or folder: {_EXAMPLES['chat']}")
+        raise UsageError(f"chat: name a file or folder: {_CHAT}")
     return AskWords(files, options)
 
 
-def _split(words: Sequence[str], verb: str) -> tuple[list[str], list[str]]:
-    """What is no option, and the options."""
+def _split(words: Sequence[str], example: str) -> tuple[list[str], list[str]]:
+    """Files with what else is no option, and the options. `example`: of the verb."""
+    verb = example.split()[1]
     options = [word for word in words if _OPTION.match(word) and not _is_file(word)]
     for key in (word.partition("=")[0].lstrip("+~") for word in options):
         if key in _REFUSED:

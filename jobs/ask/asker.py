@@ -12,8 +12,6 @@ from typing import Any, Self
 
 from jobs.ask.ask_words import AskWords
 from jobs.ask.doing import Doing
-from jobs.ask.gathered import Gathered, MemoryPage, gather, read_pages
-from jobs.ask.quoted import ANSWERS, AskedAnswer, Quoting
 from jobs.graph.read_run import run_of
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.launch import INCOMPLETE, Look, Outcome
@@ -23,10 +21,17 @@ from pipeline.core.errors import IncompleteError, UsageError
 from pipeline.core.settings import sha
 from pipeline.files.place import write
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connection import query
 from pipeline.worker.inline import InlineHost
 from stages.corpora.own.ask_corpus import AskCorpus
-from stages.text.passage import rarity
+from stages.gathered.gathered_pages import (
+    Gathered,
+    MemoryPage,
+    gather,
+    of_methods,
+    read_pages,
+)
+from stages.gathered.passage import rarity
+from stages.gathered.quoted import STREAMED, AskedAnswer, Quoting, read_answers
 
 MOST_WORDS = 6000
 _NO_MODEL = (
@@ -37,7 +42,7 @@ _NO_MODEL = (
 
 @dataclass(frozen=True)
 class Asked:
-    """What became of a question. `memories_run`: the run that has the pages of the answers."""
+    """A question that was asked. `memories_run`: the run that has the pages of the answers."""
 
     question: str
     run: str
@@ -81,7 +86,7 @@ class Asker:
         engine = resolved.config.engine
         self._is_model, self._title = engine.is_model, engine.title
         self._memories: _Memories | None = None
-        self._host = InlineHost(KeptEngines(on_text))
+        self._host = InlineHost(KeptEngines(STREAMED, on_text))
 
     def __enter__(self) -> Self:
         return self
@@ -107,8 +112,7 @@ class Asker:
             outcome = self._execute(resolved, lambda views, _: pages.extend(read_pages(views)))
             if outcome.exit_code == INCOMPLETE:
                 raise IncompleteError("; ".join(outcome.complaints))
-            memory = [step.memory for step in resolved.steps if step.table == "pages"][-1]
-            own = [page for page in pages if page.memory == memory]
+            own = of_methods(pages, resolved.steps)
             self._memories = _Memories(outcome, own, rarity([page.text for page in own]))
         return self._memories
 
@@ -142,12 +146,12 @@ class Asker:
     def _answered(
         self, resolved: ResolvedRun
     ) -> tuple[list[dict[str, Any]], list[MemoryPage], Outcome]:
-        """The rows of `ANSWERS` and the pages of an executed run."""
+        """The answers and the pages of an executed run."""
         rows: list[dict[str, Any]] = []
         pages: list[MemoryPage] = []
 
         def look(views: Any, _: RunFolder) -> None:
-            rows.extend(query(views, ANSWERS))
+            rows.extend(read_answers(views))
             pages.extend(read_pages(views))
 
         return rows, pages, self._execute(resolved, look)

@@ -6,11 +6,8 @@ from threading import Lock
 from typing import Any, Self
 
 from jobs.output.cells import printable
+from stages.gathered.quoted import ACTIVITIES
 
-_STEPS = {
-    "pages": "finding page", "gists": "gisting page", "lookups": "looking up pages of question",
-    "answers": "answering question",
-}  # fmt: skip
 _CLEAR = "\r\x1b[K"
 
 
@@ -40,7 +37,7 @@ class Doing:
         self.loaded(0)
 
     def say(self, what: str, about: str = "") -> None:
-        """Say what is done now: `gisting page`, ` 4 of about 20`."""
+        """Say what is done now: `reading file`, ` 4 of 20`."""
         with self._lock:
             if self._is_hushed:
                 return
@@ -79,8 +76,9 @@ class Doing:
         inside, server = state["inside"] or {}, state["waiting_for"]
         if server:
             self.say(f"waiting for {server}")
-        elif inside.get("about") and inside["table"] in _STEPS:
-            self.say(_STEPS[inside["table"]], f" {inside['done'] + 1} of about {inside['about']}")
+        elif inside.get("about") and inside["table"] in ACTIVITIES:
+            now = min(inside["done"] + 1, inside["about"])
+            self.say(ACTIVITIES[inside["table"]], f" {now} of about {inside['about']}")
         else:
             what = self._reading if state["phase"] == "reading" else state["phase"]
             self.say(what, f", {100 * state['share']:.0f}%" if state["share"] else "")

@@ -11,13 +11,13 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from jobs.ask.asker import Asked
-from jobs.ask.quoted import AskedAnswer, QuotedPage
 from jobs.config.options import ReadOptions
 from jobs.html.page_file import write_page
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_line
 from pipeline.files.place import as_path
 from pipeline.store.sql.memory_names import SHARED
+from stages.gathered.quoted import AskedAnswer, QuotedPage
 
 _MOST_QUOTES = 3
 _LEAST_SCORE = 0.3  # of the best passage's
@@ -71,7 +71,7 @@ def _quoted(pages: Sequence[QuotedPage]) -> list[QuotedPage]:
 
 
 def _read(answer: AskedAnswer, asked: Asked) -> str:
-    """How much was read: pages, files and words."""
+    """The line about what was read: pages, files and words."""
     words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
     if not answer.pages:
         return f"rests on no whole page; {words}"

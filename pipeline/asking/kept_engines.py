@@ -1,6 +1,6 @@
 """Engines that stay started between the runs of one command, and tell replies while they come."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from pipeline.asking.reader import Reader
@@ -14,11 +14,11 @@ from pipeline.families.family import Family
 class KeptEngines:
     """Started engines by their settings, all used from one event loop until `close`. Only one may
     hold GPUs: another that needs some ends it. `on_text` is called with the text so far of a reply
-    to the prompt `answer`, by engines that make it bit by bit."""
+    to the prompts `streamed`, by engines that make it bit by bit."""
 
-    def __init__(self, on_text: OnText | None = None) -> None:
+    def __init__(self, streamed: Collection[str] = (), on_text: OnText | None = None) -> None:
         self._started: dict[str, tuple[EngineSettings, Engine]] = {}
-        self._on_text = on_text
+        self._streamed, self._on_text = streamed, on_text
 
     async def start_reader(
         self, settings: EngineSettings, family: Family, reply_format: ReplyFormat
@@ -37,7 +37,8 @@ class KeptEngines:
 
     def told(self, request: Request) -> Request:
         """The request, with whom to tell the reply's text."""
-        return replace(request, on_text=self._on_text) if request.prompt == "answer" else request
+        is_streamed = request.prompt in self._streamed
+        return replace(request, on_text=self._on_text) if is_streamed else request
 
     async def close(self) -> None:
         """End all engines."""

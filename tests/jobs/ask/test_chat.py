@@ -74,10 +74,24 @@ def test_the_engine_is_started_once_and_streams(
 def test_a_question_that_fails_is_a_line_and_the_next_is_answered(
     monkeypatch: pytest.MonkeyPatch, letters: Path
 ) -> None:
-    (letters.parent / "w").mkdir()
-    typed = f"{QUESTION}\n"
-    done = chat(monkeypatch, typed, letters, f"warehouse={letters.parent / 'w'}", "--words", "1")
-    assert SOLD in succeeded(done)  # the best page is read, however long
+    """The server refuses the key once, which no retry would change."""
+    statuses = iter([401])
+
+    def answer(body: dict[str, Any]) -> Answer:
+        status = next(statuses, 200) if body.get("stream") else 200
+        return Answer(text="a widow", status=status, body="{}" if status == 401 else None)
+
+    with LoopbackServer(answer=answer) as server:
+        engine = ("engine=openai", f"engine.base_url={server.url}", "engine.model=m")
+        patience = ("engine.outage_minutes=0", "engine.retries=0")
+        where = (f"warehouse={letters.parent / 'w'}", "memory=uniform", "method=bm25(top_k=1)")
+        done = chat(
+            monkeypatch, f"{QUESTION}\nWho is a widow?\n", letters, *engine, *patience, *where
+        )
+    assert done.returncode == 4
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("gistmill: ")]
+    assert "the server requires an API key" in line
+    assert done.stdout.startswith("a widow\n")
 
 
 def test_mistakes_are_one_line(letters: Path) -> None:

@@ -1,13 +1,15 @@
 """One document of the pages, out of all documents of a run, that match a question best: it is read
 as any other document is, and brings its pages and gists along."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.output.print_tables import json_text
 from pipeline.core.settings import sha
 from pipeline.store.sql.connection import query
+from pipeline.work.steps import Step
+from stages.tables.pages import Page
 from stages.text.ranking import rank
 
 
@@ -32,6 +34,12 @@ where p.text is not null order by document_id, memory, page_index"""
 def read_pages(connection: Any) -> list[MemoryPage]:
     """The pages of all memories of a run, in order, by a connection that shows it."""
     return [MemoryPage(**row) for row in query(connection, _PAGES)]
+
+
+def of_methods(pages: Iterable[MemoryPage], steps: Iterable[Step]) -> list[MemoryPage]:
+    """The pages of the memory that methods read, which is the last that the steps of a run make."""
+    *_, memory = (step.memory for step in steps if step.writes is Page)
+    return [page for page in pages if page.memory == memory]
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class Gathered:
         document = self.document()
         asked = {"document_id": document["document_id"], "question": question}
         rows = {"documents.jsonl": document, "questions.jsonl": asked}
-        return {name: f"{json_text(row)}\n".encode() for name, row in rows.items()}
+        return {name: f"{json.dumps(row)}\n".encode() for name, row in rows.items()}
 
     def _heading(self, page: MemoryPage) -> str:
         file = self.files[page.document_id].replace("{", "(").replace("}", ")")

@@ -4,10 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.ask.gathered import MemoryPage
-from stages.text.passage import passage
+from pipeline.store.sql.connection import query
+from stages.gathered.gathered_pages import MemoryPage
+from stages.gathered.passage import passage
+from stages.prompts.readagent.answer import AnswerQuestion
 
-ANSWERS = """
+# What a run does, by the table that it writes at the moment.
+ACTIVITIES = {
+    "pages": "finding page", "gists": "gisting page", "lookups": "looking up pages of question",
+    "answers": "answering question",
+}  # fmt: skip
+STREAMED = frozenset({AnswerQuestion.name})  # prompts whose replies are answers as they stand
+_ANSWERS = """
 select document_id, question_id, method, answer, problem, detail, num_context_words, memory,
   page_indexes
 from results order by document_id, method, repeat"""
@@ -42,10 +50,15 @@ class AskedAnswer:
     pages: Sequence[QuotedPage]
 
 
+def read_answers(connection: Any) -> list[dict[str, Any]]:
+    """The answers of a run, by a connection that shows it, as `Quoting.answers` takes them."""
+    return query(connection, _ANSWERS)
+
+
 @dataclass(frozen=True)
 class Quoting:
-    """What quotes are made with: the question, the name of every document's file, and the weight
-    of each term. `sources`: the pages that those of a gathered document are; None: themselves."""
+    """Quotes pages for a question; `files`: the name of every document's file, by id; `weight`: of
+    each term. `sources`: the pages that those of a gathered document are; None: themselves."""
 
     question: str
     files: Mapping[str, str]

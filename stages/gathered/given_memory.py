@@ -1,5 +1,5 @@
 """Pages and gists that a document brings along, in `pages` of its metadata: those that were made of
-other documents, and that `gistmill ask` has put together."""
+other documents, for one that is gathered of them."""
 
 import json
 from collections.abc import Sequence
