@@ -71,27 +71,32 @@ def test_the_engine_is_started_once_and_streams(
     assert ready == 1
 
 
-def test_a_question_that_fails_is_a_line_and_the_next_is_answered(
-    monkeypatch: pytest.MonkeyPatch, letters: Path
+@pytest.mark.parametrize(
+    ("trouble", "code", "failed"),
+    [
+        (Answer(status=500, body="{}"), 3, "no answer: refused"),
+        (Answer(vanish=True), 4, "gistmill: engine.base_url="),
+    ],
+)
+def test_a_question_that_fails_is_a_line_and_the_next_is_taken(
+    monkeypatch: pytest.MonkeyPatch, letters: Path, trouble: Answer, code: int, failed: str
 ) -> None:
-    """The server refuses the key once, which no retry would change."""
-    statuses = iter([401])
+    """The first answer that is streamed has the trouble; a server that vanished stays away."""
+    left = [trouble]
 
     def answer(body: dict[str, Any]) -> Answer:
-        status = next(statuses, 200) if body.get("stream") else 200
-        return Answer(text="a widow", status=status, body="{}" if status == 401 else None)
+        return left.pop() if body.get("stream") and left else Answer(text="a widow")
 
     with LoopbackServer(answer=answer) as server:
         engine = ("engine=openai", f"engine.base_url={server.url}", "engine.model=m")
-        patience = ("engine.outage_minutes=0", "engine.retries=0")
-        where = (f"warehouse={letters.parent / 'w'}", "memory=uniform", "method=bm25(top_k=1)")
-        done = chat(
-            monkeypatch, f"{QUESTION}\nWho is a widow?\n", letters, *engine, *patience, *where
-        )
-    assert done.returncode == 4
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("gistmill: ")]
-    assert "the server requires an API key" in line
-    assert done.stdout.startswith("a widow\n")
+        patience = ("engine.outage_minutes=0", "engine.retries=0", f"warehouse={letters.parent}/w")
+        typed = f"{QUESTION}\nWho is a widow?\n"
+        words = (letters, *engine, *patience, "memory=uniform", "method=bm25(top_k=1)")
+        done = chat(monkeypatch, typed, *words)
+    said = f"{done.stdout}\n{done.stderr}".splitlines()
+    assert done.returncode == code
+    assert sum(line.startswith(failed) for line in said) == (2 if trouble.vanish else 1)
+    assert ("a widow" in said) != trouble.vanish
 
 
 def test_mistakes_are_one_line(letters: Path) -> None:
