@@ -19,7 +19,7 @@ from jobs.run.launch import run as execute
 from pipeline.asking.kept_engines import KeptEngines
 from pipeline.core.errors import IncompleteError, UsageError
 from pipeline.core.settings import sha
-from pipeline.files.place import write
+from pipeline.files.place import is_remote, write
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.inline import InlineHost
 from stages.corpora.own.ask_corpus import AskCorpus
@@ -84,7 +84,7 @@ class Asker:
         self.files = corpus.named_files()
         self._name = corpus.path.resolve().name or "files"
         engine = resolved.config.engine
-        self._is_model, self._title = engine.is_model, engine.title
+        self._notes = [] if engine.is_model else [_NO_MODEL.format(engine.title)]
         self._memories: _Memories | None = None
         self._host = InlineHost(KeptEngines(STREAMED, on_text))
 
@@ -141,7 +141,8 @@ class Asker:
         folder = RunFolder(asked.config.warehouse, name).path / "asked"
         for file, content in tables.items():
             write(folder / file, content)
-        return run_of({**self._words.reading_memory(str(folder)), "run": name})
+        place = folder if is_remote(folder) else folder.absolute()  # read again from any folder
+        return run_of({**self._words.reading_memory(str(place)), "run": name})
 
     def _answered(
         self, resolved: ResolvedRun
@@ -160,9 +161,8 @@ class Asker:
         self, outcome: Outcome, memories_run: str, question: str, answers: Sequence[AskedAnswer]
     ) -> Asked:
         self._doing.is_done()
-        if not self._is_model:
-            self._doing.warn(_NO_MODEL.format(self._title))
-            self._is_model = True  # once is enough
+        while self._notes:  # once is enough
+            self._doing.warn(self._notes.pop())
         return Asked(question, outcome.run, memories_run, self._warehouse, outcome.exit_code,
                      len(self.files), answers)  # fmt: skip
 

@@ -6,7 +6,6 @@ import os
 import pty
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -107,17 +106,17 @@ def test_mistakes_are_one_line(letters: Path) -> None:
 
 
 def test_a_terminal_has_its_first_words_soon(letters: Path) -> None:
-    """Two seconds of this process's CPU; a machine at work gives it less."""
+    """Within two seconds of CPU; a machine at work takes longer."""
     ours, theirs = pty.openpty()
     words = ["ask", str(letters), QUESTION, f"warehouse={letters.parent / 'w'}"]
-    began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "jobs", *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs
     )
     os.close(theirs)
     first = os.read(ours, 1000)
-    seconds = time.monotonic() - began
+    stat = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    ticks = int(stat[11]) + int(stat[12])  # of user and system time
     process.communicate()
     os.close(ours)
     assert b"looking for files" in first
-    assert seconds < 10
+    assert ticks / os.sysconf("SC_CLK_TCK") < 2
