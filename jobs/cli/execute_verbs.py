@@ -116,7 +116,13 @@ def ask(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Ask files or folders a question: one answer, with the passages that it rests on.
+    """Ask files or folders a question.
+
+    One answer is printed, with the passages that it rests on by file and page.
+
+    \b
+    Example:
+      gistmill ask letters "Who sold the lighthouse?" method='bm25(top_k=3)'
 
     Their memories are made once and kept. Keys: method=..., and the words of run but for run=,
     corpus= and experiment=.
@@ -133,7 +139,11 @@ def chat(
     most_words: MostWords = MOST_WORDS,
     json: Json = False,
 ) -> None:
-    """Ask files or folders one question after the other.
+    """Ask files or folders several questions.
+
+    \b
+    Example:
+      gistmill chat letters engine=vllm engine.model=Qwen/Qwen3-8B
 
     The engine, memories and the index are loaded once. Questions are lines of standard input; an
     empty line or /quit ends. Keys as of ask; --json prints a line for each question.
