@@ -118,14 +118,12 @@ def ask(
 ) -> None:
     """Ask files or folders a question.
 
-    One answer is printed, with the passages that it rests on by file and page.
-
     \b
     Example:
       gistmill ask letters "Who sold the lighthouse?" method='bm25(top_k=3)'
 
-    Their memories are made once and kept. Keys: method=..., and the words of run but for run=,
-    corpus= and experiment=.
+    One answer is printed, with the passages that it rests on by file and page. Pages and gists are
+    made once and kept. Keys are those of run, but for run=, corpus= and experiment=.
     """
     raise typer.Exit(ask_files(words, json, warn, each, most_words, html))
 
@@ -145,8 +143,8 @@ def chat(
     Example:
       gistmill chat letters engine=vllm engine.model=Qwen/Qwen3-8B
 
-    The engine, memories and the index are loaded once. Questions are lines of standard input; an
-    empty line or /quit ends. Keys as of ask; --json prints a line for each question.
+    The engine, pages and gists are loaded once. Questions are lines of standard input; an empty
+    line or /quit ends. Keys are those of ask; --json prints a line for each question.
     """
     raise typer.Exit(chat_about(words, json, warn, most_words))
 
