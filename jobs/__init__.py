@@ -18,7 +18,8 @@ submit/     gistmill submit: Ray Jobs, KubeRay, Slurm
 html/       gistmill report --html, view: the page of a run
 export/     gistmill export: files for other programs
 warehouse/  gistmill ls, status, schema, rm, gc
-api/        `import gistmill`; gistmill ask; make demo
+api/        `import gistmill`; make demo
+ask/        gistmill ask, chat: questions to files, each a run; passages that answers rest on
 cli/        one function per verb (sql, prompts and bench are here alone), exit codes; the entry
             points of cluster jobs
 

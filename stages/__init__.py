@@ -7,6 +7,7 @@ index/      document -> pages -> gists, embeddings             (ReadAgent sectio
                      -> segments -> tree of summaries          (MemWalker section 3)
                      -> chunks, a memory for clues             (MemoRAG section 2)
                      -> sessions or rounds -> keys             (LongMemEval section 5)
+gathered/   pages of many documents -> one document, with its memory; answer + pages -> quotes
 query/      question + memory -> clues to search for           (MemoRAG section 2; HyDE, RQ-RAG)
 retrieve/   question + gists or pages -> pages to read again   (section 3.2; BM25, dense ...)
             question + tree -> visits                          (MemWalker section 3)
@@ -23,6 +24,6 @@ tables/ has one module per table: its record class and its lines in a trace, wit
 beside it. prompts/ has one module per prompt, in a folder per paper and judging/ for raters
 (parsing/ is shared): its fields, how its reply is parsed, its constraint and budget. text/ has
 words, paragraphs and ranking. A stage calls a model only through `ask`. A folder imports from those
-before it in the order tables, text, extract, prompts, corpora, index, query, retrieve, read, judge,
-score, and from `pipeline`.
+before it in the order tables, text, extract, prompts, corpora, index, gathered, query, retrieve,
+read, judge, score, and from `pipeline`.
 """

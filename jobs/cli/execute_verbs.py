@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
-from jobs.api.ask_folder import ask as ask_files
 from jobs.api.library import run_and_report
+from jobs.ask.asker import MOST_WORDS
+from jobs.ask.chat import ask as ask_files
+from jobs.ask.chat import chat as chat_about
 from jobs.cli.app import MAKE, Json, WholeTables, Words, app, warn
 from jobs.config.completion import completed
 from jobs.graph.read_run import read_run
@@ -93,6 +95,12 @@ def submit(
     raise typer.Exit(sent.exit_code)
 
 
+MostWords = Annotated[
+    int,
+    typer.Option("--words", min=1, help="Of all files' pages, that a method chooses from."),
+]
+
+
 @app.command(rich_help_panel=MAKE)
 def ask(
     words: Annotated[
@@ -101,14 +109,44 @@ def ask(
             metavar="FILE... QUESTION [KEY=VALUE]...", show_default=False, autocompletion=completed
         ),
     ],
+    each: Annotated[bool, typer.Option("--each", help="Every document answers by itself.")] = False,
+    most_words: MostWords = MOST_WORDS,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write the answer's page, and open it.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Ask files or folders a question.
 
-    Their memories are made once and kept; every document answers by itself. Keys: method=..., and
-    the words of run but for run=, corpus= and experiment=.
+    \b
+    Example:
+      gistmill ask letters "Who sold the lighthouse?" method='bm25(top_k=3)'
+
+    One answer is printed, with the passages that it rests on by file and page. Pages and gists are
+    made once and kept. Keys are those of run, but for run=, corpus= and experiment=.
     """
-    raise typer.Exit(ask_files(words, json, warn))
+    raise typer.Exit(ask_files(words, json, warn, each, most_words, html))
+
+
+@app.command(rich_help_panel=MAKE)
+def chat(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE... [KEY=VALUE]...", autocompletion=completed),
+    ],
+    most_words: MostWords = MOST_WORDS,
+    json: Json = False,
+) -> None:
+    """Ask files or folders several questions.
+
+    \b
+    Example:
+      gistmill chat letters engine=vllm engine.model=Qwen/Qwen3-8B
+
+    The engine, pages and gists are loaded once. Questions are lines of standard input; an empty
+    line or /quit ends. Keys are those of ask; --json prints a line for each question.
+    """
+    raise typer.Exit(chat_about(words, json, warn, most_words))
 
 
 @app.command(rich_help_panel=MAKE)

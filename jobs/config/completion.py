@@ -16,9 +16,11 @@ _MAKING = (
     "cluster.deadline", "reply_format",
 )  # fmt: skip
 _NOT_OF_ASK = {"experiment", "corpus", "corpus.path", "corpus.corrections", "methods", "run"}
+_OF_ASK = ("method", *(key for key in _MAKING if key not in _NOT_OF_ASK))
 _KEYS = dict(
     **KEYS,
-    ask=("method", *(key for key in _MAKING if key not in _NOT_OF_ASK)),
+    ask=_OF_ASK,
+    chat=_OF_ASK,
     score=("predictions", "method", *_MAKING),
     plan=(*_MAKING, "pilot"),
 )

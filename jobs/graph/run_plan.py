@@ -3,7 +3,7 @@ holds no more than what has not been written yet."""
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from tempfile import TemporaryDirectory
@@ -20,14 +20,19 @@ Steps = Collection[str]
 
 class RunPlan:
     """The plan of one launch of these steps, in `folder`, by default a temporary one. `seconds`: of
-    loading, after which the documents of a file are executed while others are loaded.
+    loading, after which the documents of a file are executed while others are loaded. `loaded` is
+    called with the number of documents that were planned so far.
 
     The sums are those of the documents that were planned so far: `num_units` and `num_pending`
     units; `has_chunks`: some document has pending questions in several chunks.
     """
 
     def __init__(
-        self, steps: Sequence[Step], folder: UPath | None = None, seconds: float = math.inf
+        self,
+        steps: Sequence[Step],
+        folder: UPath | None = None,
+        seconds: float = math.inf,
+        loaded: Callable[[int], None] = lambda num_documents: None,
     ) -> None:
         if folder is None:
             self._temporary = TemporaryDirectory(prefix="gistmill-plan-")
@@ -37,6 +42,7 @@ class RunPlan:
         self._documents = Counter[frozenset[str]]()  # by the steps that they have pending units in
         self._words = dict[str, float]()  # of pending units, by step
         self.num_units = self.num_pending = 0
+        self._loaded = loaded
         self.has_chunks = self.is_complete = self._is_stopped = self._is_cut = False
 
     def write(self, documents: Iterable[PlannedDocument]) -> Iterator[None]:
@@ -60,6 +66,7 @@ class RunPlan:
         self.num_units += len(document.units)
         self.num_pending += len(pending)
         self._documents[frozenset(unit.step_id for unit in pending)] += 1
+        self._loaded(self._documents.total())
         self.has_chunks |= len({unit.chunk for unit in pending if unit.inputs}) > 1
         for unit in pending:
             words = weight(unit, document.num_words, unit.step_id in self._asking)

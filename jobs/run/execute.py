@@ -3,29 +3,36 @@ one worker in this process."""
 
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
 from jobs.graph.phases import Phase, with_scoring
 from jobs.graph.preparation import Prepared
 from jobs.run.graceful_stop import GracefulStop, StallWatch
-from jobs.run.progress import Progress
+from jobs.run.progress import Listener, Progress
 from pipeline.asking.readers import start_reader
 from pipeline.core.errors import EndedError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import Execution, Work
 from pipeline.worker.executor import Summary
 from pipeline.worker.heartbeat import StopSignal
-from pipeline.worker.inline import execute_inline
+from pipeline.worker.inline import InlineHost
 from pipeline.worker.outcomes import DOCUMENTS_OVER_SLOTS
 
 
 class RunExecutor:
-    """Executes one launch of a run. `progress` counts its calls and units."""
+    """Executes one launch of a run, with cluster=inline in `host`, by default one of its own.
+    `progress` counts its calls and units."""
 
-    def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
-        self._run = prepared.run
+    def __init__(
+        self,
+        prepared: Prepared,
+        folder: RunFolder,
+        host: InlineHost | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        self._run, self._given_host = prepared.run, host
         self._cluster = prepared.run.config.cluster
         self._is_inline = self._cluster.name == "inline"
         self._folder = folder
@@ -34,7 +41,10 @@ class RunExecutor:
         self._launch = uuid.uuid4().hex
         self._publish = partial(folder.write_progress, self._launch)
         self.progress = Progress(
-            self._plan.num_pending, self._publish, refused=folder.advisory.state
+            self._plan.num_pending,
+            self._publish,
+            refused=folder.advisory.state,
+            listener=listener,
         )
 
     def execute(self, stop: GracefulStop, look: Callable[[], None] = lambda: None) -> None:
@@ -46,7 +56,8 @@ class RunExecutor:
 
             join(self._cluster.address)
         stop.workers_see(StopSignal(self._folder.path, self._launch))
-        with self.progress:
+        host = nullcontext(self._given_host) if self._given_host else InlineHost()
+        with host as self._host, self.progress:
             for phase in self._phases:
                 with suppress(EndedError):  # units still in flight are not committed
                     self._phase(phase, stop, look)
@@ -98,11 +109,13 @@ class RunExecutor:
             self.progress.add(summary)
 
         how = (self._run.family, self._run.config.reply_format)
-        start = partial(start_reader, phase.engine, *how) if phase.engine else None
+        engines = self._host.engines
+        reader = engines.start_reader if engines else start_reader
+        start = partial(reader, phase.engine, *how) if phase.engine else None
         make = phase.make_worker(self._folder.path, self._launch, start)
         if self._is_inline:
             in_flight, grace = phase.slots + DOCUMENTS_OVER_SLOTS, 60 * self._cluster.grace_minutes
-            execute_inline(make, in_flight, grace, work, watch, finished)
+            self._host.execute(make, in_flight, grace, work, watch, finished)
         else:
             from pipeline.cluster import execute_documents
 

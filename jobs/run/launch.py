@@ -22,7 +22,7 @@ from jobs.run.exceeded_limits import exceeded_limits
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
-from jobs.run.progress import Progress
+from jobs.run.progress import Listener, Progress
 from pipeline.core.errors import DamagedError, EndedError, IncompleteError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.files.named_paths import refuse_unreachable_path, unwritable
@@ -42,6 +42,7 @@ from pipeline.store.shards.layout import FILE, check_layout
 from pipeline.store.sql.accounts import accounts, answering_models, other_models
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
+from pipeline.worker.inline import InlineHost
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 _SECONDS_BETWEEN_COMPACTIONS = 300.0
@@ -67,9 +68,13 @@ def run(
     warn: Callable[[str], None],
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
     look: Look = lambda connection, folder: None,
+    host: InlineHost | None = None,
+    listener: Listener | None = None,
 ) -> Outcome:
     """Execute a run, from the corpus to the checked accounting: units that are not committed, and
     those that `retry_policy` selects. `look` is called then, with a connection that shows the run.
+    With cluster=inline workers execute in `host`, by default one of the run's own; a `listener`
+    shows the progress.
 
     Raises UsageError before execution if the corpus cannot be used, AccountingError if rows
     do not match their inputs, EngineError if an engine died, StorageError if storage refuses,
@@ -84,7 +89,7 @@ def run(
         check_layout(folder.warehouse)
         with run_lock(folder.path, stop, warn) as held:
             compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
-            prepared = prepare_launch(resolved, folder, warn, retry_policy)
+            prepared = prepare_launch(resolved, folder, warn, retry_policy, listener)
             has_work = start_launch(prepared, folder)
             if held.has_lapsed():  # what the run counts on may be deleted
                 raise IncompleteError(
@@ -93,10 +98,11 @@ def run(
                 )
             write_only_while(folder.warehouse, FILE)
             try:
-                progress = _execute(prepared, folder, warn, stop, has_work)
+                executor = RunExecutor(prepared, folder, host, listener)
+                _execute(executor, prepared, folder, warn, stop if has_work else None)
             finally:
                 write_always(folder.warehouse)
-            return _outcome(prepared, folder, progress, warn, look)
+            return _outcome(prepared, folder, executor.progress, warn, look)
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
@@ -146,14 +152,14 @@ def _wait(
 
 
 def _execute(
+    executor: RunExecutor,
     prepared: Prepared,
     folder: RunFolder,
     warn: Callable[[str], None],
-    stop: GracefulStop,
-    has_work: bool,
-) -> Progress:
-    executor = RunExecutor(prepared, folder)
-    if has_work:
+    stop: GracefulStop | None,
+) -> None:
+    """Execute what is pending, until `stop`; None: nothing is."""
+    if stop:
         try:
             with (
                 compact_periodically(folder.warehouse),
@@ -165,7 +171,6 @@ def _execute(
             compact_if_worth_it(folder.warehouse, warn)
         prepared.shards.verify(prepared.run.steps, prepared.committed)
     delete_folder(folder.plan_files)
-    return executor.progress
 
 
 def compact_if_worth_it(

@@ -12,6 +12,7 @@ from jobs.graph.resolved_run import ResolvedRun
 from jobs.graph.run_plan import RunPlan
 from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
 from jobs.run.graceful_stop import GracefulStop
+from jobs.run.progress import Listener
 from jobs.run.provenance import provenance
 from pipeline.core.errors import EngineError
 from pipeline.files.place import delete_folder
@@ -27,6 +28,7 @@ def prepare_launch(
     folder: RunFolder,
     warn: Callable[[str], None],
     retry_policy: RetryPolicy | None,
+    listener: Listener | None = None,
 ) -> Prepared:
     """The run with what it was started with before, prepared."""
     resolved = merge_with_stored_run(resolved, folder)
@@ -38,7 +40,8 @@ def prepare_launch(
     # What is compared with the whole corpus is compared before anything is executed.
     is_whole = folder.is_planned or resolved.config.predictions or cluster.name == "inline"
     seconds = math.inf if is_whole else _SECONDS_BEFORE_THE_FIRST
-    plan = RunPlan(resolved.steps, folder.plan_files, seconds)
+    told = (listener.loaded,) if listener else ()
+    plan = RunPlan(resolved.steps, folder.plan_files, seconds, *told)
     prepared = prepare(resolved, folder.warehouse, warn, retry_policy=retry_policy, plan=plan)
     refuse_fewer(folder, prepared.plan.folder)
     return prepared

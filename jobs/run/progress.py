@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, Task, TaskProgressColumn, TextColumn
@@ -30,9 +30,19 @@ _PERCENT_WIDTH = 4
 _NAMES = [field.name for field in fields(UsageCounters)]
 
 
+class Listener(Protocol):
+    """Shows what a run does in its own way, instead of a bar."""
+
+    def loaded(self, num_documents: int) -> None:
+        """So many documents are read."""
+
+    def at_work(self, state: Mapping[str, Any]) -> None:
+        """`Progress.state`, each time that it changes."""
+
+
 class Progress:
     """The progress of one launch. `publish` is called with each new state, for `status`; `refused`
-    returns the refusals of storage to write it, as `Advisory.state` does."""
+    returns the refusals of storage to write it, as `Advisory.state` does; a `listener` shows it."""
 
     def __init__(
         self,
@@ -40,6 +50,7 @@ class Progress:
         publish: Callable[[Mapping[str, Any]], None] = lambda state: None,
         clock: Callable[[], float] = time.monotonic,
         refused: Callable[[], Mapping[str, Any] | None] = lambda: None,
+        listener: Listener | None = None,
     ) -> None:
         self._num_units = num_units
         self._publish, self._clock, self._refused = publish, clock, refused
@@ -55,7 +66,8 @@ class Progress:
         self._waiting_for = ""  # the server that requests wait for
         self._eta = Eta(0.0, clock)
         self._started = self._printed = clock()
-        self._console = Console(file=sys.stderr)
+        self._listener = listener
+        self._console = Console(file=sys.stderr, quiet=listener is not None)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=_BAR_WIDTH),
@@ -66,7 +78,7 @@ class Progress:
         self._task = self._bar.add_task("", total=1.0, state=self.state())
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal and self._num_units:
+        if self._console.is_terminal and self._num_units and not self._listener:
             self._bar.start()
         return self
 
@@ -84,6 +96,8 @@ class Progress:
         self._inside = []
         self._phase, self._eta = phase, Eta(words, self._clock)
         self._started = self._clock()
+        if self._listener:
+            self._listener.at_work(self.state())
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
             shown = "the first" if num_documents is None else num_documents
@@ -160,7 +174,9 @@ class Progress:
 
     def _show(self) -> None:
         state = self.state()
-        if self._console.is_terminal:
+        if self._listener:
+            self._listener.at_work(state)
+        elif self._console.is_terminal:
             done = state["share"]
             self._bar.update(self._task, description=self._phase, completed=done, state=state)
         elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:

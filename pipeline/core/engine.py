@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
@@ -19,6 +19,7 @@ from pipeline.core.settings import Settings
 
 Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years
 NumWorkers = Annotated[int, Field(gt=0, le=100_000)]
+OnText = Callable[[str], None]
 FinishReason = Literal["stop", "length", "abort"]
 
 
@@ -34,6 +35,7 @@ class Request:
     temperature: float = 0.0
     seed: int = 0
     attempt: int = 1  # more than 1: asked again
+    on_text: OnText | None = None  # is told the text so far, where the engine can
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -263,7 +263,9 @@ class OpenAIEngine:
             **_structured_outputs(request.constraint),
             **self._settings.args,
         }
-        return await self._client.complete(self._settings.model, request.messages, body)
+        return await self._client.complete(
+            self._settings.model, request.messages, body, request.on_text
+        )
 
     async def _count_there(self, messages: Sequence[Message]) -> int | None:
         """The count of tokens by the server; None if it cannot count these messages."""

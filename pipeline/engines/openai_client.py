@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pipeline.core.engine import FinishReason, Reply
+from pipeline.core.engine import FinishReason, OnText, Reply
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
 from pipeline.engines.outage import FailedError
@@ -70,19 +70,34 @@ class OpenAIClient:
         }
 
     async def complete(
-        self, model: str, messages: Sequence[Message], body: Mapping[str, Any]
+        self,
+        model: str,
+        messages: Sequence[Message],
+        body: Mapping[str, Any],
+        on_text: OnText | None = None,
     ) -> Reply:
-        """The reply to a chat, without `seconds`: the caller measures them. Raises FailedError if
-        the response has no text."""
-        chat: Any = list(messages)
+        """The reply to a chat, without `seconds`: the caller measures them. With `on_text` it is
+        streamed. Raises FailedError if the response has no text."""
+        request: Any = {"model": model, "messages": list(messages), "extra_body": body}
         with self._errors():
-            completion = await self._client.chat.completions.create(
-                model=model, messages=chat, extra_body=body
-            )
+            if on_text:
+                completion: Any = await self._streamed(request, on_text)
+            else:
+                completion = await self._client.chat.completions.create(**request)
         reply = _reply(completion)
         if reply is None:
             raise FailedError("the response has no reply of text", "either")
         return reply
+
+    async def _streamed(self, request: Mapping[str, Any], on_text: OnText) -> Any:
+        """The completion, whose text so far `on_text` is called with at every piece."""
+        counts: Any = {"include_usage": True}
+        streaming = self._client.chat.completions.stream(**request, stream_options=counts)
+        async with streaming as stream:
+            async for event in stream:
+                if event.type == "content.delta":
+                    on_text(event.snapshot)
+            return await stream.get_final_completion()
 
     async def count_tokens(
         self, model: str, messages: Sequence[Message], body: Mapping[str, Any]

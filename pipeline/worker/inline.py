@@ -6,10 +6,12 @@ Nor can a thread be ended: a deadline or an interruption waits for files that ar
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from itertools import chain
+from typing import Self
 
+from pipeline.asking.kept_engines import KeptEngines
 from pipeline.core.errors import EngineError, StartError
 from pipeline.work.executions import DocumentWork, Work
 from pipeline.worker.executor import Summary
@@ -17,33 +19,66 @@ from pipeline.worker.in_flight import Placement
 from pipeline.worker.outcomes import Failures, MakeWorker, Outcomes, take, watch_in_thread
 
 
-def execute_inline(
-    make_worker: MakeWorker,
-    num_in_flight: int,
-    grace_seconds: float,
-    work: Work,
-    watch: Callable[[], None],
-    finished: Callable[[Summary], None],
-) -> None:
-    """Execute the documents of `work`, `num_in_flight` at a time; `finished` is called with a
-    summary of each in the order they finish, and `watch` every second meanwhile.
+class InlineHost:
+    """The thread and event loop in which workers of this process execute, for one run or several:
+    `engines` stay started between them, by default none does. The caller's thread may have an
+    event loop of its own, as a notebook's."""
 
-    Raises what `pipeline.cluster.execute_documents` does, but for the errors of placing workers: a
-    document's AccountingError once all others are finished, a StorageError once those in flight
-    are, or `grace_seconds` later. After an EngineError another worker goes on with the rest.
-    """
-    failures = Failures(grace_seconds)
-    execution = _Execution(
-        make_worker, work.documents, num_in_flight, lambda row: take(row, finished, failures)
-    )
-    with watch_in_thread(watch, failures):
-        execution.finish()
-    if failures.first:  # raised last, so that the other documents are committed
-        raise failures.first
+    def __init__(self, engines: KeptEngines | None = None) -> None:
+        self.engines = engines
+        self.loop = asyncio.new_event_loop()
+        self._runner = asyncio.Runner(loop_factory=lambda: self.loop)
+        self._thread = ThreadPoolExecutor(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._thread:
+            if self.engines:
+                self._thread.submit(self._runner.run, self.engines.close()).result()
+            self._thread.submit(self._runner.close).result()
+
+    def execute(
+        self,
+        make_worker: MakeWorker,
+        num_in_flight: int,
+        grace_seconds: float,
+        work: Work,
+        watch: Callable[[], None],
+        finished: Callable[[Summary], None],
+    ) -> None:
+        """Execute the documents of `work`, `num_in_flight` at a time; `finished` is called with a
+        summary of each in the order they finish, and `watch` every second meanwhile.
+
+        Raises what `pipeline.cluster.execute_documents` does, but for the errors of placing
+        workers: a document's AccountingError once all others are finished, a StorageError once
+        those in flight are, or `grace_seconds` later. After an EngineError another worker goes on
+        with the rest.
+        """
+        failures = Failures(grace_seconds)
+        execution = _Execution(
+            make_worker, work.documents, num_in_flight, lambda row: take(row, finished, failures)
+        )
+        with watch_in_thread(watch, failures):
+            self._finish(execution)
+        if failures.first:  # raised last, so that the other documents are committed
+            raise failures.first
+
+    def _finish(self, execution: "_Execution") -> None:
+        """Execute every document. An interruption cancels those in flight."""
+        running = self._thread.submit(self._runner.run, execution.finish())
+        try:
+            running.result()
+        finally:
+            if not running.done():
+                with suppress(RuntimeError):  # the loop has just been closed
+                    self.loop.call_soon_threadsafe(execution.cancel)
+                wait([running])
 
 
 class _Execution:
-    """An execution in a thread of its own: the caller's may have an event loop, as a notebook's."""
+    """The documents of an execution, in the loop of a host."""
 
     def __init__(
         self,
@@ -56,30 +91,18 @@ class _Execution:
         self._left: Iterator[DocumentWork] = iter(documents)
         self._begun: list[DocumentWork] = []  # those that are in flight
         self._num_in_flight = num_in_flight
-        self._loop = asyncio.new_event_loop()
         self._is_interrupted = False
 
-    def finish(self) -> None:
-        """Execute every document. An interruption cancels those in flight."""
-        with ThreadPoolExecutor(1) as thread:
-            execution = thread.submit(self._in_thread)
-            try:
-                execution.result()
-            finally:
-                if not execution.done():
-                    with suppress(RuntimeError):  # the loop has just been closed
-                        self._loop.call_soon_threadsafe(self._cancel)
-
-    def _in_thread(self) -> None:
-        runner = asyncio.Runner(loop_factory=lambda: self._loop)
+    async def finish(self) -> None:
+        """Execute every document. Raises EngineError if one was cancelled, but by `cancel`."""
         try:
-            with runner:
-                runner.run(self._all())
+            await self._all()
         except asyncio.CancelledError:
             if not self._is_interrupted:
                 raise EngineError("a document was cancelled; run the same command") from None
 
-    def _cancel(self) -> None:
+    def cancel(self) -> None:
+        """Cancel what is in flight."""
         self._is_interrupted = True
         for task in asyncio.all_tasks():
             task.cancel()

@@ -98,12 +98,13 @@ def test_its_sql_names_none(file: Path) -> None:
 
 
 def test_the_machinery_imports_no_stage() -> None:
-    """Commands read corpora and a notebook, which are not stages; of those they only say that there
-    are some."""
+    """Commands read corpora, a notebook and what is gathered of documents, which are not stages; of
+    those they only say that there are some."""
     for file in FILES:
         source = file.read_text(encoding="utf-8")
         imported = re.findall(r"^\s*(?:from|import) (stages\S*)", source, re.MULTILINE)
-        allowed = ("stages.corpora", "stages.builtin", "stages.prompts.readagent_notebook")
+        read = ("stages.corpora", "stages.gathered", "stages.prompts.readagent_notebook")
+        allowed = (*read, "stages.builtin")
         assert all(name.startswith(allowed) for name in imported), file
 
 

@@ -75,7 +75,7 @@ class VllmEngine:
         if len(prompt) + request.max_reply_tokens > self.context_tokens:
             return _failed(prompt, started, "context_overflow")
         try:
-            output = await self._output(prompt, self._sampling(request))
+            output = await self._output(prompt, request)
         except EngineDeadError:
             raise EngineError(f"{self.name}: vLLM's engine process is dead") from None
         except (VLLMClientError, EngineGenerateError, ValueError):
@@ -104,15 +104,21 @@ class VllmEngine:
         text = self._thinking.text(ids).lstrip()
         return Reply(text=text, thinking=thinking, finish_reason=finish_reason)
 
-    async def _output(self, prompt: "array[int]", sampling: SamplingParams) -> Any:
-        """vLLM's RequestOutput. Cancelling this coroutine aborts the request in the engine."""
+    async def _output(self, prompt: "array[int]", request: Request) -> Any:
+        """vLLM's last RequestOutput, which has the whole reply. Cancelling this coroutine aborts
+        the request in the engine."""
         outputs = self.llm.generate(
             tokens_input(list(prompt)),
-            sampling,
+            self._sampling(request),
             uuid.uuid4().hex,
             **(self._thinking.generate_arguments if self._thinking else {}),
         )
-        return [output async for output in outputs][-1]
+        output: Any = None
+        async for output in outputs:
+            if request.on_text:
+                made = self._answer(prompt, output.outputs[0], request.max_reply_tokens)
+                request.on_text(made.text)
+        return output
 
     def _sampling(self, request: Request) -> SamplingParams:
         return SamplingParams(
@@ -121,7 +127,9 @@ class VllmEngine:
             seed=request.seed if request.temperature > 0 else None,
             structured_outputs=_structured_outputs(request.constraint),
             thinking_token_budget=self._thinking.budget if self._thinking else None,
-            output_kind=RequestOutputKind.FINAL_ONLY,
+            output_kind=(
+                RequestOutputKind.CUMULATIVE if request.on_text else RequestOutputKind.FINAL_ONLY
+            ),
         )
 
 

@@ -55,9 +55,11 @@ class TextCorpus(FileCorpus):
         yield from questions.take_rest(ids)
 
 
-def entries_of(path: UPath, without: Collection[str] = ()) -> list[Entry]:
-    """The files of a folder, but for those `without`; or the one file. Raises UsageError where the
-    folder has no document."""
+def entries_of(
+    path: UPath, without: Collection[str] = (), advice: str = "set corpus.path=..."
+) -> list[Entry]:
+    """The files of a folder, but for those `without`; or the one file. Raises UsageError, with the
+    advice, where the folder has no document."""
     if not path.is_dir():
         return [Entry(path, path.name)]
     found = walk(path, SUFFIXES, without)
@@ -65,7 +67,7 @@ def entries_of(path: UPath, without: Collection[str] = ()) -> list[Entry]:
         kinds = " ".join(SUFFIXES)
         named = ", ".join(entry.name for entry in found[:3])
         others = f"; files of other kinds: {len(found)} ({named})" if found else ""
-        raise UsageError(f"{path}: no {kinds} in this folder{others}; set corpus.path=...")
+        raise UsageError(f"{path}: no {kinds} in this folder{others}; {advice}")
     return found
 
 
@@ -77,7 +79,7 @@ def documents_of(
     waiting: list[tuple[Entry, Loaded]] = []
     is_any_read = False
     with Extractor() as extractor:
-        for entry, claimed in zip(entries, _ids_of(entries, ids), strict=True):
+        for entry, claimed in zip(entries, ids_of(entries, ids), strict=True):
             waiting.append((entry, _loaded(corpus, entry, claimed, extractor)))
             is_any_read = is_any_read or not waiting[-1][1].document.why_unusable()
             if is_any_read:
@@ -88,7 +90,7 @@ def documents_of(
         raise UsageError(f"{corpus.path}: no document in it can be read: {bad[0]}")
 
 
-def _ids_of(entries: Sequence[Entry], ids: Ids) -> list[tuple[str, str | None]]:
+def ids_of(entries: Sequence[Entry], ids: Ids) -> list[tuple[str, str | None]]:
     """The id of each entry, and why it can be no document's, or None.
 
     Names without suffixes, but where two would be the same; files that are left out come last, and

@@ -81,8 +81,8 @@ KEYS = [
     ("memory.min_word=3", "memory.min_word: no such key; nearest: memory.min_words"),
     (
         "memory=vector",
-        "memory=vector: no such choice; memory is one of elements, fitted, model, read_once, "
-        "tokens, uniform",
+        "memory=vector: no such choice; memory is one of elements, fitted, given, model, "
+        "read_once, tokens, uniform",
     ),
     ("engine=gpt", "engine=gpt: no such choice; engine is one of extractive, "),
     ("rater=gpt", "rater=gpt: no such choice; rater is one of extractive, none, openai"),

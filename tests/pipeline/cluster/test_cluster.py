@@ -15,7 +15,7 @@ from pipeline.core.errors import AccountingError, EngineError, StartError, Usage
 from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
-from pipeline.worker.inline import execute_inline
+from pipeline.worker.inline import InlineHost
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import refused
 
@@ -51,9 +51,14 @@ def worker(trouble: BaseException | None = None) -> Any:
     return functools.partial(Troubled, trouble)
 
 
-BACKENDS = {
+def execute_inline(make: Any, **given: Any) -> None:
+    with InlineHost() as host:
+        host.execute(make, num_in_flight=2, grace_seconds=60.0, **given)
+
+
+BACKENDS: dict[str, Any] = {
     "ray": functools.partial(execute_documents, pool=POOL, tags={}),
-    "inline": functools.partial(execute_inline, num_in_flight=2, grace_seconds=60.0),
+    "inline": execute_inline,
 }
 of_both = pytest.mark.parametrize(
     "backend", [pytest.param("ray", marks=pytest.mark.slow), "inline"]

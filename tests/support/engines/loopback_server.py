@@ -4,6 +4,8 @@ It replies as configured, records requests, and can refuse, delay, drop a connec
 """
 
 import asyncio
+import json
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -56,6 +58,7 @@ class LoopbackServer:
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
     num_counted: int = 0
+    num_ready: int = 0  # first requests of clients
     is_busy_counting: bool = False  # /tokenize answers 503
     num_left: int = 0  # clients that closed their request before it was answered
     most_at_once: int = 0
@@ -111,11 +114,12 @@ class LoopbackServer:
         count = _num_words(await request.json()) + (self.counts or 0)
         return web.json_response({"count": count})
 
-    async def _chat(self, request: web.Request) -> web.Response:
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         is_check = body["messages"][0]["content"] == CHECK
         if not is_check:
             self.asked.append(Asked(body=body, headers=dict(request.headers), at=time.monotonic()))
+        self.num_ready += is_check
         answer = self.ready if is_check else self.answer(body)
         await self._take(answer.seconds)
         if answer.vanish:
@@ -131,6 +135,8 @@ class LoopbackServer:
                 headers=answer.headers,
                 content_type="application/json",
             )
+        if body.get("stream"):
+            return await _streamed(request, body, answer)
         return web.json_response(_completion(body, answer), status=answer.status)
 
     async def _take(self, seconds: float) -> None:
@@ -143,6 +149,28 @@ class LoopbackServer:
             raise
         finally:
             self._at_once -= 1
+
+
+async def _streamed(
+    request: web.Request, body: dict[str, Any], answer: Answer
+) -> web.StreamResponse:
+    """The completion as server-sent events, a word each, and its usage in the last."""
+    whole = _completion(body, answer)
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+
+    async def send(choices: list[Any], **more: Any) -> None:
+        chunk = {"id": "c", "created": 0, "object": "chat.completion.chunk", **more}
+        line = json.dumps({**chunk, "model": whole["model"], "choices": choices})
+        await response.write(f"data: {line}\n\n".encode())
+
+    for word in re.findall(r"\S+\s*", answer.text):
+        delta = {"role": "assistant", "content": word}
+        await send([{"index": 0, "delta": delta, "finish_reason": None}])
+    await send([{"index": 0, "delta": {}, "finish_reason": answer.finish_reason}])
+    await send([], usage=whole["usage"])
+    await response.write(b"data: [DONE]\n\n")
+    return response
 
 
 def _hang_up(request: web.Request) -> None:

@@ -1,4 +1,5 @@
-"""`gistmill ask`, and runs that make memories and ask nothing, which it answers from."""
+"""`gistmill ask` of a single file, its mistakes, and runs that make memories and ask nothing, which
+it answers from."""
 
 import json
 import shlex
@@ -6,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jobs.api import ask_folder
-from jobs.api.ask_folder import AskedAnswer
 from tests.support.command import gistmill, refused, sql, succeeded
 from tests.support.texts.documents import pdf
 
@@ -75,7 +74,8 @@ def test_a_question_is_answered_from_the_memory_that_is_there(asked: Asked) -> N
     out = succeeded(asked.first)
     assert out.startswith("On the ninth of March") or out.startswith("The baker freed the keeper.")
     assert "rests on page 1 of 2; 16 words in the final context" in out
-    assert "  page 1: On the ninth of March the stairs gave way" in out
+    quote = "On the ninth of March the stairs gave way below him. The baker freed the keeper."
+    assert f'  tower.md, page 1:\n    "{quote}"\n' in out
     assert asked.shards() == asked.memories  # no page and no gist was made again
     assert "engine=extractive, which is no language model" in asked.first.stderr
 
@@ -93,7 +93,7 @@ def test_the_same_question_is_not_answered_twice(asked: Asked) -> None:
     assert answer["document_id"] == "tower"
     assert [page["page_index"] for page in answer["pages"]] == [1]
     assert succeeded(asked.first).startswith(answer["answer"])
-    assert "reading" not in asked.again.stderr  # nothing was executed
+    assert "answering" not in asked.again.stderr  # nothing was executed
 
 
 MISTAKES = [
@@ -105,28 +105,17 @@ MISTAKES = [
     (["/nowhere/a.md", "Who?"], "/nowhere/a.md: no such file or folder; name one that is there"),
     (["{}", "Who?", "corpus=qmsum"], "ask: corpus= is not for it; "),
     (["{}", "Who?", "corpus.split=test"], "ask: corpus.split= is not for it; "),
+    (["{}/nothing", "Who?"], "{}/nothing: no .txt .md "),
     (["{}", "Who?", "methods=none"], "ask: methods=none asks nothing; name a method"),
     (["{}", "Who?", "method=bm52"], "methods: no method 'bm52'; nearest: bm25"),
     (["{}", "Who?", "engin=vllm"], "engin: no such key"),
-    (["{}/empty.txt", "Who?"], "{}/empty.txt: no document in it can be read: empty.txt: the text"),
 ]
 
 
 @pytest.mark.parametrize(("words", "says"), MISTAKES)
 def test_mistakes_are_one_line(tmp_path: Path, words: list[str], says: str) -> None:
     (tmp_path / "tower.md").write_text(TOWER)
-    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "nothing").mkdir()
     given = [word.replace("{}", str(tmp_path)) for word in words]
     line = refused("ask", *given, f"warehouse={tmp_path / 'w'}")
     assert line.startswith(says.replace("{}", str(tmp_path)))
-
-
-def test_what_is_printed_of_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    """A page without spaces is cut, too; an id that looks like an option is none."""
-    text = "\u5b88\u5854\u4eba" * 100
-    pages = [{"page_index": 0, "text": text}]
-    answer = AskedAnswer("-notes", "q", "bm25", "yes", None, None, 7, None, 2, pages)
-    ask_folder._print(answer, ["run=night"], False)
-    _, _, _, excerpt, show, _ = capsys.readouterr().out.splitlines()
-    assert excerpt == f"  page 0: {text[:200]} [...]"
-    assert show == "  gistmill show -- -notes page=0 run=night"

@@ -1,0 +1,116 @@
+"""Output of `gistmill ask` and `chat`: the answer, the passages that it rests on with file and
+page, and the commands that go on from there."""
+
+import shlex
+import shutil
+import sys
+import textwrap
+import webbrowser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import urlencode
+
+from jobs.ask.asker import Asked
+from jobs.config.options import ReadOptions
+from jobs.html.page_file import write_page
+from jobs.output.cells import counted
+from jobs.output.print_tables import print_line
+from pipeline.files.place import as_path
+from pipeline.store.sql.memory_names import SHARED
+from stages.gathered.quoted import AskedAnswer, QuotedPage
+
+_MOST_QUOTES = 3
+_LEAST_SCORE = 0.3  # of the best passage's
+_INDENT = "  "
+
+
+def print_asked(asked: Asked, streamed: str = "") -> None:
+    """Print every answer, wrapped to the terminal's width; not again one that was `streamed`."""
+    for answer in asked.results:
+        if len(asked.results) > 1:
+            print_line(f"== {answer.document_id}, {answer.method}")
+        if not streamed or streamed != answer.answer:
+            print_line(_wrapped(answer.answer or _why_none(answer), ""))
+        for line in _lines(answer, asked):
+            print_line(line)
+        if len(asked.results) > 1:
+            print_line()
+
+
+def write_html(asked: Asked, file: Path) -> None:
+    """Write the page of the run, print the address of the first answer in it, and open it where
+    somebody looks. Raises UsageError as `write_page` does."""
+    write_page(ReadOptions(as_path(asked.warehouse), asked.run), file)
+    address = file.absolute().as_uri()
+    if asked.results:
+        first = asked.results[0]
+        address += "#" + urlencode({"question": first.question_id, "method": first.method})
+    print_line(address)
+    if sys.stdout.isatty():
+        webbrowser.open(address)
+
+
+def _lines(answer: AskedAnswer, asked: Asked) -> Iterator[str]:
+    yield ""
+    quoted = _quoted(answer.pages)
+    for page in quoted:
+        yield _wrapped(f"{page.file}, page {page.page_index}:", _INDENT)
+        yield _wrapped(f'"{page.passage}"', 2 * _INDENT)
+    yield _wrapped(_read(answer, asked), "")
+    yield from (_INDENT + command for command in _commands(answer, asked, quoted))
+
+
+def _why_none(answer: AskedAnswer) -> str:
+    return f"no answer: {answer.problem} {answer.detail or ''}".rstrip()
+
+
+def _quoted(pages: Sequence[QuotedPage]) -> list[QuotedPage]:
+    """The pages whose passages are printed, the best first."""
+    least = _LEAST_SCORE * max((page.score for page in pages), default=0.0)
+    return [page for page in pages if page.score and page.score >= least][:_MOST_QUOTES]
+
+
+def _read(answer: AskedAnswer, asked: Asked) -> str:
+    """The line about what was read: pages, files and words."""
+    words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
+    if not answer.pages:
+        return f"rests on no whole page; {words}"
+    indexes = ", ".join(str(page.page_index) for page in _in_order(answer.pages))
+    which = f"page{'' if len(answer.pages) == 1 else 's'} {indexes} of {answer.num_pages}"
+    if asked.memories_run != asked.run:
+        files = {page.file for page in answer.pages}
+        which = f"{counted(len(answer.pages), 'page')} of {counted(len(files), 'file')} "
+        which += f"(of {asked.num_files})"
+    return f"rests on {which}; {words}"
+
+
+def _in_order(pages: Sequence[QuotedPage]) -> list[QuotedPage]:
+    return sorted(pages, key=lambda page: (page.file, page.page_index))
+
+
+def _commands(answer: AskedAnswer, asked: Asked, quoted: Sequence[QuotedPage]) -> Iterator[str]:
+    """The commands that show the pages and the trace of an answer."""
+    is_usual = asked.warehouse == "warehouse"
+    where = [] if is_usual else [f"warehouse={asked.warehouse}"]
+    shown = quoted[0].document_id if quoted else answer.document_id
+    own = [page for page in _in_order(answer.pages) if page.document_id == shown]
+    if answer.num_pages:
+        read = [f"page={','.join(str(page.page_index) for page in own)}"] if own else []
+        is_own = asked.memories_run != asked.run or answer.memory in (None, SHARED)
+        of = [] if is_own else [f"memory={answer.memory}"]
+        mark = ["--"] if shown.startswith("-") else []  # the id is no option
+        run = asked.memories_run if own else asked.run
+        yield shlex.join(["gistmill", "show", *mark, shown, *read, *of, f"run={run}", *where])
+    yield shlex.join(["gistmill", "trace", answer.question_id, f"run={asked.run}", *where])
+
+
+def _wrapped(text: str, indent: str) -> str:
+    """The text at the terminal's width, or in one line where there is no terminal; no word is
+    cut."""
+    if not sys.stdout.isatty():
+        return indent + text
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(
+        text, width, initial_indent=indent, subsequent_indent=indent,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip

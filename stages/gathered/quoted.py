@@ -1,0 +1,91 @@
+"""The answers of a run, with the passages of pages that they rest on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.store.sql.connection import query
+from stages.gathered.gathered_pages import MemoryPage
+from stages.gathered.passage import passage
+from stages.prompts.readagent.answer import AnswerQuestion
+
+# What a run does, by the table that it writes at the moment.
+ACTIVITIES = {
+    "pages": "finding page", "gists": "gisting page", "lookups": "looking up pages of question",
+    "answers": "answering question",
+}  # fmt: skip
+STREAMED = frozenset({AnswerQuestion.name})  # prompts whose replies are answers as they stand
+_ANSWERS = """
+select document_id, question_id, method, answer, problem, detail, num_context_words, memory,
+  page_indexes
+from results order by document_id, method, repeat"""
+
+
+@dataclass(frozen=True)
+class QuotedPage:
+    """A page that an answer is based on; `passage`: its sentences that share most rare words with
+    answer and question, `score` how much."""
+
+    file: str
+    document_id: str
+    page_index: int
+    passage: str
+    score: float
+    text: str
+
+
+@dataclass(frozen=True)
+class AskedAnswer:
+    """The reply of a method; `pages`: that it is based on, the one that it rests on most first."""
+
+    document_id: str
+    question_id: str
+    method: str
+    answer: str | None
+    problem: str | None
+    detail: str | None
+    num_context_words: int | None
+    memory: str | None
+    num_pages: int  # of the document that was asked
+    pages: Sequence[QuotedPage]
+
+
+def read_answers(connection: Any) -> list[dict[str, Any]]:
+    """The answers of a run, by a connection that shows it, as `Quoting.answers` takes them."""
+    return query(connection, _ANSWERS)
+
+
+@dataclass(frozen=True)
+class Quoting:
+    """Quotes pages for a question; `files`: the name of every document's file, by id; `weight`: of
+    each term. `sources`: the pages that those of a gathered document are; None: themselves."""
+
+    question: str
+    files: Mapping[str, str]
+    weight: Mapping[str, float]
+    sources: Sequence[MemoryPage] | None = None
+
+    def answers(
+        self, rows: Iterable[Mapping[str, Any]], pages: Iterable[MemoryPage]
+    ) -> list[AskedAnswer]:
+        """The answers in the order of their `rows`."""
+        by_memory: dict[tuple[str, str | None], dict[int, MemoryPage]] = {}
+        for page in pages:
+            by_memory.setdefault((page.document_id, page.memory), {})[page.page_index] = page
+        return [self._answer(row, by_memory.get((row["document_id"], row["memory"]), {}))
+                for row in rows]  # fmt: skip
+
+    def _answer(self, row: Mapping[str, Any], pages: Mapping[int, MemoryPage]) -> AskedAnswer:
+        read = [n for n in row["page_indexes"] or () if n in pages]
+        found = [self._quoted(row["answer"], pages[n], n) for n in read]
+        found.sort(key=lambda page: -page.score)
+        facts = {key: value for key, value in row.items() if key != "page_indexes"}
+        return AskedAnswer(**facts, num_pages=len(pages), pages=found)
+
+    def _quoted(self, answer: str | None, page: MemoryPage, index: int) -> QuotedPage:
+        own = page if self.sources is None else self.sources[index]
+        found = passage(own.text, self.question, answer or "", self.weight)
+        file = self.files.get(own.document_id, own.document_id)
+        return QuotedPage(
+            file, own.document_id, own.page_index, found.text, round(found.score, 3), own.text
+        )

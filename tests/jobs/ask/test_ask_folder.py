@@ -1,0 +1,170 @@
+"""`gistmill ask FOLDER`: one answer out of all files, with the passage, the file and the page that
+it rests on. What it must find is written into a single letter of twelve."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import gistmill, in_terminal, sql, succeeded
+
+pytestmark = pytest.mark.slow
+
+NAMES = [
+    "anna", "bertha", "clara", "dora", "emma", "frieda", "gerta", "hanna", "ida", "julia", "klara",
+    "lena",
+]  # fmt: skip
+SOLD = "Old Marten sold the lighthouse to a widow from Bergen for nine hundred crowns."
+QUESTION = "Who bought the lighthouse from Marten?"
+
+
+def write_letters(folder: Path, names: list[str] = NAMES) -> Path:
+    """A letter to each; the one to gerta says in its second page who bought the lighthouse."""
+    folder.mkdir()
+    for number, name in enumerate(names, 3):
+        harvest = f"The harvest of field {number} was good and the weather stayed mild. "
+        news = f"\n\n{SOLD} Nobody knows why she wanted it." if name == "gerta" else ""
+        text = (
+            f"Dear {name.title()}, all of us are well here. {harvest}{news}\n\nPlease write soon."
+        )
+        (folder / f"{name}.txt").write_text(text)
+    return folder
+
+
+class Letters:
+    """Twelve letters, and what was asked of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.warehouse = write_letters(folder / "letters"), folder / "w"
+        self.words = (f"warehouse={self.warehouse}", "memory=uniform", "memory.words=16")
+        self.first = self.ask(QUESTION)
+        self.memories = self.shards()
+        self.found = json.loads(succeeded(self.ask(QUESTION, "--json")))
+
+    def ask(self, question: str, *more: str) -> Any:
+        return gistmill("ask", self.folder, question, *self.words, *more)
+
+    def shards(self) -> set[str]:
+        """The shards of pages and gists."""
+        tables = self.warehouse / "tables"
+        return {str(file) for name in ("pages", "gists") for file in (tables / name).rglob("*.*")}
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Letters:
+    return Letters(tmp_path_factory.mktemp("letters"))
+
+
+def test_one_answer_quotes_the_letter_that_has_it(letters: Letters) -> None:
+    (answer,) = letters.found["results"]
+    assert SOLD in answer["answer"]
+    best = answer["pages"][0]
+    assert (best["file"], best["document_id"], best["page_index"]) == ("gerta.txt", "gerta", 1)
+    assert SOLD in best["passage"] and best["passage"] in best["text"].replace("\n", " ")
+    assert all(best["score"] > other["score"] for other in answer["pages"][1:])
+    out = succeeded(letters.first)
+    assert f'  gerta.txt, page 1:\n    "{best["passage"]}"\n' in out
+    assert out.count("page 1:") == 1
+    assert f"rests on {len(answer['pages'])} pages of " in out and "(of 12); " in out
+
+
+def test_it_says_what_it_does(letters: Letters) -> None:
+    said = letters.first.stderr.splitlines()
+    order = ["reading file 1 of 12 ...", "gisting ...", "ranking pages: 25 ...", "answering ..."]
+    assert [line for line in said if line in order] == order
+
+
+def test_the_commands_that_it_names_run(letters: Letters) -> None:
+    commands = [line for line in succeeded(letters.first).splitlines() if "gistmill " in line]
+    shown, traced = (succeeded(gistmill(*shlex.split(line)[1:])) for line in commands)
+    assert shown.startswith("gerta: ") and "wanted it." in shown
+    assert traced.startswith(f"QUESTION {letters.found['results'][0]['question_id']}")
+    assert "{gerta.txt, page 1}" in traced
+
+
+def test_it_is_a_run_of_one_question_whose_document_is_of_the_best_pages(letters: Letters) -> None:
+    run = f"run={letters.found['run']}"
+    (row,) = sql(letters.warehouse, "select count(*) as n, any_value(question) as q "
+                 "from results join questions using (question_id)", run)  # fmt: skip
+    assert row == {"n": 1, "q": QUESTION}
+    (page,) = sql(letters.warehouse, "select p.text, gist from pages p join gists using "
+                  f"(document_id, page_index) where p.text like '%{SOLD}%'", run)  # fmt: skip
+    assert page["text"].startswith("{gerta.txt, page 1}\n\n" + SOLD)
+    assert page["gist"].startswith("{gerta.txt, page 1} ")
+    calls = sql(letters.warehouse, "select prompt, count(*) as n from calls group by all", run)
+    assert {row["prompt"]: row["n"] for row in calls} == {"look_up_p": 1, "answer": 1}
+
+
+def test_a_second_question_and_a_new_letter_leave_the_memories_alone(tmp_path: Path) -> None:
+    letters = Letters(tmp_path)
+    succeeded(letters.ask("Which field had a good harvest?"))
+    own = {f"{page}" for page in letters.memories}
+    assert letters.shards() >= own
+    (letters.folder / "zoe.txt").write_text("Dear Zoe, the well is dry.")
+    asked = json.loads(succeeded(letters.ask("What is dry?", "--json")))
+    (answer,) = asked["results"]
+    (zoe,) = [page for page in answer["pages"] if page["file"] == "zoe.txt"]
+    assert zoe["passage"] == "Dear Zoe, the well is dry."
+    made = sql(letters.warehouse, "select document_id, count(*) as n from calls where prompt = "
+               "'gist' group by all", f"run={asked['memories_run']}")  # fmt: skip
+    assert {row["document_id"]: row["n"] for row in made} | {"zoe": 1} == {
+        row["document_id"]: row["n"] for row in made
+    }
+    (letters.folder / "anna.txt").unlink()  # a folder that has lost a file is asked, too
+    assert json.loads(succeeded(letters.ask(QUESTION, "--json")))["num_files"] == 12
+
+
+def test_words_limit_what_the_method_chooses_from(letters: Letters) -> None:
+    asked = json.loads(succeeded(letters.ask(QUESTION, "--words", "20", "--json")))
+    (answer,) = asked["results"]
+    assert [(page["file"], page["page_index"]) for page in answer["pages"]] == [("gerta.txt", 1)]
+    assert answer["num_pages"] == 1
+
+
+def test_each_letter_answers_by_itself(letters: Letters) -> None:
+    done = letters.ask(QUESTION, "--each", "method=bm25(top_k=1)")
+    assert re.findall("^== (.*), bm25", succeeded(done), re.MULTILINE) == NAMES
+
+
+def test_a_bad_file_is_a_line_and_the_rest_is_answered(tmp_path: Path) -> None:
+    folder = write_letters(tmp_path / "mixed", ["anna", "gerta"])
+    (folder / "torn.pdf").write_bytes(b"%PDF-1.4 torn")
+    done = gistmill("ask", folder, QUESTION, f"warehouse={tmp_path / 'w'}")
+    assert SOLD in succeeded(done)
+    assert [line for line in done.stderr.splitlines() if "torn" in line] == [
+        next(line for line in done.stderr.splitlines() if line.startswith("bad_input: torn.pdf: "))
+    ]
+
+
+def test_a_folder_without_a_readable_file_is_a_mistake(tmp_path: Path) -> None:
+    folder = write_letters(tmp_path / "bad", [])
+    for name in ("a.txt", "b.md"):
+        (folder / name).write_text("")
+    done = gistmill("ask", folder, "Who?", f"warehouse={tmp_path / 'w'}")
+    assert (done.returncode, done.stdout) == (2, "")
+    *_, line = done.stderr.splitlines()
+    assert line.startswith(f"gistmill: {folder}: no document in it can be read: a.txt: ")
+
+
+def test_a_terminal_has_no_line_wider_than_it_and_no_word_is_cut(letters: Letters) -> None:
+    words = ("ask", str(letters.folder), QUESTION, *letters.words)
+    out = in_terminal(60, *words)
+    answer = out.partition("rests on")[0]
+    lines = answer.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert {*answer.split()} <= {*succeeded(letters.first).split()}
+
+
+def test_the_page_of_an_answer_is_written_and_its_address_printed(
+    letters: Letters, tmp_path: Path
+) -> None:
+    file = tmp_path / "answer.html"
+    out = succeeded(letters.ask(QUESTION, "--html", str(file)))
+    question = letters.found["results"][0]["question_id"]
+    method = "readagent_p%28max_pages%3D5%29"
+    address = f"{file.as_uri()}#question={question}&method={method}"
+    assert out.splitlines()[-1] == address
+    assert letters.found["run"] in file.read_text()

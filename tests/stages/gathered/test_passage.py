@@ -1,0 +1,51 @@
+"""The passage of a page that an answer rests on, worked by hand."""
+
+from math import log
+
+import pytest
+
+from stages.gathered.passage import Quote, passage, rarity
+
+BARN = "The barn is red. It was painted in May."
+BREAD = "The baker sold bread. Nobody painted it."
+TEXTS = [BARN, BREAD, "The barn burnt."]
+
+
+def test_a_term_is_the_rarer_the_fewer_texts_have_it() -> None:
+    """barn is in two of three texts, and so is paint, by its stem; bread in one."""
+    weight = rarity(TEXTS)
+    assert weight["barn"] == weight["paint"] == pytest.approx(log(4 / 2))
+    assert weight["bread"] == pytest.approx(log(4 / 1))
+    assert "the" not in weight
+
+
+def sentence(word: str, words: int = 12) -> str:
+    return " ".join([word.title(), *["was"] * (words - 2), "there."])
+
+
+def test_it_is_the_sentence_that_shares_rare_words_with_answer_and_question() -> None:
+    page = " ".join([sentence("one", 30), sentence("lighthouse", 30), sentence("three", 30)])
+    weight = {"lighthous": 2.0, "on": 1.0}
+    found = passage(page, "Who has the lighthouse?", "", weight)
+    assert found == Quote(sentence("lighthouse", 30), 2.0)
+    assert passage(page, "?", "The lighthouse", weight) == found
+
+
+def test_a_short_sentence_has_one_beside_it_and_those_that_share_words_are_kept() -> None:
+    """10 + 10 words are at most 20; the third shares nothing. With a weight it is in, up to 60."""
+    page = " ".join([sentence("well", 10), sentence("barn", 10), sentence("mill", 10)])
+    only = passage(page, "well", "", {"well": 1.0})
+    assert only.text == " ".join([sentence("well", 10), sentence("barn", 10)])
+    more = passage(page, "well", "mill", {"well": 2.0, "mill": 1.0})
+    assert more == Quote(page, 3.0)
+    longer = " ".join([sentence("well", 35), sentence("mill", 35)])
+    assert passage(longer, "well mill", "", {"well": 2.0, "mill": 1.0}).text == sentence("well", 35)
+
+
+@pytest.mark.parametrize("page", ["", "   ", "\n\n"])
+def test_a_page_without_a_sentence_has_none(page: str) -> None:
+    assert passage(page, "well", "", {"well": 1.0}) == Quote("", 0.0)
+
+
+def test_what_shares_nothing_scores_nothing() -> None:
+    assert passage("The barn burnt.", "Who?", "A widow", {"barn": 1.0}).score == 0
