@@ -15,7 +15,8 @@ from jobs.config.completion import completed
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Table, Verbatim
-from jobs.output.print_tables import print_found, print_json, print_parts
+from jobs.output.print_tables import is_fitted, print_found, print_json, print_parts
+from jobs.report.headline import headline_parts
 from jobs.report.render import parts_of
 from jobs.run.stored_run import run_again, with_predictions
 from pipeline.core.errors import UsageError
@@ -170,7 +171,8 @@ def execute(
         print_json({**dataclasses.asdict(outcome), "report": made})
     else:
         where = f"run {outcome.run} in warehouse {resolved.config.warehouse}"
-        print_parts([*parts_of(made, intervals=False), where], whole)
+        parts = headline_parts(made) if is_fitted(whole) else parts_of(made, intervals=False)
+        print_parts([*parts, where], whole)
     for complaint in outcome.complaints:
         warn(complaint)
     raise typer.Exit(outcome.exit_code)

@@ -1,7 +1,9 @@
 """Verbs that read a warehouse."""
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +15,14 @@ from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Heading, Part
-from jobs.output.print_tables import exact_rows, print_found, print_parts
+from jobs.output.print_tables import exact_rows, is_fitted, print_found, print_parts
 from jobs.report.columns import with_columns
+from jobs.report.headline import GROUPS, group_parts, headline_parts
 from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
 from jobs.report.names import CANONICAL, named, read_names
 from jobs.report.published import published as published_figures
 from jobs.report.published import published_parts
-from jobs.report.render import parts_of
+from jobs.report.render import parts_of, score_parts
 from jobs.report.report import Report, make_report
 from jobs.trace.show_pages import document_parts, shown_document
 from jobs.trace.show_trace import show_trace
@@ -52,12 +55,20 @@ def report(  # noqa: PLR0913  # they are its options
     baseline: Annotated[
         str | None, typer.Option(metavar="METHOD", help="Add each row's difference from it, and p.")
     ] = None,
+    whole: Annotated[bool, typer.Option("--all", help="In a terminal, too, all of it.")] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="PART", help="All of one part: scores, reading or cost.")
+    ] = None,
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
-    """Print the table of a run: methods, scores, costs."""
+    """Print the table of a run: methods, scores, costs.
+
+    In a terminal its headline; into pipes and files, and with --all, all of it.
+    """
+    is_other = bool(corpus or picture or html or published)
     _refuse_together(options, bool(corpus or picture), html is not None, published)
-    _refuse_unprinted(options, baseline, bool(corpus or picture or html or published))
+    _refuse_unprinted(options, {"baseline": baseline, "all": whole, "only": only}, is_other)
     if published:
         print_found(published_figures(options), published_parts, json, markdown)
     elif corpus or picture:
@@ -71,15 +82,33 @@ def report(  # noqa: PLR0913  # they are its options
 
         show_written(options, html, json)
     else:
-        made, parts = _printed(options, baseline)
+        is_headline = is_fitted(markdown or whole)
+        made, parts = _printed(options, baseline, _chosen_parts(only, options.columns, is_headline))
         print_found(made, lambda _: parts, json, markdown)
 
 
-def _printed(options: ReadOptions, baseline: str | None) -> tuple[dict[str, Any], list[Part]]:
+def _chosen_parts(
+    only: str | None, columns: str | None, is_headline: bool
+) -> Callable[[Report], list[Part]]:
+    """What makes the printed parts of a report. Raises UsageError for an unknown one."""
+    if only is not None:
+        if columns is not None or only not in GROUPS:
+            raise UsageError(
+                f"--only {only}: write --only {', '.join(GROUPS)}, one of them, without columns="
+            )
+        return partial(group_parts, group=GROUPS[only])
+    if not is_headline:
+        return partial(parts_of, costs=columns is None)
+    return headline_parts if columns is None else score_parts
+
+
+def _printed(
+    options: ReadOptions, baseline: str | None, parts_of: Callable[[Report], list[Part]]
+) -> tuple[dict[str, Any], list[Part]]:
     """The content of the printed report, and its parts."""
     names = read_names(options.names or CANONICAL)
     chosen = with_columns(make_report(options), options.columns, names)
-    parts = parts_of(named(chosen, names), costs=options.columns is None)
+    parts = parts_of(named(chosen, names))
     if baseline is None:
         return vars(chosen), parts
     against = compare_methods(_of_columns(options, chosen), [baseline], True)
@@ -99,12 +128,12 @@ def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
     return replace(options, metric=",".join(named))
 
 
-def _refuse_unprinted(options: ReadOptions, baseline: str | None, is_other: bool) -> None:
-    """Raise UsageError for options of the printed report, if it `is_other`, and for names that it
-    would not print."""
-    if baseline and options.names:
+def _refuse_unprinted(options: ReadOptions, own: Mapping[str, Any], is_other: bool) -> None:
+    """Raise UsageError for options of the printed report (`own`, and of reading verbs), if it
+    `is_other`, and for names that it would not print."""
+    if own["baseline"] and options.names:
         raise UsageError("--baseline prints the names that compare takes; leave names= out")
-    given = {"baseline": baseline, "price": options.price, "split-shared": options.split_shared}
+    given = {**own, "price": options.price, "split-shared": options.split_shared}
     names = [f"--{name}" for name, value in given.items() if value]
     if is_other and names:
         raise UsageError(

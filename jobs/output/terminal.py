@@ -74,6 +74,7 @@ def _paragraph(text: str, width: int) -> str:
 
 @dataclass(frozen=True)
 class _Column:
+    name: str
     heading: str
     cells: list[str]
     is_left: bool
@@ -93,7 +94,7 @@ class _Column:
         words = [heading] if cell_len(heading) <= _SHORT else heading.split()
         is_text = table.is_left(name) or any(" " in text.strip() for text in cells)
         width = max([1, *map(cell_len, (*cells, *words))])
-        return cls(heading, cells, table.is_left(name), is_text, width)
+        return cls(name, heading, cells, table.is_left(name), is_text, width)
 
 
 def _tables(table: Table, width: int) -> list[str]:
@@ -104,7 +105,7 @@ def _tables(table: Table, width: int) -> list[str]:
     spare = [name for name in table.spare if name in names]
     while spare and len(_blocks(columns, table.num_keys, width)) > 1:
         name = spare.pop(0)
-        columns = [column for column in columns if column.heading != name]
+        columns = [column for column in columns if column.name != name]
     found = [_drawn(block, width) for block in _blocks(columns, table.num_keys, width)]
     if table.about_best and any(text.endswith("*") for one in columns for text in one.cells):
         found.append(_paragraph(table.about_best, width))
