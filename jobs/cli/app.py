@@ -11,9 +11,9 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 from upath import UPath
 
+from jobs.cli.verb_help import Verb, Verbs
 from jobs.config.completion import completed, run_words
 from jobs.config.options import ReadOptions
 from jobs.output.cells import printable
@@ -22,7 +22,7 @@ from pipeline.core.redaction import redacted
 from pipeline.core.secrets import refuse_secret
 from pipeline.files.place import as_path
 
-app = typer.Typer(pretty_exceptions_enable=False)
+app = Verbs(pretty_exceptions_enable=False)
 
 # The panels of `gistmill --help`.
 MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
@@ -57,6 +57,10 @@ def gistmill(
 
     Words KEY=VALUE say what a verb works on. Of verbs that look at runs they are options, too:
     run=NAME is --run NAME. gistmill VERB --help has more of it.
+
+    \b
+    Example:
+      gistmill run experiment=demo
     """
 
 
@@ -118,7 +122,7 @@ _SQL = ("by", "where")  # not stored, and may hold a text that looks like an add
 
 
 def reading(
-    *names: str, panel: str = LOOK, of: typer.Typer = app, name: str | None = None
+    *names: str, panel: str = LOOK, of: Verbs = app, name: str | None = None
 ) -> Callable[[Callable[..., None]], Any]:
     """Register a verb. Its parameter `options` is made of the options in `names`, which are fields
     of ReadOptions; its other parameters are options and arguments of its own."""
@@ -131,7 +135,8 @@ def reading(
             verb(**given, options=options)
 
         command.__signature__ = _signature(verb, names)  # type: ignore[attr-defined]
-        return of.command(name, cls=ReadingCommand, rich_help_panel=panel)(command)
+        shown = panel if of is app else None
+        return of.command(name, cls=ReadingCommand, rich_help_panel=shown)(command)
 
     return register
 
@@ -149,7 +154,7 @@ def _signature(verb: Callable[..., None], names: Sequence[str]) -> inspect.Signa
     return inspect.Signature(parameters)
 
 
-class ReadingCommand(TyperCommand):
+class ReadingCommand(Verb):
     """A verb that takes its options as words, too."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

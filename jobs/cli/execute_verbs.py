@@ -55,7 +55,7 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     run=             the name of the run; left out, one is made of the settings
     warehouse=       where its tables are kept, by default ./warehouse
     plugins=         folders with stages, methods and prompts of your own
-    cluster=         local, inline, ray, kuberay, slurm; cluster.deadline=07:00 ...
+    cluster=         local, inline, ray, kuberay, slurm; cluster.deadline= ...
     questions_per_unit=    of a document; more are shared by several workers
     max_problem_rate=, max_fallback_rate=   more end in exit code 3
     """
@@ -76,6 +76,10 @@ def submit(
 
     Takes the words of run, and cluster.address=http://HEAD:8265, cluster=kuberay or cluster=slurm.
     Exit code 0 only if the run is complete.
+
+    \b
+    Example:
+      gistmill submit experiment=demo cluster.address=http://HEAD:8265
     """
     from jobs.submit import rendered
     from jobs.submit import stop as stop_job
@@ -108,6 +112,10 @@ def ask(
 
     Their memories are made once and kept; every document answers by itself. Keys: method=..., and
     the words of run but for run=, corpus= and experiment=.
+
+    \b
+    Example:
+      gistmill ask letters/ "Who wrote from Lisbon?"
     """
     raise typer.Exit(ask_files(words, json, warn))
 
@@ -118,6 +126,10 @@ def score(words: Words = None, json: Json = False, markdown: WholeTables = False
 
     predictions=FILE method=NAME, and run=NAME (by default the last) or the words of run. The file
     has question_id and answer, or is a log of inspect_ai, lm-evaluation-harness or HELMET.
+
+    \b
+    Example:
+      gistmill score predictions=answers.jsonl method=theirs run=night
     """
     execute(with_predictions(words or []), json, markdown)
 
@@ -128,6 +140,10 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
 
     What was made from them is redone; good replies are kept. problem=unparseable,truncated: only
     where they have these.
+
+    \b
+    Example:
+      gistmill retry run=night problem=timeout
     """
     resolved, retry_policy = run_again(words or [])
     execute(resolved, json, markdown, retry_policy)
@@ -137,14 +153,14 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
 def plan(
     words: Words = None,
     like: Annotated[
-        str | None, typer.Option(help="A run whose reply lengths and speed to take.")
+        str | None, typer.Option(metavar="RUN", help="Whose reply lengths and speed to take.")
     ] = None,
     rates: Annotated[
-        str | None, typer.Option(help="PREFILL,DECODE: tokens a second of one engine.")
+        str | None, typer.Option(metavar="PREFILL,DECODE", help="Tokens a second of one engine.")
     ] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="How many there are.")] = 1,
+    gpus: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="By default 1.")] = 1,
     price: Annotated[
-        str | None, typer.Option(help="PROMPT,REPLY[,CACHED]: money a million tokens.")
+        str | None, typer.Option(metavar="PROMPT,REPLY[,CACHED]", help="Money a million tokens.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -152,6 +168,10 @@ def plan(
 
     Takes the words of run and asks no model; pilot=N runs N documents first, and the rest is
     planned by what they took.
+
+    \b
+    Example:
+      gistmill plan experiment=demo --like night --gpus 8
     """
     from jobs.plan.cost_rates import Options
     from jobs.plan.plan import show_plan  # here: numpy and the engines take a moment
@@ -184,7 +204,7 @@ def bench(
         list[str], typer.Argument(metavar="PART... [KEY=VALUE]...", autocompletion=completed)
     ],
     pairs: Annotated[
-        int, typer.Option("--pairs", min=1, help="Repetitions; medians are printed.")
+        int, typer.Option("--pairs", min=1, metavar="NUMBER", help="Repetitions, by default 3.")
     ] = 3,
     json: Json = False,
 ) -> None:
@@ -192,6 +212,10 @@ def bench(
 
     Parts: limit, schedule, machines, long, cache, peers, units, driver, scale,
     page, rates.
+
+    \b
+    Example:
+      gistmill bench limit schedule
     """
     _find_benchmarks()
     from benchmarks.parts import bench as measure

@@ -44,10 +44,11 @@ def report(  # noqa: PLR0913  # they are its options
         bool, typer.Option("--corpus", help="Words, pages and compression instead of scores.")
     ] = False,
     picture: Annotated[
-        Path | None, typer.Option(help="With --corpus: draw them, FILE.png or FILE.svg.")
+        Path | None, typer.Option(metavar="FILE", help="With --corpus: draw them, .png or .svg.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write a page with all of it and every question, FILE.html.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page of it and every question."),
     ] = None,
     published: Annotated[
         bool, typer.Option("--published", help="The paper's figures beside the run's.")
@@ -65,6 +66,10 @@ def report(  # noqa: PLR0913  # they are its options
     """Print the table of a run: methods, scores, costs.
 
     In a terminal its headline; into pipes and files, and with --all, all of it.
+
+    \b
+    Example:
+      gistmill report by=question_type --only scores
     """
     is_other = bool(corpus or picture or html or published)
     _refuse_together(options, bool(corpus or picture), html is not None, published)
@@ -165,13 +170,17 @@ def _refuse_together(options: ReadOptions, corpus: bool, html: bool, published: 
 def view(
     options: ReadOptions,
     bundle: Annotated[
-        Path | None, typer.Option(help="Write the pages as files for a web server, FOLDER.")
+        Path | None, typer.Option(metavar="FOLDER", help="Write the pages for a web server.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Serve the pages of a warehouse's runs on this machine.
 
     From the warehouse, for runs too large for a file, and live for one at work; Ctrl-C ends it.
+
+    \b
+    Example:
+      gistmill view run=night
     """
     from jobs.html.show_html import show_bundle, show_served  # here: it imports the stages
 
@@ -194,7 +203,12 @@ def status(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what of a run is done, running and failed."""
+    """Say what of a run is done, running and failed.
+
+    \b
+    Example:
+      gistmill status --watch
+    """
     seconds = every or (_SECONDS_BETWEEN_LOOKS if watch else None)
     with suppress(KeyboardInterrupt):  # the run goes on
         show_status(options, json, steps, seconds)
@@ -210,7 +224,12 @@ def trace(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Follow one question from pages to scores, by method."""
+    """Follow one question from pages to scores, by method.
+
+    \b
+    Example:
+      gistmill trace meeting-02 method=readagent_p
+    """
     show_trace(options, question_id, full, prompts, json)
 
 
@@ -232,6 +251,10 @@ def compare(
 
     Difference, interval, p-value, the questions that differ. A alone: against every other; none:
     all against the best. run=A_RUN,B_RUN: A of the one, B of the other.
+
+    \b
+    Example:
+      gistmill compare gist_only full_text metric=accuracy
     """
     found = compare_methods(options, methods or [])
     print_found(found, lambda found: comparison_parts(found, options.warehouse), json)
@@ -239,7 +262,12 @@ def compare(
 
 @reading(*RUN, "memory", "page")
 def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
-    """Show a document's memory, pages and gists side by side."""
+    """Show a document's memory, pages and gists side by side.
+
+    \b
+    Example:
+      gistmill show tide_mill_handbook page=1
+    """
     print_found(shown_document(options, document_id), document_parts, json)
 
 
@@ -256,6 +284,10 @@ def sql(
     """Query the tables of a run in SQL.
 
     DuckDB's SQL; all_TABLE has the rows of every run.
+
+    \b
+    Example:
+      gistmill sql 'select method, count(*) from answers group by method'
     """
     with connect(options.warehouse, options.run, unsafe, options.memory_limit) as connection:
         statement = query if unsafe else only_select(connection, query)
@@ -279,6 +311,10 @@ def ls(
 
     Corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
     warehouse=DIR its runs, the latest first, and steps.
+
+    \b
+    Example:
+      gistmill ls --warehouse warehouse
     """
     print_found(listing(warehouse, options.plugins), listing_parts, json, markdown)
 
@@ -298,6 +334,10 @@ def schema(
     """Say what every table, view and column means.
 
     And every problem code; with plugins=DIR those of plugins, too.
+
+    \b
+    Example:
+      gistmill schema answers
     """
     found = read_schema(options.plugins)
     if markdown:

@@ -42,7 +42,9 @@ def group_parts(report: Report, group: str) -> list[Part]:
         own = [*(cost_parts(report) if report.rows else []), *planned_parts(report)]
     else:
         own = [*score_parts(shown), *spread_parts(shown)] if report.rows else []
-        own += memory_parts(report) if group == READING else audit_parts(report.audits, shown.columns)
+        own += (
+            memory_parts(report) if group == READING else audit_parts(report.audits, shown.columns)
+        )
     return [Heading(_title(report)), *notes(report), *own]
 
 

@@ -103,9 +103,10 @@ def score_parts(report: Report) -> list[Part]:
 
 def memory_parts(report: Report) -> list[Part]:
     """The run's memories, and where nothing was asked their sizes."""
-    title = [_MEMORIES] if report.rows else []
-    memories = [*title, Table(_memories(report))] if report.memories else []
-    return [*memories, *([distribution_table(report.sizes)] if report.sizes else [])]
+    parts: list[Part] = []
+    if report.memories:
+        parts += [*([_MEMORIES] if report.rows else ()), Table(_memories(report))]
+    return [*parts, *([distribution_table(report.sizes)] if report.sizes else ())]
 
 
 def planned_parts(report: Report) -> list[Part]:
