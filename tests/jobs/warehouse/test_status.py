@@ -66,7 +66,7 @@ def test_a_screenful_has_what_matters(width: int, num_workers: int, num_problems
     assert len(lines) <= 23 and max(map(len, lines)) <= width
     assert lines[0].startswith("run night: 2574000 inputs not done")
     assert "executed on head (process 99)" in text
-    assert "reading 37%: ETA 05:12 (in 3:40 h)" in text
+    assert "reading 37%: ends 05:12, in 3 h 40 min" in text
     assert all(f"\n{stage} " in text for stage in STAGES)
     assert "not done" in text and "problem" in text and "skipped" not in text
     assert ("book-0 for 312 s, pages 37 of about 300" in text) == (num_workers > 0)
