@@ -19,7 +19,7 @@ from jobs.cli import (
     rate_verbs,
     read_verbs,
 )
-from jobs.cli.app import app, warn
+from jobs.cli.app import app, complain, warn
 from jobs.output.print_tables import warn_of_left_out
 from jobs.run.interruption import INTERRUPTED, raise_at_ctrl_c
 from pipeline.core.errors import CommandError, IncompleteError, UsageError
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _complain(error: CommandError) -> int:
-    warn(f"gistmill: {' '.join(str(error).split())}")
+    complain(f"gistmill: {' '.join(str(error).split())}")
     for line in error.hints:
         warn(line)
     return error.exit_code

@@ -3,6 +3,7 @@
 words: `run=NAME` is `--run NAME`."""
 
 import inspect
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -67,6 +68,13 @@ def gistmill(
 def warn(line: str) -> None:
     """Print a line on standard error."""
     sys.stderr.write(printable(redacted(line)) + "\n")
+
+
+def complain(line: str) -> None:
+    """Print a line about a problem on standard error; in a terminal red, unless NO_COLOR is set."""
+    is_colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    text = printable(redacted(line))
+    sys.stderr.write(f"\x1b[31m{text}\x1b[0m\n" if is_colored else f"{text}\n")
 
 
 def _option(kind: Any, metavar: str, help: str, *names: str, **more: Any) -> Any:

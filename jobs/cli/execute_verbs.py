@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -10,16 +11,18 @@ import typer
 
 from jobs.api.ask_folder import ask as ask_files
 from jobs.api.library import run_and_report
-from jobs.cli.app import MAKE, Json, WholeTables, Words, app, warn
+from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, warn
 from jobs.config.completion import completed
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Table, Verbatim
 from jobs.output.print_tables import is_fitted, print_found, print_json, print_parts
+from jobs.problems.cause_lines import healed_line, problem_counts
 from jobs.report.headline import headline_parts
 from jobs.report.render import parts_of
 from jobs.run.stored_run import run_again, with_predictions
 from pipeline.core.errors import UsageError
+from pipeline.store import connect
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 
@@ -146,7 +149,7 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
       gistmill retry run=night problem=timeout
     """
     resolved, retry_policy = run_again(words or [])
-    execute(resolved, json, markdown, retry_policy)
+    execute(resolved, json, markdown, retry_policy, before=_problems(resolved))
 
 
 @app.command(rich_help_panel=MAKE)
@@ -184,18 +187,28 @@ def execute(
     as_json: bool,
     whole: bool = False,
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
+    before: Mapping[str, int] | None = None,
 ) -> None:
-    """Execute a run, print its report (`whole`: as Markdown), and exit with its code."""
+    """Execute a run, print its report (`whole`: as Markdown), and exit with its code. `before`: the
+    number of its rows with each problem, of which it says what was healed."""
     outcome, made = run_and_report(resolved, warn, retry_policy)
+    after = {} if before is None else _problems(resolved)
     if as_json:
-        print_json({**dataclasses.asdict(outcome), "report": made})
+        healed = {} if before is None else {"problems": {"before": before, "after": after}}
+        print_json({**dataclasses.asdict(outcome), **healed, "report": made})
     else:
         where = f"run {outcome.run} in warehouse {resolved.config.warehouse}"
         parts = headline_parts(made) if is_fitted(whole) else parts_of(made, intervals=False)
-        print_parts([*parts, where], whole)
+        healed_parts = [] if before is None else [healed_line(before, after)]
+        print_parts([*parts, *healed_parts, where], whole)
     for complaint in outcome.complaints:
-        warn(complaint)
+        complain(complaint)
     raise typer.Exit(outcome.exit_code)
+
+
+def _problems(resolved: ResolvedRun) -> dict[str, int]:
+    with connect(resolved.config.warehouse, resolved.name) as connection:
+        return problem_counts(connection)
 
 
 @app.command(rich_help_panel=MAKE)

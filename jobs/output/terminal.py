@@ -19,8 +19,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from jobs.output.cells import Measured, Part, Table, cell, on_one_line, printable
-from jobs.output.markdown import markdown
+from jobs.output.cells import Heading, Measured, Part, Table, cell, on_one_line, printable
 
 LEAST = 40  # characters; narrower terminals get tables of this width
 _GAP = 2  # spaces between columns
@@ -61,7 +60,9 @@ def fitted_to_terminal(parts: Iterable[Part], width: int) -> str:
 def _texts(part: Part, width: int) -> list[str]:
     if isinstance(part, Table):
         return _tables(part, width) if part.rows else ["no rows"]
-    return [_paragraph(part, width) if isinstance(part, str) else markdown([part])]
+    if isinstance(part, Heading):
+        return [_paragraph(part.text, width)]
+    return [_paragraph(part, width) if isinstance(part, str) else part.text]
 
 
 def _paragraph(text: str, width: int) -> str:

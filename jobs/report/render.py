@@ -169,7 +169,10 @@ def _other_models(report: Report) -> list[str]:
 
 def _incomplete(report: Report) -> list[str]:
     not_done, planned = report.inputs["not_done"], report.inputs["planned"]
-    return [_INCOMPLETE.format(not_done, planned)] if not_done else []
+    if not not_done:
+        return []
+    ended = report.foot.get("ended")
+    return [_INCOMPLETE.format(not_done, planned) + (f" It ended early: {ended}." if ended else "")]
 
 
 def _no_model(report: Report) -> list[str]:

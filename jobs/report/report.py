@@ -100,7 +100,11 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         memory=_memory(connection, memories),
         memories=tuple(memories),
         stages=_stages(connection, facts["stages"]),
-        foot={**_foot(folder, facts, rater), "other_models": other_models(connection)},
+        foot={
+            **_foot(folder, facts, rater),
+            "other_models": other_models(connection),
+            "ended": folder.why_ended(),
+        },
         planned=planned_beside(folder, connection),
         sizes=() if rows else tuple(distributions(connection)),
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),

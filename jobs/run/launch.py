@@ -23,7 +23,13 @@ from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
 from jobs.run.progress import Progress
-from pipeline.core.errors import DamagedError, EndedError, IncompleteError, UsageError
+from pipeline.core.errors import (
+    CommandError,
+    DamagedError,
+    EndedError,
+    IncompleteError,
+    UsageError,
+)
 from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.files.named_paths import refuse_unreachable_path, unwritable
 from pipeline.files.place import (
@@ -94,6 +100,11 @@ def run(
             write_only_while(folder.warehouse, FILE)
             try:
                 progress = _execute(prepared, folder, warn, stop, has_work)
+                if progress.ended:
+                    folder.ended(progress.ended)
+            except CommandError as error:
+                folder.ended(str(error))
+                raise
             finally:
                 write_always(folder.warehouse)
             return _outcome(prepared, folder, progress, warn, look)

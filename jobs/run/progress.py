@@ -58,7 +58,7 @@ class Progress:
         self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
-            BarColumn(_BAR_WIDTH, *3 * ["none"], pulse_style="none"),
+            BarColumn(_BAR_WIDTH, "dim", "none", "none", "none"),
             TextColumn("{task.percentage:>3.0f}%", style="none"),
             _StateColumn(lambda: self._console.width),
             console=self._console,

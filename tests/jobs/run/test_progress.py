@@ -236,7 +236,9 @@ def test_a_terminal_has_color_for_problems_only(monkeypatch: pytest.MonkeyPatch)
     def drawn(problems: int) -> str:
         progress = Progress(10, clock=Clock())
         screen = io.StringIO()
-        progress._console = Console(file=screen, force_terminal=True, width=100)
+        progress._console = Console(
+            file=screen, force_terminal=True, width=120, color_system="standard"
+        )
         state = {**busy(Clock()), "problems": problems}
         progress._bar.update(progress._task, description="reading", completed=0.5, state=state)
         progress._console.print(progress._bar.get_renderable())
