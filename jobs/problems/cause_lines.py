@@ -64,7 +64,7 @@ def problem_counts(connection: Any) -> dict[str, int]:
 
 
 def healed_line(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """What a retry healed, by problem: the rows that had it before, and have it now."""
+    """The rows that have each problem, before a retry and after it."""
     names = [name for name in {**before, **after} if name in RETRYABLE]
     if not names:
         return "retry: no row has a problem that another reply may avoid"

@@ -67,7 +67,7 @@ def _table(report: Report) -> Table:
 
     table = by_method(report, cells)
     spare = tuple(column.heading for column in reversed((*main, *others)))
-    return replace(table, num_keys=table.num_keys + 1, spare=spare)
+    return replace(table, left=("by",), num_keys=table.num_keys + 1, spare=spare)
 
 
 def _bare(value: object) -> object:
@@ -76,7 +76,7 @@ def _bare(value: object) -> object:
 
 
 def _about(report: Report) -> Iterator[str]:
-    """What the table's brackets and marks are, or why it has none."""
+    """Lines about the table's brackets and marks, or why it has none."""
     means = [row.means[name] for row in report.rows for name in report.main if name in row.means]
     if any(mean.low is not None for mean in means):
         yield "[..]: 95% interval over documents."

@@ -110,7 +110,7 @@ def memory_parts(report: Report) -> list[Part]:
 
 
 def planned_parts(report: Report) -> list[Part]:
-    """What each stage took, beside what was planned, if there is a stored plan."""
+    """The costs of each stage, and beside those planned, if there is a stored plan."""
     stages = [Table([_stage(row) for row in report.stages])] if report.stages else []
     return [*stages, *(planned_tables(report.planned) if report.planned else ())]
 
