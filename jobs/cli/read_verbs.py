@@ -95,7 +95,7 @@ def report(  # noqa: PLR0913  # they are its options
 def _chosen_parts(
     only: str | None, columns: str | None, is_headline: bool
 ) -> Callable[[Report], list[Part]]:
-    """The function that makes the printed parts of a report. Raises UsageError for an unknown one."""
+    """The function that makes a report's printed parts. Raises UsageError for an unknown one."""
     if only is not None:
         if columns is not None or only not in GROUPS:
             raise UsageError(
