@@ -18,6 +18,7 @@ from jobs.cli import (
     prompts_verbs,
     rate_verbs,
     read_verbs,
+    table_verbs,
 )
 from jobs.cli.app import app, complain, warn
 from jobs.output.print_tables import warn_of_left_out
@@ -33,6 +34,7 @@ __all__ = [
     "prompts_verbs",
     "rate_verbs",
     "read_verbs",
+    "table_verbs",
 ]
 
 # ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
