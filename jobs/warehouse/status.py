@@ -146,6 +146,8 @@ def _not_done(steps: Rows) -> int:
 
 def _head(found: Mapping[str, Any], width: int) -> list[str]:
     state = "complete" if found["complete"] else f"{_not_done(found['steps'])} inputs not done"
+    if bad := sum(row["inputs"] for row in found["problems"]):
+        state += f", {counted(bad, 'input')} with a problem"
     first, who = f"run {found['run']}: {state}", _who(found["driver"], found["alive"])
     is_at_work = found["driver"] or found["alive"]
     both = f"{first}, {who}" if is_at_work or not found["complete"] else first
