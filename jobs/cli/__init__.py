@@ -18,8 +18,9 @@ from jobs.cli import (
     prompts_verbs,
     rate_verbs,
     read_verbs,
+    table_verbs,
 )
-from jobs.cli.app import app, warn
+from jobs.cli.app import app, complain, warn
 from jobs.output.print_tables import warn_of_left_out
 from jobs.run.interruption import INTERRUPTED, raise_at_ctrl_c
 from pipeline.core.errors import CommandError, IncompleteError, UsageError
@@ -33,6 +34,7 @@ __all__ = [
     "prompts_verbs",
     "rate_verbs",
     "read_verbs",
+    "table_verbs",
 ]
 
 # ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
@@ -67,7 +69,7 @@ def main() -> None:
 
 
 def _complain(error: CommandError) -> int:
-    warn(f"gistmill: {' '.join(str(error).split())}")
+    complain(f"gistmill: {' '.join(str(error).split())}")
     for line in error.hints:
         warn(line)
     return error.exit_code

@@ -3,6 +3,7 @@
 words: `run=NAME` is `--run NAME`."""
 
 import inspect
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -11,9 +12,9 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 from upath import UPath
 
+from jobs.cli.verb_help import Verb, Verbs
 from jobs.config.completion import completed, run_words
 from jobs.config.options import ReadOptions
 from jobs.output.cells import printable
@@ -22,7 +23,7 @@ from pipeline.core.redaction import redacted
 from pipeline.core.secrets import refuse_secret
 from pipeline.files.place import as_path
 
-app = typer.Typer(pretty_exceptions_enable=False)
+app = Verbs(pretty_exceptions_enable=False)
 
 # The panels of `gistmill --help`.
 MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
@@ -57,12 +58,23 @@ def gistmill(
 
     Words KEY=VALUE say what a verb works on. Of verbs that look at runs they are options, too:
     run=NAME is --run NAME. gistmill VERB --help has more of it.
+
+    \b
+    Example:
+      gistmill run experiment=demo
     """
 
 
 def warn(line: str) -> None:
     """Print a line on standard error."""
     sys.stderr.write(printable(redacted(line)) + "\n")
+
+
+def complain(line: str) -> None:
+    """Print a line about a problem on standard error; in a terminal red, unless NO_COLOR is set."""
+    is_colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    text = printable(redacted(line))
+    sys.stderr.write(f"\x1b[31m{text}\x1b[0m\n" if is_colored else f"{text}\n")
 
 
 def _option(kind: Any, metavar: str, help: str, *names: str, **more: Any) -> Any:
@@ -118,7 +130,7 @@ _SQL = ("by", "where")  # not stored, and may hold a text that looks like an add
 
 
 def reading(
-    *names: str, panel: str = LOOK, of: typer.Typer = app, name: str | None = None
+    *names: str, panel: str = LOOK, of: Verbs = app, name: str | None = None
 ) -> Callable[[Callable[..., None]], Any]:
     """Register a verb. Its parameter `options` is made of the options in `names`, which are fields
     of ReadOptions; its other parameters are options and arguments of its own."""
@@ -131,7 +143,8 @@ def reading(
             verb(**given, options=options)
 
         command.__signature__ = _signature(verb, names)  # type: ignore[attr-defined]
-        return of.command(name, cls=ReadingCommand, rich_help_panel=panel)(command)
+        shown = panel if of is app else None
+        return of.command(name, cls=ReadingCommand, rich_help_panel=shown)(command)
 
     return register
 
@@ -149,7 +162,7 @@ def _signature(verb: Callable[..., None], names: Sequence[str]) -> inspect.Signa
     return inspect.Signature(parameters)
 
 
-class ReadingCommand(TyperCommand):
+class ReadingCommand(Verb):
     """A verb that takes its options as words, too."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

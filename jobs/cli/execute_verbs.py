@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,15 +13,18 @@ from jobs.api.library import run_and_report
 from jobs.ask.asker import MOST_WORDS
 from jobs.ask.chat import ask as ask_files
 from jobs.ask.chat import chat as chat_about
-from jobs.cli.app import MAKE, Json, WholeTables, Words, app, warn
+from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, warn
 from jobs.config.completion import completed
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Table, Verbatim
-from jobs.output.print_tables import print_found, print_json, print_parts
+from jobs.output.print_tables import is_fitted, print_found, print_json, print_parts
+from jobs.problems.cause_lines import healed_line, problem_counts
+from jobs.report.headline import headline_parts
 from jobs.report.render import parts_of
 from jobs.run.stored_run import run_again, with_predictions
 from pipeline.core.errors import UsageError
+from pipeline.store import connect
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 
@@ -56,7 +60,7 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     run=             the name of the run; left out, one is made of the settings
     warehouse=       where its tables are kept, by default ./warehouse
     plugins=         folders with stages, methods and prompts of your own
-    cluster=         local, inline, ray, kuberay, slurm; cluster.deadline=07:00 ...
+    cluster=         local, inline, ray, kuberay, slurm; cluster.deadline= ...
     questions_per_unit=    of a document; more are shared by several workers
     max_problem_rate=, max_fallback_rate=   more end in exit code 3
     """
@@ -77,6 +81,10 @@ def submit(
 
     Takes the words of run, and cluster.address=http://HEAD:8265, cluster=kuberay or cluster=slurm.
     Exit code 0 only if the run is complete.
+
+    \b
+    Example:
+      gistmill submit experiment=demo cluster.address=http://HEAD:8265
     """
     from jobs.submit import rendered
     from jobs.submit import stop as stop_job
@@ -155,6 +163,10 @@ def score(words: Words = None, json: Json = False, markdown: WholeTables = False
 
     predictions=FILE method=NAME, and run=NAME (by default the last) or the words of run. The file
     has question_id and answer, or is a log of inspect_ai, lm-evaluation-harness or HELMET.
+
+    \b
+    Example:
+      gistmill score predictions=answers.jsonl method=theirs run=night
     """
     execute(with_predictions(words or []), json, markdown)
 
@@ -165,23 +177,27 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
 
     What was made from them is redone; good replies are kept. problem=unparseable,truncated: only
     where they have these.
+
+    \b
+    Example:
+      gistmill retry run=night problem=timeout
     """
     resolved, retry_policy = run_again(words or [])
-    execute(resolved, json, markdown, retry_policy)
+    execute(resolved, json, markdown, retry_policy, before=_problems(resolved))
 
 
 @app.command(rich_help_panel=MAKE)
 def plan(
     words: Words = None,
     like: Annotated[
-        str | None, typer.Option(help="A run whose reply lengths and speed to take.")
+        str | None, typer.Option(metavar="RUN", help="Whose reply lengths and speed to take.")
     ] = None,
     rates: Annotated[
-        str | None, typer.Option(help="PREFILL,DECODE: tokens a second of one engine.")
+        str | None, typer.Option(metavar="PREFILL,DECODE", help="Tokens a second of one engine.")
     ] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="How many there are.")] = 1,
+    gpus: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="By default 1.")] = 1,
     price: Annotated[
-        str | None, typer.Option(help="PROMPT,REPLY[,CACHED]: money a million tokens.")
+        str | None, typer.Option(metavar="PROMPT,REPLY[,CACHED]", help="Money a million tokens.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -189,6 +205,10 @@ def plan(
 
     Takes the words of run and asks no model; pilot=N runs N documents first, and the rest is
     planned by what they took.
+
+    \b
+    Example:
+      gistmill plan experiment=demo --like night --gpus 8
     """
     from jobs.plan.cost_rates import Options
     from jobs.plan.plan import show_plan  # here: numpy and the engines take a moment
@@ -201,17 +221,28 @@ def execute(
     as_json: bool,
     whole: bool = False,
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
+    before: Mapping[str, int] | None = None,
 ) -> None:
-    """Execute a run, print its report (`whole`: as Markdown), and exit with its code."""
+    """Execute a run, print its report (`whole`: as Markdown), and exit with its code. `before`: the
+    number of its rows with each problem, of which it says what was healed."""
     outcome, made = run_and_report(resolved, warn, retry_policy)
+    after = {} if before is None else _problems(resolved)
     if as_json:
-        print_json({**dataclasses.asdict(outcome), "report": made})
+        healed = {} if before is None else {"problems": {"before": before, "after": after}}
+        print_json({**dataclasses.asdict(outcome), **healed, "report": made})
     else:
         where = f"run {outcome.run} in warehouse {resolved.config.warehouse}"
-        print_parts([*parts_of(made, intervals=False), where], whole)
+        parts = headline_parts(made) if is_fitted(whole) else parts_of(made, intervals=False)
+        healed_parts = [] if before is None else [healed_line(before, after)]
+        print_parts([*parts, *healed_parts, where], whole)
     for complaint in outcome.complaints:
-        warn(complaint)
+        complain(complaint)
     raise typer.Exit(outcome.exit_code)
+
+
+def _problems(resolved: ResolvedRun) -> dict[str, int]:
+    with connect(resolved.config.warehouse, resolved.name) as connection:
+        return problem_counts(connection)
 
 
 @app.command(rich_help_panel=MAKE)
@@ -220,7 +251,7 @@ def bench(
         list[str], typer.Argument(metavar="PART... [KEY=VALUE]...", autocompletion=completed)
     ],
     pairs: Annotated[
-        int, typer.Option("--pairs", min=1, help="Repetitions; medians are printed.")
+        int, typer.Option("--pairs", min=1, metavar="NUMBER", help="Repetitions, by default 3.")
     ] = 3,
     json: Json = False,
 ) -> None:
@@ -228,6 +259,10 @@ def bench(
 
     Parts: limit, schedule, machines, long, cache, peers, units, driver, scale,
     page, rates.
+
+    \b
+    Example:
+      gistmill bench limit schedule
     """
     _find_benchmarks()
     from benchmarks.parts import bench as measure

@@ -8,6 +8,7 @@ import typer
 from jobs.cite.cite import statement
 from jobs.cite.show_cite import cite_parts
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
+from jobs.cli.verb_help import Verbs
 from jobs.config.options import ReadOptions
 from jobs.export.export_frontier import exported_frontier
 from jobs.export.export_hub import export_hub
@@ -23,7 +24,7 @@ from pipeline.core.registry import nearest
 from pipeline.store import connect
 from pipeline.store.sql.sql_sandbox import view_names, write_view
 
-export = typer.Typer(help="Write answers, the report or a view to a file.")
+export = Verbs(help="Write answers, the report or a view to a file.")
 app.add_typer(export, name="export", rich_help_panel=LOOK)
 
 
@@ -32,6 +33,10 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
     """Write the answers of a method.
 
     format=jsonl, scrolls or longmemeval.
+
+    \b
+    Example:
+      gistmill export predictions method=gist_only to=answers.jsonl
     """
     target = Target.of(options.to, force)
     give(target, *predictions_text(options, warn), json)
@@ -52,6 +57,10 @@ def report(
     """Write the table of a run.
 
     format=csv, latex or markdown.
+
+    \b
+    Example:
+      gistmill export report format=latex to=table.tex
     """
     target = Target.of(options.to, force)
     give(target, *exported_report(options, intervals, warn), json)
@@ -63,6 +72,10 @@ def frontier(options: ReadOptions, force: Force = False, json: Json = False) -> 
 
     to=FILE.svg: the picture; .csv, .json: its points. metric= is one of the report's scores,
     the first by default.
+
+    \b
+    Example:
+      gistmill export frontier to=frontier.svg
     """
     target = Target.of(options.to, force)
     give(target, *exported_frontier(options, warn), json)
@@ -73,6 +86,10 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
     """Write the rows of a view as Parquet.
 
     all_VIEW has those of every run; where=SQL is over the columns of the view.
+
+    \b
+    Example:
+      gistmill export view answers to=answers.parquet
     """
     target = Target.of(options.to, force)
     if target.path is None:
@@ -90,6 +107,10 @@ def inspect(options: ReadOptions, force: Force = False, json: Json = False) -> N
     """Write the answers of a method as a log of inspect_ai.
 
     to=FILE.eval, which its viewer opens, or FILE.json.
+
+    \b
+    Example:
+      gistmill export inspect method=gist_only to=log.eval
     """
     target = Target.of(options.to, force)
     _say(target, export_inspect(options, target, warn), json)
@@ -100,6 +121,10 @@ def lake(options: ReadOptions, force: Force = False, json: Json = False) -> None
     """Make tables over the compacted files, without copying them.
 
     format=delta or iceberg, to=FOLDER. Without run= they have the rows of all runs.
+
+    \b
+    Example:
+      gistmill export lake format=delta to=tables
     """
     found = export_lake(options, force, warn)
     print_found(found, _table, json)
@@ -117,6 +142,10 @@ def hub(
     """Write a folder that can be pushed to the Hugging Face Hub.
 
     to=FOLDER gets a dataset card, and a Parquet file for each table. Nothing is uploaded.
+
+    \b
+    Example:
+      gistmill export hub to=dataset licence=cc-by-4.0
     """
     found = export_hub(options, texts, force, warn)
     print_found(found, _table, json)
@@ -124,7 +153,12 @@ def hub(
 
 @reading(*RUN, "names")
 def cite(options: ReadOptions, json: Json = False) -> None:
-    """Print what a paper must state of a run, with BibTeX."""
+    """Print what a paper must state of a run, with BibTeX.
+
+    \b
+    Example:
+      gistmill cite run=night
+    """
     print_found(statement(options), cite_parts, json)
 
 

@@ -27,6 +27,10 @@ def rm(
 
     It asks for the run's name again unless --yes is given. gistmill gc deletes the files, after 24
     hours.
+
+    \b
+    Example:
+      gistmill rm run=night
     """
     name = run_to_remove(options)
     if not yes:
@@ -56,6 +60,10 @@ def gc(options: ReadOptions, json: Json = False) -> None:
     """Compact a warehouse's files, and delete replaced ones.
 
     It deletes what removed runs alone had planned, too.
+
+    \b
+    Example:
+      gistmill gc older_than=1h
     """
     show_gc(options, json)
 
@@ -71,6 +79,10 @@ def verify(
     """Read every file of a warehouse, and compare it with its checksum.
 
     Exit code 1 if one is damaged: reading verbs leave it out, and say so.
+
+    \b
+    Example:
+      gistmill verify --quick
     """
     found = verify_files(options.warehouse, quick)
     print_found(found, verified_lines, json)

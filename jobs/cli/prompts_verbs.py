@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.app import KEEP, Json, app, reading
+from jobs.cli.verb_help import Verbs
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import print_found
 from pipeline.core.plugins import load_plugins, plugin_folders
@@ -14,7 +15,7 @@ from pipeline.families.family_copy import export_family
 from pipeline.work.check_family import check_family
 from stages.prompts.readagent_notebook.notebook_family import import_notebook, shown
 
-prompts = typer.Typer(help="Check, copy or import a family of prompts.")
+prompts = Verbs(help="Check, copy or import a family of prompts.")
 app.add_typer(prompts, name="prompts", rich_help_panel=KEEP)
 
 _ALL_GOOD = "all prompts render and all example replies are read"
@@ -30,7 +31,12 @@ def check(
     options: ReadOptions,
     json: Json = False,
 ) -> None:
-    """Render every prompt of a family (default: all families) and parse its example replies."""
+    """Render every prompt of a family (default: all families) and parse its example replies.
+
+    \b
+    Example:
+      gistmill prompts check my_prompts
+    """
     roots = [conf / "prompts" for conf in [*load_plugins(plugin_folders(options.plugins)), CONF]]
     every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
     families = every if folder is None else [folder]
@@ -49,6 +55,10 @@ def export(
     """Copy a family to FOLDER, to read and to change.
 
     With all that it inherits; plugins=FOLDER where it is a plugin's.
+
+    \b
+    Example:
+      gistmill prompts export qmsum my_prompts
     """
     made = export_family(family, folder, options.plugins)
     files = f"family.yaml and {len(made.templates)} templates"
@@ -65,6 +75,10 @@ def import_readagent(
     """Make a family of the prompts in the authors' notebook.
 
     Of a copy of the ReadAgent authors' notebook, none of whose code is executed.
+
+    \b
+    Example:
+      gistmill prompts import-readagent ReadAgent.ipynb my_prompts
     """
     made = import_notebook(notebook, folder)
     print_found(made, lambda made: ["\n".join(shown(made))], json)

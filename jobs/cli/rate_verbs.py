@@ -3,13 +3,11 @@ them."""
 
 from typing import Any
 
-import typer
-from typer.core import TyperGroup
-
 from jobs.audit.audit_file_rates import file_parts, file_rates
 from jobs.cli.app import MAKE, RUN, Force, Json, WholeTables, Words, app, reading, warn
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
+from jobs.cli.verb_help import VerbGroup, Verbs
 from jobs.config.options import ReadOptions
 from jobs.export.target import Target
 from jobs.output.print_tables import print_found, print_line
@@ -22,7 +20,7 @@ from pipeline.core.errors import UsageError
 _DEFAULT = "add"
 
 
-class _WithDefault(TyperGroup):
+class _WithDefault(VerbGroup):
     """`gistmill rate rater=...` is `gistmill rate add rater=...`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -32,7 +30,7 @@ class _WithDefault(TyperGroup):
         return list(super().parse_args(ctx, args))
 
 
-verbs = typer.Typer(cls=_WithDefault)
+verbs = Verbs(cls=_WithDefault)
 
 
 @verbs.callback()
@@ -45,6 +43,10 @@ def add(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     """Add a rater to a finished run: run=NAME rater=...
 
     Nothing is answered again. The word add may be left out.
+
+    \b
+    Example:
+      gistmill rate add run=night rater=extractive
     """
     execute(with_rater(words or []), json, markdown, retry_policy=None)
 
@@ -61,6 +63,10 @@ def audit(words: Words = None, json: Json = False, markdown: WholeTables = False
 
     The run NAME-audit has the answers and verdicts. The report of the audited
     run then has corrected means beside the raw ones.
+
+    \b
+    Example:
+      gistmill rate audit run=night n=50
     """
     own, others = audit_words(words or [])
     if own["audit"] and not any(word.startswith("run=") for word in others):
@@ -74,6 +80,10 @@ def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) 
     """Write a CSV of answers for a person to label.
 
     Methods and verdicts are left out.
+
+    \b
+    Example:
+      gistmill rate sheet run=night n=100 to=sheet.csv
     """
     target = Target.of(options.to, force)
     if target.path is not None and target.path.suffix != ".csv":
@@ -88,6 +98,10 @@ def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
     """Take the labels of a filled sheet as a person's.
 
     They are rows of the view people.
+
+    \b
+    Example:
+      gistmill rate import sheet.csv run=night person=ada
     """
     print_found(import_sheet(file, options), imported_lines, json)
 
@@ -97,6 +111,10 @@ def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = 
     """Compare people with raters, and with each other.
 
     Percent, Cohen's kappa, confusion matrices.
+
+    \b
+    Example:
+      gistmill rate agreement run=night
     """
     print_found(agreements(options), parts_of, json, markdown)
 

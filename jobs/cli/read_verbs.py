@@ -1,35 +1,33 @@
 """Verbs that read a warehouse."""
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from upath import UPath
 
 from jobs.cli.app import RUN, Json, WholeTables, reading
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Heading, Part
-from jobs.output.print_tables import exact_rows, print_found, print_parts
+from jobs.output.print_tables import is_fitted, print_found
 from jobs.report.columns import with_columns
+from jobs.report.headline import GROUPS, group_parts, headline_parts
 from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
 from jobs.report.names import CANONICAL, named, read_names
 from jobs.report.published import published as published_figures
 from jobs.report.published import published_parts
-from jobs.report.render import parts_of
+from jobs.report.render import parts_of, score_parts
 from jobs.report.report import Report, make_report
 from jobs.trace.show_pages import document_parts, shown_document
 from jobs.trace.show_trace import show_trace
-from jobs.warehouse.ls import listing, listing_parts
-from jobs.warehouse.schema import read_schema, schema_page, schema_parts, table_named, table_parts
 from jobs.warehouse.status import show_status
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path
 from pipeline.store import connect
-from pipeline.store.sql.sql_sandbox import only_select, rows_within
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 
@@ -41,10 +39,11 @@ def report(  # noqa: PLR0913  # they are its options
         bool, typer.Option("--corpus", help="Words, pages and compression instead of scores.")
     ] = False,
     picture: Annotated[
-        Path | None, typer.Option(help="With --corpus: draw them, FILE.png or FILE.svg.")
+        Path | None, typer.Option(metavar="FILE", help="With --corpus: draw them, .png or .svg.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write a page with all of it and every question, FILE.html.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page of it and every question."),
     ] = None,
     published: Annotated[
         bool, typer.Option("--published", help="The paper's figures beside the run's.")
@@ -52,12 +51,24 @@ def report(  # noqa: PLR0913  # they are its options
     baseline: Annotated[
         str | None, typer.Option(metavar="METHOD", help="Add each row's difference from it, and p.")
     ] = None,
+    whole: Annotated[bool, typer.Option("--all", help="In a terminal, too, all of it.")] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="PART", help="All of one part: scores, reading or cost.")
+    ] = None,
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
-    """Print the table of a run: methods, scores, costs."""
+    """Print the table of a run: methods, scores, costs.
+
+    In a terminal its headline; into pipes and files, and with --all, all of it.
+
+    \b
+    Example:
+      gistmill report by=question_type --only scores
+    """
+    is_other = bool(corpus or picture or html or published)
     _refuse_together(options, bool(corpus or picture), html is not None, published)
-    _refuse_unprinted(options, baseline, bool(corpus or picture or html or published))
+    _refuse_unprinted(options, {"baseline": baseline, "all": whole, "only": only}, is_other)
     if published:
         print_found(published_figures(options), published_parts, json, markdown)
     elif corpus or picture:
@@ -71,15 +82,33 @@ def report(  # noqa: PLR0913  # they are its options
 
         show_written(options, html, json)
     else:
-        made, parts = _printed(options, baseline)
+        is_headline = is_fitted(markdown or whole)
+        made, parts = _printed(options, baseline, _chosen_parts(only, options.columns, is_headline))
         print_found(made, lambda _: parts, json, markdown)
 
 
-def _printed(options: ReadOptions, baseline: str | None) -> tuple[dict[str, Any], list[Part]]:
+def _chosen_parts(
+    only: str | None, columns: str | None, is_headline: bool
+) -> Callable[[Report], list[Part]]:
+    """The function that makes a report's printed parts. Raises UsageError for an unknown one."""
+    if only is not None:
+        if columns is not None or only not in GROUPS:
+            raise UsageError(
+                f"--only {only}: write --only {', '.join(GROUPS)}, one of them, without columns="
+            )
+        return partial(group_parts, group=GROUPS[only])
+    if not is_headline:
+        return partial(parts_of, costs=columns is None)
+    return headline_parts if columns is None else score_parts
+
+
+def _printed(
+    options: ReadOptions, baseline: str | None, parts_of: Callable[[Report], list[Part]]
+) -> tuple[dict[str, Any], list[Part]]:
     """The content of the printed report, and its parts."""
     names = read_names(options.names or CANONICAL)
     chosen = with_columns(make_report(options), options.columns, names)
-    parts = parts_of(named(chosen, names), costs=options.columns is None)
+    parts = parts_of(named(chosen, names))
     if baseline is None:
         return vars(chosen), parts
     against = compare_methods(_of_columns(options, chosen), [baseline], True)
@@ -99,12 +128,12 @@ def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
     return replace(options, metric=",".join(named))
 
 
-def _refuse_unprinted(options: ReadOptions, baseline: str | None, is_other: bool) -> None:
-    """Raise UsageError for options of the printed report, if it `is_other`, and for names that it
-    would not print."""
-    if baseline and options.names:
+def _refuse_unprinted(options: ReadOptions, own: Mapping[str, Any], is_other: bool) -> None:
+    """Raise UsageError for options of the printed report (`own`, and of reading verbs), if it
+    `is_other`, and for names that it would not print."""
+    if own["baseline"] and options.names:
         raise UsageError("--baseline prints the names that compare takes; leave names= out")
-    given = {"baseline": baseline, "price": options.price, "split-shared": options.split_shared}
+    given = {**own, "price": options.price, "split-shared": options.split_shared}
     names = [f"--{name}" for name, value in given.items() if value]
     if is_other and names:
         raise UsageError(
@@ -136,13 +165,17 @@ def _refuse_together(options: ReadOptions, corpus: bool, html: bool, published: 
 def view(
     options: ReadOptions,
     bundle: Annotated[
-        Path | None, typer.Option(help="Write the pages as files for a web server, FOLDER.")
+        Path | None, typer.Option(metavar="FOLDER", help="Write the pages for a web server.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Serve the pages of a warehouse's runs on this machine.
 
     From the warehouse, for runs too large for a file, and live for one at work; Ctrl-C ends it.
+
+    \b
+    Example:
+      gistmill view run=night
     """
     from jobs.html.show_html import show_bundle, show_served  # here: it imports the stages
 
@@ -165,7 +198,12 @@ def status(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what of a run is done, running and failed."""
+    """Say what of a run is done, running and failed.
+
+    \b
+    Example:
+      gistmill status --watch
+    """
     seconds = every or (_SECONDS_BETWEEN_LOOKS if watch else None)
     with suppress(KeyboardInterrupt):  # the run goes on
         show_status(options, json, steps, seconds)
@@ -181,7 +219,12 @@ def trace(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Follow one question from pages to scores, by method."""
+    """Follow one question from pages to scores, by method.
+
+    \b
+    Example:
+      gistmill trace meeting-02 method=readagent_p
+    """
     show_trace(options, question_id, full, prompts, json)
 
 
@@ -203,6 +246,10 @@ def compare(
 
     Difference, interval, p-value, the questions that differ. A alone: against every other; none:
     all against the best. run=A_RUN,B_RUN: A of the one, B of the other.
+
+    \b
+    Example:
+      gistmill compare gist_only full_text metric=accuracy
     """
     found = compare_methods(options, methods or [])
     print_found(found, lambda found: comparison_parts(found, options.warehouse), json)
@@ -210,70 +257,10 @@ def compare(
 
 @reading(*RUN, "memory", "page")
 def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
-    """Show a document's memory, pages and gists side by side."""
+    """Show a document's memory, pages and gists side by side.
+
+    \b
+    Example:
+      gistmill show tide_mill_handbook page=1
+    """
     print_found(shown_document(options, document_id), document_parts, json)
-
-
-@reading(*RUN, "rows", "seconds", "memory_limit")
-def sql(
-    query: str,
-    options: ReadOptions,
-    unsafe: Annotated[
-        bool, typer.Option("--unsafe", help="Allow COPY and all else: any file, any setting.")
-    ] = False,
-    json: Json = False,
-    markdown: WholeTables = False,
-) -> None:
-    """Query the tables of a run in SQL.
-
-    DuckDB's SQL; all_TABLE has the rows of every run.
-    """
-    with connect(options.warehouse, options.run, unsafe, options.memory_limit) as connection:
-        statement = query if unsafe else only_select(connection, query)
-        found, is_cut = rows_within(connection, statement, options.rows, options.seconds)
-    print_found(found, exact_rows, json, markdown)
-    if is_cut:
-        typer.echo(f"gistmill: only the first {options.rows} rows; add rows=N for more", err=True)
-
-
-@reading("plugins")
-def ls(
-    warehouse: Annotated[
-        UPath | None, typer.Option(parser=as_path, metavar="DIR", help="Its runs and steps.")
-    ] = None,
-    *,
-    options: ReadOptions,
-    json: Json = False,
-    markdown: WholeTables = False,
-) -> None:
-    """List what there is to choose from, or a warehouse's runs.
-
-    Corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
-    warehouse=DIR its runs, the latest first, and steps.
-    """
-    print_found(listing(warehouse, options.plugins), listing_parts, json, markdown)
-
-
-@reading("plugins")
-def schema(
-    table: Annotated[
-        str | None, typer.Argument(help="A table or view.", show_default=False)
-    ] = None,
-    *,
-    options: ReadOptions,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print all of it as a page.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Say what every table, view and column means.
-
-    And every problem code; with plugins=DIR those of plugins, too.
-    """
-    found = read_schema(options.plugins)
-    if markdown:
-        print_parts(schema_page(found), whole=True)
-    elif table is not None:
-        print_found(table_named(found, table), table_parts, json)
-    else:
-        print_found(found, schema_parts, json)

@@ -16,11 +16,10 @@ _SHOWN = 5  # questions of either side
 _NOTE = """\
 Means over the questions that both have a value of, repeats averaged first{problems}.
 95% interval of A - B: cluster bootstrap by document; n/a below {least} documents.
-p: two-sided sign-flip test, whole documents flipped; exact: by all flips there are, else by so many
-drawn with a seed. p (Holm): adjusted for the {tests} shown."""
-_PROBLEMS = """\
-; an answer with a problem
-counts 0{} ({})"""
+p: two-sided sign-flip test, whole documents flipped; exact: by all flips there are, else by so \
+many drawn with a seed.
+p (Holm): adjusted for the {tests} shown."""
+_PROBLEMS = ".\nAn answer with a problem counts 0{} ({})"
 _BEST = (
     "B has the highest mean over the most questions, by these same data: chosen so,",
     "its lead is overstated and p too small; to test a claim, name both beforehand.",

@@ -38,7 +38,7 @@ def write_page(options: ReadOptions, file: Path) -> Written:
         raise UsageError(f"--html {file}: not a name that ends in .html; write --html FILE.html")
     delete_abandoned(as_path(file))
     beside = file.with_name(part_name(file.name))
-    console = Console(stderr=True)
+    console = Console(stderr=True, no_color=True)
     with closing(Source(options)) as source:
         chunks = track(
             source.chunks(), f"writing {escape(file.name)}", source.num_chunks,

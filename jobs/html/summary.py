@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from jobs.frontier.frontier import Point, drawn_columns, points_of
 from jobs.frontier.frontier_picture import frontier_svg, tones_of
-from jobs.html.causes import causes, question_problems
+from jobs.problems.causes import causes, question_problems
 from jobs.report.columns import group_of
 from jobs.report.names import Names, named
 from jobs.report.render import BEST, notes, provenance_line
@@ -41,6 +41,8 @@ def summary(connection: Any, report: Report, names: Names | None) -> dict[str, A
     printed = named(report, names)
     found = replace(printed, rows=report.rows)
     shown = dataclasses.asdict(found)
+    documents = query(connection, "from numbered_documents order by number")
+    questions = query(connection, "from numbered_questions order by number")
     shown["rows"] = [row for row in shown["rows"] if row["means"] or row["counts"]]
     return {
         "report": shown,
@@ -53,12 +55,37 @@ def summary(connection: Any, report: Report, names: Names | None) -> dict[str, A
         "foot": provenance_line(report),
         "tones": tones_of(row.method for row in report.rows),
         "groups": {column.measure: group_of(column, report) for column in report.columns},
-        "causes": causes(connection),
+        "causes": _causes(connection, documents, questions),
         "measures": measures(connection),
-        "documents": query(connection, "from numbered_documents order by number"),
-        "questions": query(connection, _LISTED),
-        "question_problems": question_problems(connection),
+        "documents": documents,
+        "questions": questions,
+        "question_problems": _problems(connection, questions),
     }
+
+
+def _causes(connection: Any, documents: Rows, questions: Rows) -> Rows:
+    """The causes of what failed in these documents and questions, which are numbers."""
+    numbers = {row["document_id"]: row["number"] for row in documents}
+    asked = {row["question_id"]: row["number"] for row in questions}
+    return [
+        {
+            **cause,
+            "documents": sorted(numbers[name] for name in cause["documents"] or ()),
+            "questions": sorted(asked[name] for name in cause["questions"]),
+        }
+        for cause in causes(connection, _OF_LISTED)
+    ]
+
+
+def _problems(connection: Any, questions: Rows) -> Rows:
+    """The problems of each of these questions, by method."""
+    asked = {row["question_id"]: row["number"] for row in questions}
+    found = [
+        {"number": asked[row["question_id"]], "method": row["method"], "problem": row["problem"]}
+        for row in question_problems(connection)
+        if row["question_id"] in asked
+    ]
+    return sorted(found, key=lambda row: row["number"])
 
 
 def _frontiers(report: Report) -> dict[str, str]:
@@ -90,5 +117,7 @@ def values(connection: Any, measure: str) -> dict[str, list[float | None]]:
     return {row["method"]: row["found"] for row in query(connection, _SQL["values"])}
 
 
-_LISTED = "from numbered_questions order by number"
+_OF_LISTED = """if(question_id is null,
+  document_id in (select document_id from numbered_documents),
+  question_id in (select question_id from numbered_questions))"""
 _MEASURES = "select distinct measure from valued order by measure"

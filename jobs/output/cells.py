@@ -28,8 +28,8 @@ class Verbatim:
 @dataclass(frozen=True)
 class Measured:
     """A cell with a mean over `n` of the `of` answers that its row has. `answered`: those of the n
-    that have no problem, where others count 0. `small`: more about it, for where small print is
-    possible."""
+    that have no problem, where others count 0. `small`: more about it, behind it, in small print
+    where there is such."""
 
     value: float | None
     n: int
@@ -132,5 +132,6 @@ def cell(value: Any, shared_n: int | None = None) -> str:
         return f"{value:.1f}"
     if isinstance(value, Measured):
         over = ", ".join(value.is_over(shared_n))
-        return cell(value.value) + (f" ({over})" if over else "")
+        shown = f"{cell(value.value)} {value.small}" if value.small else cell(value.value)
+        return f"{shown} ({over})" if over else shown
     return on_one_line(str(value))

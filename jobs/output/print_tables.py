@@ -68,9 +68,14 @@ def print_found(
         print_parts(parts(found), whole)
 
 
+def is_fitted(whole: bool) -> bool:
+    """True if parts are fitted to a terminal: standard output is one, and they are not `whole`."""
+    return sys.stdout.isatty() and not whole
+
+
 def print_parts(parts: Iterable[Part], whole: bool = False) -> None:
     """Print as Markdown, or fitted to a terminal unless `whole`."""
-    if sys.stdout.isatty() and not whole:
+    if is_fitted(whole):
         from jobs.output.terminal import fitted_to_terminal  # here: rich takes a moment
 
         print_line(fitted_to_terminal(parts, shutil.get_terminal_size().columns))

@@ -19,8 +19,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from jobs.output.cells import Measured, Part, Table, cell, on_one_line, printable
-from jobs.output.markdown import markdown
+from jobs.output.cells import Heading, Measured, Part, Table, cell, on_one_line, printable
 
 LEAST = 40  # characters; narrower terminals get tables of this width
 _GAP = 2  # spaces between columns
@@ -61,7 +60,9 @@ def fitted_to_terminal(parts: Iterable[Part], width: int) -> str:
 def _texts(part: Part, width: int) -> list[str]:
     if isinstance(part, Table):
         return _tables(part, width) if part.rows else ["no rows"]
-    return [_paragraph(part, width) if isinstance(part, str) else markdown([part])]
+    if isinstance(part, Heading):
+        return [_paragraph(part.text, width)]
+    return [_paragraph(part, width) if isinstance(part, str) else part.text]
 
 
 def _paragraph(text: str, width: int) -> str:
@@ -74,6 +75,7 @@ def _paragraph(text: str, width: int) -> str:
 
 @dataclass(frozen=True)
 class _Column:
+    name: str
     heading: str
     cells: list[str]
     is_left: bool
@@ -93,7 +95,7 @@ class _Column:
         words = [heading] if cell_len(heading) <= _SHORT else heading.split()
         is_text = table.is_left(name) or any(" " in text.strip() for text in cells)
         width = max([1, *map(cell_len, (*cells, *words))])
-        return cls(heading, cells, table.is_left(name), is_text, width)
+        return cls(name, heading, cells, table.is_left(name), is_text, width)
 
 
 def _tables(table: Table, width: int) -> list[str]:
@@ -104,7 +106,7 @@ def _tables(table: Table, width: int) -> list[str]:
     spare = [name for name in table.spare if name in names]
     while spare and len(_blocks(columns, table.num_keys, width)) > 1:
         name = spare.pop(0)
-        columns = [column for column in columns if column.heading != name]
+        columns = [column for column in columns if column.name != name]
     found = [_drawn(block, width) for block in _blocks(columns, table.num_keys, width)]
     if table.about_best and any(text.endswith("*") for one in columns for text in one.cells):
         found.append(_paragraph(table.about_best, width))

@@ -73,19 +73,21 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     `intervals` at its end. `costs`: with those of methods, beside the report's columns."""
     parts: list[Part] = [Heading(report.run), *_incomplete(report), *_other_models(report)]
     parts += [_corpus(report), *_corrections(report)]
-    parts += _answers(report, costs) if report.rows else _unasked(report)
-    if report.stages:
-        parts.append(Table([_stage(row) for row in report.stages]))
-    if report.planned:
-        parts += planned_tables(report.planned)
+    parts += _answers(report, costs) if report.rows else [_UNASKED, *memory_parts(report)]
+    parts += planned_parts(report)
     if report.rows:
-        parts += _spreads(report, intervals)
+        parts += spread_parts(report, intervals)
     parts += audit_parts(report.audits, report.columns)
     return [*parts, provenance_line(report), *_no_model(report)]
 
 
 def _answers(report: Report, costs: bool) -> list[Part]:
     """The tables of methods, and the costs of their memories."""
+    return [*score_parts(report), *(cost_parts(report) if costs else ()), *memory_parts(report)]
+
+
+def score_parts(report: Report) -> list[Part]:
+    """The means of every method, and what their brackets and marks say."""
     scores = score_table(report)
     cells = [value for row in scores.rows for value in row.values()]
     means = [value for value in cells if isinstance(value, Measured)]
@@ -96,21 +98,24 @@ def _answers(report: Report, costs: bool) -> list[Part]:
         parts.append(ANSWERED)
     if report.num_tests and not any(row.best for row in report.rows):
         parts.append(_NO_BEST.format(report.num_tests))
-    if costs:
-        parts += cost_parts(report)
-    if report.memories:
-        parts += [_MEMORIES, Table(_memories(report))]
     return parts
 
 
-def _unasked(report: Report) -> list[Part]:
-    """The tables of a run that was asked nothing: its memories and their sizes."""
-    memories = [Table(_memories(report))] if report.memories else []
-    sizes = [distribution_table(report.sizes)] if report.sizes else []
-    return [_UNASKED, *memories, *sizes]
+def memory_parts(report: Report) -> list[Part]:
+    """The run's memories, and where nothing was asked their sizes."""
+    parts: list[Part] = []
+    if report.memories:
+        parts += [*([_MEMORIES] if report.rows else ()), Table(_memories(report))]
+    return [*parts, *([distribution_table(report.sizes)] if report.sizes else ())]
 
 
-def _spreads(report: Report, intervals: bool) -> list[Part]:
+def planned_parts(report: Report) -> list[Part]:
+    """The costs of each stage, and beside those planned, if there is a stored plan."""
+    stages = [Table([_stage(row) for row in report.stages])] if report.stages else []
+    return [*stages, *(planned_tables(report.planned) if report.planned else ())]
+
+
+def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
     """The tables of the variation of means: over repeats and, with `intervals`, documents."""
     parts: list[Part] = []
     if (repeats := report.foot["repeats"]) > 1:
@@ -125,16 +130,15 @@ def score_table(report: Report, intervals: bool = False) -> Table:
     """The means of every method and group; with `intervals` these, too, in small print."""
 
     def scores(row: Row, report: Report) -> dict[str, object]:
-        found = {c.heading: _value(row, c, c.measure in report.measures, intervals)
-                 for c in report.columns}  # fmt: skip
+        found = {c.heading: score_value(row, c, report, intervals) for c in report.columns}
         return {"n": row.counts.get("n"), **found}
 
     table = by_method(report, scores)
     return Table(table.rows, num_keys=table.num_keys + 1, about_best=f"*: {BEST}")
 
 
-def _value(
-    row: Row, column: Column, is_of_answers: bool, intervals: bool
+def score_value(
+    row: Row, column: Column, report: Report, intervals: bool
 ) -> Measured | float | str | None:
     """A mean, of a measure of answers with the number answered, or the count for the method. If the
     rater scored no answer, the number that it left unscored."""
@@ -144,7 +148,7 @@ def _value(
             row.counts.get(column.measure))  # fmt: skip
     mean = row.means[column.measure]
     small = _small(mean) if intervals and column.has_interval else ""
-    answered = mean.answered_n if is_of_answers else None
+    answered = mean.answered_n if column.measure in report.measures else None
     is_best = column.measure in row.best
     return Measured(mean.mean, mean.n, row.counts.get("n"), is_best, small, answered)
 
@@ -165,7 +169,10 @@ def _other_models(report: Report) -> list[str]:
 
 def _incomplete(report: Report) -> list[str]:
     not_done, planned = report.inputs["not_done"], report.inputs["planned"]
-    return [_INCOMPLETE.format(not_done, planned)] if not_done else []
+    if not not_done:
+        return []
+    ended = report.foot.get("ended")
+    return [_INCOMPLETE.format(not_done, planned) + (f" It ended early: {ended}." if ended else "")]
 
 
 def _no_model(report: Report) -> list[str]:

@@ -50,7 +50,8 @@ class Row:
 @dataclass(frozen=True)
 class Report:
     """The report of a run. `columns` depend on config and corpus, never on outcomes; `measures` are
-    the columns that measure the quality of answers."""
+    the columns that measure the quality of answers, `main` the first of them with a mean for each
+    kind of question."""
 
     run: str
     inputs: dict[str, int]  # planned, and of them not_done, over all steps
@@ -70,6 +71,7 @@ class Report:
     num_tests: int = 0  # behind the marks of best rows
     is_split: bool = False  # costs of memory steps are divided among the methods
     audits: tuple[JudgeAudit, ...] = ()  # of its rater, by known answers and by people
+    main: tuple[str, ...] = ()
 
 
 def make_report(options: ReadOptions) -> Report:
@@ -98,7 +100,11 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         memory=_memory(connection, memories),
         memories=tuple(memories),
         stages=_stages(connection, facts["stages"]),
-        foot={**_foot(folder, facts, rater), "other_models": other_models(connection)},
+        foot={
+            **_foot(folder, facts, rater),
+            "other_models": other_models(connection),
+            "ended": folder.why_ended(),
+        },
         planned=planned_beside(folder, connection),
         sizes=() if rows else tuple(distributions(connection)),
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
@@ -108,6 +114,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         num_tests=num_tests,
         is_split=options.split_shared,
         audits=judge_audits(connection, folder, columns, rater) if rows else (),
+        main=_main(facts["columns"], measures, rows),
     )
 
 
@@ -163,6 +170,16 @@ def shown_columns(
     columns = {c.measure: c for c in sorted(
         [*own, *of_any, FALLBACK], key=lambda c: (c.measure not in measures, c.place))}  # fmt: skip
     return tuple(columns.values()), tuple(name for name in columns if name in measures)
+
+
+def _main(
+    found: Mapping[str, Any], measures: Sequence[str], rows: Sequence[Row]
+) -> tuple[str, ...]:
+    """The first measure with a mean of free-form questions, and of multiple choice."""
+    kinds = [{column["measure"] for column in found.get(kind, ())} for kind in ("free", "choice")]
+    have = {name for row in rows for name, mean in row.means.items() if mean.mean is not None}
+    first = (next((m for m in measures if m in own & have), None) for own in kinds)
+    return tuple(dict.fromkeys(filter(None, first)))
 
 
 def _rows(

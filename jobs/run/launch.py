@@ -23,7 +23,13 @@ from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
 from jobs.run.progress import Listener, Progress
-from pipeline.core.errors import DamagedError, EndedError, IncompleteError, UsageError
+from pipeline.core.errors import (
+    CommandError,
+    DamagedError,
+    EndedError,
+    IncompleteError,
+    UsageError,
+)
 from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.files.named_paths import refuse_unreachable_path, unwritable
 from pipeline.files.place import (
@@ -100,6 +106,11 @@ def run(
             try:
                 executor = RunExecutor(prepared, folder, host, listener)
                 _execute(executor, prepared, folder, warn, stop if has_work else None)
+                if executor.progress.ended:
+                    folder.ended(executor.progress.ended)
+            except CommandError as error:
+                folder.ended(str(error))
+                raise
             finally:
                 write_always(folder.warehouse)
             return _outcome(prepared, folder, executor.progress, warn, look)

@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, Task, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Column
 from rich.text import Text
 
-from jobs.output.cells import printable
+from jobs.output.cells import counted, printable
 from jobs.run.eta import Eta
 from pipeline.core.calls import UsageCounters
 from pipeline.worker.executor import Summary
@@ -70,12 +70,12 @@ class Progress:
         self._console = Console(file=sys.stderr, quiet=listener is not None)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=_BAR_WIDTH),
-            TaskProgressColumn(),
+            BarColumn(_BAR_WIDTH, "dim", "none", "none", "none"),
+            TextColumn("{task.percentage:>3.0f}%", style="none"),
             _StateColumn(lambda: self._console.width),
             console=self._console,
         )
-        self._task = self._bar.add_task("", total=1.0, state=self.state())
+        self._task = self._bar.add_task("starting", total=1.0, state=self.state())
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and self._num_units and not self._listener:
@@ -98,6 +98,7 @@ class Progress:
         self._started = self._clock()
         if self._listener:
             self._listener.at_work(self.state())
+        self._bar.update(self._task, description=phase)
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
             shown = "the first" if num_documents is None else num_documents
@@ -202,7 +203,9 @@ class _StateColumn(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         beside = len(task.description) + _BAR_WIDTH + _PERCENT_WIDTH + 3  # spaces between them
-        return Text(fitted_state(task.fields["state"], self._width() - beside))
+        found = Text(fitted_state(task.fields["state"], self._width() - beside))
+        found.highlight_regex(r"\d+ problems?", "red")
+        return found
 
 
 def progress_line(state: Mapping[str, Any], width: int = _NO_LIMIT) -> str:
@@ -226,22 +229,29 @@ def _parts(state: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """The parts by importance, each with its shorter forms."""
     found: list[tuple[str, ...]] = []
     if state["ends_at"]:
-        hours, minutes = divmod(round(state["seconds_left"] / 60), 60)
-        found.append((f"ETA {state['ends_at'][11:]} (in {hours}:{minutes:02} h)",))
+        found.append((f"ends {state['ends_at'][11:]}, in {_time_left(state['seconds_left'])}",))
     if away := state.get("waiting_for"):
         found.append((f"waiting for {away}", "waiting for a server"))
     if refused := state.get("refused"):
         found.append((f"progress {refusal_text(refused)}", "progress not written"))
     if rows := document_text(state.get("inside")):
         found.append((rows,))
-    return [
-        *found,
-        (f"{state['units']}/{state['planned_units']} units",),
-        (f"{state['problems']} problems",),
-        (f"{state['tokens_per_second']:.0f} tokens/s",),
-        (f"{100 * state['cached_share']:.0f}% cached",),
-        (f"{state['rows_per_second']:.4g} rows/s",),
-    ]
+    found.append((f"{state['units']}/{state['planned_units']} units",))
+    rates = (
+        (state["problems"], counted(state["problems"], "problem")),
+        (state["tokens_per_second"], f"{state['tokens_per_second']:.0f} tokens/s"),
+        (state["cached_share"], f"{100 * state['cached_share']:.0f}% cached"),
+        (state["rows_per_second"], f"{state['rows_per_second']:.4g} rows/s"),
+    )
+    return [*found, *((text,) for value, text in rates if value)]
+
+
+def _time_left(seconds: float) -> str:
+    """To the minute: `3 h 40 min`, `12 min`, `less than a minute`."""
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min" if minutes else "less than a minute"
 
 
 def document_text(document: Mapping[str, Any] | None) -> str:

@@ -1,6 +1,7 @@
 """`gistmill trace`: print a trace and, with `--prompts`, its calls as text; record classes format
 their rows."""
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import indent, shorten
@@ -8,7 +9,8 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Verbatim
-from jobs.output.print_tables import print_json, print_parts
+from jobs.output.pager import hanging, show_paged
+from jobs.output.print_tables import is_fitted, print_json, print_parts
 from jobs.trace.trace import Section, Trace, trace
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.trace_lines import Line, RawText, columns_line, titled
@@ -60,14 +62,19 @@ _TEXT_CHARS = 400  # of a page's text and the like; --full prints all of it
 def show_trace(
     options: ReadOptions, question_id: str, full: bool, prompts: bool, as_json: bool
 ) -> None:
-    """Print the trace of a question; the document's texts are cut to a few lines unless `full`.
+    """Print the trace of a question, in a terminal wrapped and through a pager. Unless `full` the
+    document's texts are cut to a few lines, and of a memory only its parts and problems are shown.
     With `prompts` also every call, as it was sent."""
     load_plugins(plugin_folders(options.plugins))
     found = trace(options, question_id, prompts)
     if as_json:
         print_json(found.as_json())
         return
-    print_parts([Verbatim(text) for text in _texts(found, full) if text])
+    texts = [text for text in _texts(found, full) if text]
+    if is_fitted(whole=False):
+        show_paged("\n\n".join(hanging(text, shutil.get_terminal_size().columns) for text in texts))
+    else:
+        print_parts(map(Verbatim, texts))
 
 
 def _texts(found: Trace, full: bool) -> Iterator[str]:
@@ -75,8 +82,11 @@ def _texts(found: Trace, full: bool) -> Iterator[str]:
     for memory, sections in found.memories.items():
         if memory != SHARED:
             yield f"MEMORY {memory}"
-        yield from (_text(lines, full) for lines in _of_memory(sections))
+        yield from (_text(lines, full) for lines in _of_memory(sections, full))
         yield _text(sent_lines(found.made(memory)), full)
+    if found.memories and not full:
+        document = found.question["document_id"]
+        yield f"gistmill show {document} prints a memory, --full all of them here"
     if not found.methods:
         yield "no method has answered it"
     has_repeats = any(repeat for _, repeat in found.methods)
@@ -104,20 +114,25 @@ def _question(question: dict[str, Any]) -> Iterator[str]:
         yield f"  evidence: {shorten(text, _TEXT_CHARS)}"
 
 
-def _of_memory(sections: Sequence[Section]) -> Iterator[Sequence[Line]]:
-    """The lines of each step's rows, except those that other rows show (`shows`)."""
+def _of_memory(sections: Sequence[Section], full: bool) -> Iterator[Sequence[Line]]:
+    """The lines of each step's rows, except those that other rows show (`shows`): a heading and,
+    unless `full`, only rows that have a problem."""
     shown = {other for section in sections if section.record for other in section.record.shows}
     for section in sections:
         if section.record not in shown:
             for _, rows in groupby(section.rows, lambda row: row["step_id"]):
-                yield _lines_of_memory(section, list(rows))
+                yield _lines_of_memory(section, list(rows), full)
 
 
-def _lines_of_memory(section: Section, rows: list[dict[str, Any]]) -> Sequence[Line]:
-    if section.record is not None:
-        return section.record.trace_all(rows)
+def _lines_of_memory(section: Section, rows: list[dict[str, Any]], full: bool) -> Sequence[Line]:
     title = f"{section.table.upper()} ({len(rows)} rows)"
-    return titled(title, rows, lambda row: [columns_line(row)])
+    bad = [row for row in rows if row.get("problem")]
+    if section.record is None:
+        return titled(title, rows if full else bad, lambda row: [columns_line(row)])
+    lines = section.record.trace_all(rows)
+    if full or not lines:
+        return lines
+    return titled(lines[0] if isinstance(lines[0], str) else title, bad, section.record.trace)
 
 
 def _lines(section: Section) -> Sequence[Line]:

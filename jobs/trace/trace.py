@@ -9,6 +9,7 @@ from jobs.trace.sent import Rows, SentCalls
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import RECORDS, Record
 from pipeline.core.sql_files import sql_beside
+from pipeline.core.trace_lines import is_vector
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED
 
@@ -160,12 +161,13 @@ class _Reader:
         ]
 
     def _rows(self, table: str, where: str) -> Rows:
-        """The rows of a table, ordered by step and key."""
+        """The rows of a table without vectors, ordered by step and key."""
         record = RECORDS.get(table)
         traced = record.sql().get("traced") if record else None
         source = f"({traced}\n)" if traced else table
         order = ", ".join(["step_id", *record.key]) if record else "all"
-        return query(self.connection, f"from {source} where {where} order by {order}")
+        found = query(self.connection, f"from {source} where {where} order by {order}")
+        return [{k: v for k, v in row.items() if not is_vector(v)} for row in found]
 
 
 def _where(sections: Iterable[Section], **values: Any) -> list[Section]:

@@ -1,13 +1,15 @@
 """`gistmill ls`: lists what can be run, or the runs and steps of a warehouse."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Any
 
 from upath import UPath
 
 from jobs.graph.read_run import GROUPS
-from jobs.output.cells import Part, Table
+from jobs.output.cells import Heading, Part, Table
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family_file import read_family_file
@@ -35,7 +37,7 @@ def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
         if name != "left_out":
             names = [*rows[0]] if rows else []
             texts = [n for n in names if not any(isinstance(row[n], int) for row in rows)]
-            yield name.upper()
+            yield Heading(name, 2)
             yield Table([_shown(row, rows) for row in rows], left=texts)
 
 
@@ -48,7 +50,7 @@ def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
 
 
 def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
-    """The choices in these `conf` folders, each with the first comment of its file."""
+    """The choices in these `conf` folders, each with the first sentence of its file's comment."""
 
     def files(pattern: str) -> list[Path]:
         return [file for folder in folders for file in sorted(folder.glob(pattern))]
@@ -67,8 +69,9 @@ def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
 
 def _row(file: Path) -> dict[str, Any]:
     lines = file.read_text(encoding="utf-8").splitlines()
-    comments = [line[2:] for line in lines if line.startswith("# ") and "@package" not in line]
-    return {"name": file.stem, "about": comments[0] if comments else ""}
+    others = dropwhile(lambda line: not line.startswith("# ") or "@package" in line, lines)
+    comment = " ".join(line[2:] for line in takewhile(lambda line: line.startswith("# "), others))
+    return {"name": file.stem, "about": re.split(r"(?<=\.)\s", comment)[0]}
 
 
 def _warehouse(warehouse: UPath) -> dict[str, Rows]:
@@ -114,9 +117,12 @@ def _state(folder: RunFolder, counts: Sequence[Mapping[str, Any]], most_problems
 
 
 _RUNS = """
-select run, count(distinct document_id) as documents, count(distinct question_id) as questions,
+select run, count(distinct document_id) filter (d.problem is null) as documents,
+  count(distinct question_id) filter (q.problem is null) as questions,
   count(distinct method) as methods, count(distinct step_id) as steps
-from all_planned left join raw_steps using (step_id) group by run"""
+from all_planned left join raw_steps using (step_id)
+left join all_documents d using (run, document_id)
+left join all_questions q using (run, document_id, question_id) group by run"""
 _COUNTS = "select run, inputs, problem, not_done from all_accounting"
 _STEPS = """
 select step_id, stage, method, repeat, count(run) as runs

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -96,6 +97,7 @@ def _found(options: ReadOptions) -> dict[str, Any]:
         "silent": folder.silent(progress["launch"]) if progress else {},
         "progress": progress,
         "job": _job(options, folder.path.name),
+        "ended": folder.why_ended(),
         "left_out": [*left_out, *folder.left_out.rows],
     }
 
@@ -125,8 +127,7 @@ def status_lines(
     lines = [*_head(found, width), ""]
     if progress := found["progress"]:
         lines += [progress_line(progress, width), ""]
-    by_step = Table(found["steps"], left=("method", "step_id"))
-    lines += draw(by_step if steps else _stages(found["steps"]))
+    lines += draw(_steps(found["steps"]) if steps else _stages(found["steps"]))
     workers = [*map(_at_work, found["alive"]), *_refused(found["alive"], found["silent"])]
     if problems := found["problems"]:
         table = ["", *draw(Table(problems, left=("problem",)))]
@@ -145,9 +146,14 @@ def _not_done(steps: Rows) -> int:
 
 def _head(found: Mapping[str, Any], width: int) -> list[str]:
     state = "complete" if found["complete"] else f"{_not_done(found['steps'])} inputs not done"
+    if bad := sum(row["inputs"] for row in found["problems"]):
+        state += f", {counted(bad, 'input')} with a problem"
     first, who = f"run {found['run']}: {state}", _who(found["driver"], found["alive"])
-    both = f"{first}, {who}"
+    is_at_work = found["driver"] or found["alive"]
+    both = f"{first}, {who}" if is_at_work or not found["complete"] else first
     head = [both] if len(both) <= width else [first, who]
+    if found["ended"] and not found["complete"] and not is_at_work:
+        head += textwrap.wrap(f"the last launch ended early: {found['ended']}", width)
     if job := found["job"]:
         head.append(f"job {job['id']}: {job['status'].lower()}")
     if (calls := found["calls"])["bytes"]:
@@ -181,6 +187,16 @@ def _stages(steps: Rows) -> Table:
         for stage, row in rows.items()
     ]
     return Table(shown, spare=_SPARED)
+
+
+def _steps(steps: Rows) -> Table:
+    """A row per step, without columns that no step has a value of."""
+    names = [n for n in steps[0] if n in ("method", "inputs") or any(step[n] for step in steps)]
+    shown = [
+        {n.replace("_", " "): round(v) if isinstance(v := step[n], float) else v for n in names}
+        for step in steps
+    ]
+    return Table(shown, left=("method", "step id"), num_keys=2)
 
 
 def _first(lines: Sequence[str], room: int) -> list[str]:

@@ -22,9 +22,22 @@ class RawText:
 Line = str | RawText
 
 
+_VECTOR = 16  # numbers; shorter lists of them are for people
+
+
+def is_vector(value: object) -> bool:
+    """True for a long list of fractions, which nobody reads."""
+    is_long = isinstance(value, list | tuple) and len(value) >= _VECTOR
+    return is_long and all(isinstance(one, float) for one in value)  # type: ignore[attr-defined]
+
+
 def columns_line(row: Mapping[str, Any]) -> str:
-    """The names and values of a row's columns on one line, without ids and SQL nulls."""
-    shown = {name: value for name, value in row.items() if name not in PLACE and value is not None}
+    """The names and values of a row's columns on one line, without ids, SQL nulls and vectors."""
+    shown = {
+        name: value
+        for name, value in row.items()
+        if name not in PLACE and value is not None and not is_vector(value)
+    }
     return ", ".join(f"{name} {value}" for name, value in shown.items())
 
 

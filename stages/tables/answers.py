@@ -37,8 +37,11 @@ class Answer(QuestionRow):
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        pages = [RawText(f"<Page {page['page_index']}> ", page["text"])
-                 for page in row["pages_read"]]  # fmt: skip
+        pages = [
+            *(RawText(f"<Page {page['page_index']}> ", page["text"]) for page in row["pages_read"]),
+            *(RawText(f"<characters {one['start_char']} to {one['end_char']}> ", one["text"])
+              for one in row["passages_read"]),
+        ]  # fmt: skip
         if row["skipped"]:
             return [*pages, "skipped: the method does not apply to this question"]
         lines = [f"answer: {row['answer'] or '-'}"]
@@ -48,7 +51,8 @@ class Answer(QuestionRow):
             rate = row["compression_rate"]
             tokens = row["num_context_tokens"]
             of = "" if tokens is None else f", {tokens} tokens"
-            lines.insert(0, f"context: {words} words{of}, compression {rate:.1f}%")
+            gists = f", {row['gist_words']} of them of gists" if row["gist_words"] > 0 else ""
+            lines.insert(0, f"context: {words} words{gists}{of}, compression {rate:.1f}%")
         if row["problem"]:
             lines.append(f"problem: {row['problem']} {row['detail'] or ''}".rstrip())
         elif row["detail"]:

@@ -31,10 +31,9 @@ def test_what_kills_every_engine_is_problem_rows_and_exit_3(tmp_path: Path) -> N
     """tests/faults/test_faults.py has the rows."""
     done = gistmill(*words(tmp_path, {"prompt": "answer", "die": True}, {"reply": "short"}))
     assert done.returncode == 3
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("answer-")]
-    assert "gist_only: 1 of 1 inputs have a problem (max_problem_rate=0.05); " in line
-    assert "; most often unit_failed (1), such as: " in line
-    assert "; most rows with a problem: d1 (1); all of " in line
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("unit_failed in")]
+    assert line.startswith("unit_failed in answer: 1 row and ")
+    assert ", 1 question of 1 document, such as: " in line
     assert "Traceback" not in done.stderr
 
 

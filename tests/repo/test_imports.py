@@ -49,7 +49,7 @@ FLOORS = (
     ("stages.score",),
     ("jobs.config", "jobs.output"),
     ("jobs.graph",),
-    ("jobs.statistics",),
+    ("jobs.statistics", "jobs.problems"),
     ("jobs.audit",),
     ("jobs.run", "jobs.report", "jobs.trace"),
     ("jobs.frontier", "jobs.cite"),

@@ -89,7 +89,7 @@ def test_pages_build_on_pages_that_do_not_build_on_others() -> None:
 
 def test_commands_that_run_elsewhere_are_ours() -> None:
     """Of what is not run here the verb, at least, is one of the command's."""
-    verbs = set(re.findall(r"^│ (\w+) ", succeeded(own_process("--help")), re.MULTILINE))
+    verbs = set(re.findall(r"^  (\w+) ", succeeded(own_process("--help")), re.MULTILINE))
     shown = [fence.code for name in pages() for fence in fences(page(name)) if fence.title]
     found = {
         verb for code in shown for verb in re.findall(r"^(?:nohup )?gistmill (\w+)", code, re.M)

@@ -144,7 +144,10 @@ def test_another_method_reads_the_embeddings_there_are(tmp_path: Path) -> None:
     (made,) = {file.parent for file in after} - {file.parent for file in before}
     (question,) = sql(tmp_path, "select question_id from questions order by all limit 1")
     shown = succeed("trace", question["question_id"], warehouse)
-    assert "gist_dense(top_k=1)" in shown
+    assert "gist_dense(top_k=1)" in shown and "embedding" not in shown
+    whole = json.loads(succeed("trace", question["question_id"], warehouse, "--json"))
+    vectors = [row for own in whole["memories"].values() for row in own.get("embeddings", ())]
+    assert vectors and all("embedding" not in row and "end_char" in row for row in vectors)
     rows = sql(tmp_path, "select method, max(len(used)) as pages from lookups group by method")
     assert {row["method"]: row["pages"] for row in rows} == {
         "dense(over=gists,top_k=1)": 1,

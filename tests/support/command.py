@@ -115,12 +115,12 @@ def _argv(*words: str) -> Iterator[None]:
         sys.argv = before
 
 
-def in_terminal(width: int, *words: str) -> str:
-    """What the command prints in a terminal of so many columns."""
+def in_terminal(width: int, *words: str, pager: str = "cat") -> str:
+    """What the command prints in a terminal of so many columns and 50 lines."""
     ours, theirs = pty.openpty()
-    env = {**os.environ, "COLUMNS": str(width), "LINES": "50"}
+    env = {**os.environ, "COLUMNS": str(width), "LINES": "50", "PAGER": pager, "TERM": "xterm"}
     command = [sys.executable, "-m", "jobs", *words]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=theirs, env=env)
+    process = subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, env=env)
     os.close(theirs)
     found = b""
     try:

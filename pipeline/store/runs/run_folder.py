@@ -57,6 +57,7 @@ class _Launch(BaseModel, extra="allow"):
     commit: str | None = None
     versions: dict[str, str] = {}
     phases: list[dict[str, Any]] = []
+    ended: str | None = None
 
 
 class _Provenance(BaseModel):
@@ -138,6 +139,18 @@ class RunFolder:
         """Record in the last launch's provenance which models answered, by the engine asked."""
         if models:
             self._record(answered_by=models)
+
+    def ended(self, why: str) -> None:
+        """Record in the last launch's provenance why it ended before the run was complete.
+        Advisory."""
+        with self.advisory.attempt():
+            self._record(ended=why)
+
+    def why_ended(self) -> str | None:
+        """The reason why the last launch ended early; None if it did not, or recorded none."""
+        *_, launch = self.readable_launches() or [{}]
+        why: str | None = launch.get("ended")
+        return why
 
     def has_read(self, corpus_sha: str) -> None:
         """Record in the last launch's provenance the hash of the whole corpus, once."""

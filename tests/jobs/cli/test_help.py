@@ -2,12 +2,16 @@
 
 import importlib.metadata
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
+import typer
 
 from benchmarks.parts import PARTS
+from jobs.cli.app import app
 from jobs.config.run_config import RunConfig
 from tests.support.command import gistmill, own_process, succeed
 from tests.support.runs.warehouse import Warehouse
@@ -19,15 +23,50 @@ def test_the_version() -> None:
 
 def test_every_verb_has_a_panel_and_a_line_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERMINAL_WIDTH", "80")
     text = succeed("--help")
-    _, *panels = re.findall(r"╭─ ([^─]+) ─", text)
-    assert panels == ["Make runs", "Look at runs", "Keep a warehouse"]
-    verbs = re.findall(r"│ (\w+) +(\S.*?) +│", text.partition("Make runs")[2])
-    assert [verb for verb, _ in verbs][:3] == ["run", "submit", "ask"]
-    rows = [line for line in text.partition("Make runs")[2].splitlines() if line.startswith("│")]
-    assert len(rows) == len(verbs), "each on one line"
-    assert not [line for _, line in verbs if not line.endswith((".", "..."))]
+    panels = re.findall(r"^(\w[\w ]+):$", text, re.MULTILINE)
+    assert panels == ["Options", "Make runs", "Look at runs", "Keep a warehouse"]
+    rows = [line for line in text.partition("Make runs:")[2].splitlines() if line.startswith("  ")]
+    verbs = [re.fullmatch(r"  (\w+) +(\S.*[.])", line) for line in rows]
+    assert all(verbs), "each on one line"
+    assert [verb[1] for verb in verbs if verb][:3] == ["run", "submit", "ask"]
+
+
+def verbs_of(group: Any, *above: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every verb of the command with its words, and the groups of verbs."""
+    for name, verb in group.commands.items():
+        yield (*above, name), verb
+        if hasattr(verb, "commands"):
+            yield from verbs_of(verb, *above, name)
+
+
+VERBS = dict(verbs_of(typer.main.get_command(app)))
+
+
+def test_all_verbs_are_found() -> None:
+    assert len(VERBS) > 30
+    assert {("report",), ("export", "hub"), ("rate", "sheet"), ("prompts", "check")} <= {*VERBS}
+
+
+@pytest.mark.parametrize("words", VERBS, ids=" ".join)
+def test_the_help_of_a_verb_fits_80_columns_in_words_with_an_example(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = succeed(*words, "--help")
+    assert max(map(len, text.splitlines())) <= 80
+    assert not re.search(r"<\w+|\[\[|\x1b|[│╭]|x<=|[A-Z]+ RANGE", text), "types in words"
+    verb = VERBS[words]
+    if not hasattr(verb, "commands"):
+        found = re.search(r"Example:\n    gistmill (.+)", text)
+        assert found, "an example"
+        assert found[1].split()[: len(words)] == [*words]
+    for param in verb.params:
+        if param.param_type_name == "option" and not param.is_flag:
+            assert param.metavar, f"{param.opts}: say in a word what its value is"
+            assert f"{param.opts[0]} {param.metavar}" in text
+        elif param.param_type_name == "option":
+            assert re.search(rf"{param.opts[0]}(, --\S+)?(  |$)", text, re.MULTILINE)
 
 
 def test_run_help_names_every_key_and_an_example() -> None:

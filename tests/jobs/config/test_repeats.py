@@ -230,7 +230,7 @@ def test_a_memory_s_cost_is_that_of_its_repeat(night: Night) -> None:
 
 @pytest.mark.slow
 def test_a_trace_says_which_repeat(night: Night) -> None:
-    text = succeed("trace", "q2", f"warehouse={night.warehouse}", "method=gist_only")
+    text = succeed("trace", "q2", f"warehouse={night.warehouse}", "method=gist_only", "--full")
     parts = re.split(r"^== ", text, flags=re.MULTILINE)
     assert [part.splitlines()[0] for part in parts[1:]] == [
         f"gist_only (repeat {repeat})" for repeat in range(3)

@@ -1,17 +1,22 @@
-"""What a run complains of: it names the step, the commonest problem and the worst documents."""
+"""What a run complains of: a line per cause of its problems."""
 
+import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.graph.read_run import read_run
+from jobs.problems.cause_lines import _ADVICE
 from jobs.run.exceeded_limits import exceeded_limits
+from pipeline.core import errors
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts
-from tests.support.command import sql
-from tests.support.runs.warehouse import Warehouse, answer, chunk, step
+from tests.support.command import gistmill, sql, succeed
+from tests.support.runs.warehouse import Warehouse, answer, chunk, score, step
+from tests.support.texts.small_corpus import document, question, write
 
 ANSWERS = step("answers", "full_text")
 # By question, with the problem of its answer: d1 has three, d2 two, d3 and d4 one, d5 none.
@@ -45,15 +50,18 @@ def said(warehouse: Warehouse, *words: str) -> list[str]:
         return list(exceeded_limits(connection, accounts(connection), resolved))
 
 
-def test_more_problems_than_allowed_name_the_worst(warehouse: Warehouse) -> None:
-    (line,) = said(warehouse, "max_problem_rate=0.5")
-    start, _, command = line.partition("; all of them: gistmill ")
-    assert start == (
-        f"{ANSWERS.id} full_text: 7 of 8 inputs have a problem (max_problem_rate=0.5); most often "
-        "timeout (5); most rows with a problem: d1 (3), d2 (2), d3 (1)"
-    )
-    _, query, *words = shlex.split(command)
-    assert words == [f"warehouse={warehouse.folder}", "run=r"]
+def test_a_cause_is_a_line_with_how_many_and_what_to_do(warehouse: Warehouse) -> None:
+    *lines, command = said(warehouse, "max_problem_rate=0.5")
+    assert lines == [
+        "timeout in answer: 5 rows, 5 questions of 4 documents; raise engine.deadline_seconds=; "
+        "gistmill retry asks again",
+        "truncated in answer: 1 row, 1 question of 1 document; raise the prompt's "
+        "reply_tokens.PROMPT=; gistmill retry asks again",
+        "unparseable in answer: 1 row, 1 question of 1 document; gistmill retry asks again; "
+        "reply_format=constrained allows no other reply",
+    ]
+    verb, query, *words = shlex.split(command.removeprefix("all of them: gistmill "))
+    assert (verb, words) == ("sql", [f"warehouse={warehouse.folder}", "run=r"])
     rows = sql(warehouse.folder, query)
     assert {(row["document_id"], row["question_id"]): row["problem"] for row in rows} == {
         (document_id, question): problem
@@ -63,17 +71,47 @@ def test_more_problems_than_allowed_name_the_worst(warehouse: Warehouse) -> None
     }
 
 
-def test_one_row_says_what_is_wrong(tmp_path: Path) -> None:
+def test_consequences_are_in_the_line_of_their_cause(tmp_path: Path) -> None:
+    made = Warehouse(tmp_path)
+    scores = step("scores", "full_text")
+    answered, scored = chunk(ANSWERS, "d1", "q1", "q2"), chunk(scores, "d1", "q1", "q2")
+    made.commit(ANSWERS, answered, [answer("q1", problem="timeout"), answer("q2")])
+    after = replace(score("q1", "squad_em", 0.0), problem="upstream", detail="answer: timeout")
+    made.commit(scores, scored, [after, score("q2", "squad_em", 0.0)])
+    made.plan("r", (ANSWERS, [answered]), (scores, [scored]))
+    line, _ = said(made)
+    assert line.startswith("timeout in answer: 1 row and 1 after, 1 question of 1 document; ")
+
+
+def test_a_line_has_an_example(tmp_path: Path) -> None:
     made = Warehouse(tmp_path)
     advice = f"budget=9: 12 tokens{chr(10)}are too many; raise it {'!' * 99}"
     unit = chunk(ANSWERS, "d1", "q1")
     made.commit(ANSWERS, unit, [answer("q1", problem="context_overflow", detail=advice)])
     made.plan("r", (ANSWERS, [unit]))
-    (line,) = said(made)
-    said_of_it = (
-        f"; most often context_overflow (1), such as: {advice[:120].replace(chr(10), '?')}; most"
-    )
-    assert said_of_it in line
+    line, _ = said(made)
+    assert f", such as: {advice.replace(chr(10), ' ')[:120]}; take a longer context" in line
+
+
+def test_every_problem_has_an_advice() -> None:
+    assert {*_ADVICE} == {*errors.PROBLEMS} - {"upstream"}
+
+
+def test_a_question_about_a_missing_document_is_one_bad_entry(tmp_path: Path) -> None:
+    """And the document, of which there is only the name, is in no count of documents."""
+    write(tmp_path / "corpus", [document(1)], [question(1, of=1), question(2, of=9)])
+    with (tmp_path / "corpus" / "documents.jsonl").open("a") as file:
+        file.write("{torn")
+    where = f"warehouse={tmp_path / 'warehouse'}"
+    words = ("corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "engine=extractive")
+    done = gistmill("run", *words, "methods=full_text", "rater=none", where)
+    assert done.returncode == 3
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("bad_input in")]
+    assert line.startswith("bad_input in corpus: 2 entries, such as: documents.jsonl:2: ")
+    assert line.endswith("; then run the same command again")
+    assert "problem" not in done.stderr.partition("units")[2].splitlines()[0], "of its rows"
+    (run,) = json.loads(succeed("ls", where, "--json"))["runs"]
+    assert (run["documents"], run["questions"]) == (1, 1)
 
 
 def test_as_many_as_allowed_are_no_complaint(warehouse: Warehouse) -> None:

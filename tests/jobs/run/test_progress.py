@@ -123,7 +123,7 @@ def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "reading: 2 documents"
     assert len(lines) == 1 + 2 and all(line.startswith("reading ") for line in lines[1:])
-    assert "tokens/s" in lines[1] and all("ETA" in line for line in lines[1:])
+    assert "tokens/s" in lines[1] and all("ends" in line for line in lines[1:])
 
 
 def test_a_terminal_has_one_live_line() -> None:
@@ -142,7 +142,7 @@ def test_a_terminal_has_one_live_line() -> None:
             if second == 1:
                 progress.add(Summary("a", "w1", words=60.0, calls=1, prompt_tokens=30, rows=1))
     shown = screen.getvalue()
-    assert "reading" in shown and "64%" in shown and "1 rows/s" in shown and "ETA" in shown
+    assert "reading" in shown and "64%" in shown and "1 rows/s" in shown and "ends " in shown
 
 
 def test_a_document_alone_shows_how_far_it_is() -> None:
@@ -176,12 +176,12 @@ def busy(clock: Clock) -> dict[str, Any]:
 
 
 AT = {
-    60: "ETA 05:12 (in 3:40 h)",
-    80: "ETA 05:12 (in 3:40 h), pages 37 of about 300",
-    100: "ETA 05:12 (in 3:40 h), pages 37 of about 300, 1429/28580 units",
-    120: "ETA 05:12 (in 3:40 h), pages 37 of about 300, 1429/28580 units, 3 problems, 87% cached",
-    200: "ETA 05:12 (in 3:40 h), pages 37 of about 300, 1429/28580 units, 3 problems, "
-    "81234 tokens/s, 87% cached, 0 rows/s",
+    60: "ends 05:12, in 3 h 40 min",
+    80: "ends 05:12, in 3 h 40 min, 1429/28580 units",
+    100: "ends 05:12, in 3 h 40 min, pages 37 of about 300, 1429/28580 units",
+    120: "ends 05:12, in 3 h 40 min, pages 37 of about 300, 1429/28580 units, 3 problems",
+    200: "ends 05:12, in 3 h 40 min, pages 37 of about 300, 1429/28580 units, 3 problems, "
+    "81234 tokens/s, 87% cached",
 }
 
 
@@ -200,14 +200,14 @@ def test_bar_percent_and_time_left_stay_however_narrow(width: int, phase: str) -
     if phase == "reading":
         assert line.partition("% ")[2].rstrip() == AT[width]
     else:
-        assert width < 80 or "ETA 05:12 (in 3:40 h)" in line
+        assert width < 80 or "ends 05:12, in 3 h 40 min" in line
 
 
 def test_a_server_that_is_away_has_a_shorter_form() -> None:
     state = {**busy(Clock()), "waiting_for": "http://inference.example.org:8000/v1"}
-    whole = "ETA 05:12 (in 3:40 h), waiting for http://inference.example.org:8000/v1, pages 37"
+    whole = "ends 05:12, in 3 h 40 min, waiting for http://inference.example.org:8000/v1, pages 37"
     assert fitted_state(state, 200).startswith(whole)
-    assert fitted_state(state, 46) == "ETA 05:12 (in 3:40 h), waiting for a server"
+    assert fitted_state(state, 50) == "ends 05:12, in 3 h 40 min, waiting for a server"
 
 
 def test_what_a_terminal_would_obey_is_escaped() -> None:
@@ -220,7 +220,35 @@ def test_hours_are_printed_as_hours() -> None:
     line = progress_line(
         {**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12"}
     )
-    assert line.startswith("reading 0%: ETA 05:12 (in 3:40 h), 0/10 units")
+    assert line.startswith("reading 0%: ends 05:12, in 3 h 40 min, 0/10 units")
+
+
+def test_minutes_are_printed_as_minutes_and_nothing_as_nothing() -> None:
+    state = {**begun(Clock(), []).state(), "ends_at": "2026-11-22T14:51"}
+    assert progress_line({**state, "seconds_left": 61}) == (
+        "reading 0%: ends 14:51, in 1 min, 0/10 units"
+    )
+    soon = fitted_state({**state, "seconds_left": 20, "problems": 1}, 200)
+    assert soon == "ends 14:51, in less than a minute, 0/10 units, 1 problem"
+
+
+def test_a_terminal_has_color_for_problems_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn(problems: int) -> str:
+        progress = Progress(10, clock=Clock())
+        screen = io.StringIO()
+        progress._console = Console(
+            file=screen, force_terminal=True, width=120, color_system="standard"
+        )
+        state = {**busy(Clock()), "problems": problems}
+        progress._bar.update(progress._task, description="reading", completed=0.5, state=state)
+        progress._console.print(progress._bar.get_renderable())
+        return screen.getvalue()
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[31m3 problems\x1b[0m" in drawn(3)
+    assert "\x1b[3" not in drawn(0)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[31m" not in drawn(3)
 
 
 def test_rays_metrics_are_the_usage_counters() -> None:

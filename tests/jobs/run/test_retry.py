@@ -1,6 +1,7 @@
 """What failed is asked again: once by the same command, and by `gistmill retry` whatever it was."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 from upath import UPath
 
 from jobs.graph.preparation import prepare
+from jobs.problems.cause_lines import healed_line
 from jobs.run.stored_run import run_again
 from pipeline.asking.ask import Ask
 from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
@@ -270,6 +272,15 @@ def test_a_shared_reply_that_cannot_be_used_is_asked_again_once_for_all(
 
 
 @pytest.mark.slow
+def test_what_was_healed_is_said_by_problem() -> None:
+    assert healed_line({"timeout": 5, "truncated": 4, "bad_input": 2}, {"truncated": 1}) == (
+        "retry: timeout 5 -> 0, truncated 4 -> 1"
+    )
+    assert healed_line({"bad_input": 2}, {"bad_input": 2}) == (
+        "retry: no row has a problem that another reply may avoid"
+    )
+
+
 def test_words_that_retry_does_not_take() -> None:
     with pytest.raises(UsageError, match="retry takes run="):
         run_again(["methods=bm25"])
@@ -298,6 +309,7 @@ def test_the_command_asks_only_for_what_failed(tmp_path: Path) -> None:
         succeeded(own_process(*command))
         assert server.asked == []
         server.answer = lambda body: Answer(text="a reply")
-        succeeded(own_process("retry", "run=night", where))
+        found = json.loads(succeeded(own_process("retry", "run=night", where, "--json")))
+        assert found["problems"] == {"before": {"unparseable": 2}, "after": {}}
         assert len(server.asked) == 2
     assert sql(tmp_path / "warehouse", query) == [{"n": 0}]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.warehouse.status import status_lines
+from pipeline.core.errors import ClusterError
 from pipeline.files.lease import RUN, lease
 from pipeline.files.place import as_path
 from tests.support.command import gistmill, refused, succeed
@@ -53,7 +54,7 @@ def night(num_workers: int = 64, num_problems: int = 30) -> dict[str, Any]:
         "problems": [{"stage": f"stage{n}", "problem": "truncated", "inputs": n + 1}
                      for n in range(num_problems)],
         "driver": "head-99", "alive": [worker(n, 1 + n % 40) for n in range(num_workers)],
-        "silent": {"node-70-1": 600.0}, "left_out": [],
+        "silent": {"node-70-1": 600.0}, "left_out": [], "ended": None,
         "calls": {"bytes": 2_000_000, "prompt_bytes": 1_500_000},
     }  # fmt: skip
 
@@ -66,7 +67,7 @@ def test_a_screenful_has_what_matters(width: int, num_workers: int, num_problems
     assert len(lines) <= 23 and max(map(len, lines)) <= width
     assert lines[0].startswith("run night: 2574000 inputs not done")
     assert "executed on head (process 99)" in text
-    assert "reading 37%: ETA 05:12 (in 3:40 h)" in text
+    assert "reading 37%: ends 05:12, in 3 h 40 min" in text
     assert all(f"\n{stage} " in text for stage in STAGES)
     assert "not done" in text and "problem" in text and "skipped" not in text
     assert ("book-0 for 312 s, pages 37 of about 300" in text) == (num_workers > 0)
@@ -101,13 +102,52 @@ def test_steps_are_rows_of_their_own(made: FinishedRun) -> None:
     stages = succeed("status", f"warehouse={made.warehouse}")
     steps = succeed("status", "--steps", f"warehouse={made.warehouse}")
     found = json.loads(succeed("status", "--json", f"warehouse={made.warehouse}"))["steps"]
-    assert stages.startswith("run night: complete, 0 workers at work\n")
+    assert stages.startswith("run night: complete\n")
     assert sum(line.startswith("| ") for line in stages.splitlines()) == 1 + len(
         {step["stage"] for step in found}
     )
     assert all(step["step_id"] in steps and step["step_id"] not in stages for step in found)
     (gists,) = [line.split() for line in stages.splitlines() if line.startswith("| gist ")]
     assert gists[3:8:2] == ["1", "2", "2"], "a step of two documents, both ok"
+
+
+def test_each_part_of_the_steps_has_stage_and_method() -> None:
+    text = "\n".join(status_lines(night(0, 0), (80, 23), steps=True))
+    heads = [line.split()[:2] for line in text.splitlines() if line.startswith("stage ")]
+    assert len(heads) > 1 and all(head == ["stage", "method"] for head in heads)
+    assert "_" not in "".join(line for line in text.splitlines() if line.startswith("stage "))
+    assert "skipped" not in text and "seconds" not in text, "none has any"
+
+
+def test_a_launch_that_ended_early_says_why_until_another_is_at_work() -> None:
+    found = {**night(0, 0), "driver": None, "ended": f"Ray did not start ({'x' * 60}); end it"}
+    head = " ".join(status_lines(found, (80, 40))[:4])
+    assert head.startswith("run night: 2574000 inputs not done, 0 workers at work")
+    assert f"the last launch ended early: Ray did not start ({'x' * 60}); end it" in head
+    at_work = status_lines({**found, "driver": "head-99"}, (80, 40))
+    assert "ended early" not in "".join(at_work)
+    assert "ended early" not in "".join(status_lines({**found, "complete": True}, (80, 40)))
+
+
+@pytest.mark.slow
+def test_why_ray_did_not_start_stays_with_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the run is complete, in `status` and above the report."""
+
+    def refuse(address: str | None) -> None:
+        raise ClusterError("Ray did not start on this machine in 3 attempts (no port)")
+
+    words = ["corpus=synthetic", "corpus.num_documents=1", "corpus.words=300", "memory=uniform",
+             "methods=gist_only", "rater=none", "run=night", f"warehouse={tmp_path}"]  # fmt: skip
+    with monkeypatch.context() as patched:
+        patched.setattr("pipeline.cluster.join", refuse)
+        assert gistmill("run", *words, "cluster=local").returncode == 4
+    why = "the last launch ended early: Ray did not start on this machine in 3 attempts (no port)"
+    assert why in succeed("status", words[-1])
+    assert "It ended early: Ray did not start" in succeed("report", words[-1])
+    succeed("run", *words)
+    assert "ended early" not in succeed("status", words[-1]) + succeed("report", words[-1])
 
 
 # Watching.

@@ -4,21 +4,14 @@ where table_name in (select table_name from shards union values ('documents'), (
   and table_name <> 'calls'
 group by table_name order by table_name;
 
--- name: of_questions
-select number, method, problem from ({parts}) join numbered_questions using (question_id)
-order by all;
-
 -- name: failed
 create or replace temp table failed as
-select stage, table_name, method, memory, f.problem, detail, q.number as question,
-  coalesce(q.document, d.number) as document,
+select stage, table_name, method, memory, problem, detail, question_id as question,
+  document_id as document,
   -- "gist of page 3: truncated": the stage and problem that a consequence names
-  if(f.problem = 'upstream', regexp_extract(detail, '^(\w+)[^:]*: ', 1), stage) as cause_stage,
-  if(f.problem = 'upstream', regexp_extract(detail, ': (\w+)', 1), f.problem) as cause_problem
-from ({parts}) f
-left join numbered_questions q using (question_id)
-left join numbered_documents d on f.question_id is null and f.document_id = d.document_id
-where q.number is not null or d.number is not null;
+  if(problem = 'upstream', regexp_extract(detail, '^(\w+)[^:]*: ', 1), stage) as cause_stage,
+  if(problem = 'upstream', regexp_extract(detail, ': (\w+)', 1), problem) as cause_problem
+from ({parts}) where {where};
 
 -- name: own_causes
 -- What a consequence names is a cause where rows have it; else the consequence has the cause of
@@ -41,13 +34,15 @@ from known k left join beside b
   and k.method is not distinct from b.method and k.document is not distinct from b.document;
 
 -- name: causes
-select cause_stage as stage, cause_problem as problem,
-  count(*) filter (problem <> 'upstream' or cause_problem = 'upstream') as num_rows,
-  count(*) filter (problem = 'upstream' and cause_problem <> 'upstream') as num_after,
+with marked as (
+  select *, problem <> 'upstream' or cause_problem = 'upstream' as is_own from caused)
+select cause_stage as stage, cause_problem as problem, count(*) filter (is_own) as num_rows,
+  count(*) filter (not is_own) as num_after,
+  count(distinct detail) filter (is_own) as num_details,
   list_sort(list(distinct table_name)) as tables,
   list_sort(list(distinct coalesce(method, memory)) filter (coalesce(method, memory) is not null))
     as made_by,
-  min(detail) filter (problem <> 'upstream' or cause_problem = 'upstream') as detail,
+  min(detail) filter (is_own) as detail,
   list_sort(list(distinct document) filter (document is not null)) as documents,
   list_sort(coalesce(list(distinct question) filter (question is not null), [])) as questions
-from caused group by all order by num_rows + num_after desc, stage, problem;
+from marked group by all order by num_rows + num_after desc, stage, problem;

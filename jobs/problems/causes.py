@@ -9,29 +9,31 @@ from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
 _COLUMNS = ("method", "memory", "document_id", "question_id", "detail")
+_LOADED = ("documents", "questions")  # tables of the corpus
 Rows = list[dict[str, Any]]
 
 
-def causes(connection: Any) -> Rows:
+def causes(connection: Any, where: str = "true") -> Rows:
     """A row per stage and problem that is no consequence of another, those that reached most rows
-    first: `num_rows` are its own, `num_after` those that have the problem `upstream` because of it;
-    `documents` and `questions` are numbers, as in numbered_documents and numbered_questions."""
+    first: `num_rows` are its own, `num_after` those that have the problem `upstream` because of it,
+    `num_details` its different details, of which `detail` is the first; `documents` and `questions`
+    are the ids that it reached. `where`: SQL over document_id and question_id."""
     parts = [_failed(table, columns) for table, columns in _tables(connection)]
-    connection.execute(filled(_SQL["failed"], parts=" union all ".join(parts)))
+    if not parts:
+        return []
+    connection.execute(filled(_SQL["failed"], parts=" union all ".join(parts), where=where))
     connection.execute(_SQL["own_causes"])
     return query(connection, _SQL["causes"])
 
 
 def question_problems(connection: Any) -> Rows:
-    """The problems of each listed question, by method."""
+    """A row per question, method and problem, by those three."""
     parts = [
         f"select question_id, method, problem from {table} where problem is not null"
         for table, columns in _tables(connection)
         if {"question_id", "method"} <= columns
     ]
-    if not parts:
-        return []
-    return query(connection, filled(_SQL["of_questions"], parts=" union ".join(parts)))
+    return query(connection, f"{' union '.join(parts)} order by all") if parts else []
 
 
 def _failed(table: str, columns: set[str]) -> str:
@@ -39,8 +41,9 @@ def _failed(table: str, columns: set[str]) -> str:
     own = ", ".join(
         f"t.{name}" if name in columns else f"null::varchar as {name}" for name in _COLUMNS
     )
-    step = "left join steps s using (step_id)" if "step_id" in columns else ""
-    stage = "coalesce(s.stage, 'corpus')" if "step_id" in columns else "'corpus'"
+    is_made = table not in _LOADED and "step_id" in columns
+    step = "left join steps s using (step_id)" if is_made else ""
+    stage = "coalesce(s.stage, 'corpus')" if is_made else "'corpus'"
     return (
         f"select {stage} as stage, '{table}' as table_name, {own}, t.problem"
         f" from {table} t {step} where t.problem is not null"

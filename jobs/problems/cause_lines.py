@@ -1,0 +1,72 @@
+"""The causes of a run's problems as lines: how many rows each has, an example, and what to do."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobs.output.cells import counted, on_one_line
+from jobs.problems.causes import causes
+from pipeline.work.units import RETRYABLE
+
+_MOST_CHARS = 120  # of a detail
+_ALL = "from inputs where problem is not null"
+_AGAIN = "gistmill retry asks again"
+_ADVICE: Mapping[str, str] = {
+    "truncated": f"raise the prompt's reply_tokens.PROMPT=; {_AGAIN}",
+    "unparseable": f"{_AGAIN}; reply_format=constrained allows no other reply",
+    "no_answer": "gistmill trace QUESTION shows where the method ended",
+    "out_of_range": f"{_AGAIN}; reply_format=constrained allows no other reply",
+    "context_overflow": "take a longer context, or shorter pages (memory.words=)",
+    "empty_input": "give the text words, or leave it out of the corpus",
+    "timeout": f"raise engine.deadline_seconds=; {_AGAIN}",
+    "refused": f"see the status that calls.reply begins with; {_AGAIN}",
+    "engine_failed": f"see the engine's log; {_AGAIN}",
+    "unit_failed": f"see the error; {_AGAIN}",
+    "bad_input": "then run the same command again",
+}
+
+
+def cause_lines(connection: Any, warehouse: object, run: str) -> Iterator[str]:
+    """A line per cause, those that reached most rows first, and a command that lists all rows that
+    have a problem."""
+    found = causes(connection)
+    yield from map(_line, found)
+    if found:
+        words = [_ALL, f"warehouse={warehouse}", f"run={run}"]
+        yield f"all of them: gistmill sql {shlex.join(words)}"
+
+
+def _line(cause: Mapping[str, Any]) -> str:
+    such_as = f", such as: {on_one_line(cause['detail'])[:_MOST_CHARS]}" if cause["detail"] else ""
+    advice = _ADVICE.get(cause["problem"], "gistmill trace QUESTION shows it")
+    return f"{cause['problem']} in {cause['stage']}: {_size(cause)}{such_as}; {advice}"
+
+
+def _size(cause: Mapping[str, Any]) -> str:
+    """The number of rows, and of the questions and documents that the cause reached; of the corpus
+    that of its bad entries: a question about a missing document is one, and two rows."""
+    after = f" and {cause['num_after']} after" if cause["num_after"] else ""
+    if cause["problem"] == "bad_input":
+        number = cause["num_details"]
+        return f"{number} {'entry' if number == 1 else 'entries'}{after}"
+    documents = counted(len(cause["documents"] or ()), "document")
+    asked = len(cause["questions"])
+    of = f"{counted(asked, 'question')} of {documents}" if asked else documents
+    return f"{counted(cause['num_rows'], 'row')}{after}, {of}"
+
+
+def problem_counts(connection: Any) -> dict[str, int]:
+    """The rows of a run that have a problem themselves, by problem."""
+    found: dict[str, int] = {}
+    for cause in causes(connection):
+        found[cause["problem"]] = found.get(cause["problem"], 0) + cause["num_rows"]
+    return found
+
+
+def healed_line(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """The rows that have each problem, before a retry and after it."""
+    names = [name for name in {**before, **after} if name in RETRYABLE]
+    if not names:
+        return "retry: no row has a problem that another reply may avoid"
+    counts = (f"{name} {before.get(name, 0)} -> {after.get(name, 0)}" for name in names)
+    return f"retry: {', '.join(counts)}"

@@ -1,0 +1,99 @@
+"""A report in a terminal: its headline within a screen, and its parts by name."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from jobs.output.terminal import fitted_to_terminal
+from jobs.report.headline import headline_parts
+from jobs.statistics.means import Mean
+from tests.jobs.output.test_terminal import blocks, mean, report
+from tests.support.command import gistmill, in_terminal, refused, sql, succeed
+from tests.support.docs.pages import blocks as blocks_of
+from tests.support.runs.finished_run import FinishedRun
+
+TEN = replace(report(), main=("rouge1_stem",), rows=report().rows[:10])
+
+
+def test_a_screen_has_scores_intervals_and_how_much_was_answered() -> None:
+    first = replace(
+        TEN.rows[0],
+        counts={**TEN.rows[0].counts, "answered": 200},
+        means={**TEN.rows[0].means, "rouge1_stem": Mean(20.0, 272, 27.2, 200, 18.4, 21.6)},
+        best=("rouge1_stem",),
+    )
+    text = fitted_to_terminal(headline_parts(replace(TEN, rows=(first, *TEN.rows[1:]))), 80)
+    assert len(text.splitlines()) <= 22 and max(map(cell_len, text.splitlines())) <= 80
+    (table,) = blocks(text)
+    assert [*table[0]] == ["method", "answered", "rouge1_stem", "rouge2_stem"]
+    assert table[0]["answered"] == "200/272" and table[1]["answered"] == "272/272"
+    assert table[0]["rouge1_stem"] == "20.0 [18.4, 21.6]*"
+    assert table[1]["rouge2_stem"] == "4.0"
+    assert "[..]: 95% interval over documents." in text and "fewer than 10" not in text
+
+
+def test_a_narrow_screen_keeps_the_main_score_and_drops_the_others() -> None:
+    (table,) = blocks(fitted_to_terminal(headline_parts(TEN), 60))
+    assert [*table[0]] == ["method", "answered", "rouge1_stem"]
+
+
+def test_what_is_missing_has_a_reason() -> None:
+    bare = tuple(replace(row, means={"rouge1_stem": Mean(1.0, 9, 1.0, 9)}) for row in TEN.rows)
+    text = fitted_to_terminal(headline_parts(replace(TEN, rows=bare, num_tests=9)), 80)
+    assert "No intervals, as there are fewer than 10 documents." in text
+    assert "No *, as no difference between methods is significant." in text
+    incomplete = replace(TEN, inputs={"planned": 9, "not_done": 4})
+    assert "INCOMPLETE: 4 of 9 inputs" in fitted_to_terminal(headline_parts(incomplete), 80)
+    assert mean(2.0, 3).n == 3
+
+
+def test_parts_have_names(tmp_path: Path) -> None:
+    warehouse = FinishedRun(tmp_path).warehouse
+    folder = f"warehouse={warehouse}"
+    whole = succeed("report", folder)
+    parts = {name: succeed("report", folder, "--only", name) for name in GROUPS}
+    headings = {
+        name: {cell.strip() for line in text.splitlines() if line.startswith("| method")
+               for cell in line.split("|")} for name, text in parts.items()
+    }  # fmt: skip
+    assert "squad_em" in headings["scores"] and "squad_em" not in headings["reading"]
+    assert "CR" in headings["reading"] and "CR" not in headings["scores"]
+    assert "tokens" in headings["cost"] and not {"CR", "squad_em"} & headings["cost"]
+    tables = {line for line in whole.splitlines() if line.startswith("| method")}
+    assert len(tables) >= 2 and "| stage" in parts["cost"] and "| memory" in parts["reading"]
+    assert refused("report", folder, "--only", "money") == (
+        "--only money: write --only scores, reading, cost, one of them, without columns="
+    )
+    assert refused("report", folder, "--only", "cost", "columns=n,CR").startswith("--only cost:")
+    assert refused("report", folder, "--corpus", "--only", "cost").startswith("--only: of the")
+
+
+GROUPS = ("scores", "reading", "cost")
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_a_terminal_of_80_columns_gets(tmp_path: Path) -> None:
+    (shown,) = blocks_of("docs/report.md", "console")
+    where = f"warehouse={tmp_path}"
+    done = gistmill("run", "experiment=demo", "engine=extractive", "run=demo", where)
+    assert done.returncode == 0, done.stderr
+    assert in_terminal(80, "report", where) == shown
+    assert len(shown.splitlines()) <= 24
+
+
+@pytest.mark.slow
+def test_a_terminal_gets_the_headline_and_all_of_it_if_asked(tmp_path: Path) -> None:
+    warehouse = FinishedRun(tmp_path).warehouse
+    folder = f"warehouse={warehouse}"
+    shown = in_terminal(80, "report", folder)
+    assert len(shown.splitlines()) <= 24 and "More: gistmill report --all" in shown
+    whole = in_terminal(80, "report", folder, "--all")
+    assert "prompt" in whole and len(whole) > 2 * len(shown)
+    chosen = in_terminal(80, "report", folder, "columns=tokens")
+    (counted,) = sql(warehouse, "select count(*) as n from answers")
+    assert str(counted["n"]) in blocks(chosen)[0][0]["n"] and "rouge" not in chosen
+    as_json = json.loads(in_terminal(80, "report", folder, "--json"))
+    assert as_json == json.loads(succeed("report", folder, "--json"))

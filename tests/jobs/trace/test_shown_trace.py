@@ -1,0 +1,69 @@
+"""What `gistmill trace` prints: what each method read, and of memories no more than their parts."""
+
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from jobs.output.pager import hanging
+from pipeline.core.trace_lines import columns_line, is_vector
+from tests.support.command import in_terminal, sql, succeed
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
+
+METHODS = "methods=gist_only,full_text,bm25(top_k=1)"
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trace")
+    write(folder / "corpus", [document(1)], [question(1, of=1)])
+    place = folder / "warehouse"
+    succeed("run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
+            "engine=extractive", METHODS, f"warehouse={place}")  # fmt: skip
+    return place
+
+
+def test_of_a_memory_only_the_parts_are_shown_unless_all_is_asked_for(warehouse: Path) -> None:
+    gists = [row["gist"] for row in sql(warehouse, "select gist from gists order by page_index")]
+    shown = succeed("trace", "q1", f"warehouse={warehouse}")
+    of_memory = shown.partition("\n== ")[0]
+    assert f"GIST MEMORY ({len(gists)} pages)\n" in of_memory and gists[0] not in of_memory
+    assert "gistmill show d1 prints a memory, --full all of them here" in shown
+    whole = succeed("trace", "q1", f"warehouse={warehouse}", "--full")
+    assert all(gist in whole for gist in gists) and "gistmill show" not in whole
+
+
+def test_every_method_shows_what_it_read(warehouse: Path) -> None:
+    parts = succeed("trace", "q1", f"warehouse={warehouse}", "--full").split("\n== ")
+    of = {part.partition("\n")[0]: part for part in parts[1:]}
+    (page,) = sql(warehouse, "select page_indexes[1] as p from answers where method like 'bm25%'")
+    (text,) = sql(warehouse, f"select text from pages where page_index = {page['p']}")
+    assert f"<Page {page['p']}> {text['text'].splitlines()[0]}" in of["bm25(top_k=1)"]
+    whole = str(document(1)["text"])
+    assert f"<characters 0 to {len(whole)}> {whole.splitlines()[0]}" in of["full_text"]
+    (words,) = sql(warehouse, "select sum(num_words)::int as n from gists")
+    assert f"context: {words['n']} words, {words['n']} of them of gists" in of["gist_only"]
+    assert "of gists" not in of["full_text"] + of["bm25(top_k=1)"]
+
+
+@pytest.mark.slow
+def test_a_terminal_gets_it_wrapped_and_through_the_pager(warehouse: Path, tmp_path: Path) -> None:
+    place = f"warehouse={warehouse}"
+    text = in_terminal(60, "trace", "q1", place, "--full", pager=f"tee {tmp_path / 'paged'}")
+    assert max(map(cell_len, text.splitlines())) <= 60
+    assert (tmp_path / "paged").read_text() == text
+    short = in_terminal(80, "trace", "q1", place, "method=gist_only", pager="false")
+    assert "== gist_only" in short, "a screen needs no pager"
+
+
+def test_lines_hang_below_their_beginning() -> None:
+    assert hanging("  <Page 0> one two three four five six seven eight nine ten", 40) == (
+        "  <Page 0> one two three four five six\n    seven eight nine ten"
+    )
+    assert hanging("\x1b[2J\n\n中文", 40) == "\\x1b[2J\n\n中文"
+
+
+def test_vectors_are_no_text() -> None:
+    row = {"page_index": 3, "embedding": [0.25] * 384, "weights": [0.5, 0.5], "text": "a"}
+    assert columns_line(row) == "page_index 3, weights [0.5, 0.5], text a"
+    assert not is_vector(list(range(99))) and not is_vector("a" * 99)
