@@ -23,7 +23,7 @@ from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
 from jobs.run.progress import Progress
-from pipeline.core.errors import DamagedError, EndedError, IncompleteError, UsageError
+from pipeline.core.errors import DamagedError, EndedError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.files.named_paths import refuse_unreachable_path, unwritable
 from pipeline.files.place import (
@@ -85,15 +85,10 @@ def run(
         with run_lock(folder.path, stop, warn) as held:
             compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
             prepared = prepare_launch(resolved, folder, warn, retry_policy)
-            has_work = start_launch(prepared, folder)
-            if held.has_lapsed():  # what the run counts on may be deleted
-                raise IncompleteError(
-                    "the command was suspended for too long while it planned; run the same "
-                    "command again"
-                )
+            has_work = start_launch(prepared, folder, held)
             write_only_while(folder.warehouse, FILE)
             try:
-                progress = _execute(prepared, folder, warn, stop, has_work)
+                progress = _execute(prepared, folder, held, warn, stop, has_work)
             finally:
                 write_always(folder.warehouse)
             return _outcome(prepared, folder, progress, warn, look)
@@ -148,6 +143,7 @@ def _wait(
 def _execute(
     prepared: Prepared,
     folder: RunFolder,
+    held: Lease,
     warn: Callable[[str], None],
     stop: GracefulStop,
     has_work: bool,
@@ -157,7 +153,7 @@ def _execute(
         try:
             with (
                 compact_periodically(folder.warehouse),
-                planned_meanwhile(prepared, folder, stop) as look,
+                planned_meanwhile(prepared, folder, held, stop) as look,
             ):
                 executor.execute(stop, look)
         finally:
