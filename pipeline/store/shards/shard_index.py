@@ -116,12 +116,13 @@ class Index:
         (row,) = self.rows.slice(place, 1).to_pylist()
         return Entry(**{name: row[name] for name in Entry.__dataclass_fields__})
 
-    def input_shas(self, table: str, step_id: str) -> Iterator[tuple[str, list[str]]]:
-        """The units of a step, a higher attempt after a lower one, with the hashes of their
-        questions."""
-        shas = self._input_shas.slice(*self._bounds(table, step_id)).to_pylist()
-        units = (unit for unit, _ in self._named(table, step_id))
-        yield from zip(units, shas, strict=True)
+    def input_shas(self, table: str, step_id: str) -> Any:
+        """A table of the hashes of the questions of a step's units, a row each: `unit`, and
+        `input_sha`."""
+        own = self._bounds(table, step_id)
+        shas, units = self._input_shas.slice(*own), self.rows["unit"].slice(*own).combine_chunks()
+        of_unit = pc.list_parent_indices(shas.combine_chunks())
+        return pa.table({"unit": units.take(of_unit), "input_sha": pc.list_flatten(shas)})
 
     def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
         """The unit and attempt of the step's shards whose rows have problems, and which."""
