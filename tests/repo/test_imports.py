@@ -55,7 +55,7 @@ FLOORS = (
     ("jobs.compare", "jobs.plan", "jobs.people", "jobs.submit"),
     ("jobs.export", "jobs.warehouse", "jobs.api"),
     ("jobs.html",),
-    ("benchmarks.peers",),
+    ("benchmarks.large_runs", "benchmarks.peers"),
     ("benchmarks",),
     ("benchmarks.gpu",),
     ("jobs.cli",),
@@ -81,6 +81,7 @@ HOMES = {
     "pyarrow": (
         *("pipeline/store/", "pipeline/core/rows.py", "pipeline/core/arrow.py"),
         *("pipeline/cluster/", "pipeline/files/parquet.py"),
+        "benchmarks/large_runs/copied_rows.py",
     ),
     "sentence_transformers": ("pipeline/engines/embedder.py",),
     "torch": (),
