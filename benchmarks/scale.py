@@ -1,5 +1,5 @@
-"""Measure the time of commands on a large warehouse, whose rows are generated without executing a
-run; and the start of a run on many documents."""
+"""Measure the time of commands on a large warehouse, whose rows are copies of one document's; and
+the start of a run on many documents."""
 
 import os
 import shutil
@@ -13,20 +13,12 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
+from upath import UPath
+
 from benchmarks.figures import Bar, Figure, figure_with_bar, figure_without_bar
+from benchmarks.large_runs.copied_rows import write_copies
 from jobs.config.run_config import RunConfig
-from jobs.graph.manifest import run_manifest
-from jobs.graph.preparation import Prepared, prepare
-from jobs.graph.resolved_run import resolve
-from jobs.run.provenance import provenance
-from pipeline.core.calls import Call
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import Document, Question, Record, UnitRows
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.shards.layout import raise_layout
-from pipeline.store.upkeep.compaction import compact
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit
 
 # Two thousand documents with a hundred questions each: 200,000 questions, 20,000 units.
 SIZES = ("corpus.num_documents", "corpus.questions")  # keys that may be overridden
@@ -56,7 +48,8 @@ def scale(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     config = config.model_copy(update={"warehouse": str(folder / "warehouse")})
     # In a process of its own: the peak memory of a command counts that of the process starting it.
     with ProcessPoolExecutor(1, get_context("spawn")) as writer:
-        num_units = writer.submit(_write, config).result()
+        made = writer.submit(write_copies, config, UPath(folder / "of_one_document"))
+        num_units = made.result()
     given = config.model_dump()["corpus"]
     sizes = [f"{key}={given[key.removeprefix('corpus.')]}" for key in SIZES]
     commands = {
@@ -70,64 +63,6 @@ def scale(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
         found.append(figure_with_bar("scale", f"seconds of {name}", seconds, _SECONDS[name]))
     found.append(figure_with_bar("scale", "MB of the run", memory, ("at most", _MOST_MB)))
     return found
-
-
-def _write(config: RunConfig) -> int:
-    num_units = write_rows(prepare(resolve(config), config.warehouse, lambda line: None))
-    compact(config.warehouse)
-    return num_units
-
-
-def write_rows(prepared: Prepared) -> int:
-    """Commit rows for every pending unit, each with the problem `unit_failed`, and a call for every
-    question or document that would be asked about. Returns the number of units."""
-    steps = {step.id: step for step in prepared.run.steps}
-    folder = RunFolder(prepared.shards.warehouse, prepared.run.name)
-    raise_layout(folder.warehouse)
-    folder.start(run_manifest(prepared.run), provenance(None), has_work=True)
-    folder.plan(prepared.run.steps, prepared.plan.folder)
-    for document in prepared.plan.documents():
-        tables: dict[type[Record], tuple[Record, ...]] = {}
-        for unit in document.units:
-            if not unit.is_done:
-                _commit(prepared, steps[unit.step_id], unit, tables)
-    return prepared.plan.num_units
-
-
-def _commit(
-    prepared: Prepared, step: Step, unit: Unit, tables: dict[type[Record], tuple[Record, ...]]
-) -> None:
-    assert step.stage is not None
-    document = Document(document_id=unit.document_id)
-    asked = tuple(Question(document_id=unit.document_id, question_id=name) for name in unit.inputs)
-    rows = tuple(step.stage.failed(UnitRows(document, asked, tables), "unit_failed", "by hand"))
-    tables[step.writes] = rows
-    if step.prompts:
-        calls = [_call(step, unit, index, name) for index, name in enumerate(unit.inputs or [None])]
-        prepared.shards.commit(Call, step, unit, calls)
-    prepared.shards.commit(step.writes, step, unit, rows)
-
-
-def _call(step: Step, unit: Unit, index: int, question_id: str | None) -> Call:
-    return Call(
-        document_id=unit.document_id,
-        call_index=index,
-        stage=step.name,
-        question_id=question_id,
-        page_index=None,
-        turn=None,
-        reference_index=None,
-        prompt="by_hand",
-        request_sha=f"{index:016x}",
-        engine="by hand",
-        attempt=1,
-        prompt_tokens=700,
-        cached_tokens=0,
-        reply_tokens=20,
-        finish_reason="stop",
-        seconds=0.5,
-        reply=f"Reply {index}.",
-    )
 
 
 def _took(words: Sequence[str]) -> tuple[float, float]:

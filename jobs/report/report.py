@@ -119,15 +119,19 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
 
 
 def create_chosen_table(connection: Any, options: ReadOptions) -> None:
-    """Create the table `chosen` of the report's questions; `by_value` is the group of each."""
-    source = """(select q.*, d.title, d.num_words as num_document_words
-        from questions q join documents d using (document_id) where q.problem is null
+    """Create the table `chosen` of the report's questions; `by_value` is the group of each, and
+    numbers (`question_place`, `document_place`) stand for the longer ids in the table `mine`."""
+    documents = """(select document_id, title, num_words as num_document_words,
+        row_number() over (order by document_id)::int as document_place from documents)"""
+    source = f"""(select q.*, title, num_document_words, document_place
+        from questions q join {documents} using (document_id) where q.problem is null
             and q.skipped is not true)"""
     group = expression(connection, "by", options.by or "null")
     condition = expression(connection, "where", options.where or "true")
     query(  # the line breaks end a comment at the end of an expression
         connection,
-        f"""create temp table chosen as select question_id,
+        f"""create temp table chosen as select question_id, document_place,
+        row_number() over ()::int as question_place,
         (\n{group}\n)::varchar as by_value from {source} where (\n{condition}\n)""",
     )
     if options.where and not query(connection, "select 1 as one from chosen limit 1"):
@@ -194,7 +198,9 @@ def _rows(
     query(
         connection,
         f"""create temp table mine as
-        select m.*, c.by_value from measures m join chosen c using (question_id)
+        select method, repeat::int as repeat, document_place, question_place, measure, value,
+            problem is null as is_answered, by_value
+        from measures join chosen using (question_id)
         where value is not null and (rater is null or rater = {_text(rater)})""",
     )
     means = means_of(connection, columns)

@@ -43,5 +43,5 @@ from calls where not is_shared group by stage order by list_position([{stages}],
 -- name: tokens
 -- Of contexts, over the answers that have a value of a measure and whose tokens were counted.
 select s.method, s.by_value, s.measure, avg(t.value order by t.value) as mean, count(*) as n
-from mine s join mine t using (method, repeat, document_id, question_id)
+from mine s join mine t using (method, repeat, question_place)
 where t.measure = 'tokens_read' group by all;

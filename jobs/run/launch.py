@@ -23,13 +23,7 @@ from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
 from jobs.run.progress import Listener, Progress
-from pipeline.core.errors import (
-    CommandError,
-    DamagedError,
-    EndedError,
-    IncompleteError,
-    UsageError,
-)
+from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.files.named_paths import refuse_unreachable_path, unwritable
 from pipeline.files.place import (
@@ -96,16 +90,11 @@ def run(
         with run_lock(folder.path, stop, warn) as held:
             compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
             prepared = prepare_launch(resolved, folder, warn, retry_policy, listener)
-            has_work = start_launch(prepared, folder)
-            if held.has_lapsed():  # what the run counts on may be deleted
-                raise IncompleteError(
-                    "the command was suspended for too long while it planned; run the same "
-                    "command again"
-                )
+            has_work = start_launch(prepared, folder, held)
             write_only_while(folder.warehouse, FILE)
             try:
                 executor = RunExecutor(prepared, folder, host, listener)
-                _execute(executor, prepared, folder, warn, stop if has_work else None)
+                _execute(executor, prepared, folder, held, warn, stop if has_work else None)
                 if executor.progress.ended:
                     folder.ended(executor.progress.ended)
             except CommandError as error:
@@ -166,6 +155,7 @@ def _execute(
     executor: RunExecutor,
     prepared: Prepared,
     folder: RunFolder,
+    held: Lease,
     warn: Callable[[str], None],
     stop: GracefulStop | None,
 ) -> None:
@@ -174,7 +164,7 @@ def _execute(
         try:
             with (
                 compact_periodically(folder.warehouse),
-                planned_meanwhile(prepared, folder, stop) as look,
+                planned_meanwhile(prepared, folder, held, stop) as look,
             ):
                 executor.execute(stop, look)
         finally:

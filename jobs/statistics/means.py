@@ -2,7 +2,6 @@
 uncertainty: 95% intervals over documents, standard deviations over repeats."""
 
 import math
-import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.core.sql_files import filled, sql_beside
+from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store.sql.connection import query
 from pipeline.work.stage import Column
 
 LEAST_DOCUMENTS = 10
 RESAMPLES = 2000
+_DRAWN_AT_ONCE = 1_000_000  # documents: some 30 MB
 
 
 def interval(sums: Sequence[Sequence[float]], counts: Sequence[int]) -> tuple[float, float] | None:
@@ -27,25 +27,29 @@ def interval(sums: Sequence[Sequence[float]], counts: Sequence[int]) -> tuple[fl
     """
     if len(counts) < LEAST_DOCUMENTS:
         return None
-    from scipy.stats import bootstrap  # imported here, as it takes seconds
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of equal documents, whose interval is a point
-        found = bootstrap(
-            (*np.asarray(sums, float), np.asarray(counts, float)),
-            _geometric_mean,
-            n_resamples=RESAMPLES,
-            paired=True,
-            vectorized=True,
-            method="percentile",
-            rng=np.random.default_rng(0),
-        ).confidence_interval
-    return float(found.low), float(found.high)
+    *drawn, num = _resampled([*sums, counts])
+    return _limits([one / num for one in drawn])
 
 
-def _geometric_mean(*sums_and_counts: Any, axis: int) -> Any:
-    *sums, counts = (part.sum(axis=axis) for part in sums_and_counts)
-    return np.prod([s / counts for s in sums], axis=0) ** (1 / len(sums))
+def _limits(means: Sequence[Any]) -> tuple[float, float]:
+    """The 95% percentile interval of the geometric mean of means, each an array over resamples."""
+    low, high = np.percentile(np.prod(means, axis=0) ** (1 / len(means)), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def _resampled(columns: Sequence[Sequence[float]]) -> Any:
+    """The sums of columns, which have a value per document, over documents drawn with replacement,
+    the same ones for all columns: an array of columns x RESAMPLES."""
+    values, draw = np.column_stack(columns).astype(float), np.random.default_rng(0)
+    num = len(values)
+    at_once = max(1, _DRAWN_AT_ONCE // num)
+    found = []
+    for first in range(0, RESAMPLES, at_once):
+        some = min(at_once, RESAMPLES - first)
+        drawn = draw.integers(0, num, (some, num)) + num * np.arange(some)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=some * num).reshape(some, num)
+        found.append(times.astype(float) @ values)
+    return np.concatenate(found).T
 
 
 def sd(means: Sequence[float]) -> float | None:
@@ -78,9 +82,12 @@ Key = tuple[str, str | None]
 def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, Mean]]:
     """Every measure of every method and group in the table `mine`, and the geometric means and the
     means of means that are columns."""
-    rows: dict[Key, dict[str, Mapping[str, Any]]] = defaultdict(dict)
-    for row in query(connection, _SQL["overall"]):
-        rows[row["method"], row["by_value"]][row["measure"]] = row
+    rows: dict[Key, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for (measure,) in connection.execute("select distinct measure from mine order by 1").fetchall():
+        for row in query(connection, filled(_SQL["overall"], measure=text(measure))):
+            compact = {name: np.asarray(row[name]) for name in ("sums", "counts")}
+            rows[row["method"], row["by_value"]][measure] = {**row, **compact}
+    _draw([row for of in rows.values() for row in of.values()])
     found: dict[Key, dict[str, Mean]] = defaultdict(dict)
     parts = {c.measure: c.geometric_mean_of for c in columns if c.geometric_mean_of}
     for key, of in rows.items():
@@ -94,6 +101,18 @@ def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, 
         for key, mean in _means_of_means(connection, column).items():
             found[key][column.measure] = mean
     return found
+
+
+def _draw(rows: Sequence[dict[str, Any]]) -> None:
+    """Add to each row with enough documents `drawn`, its mean over each resample of them."""
+    by_num = defaultdict[int, list[dict[str, Any]]](list)
+    for row in rows:
+        by_num[len(row["counts"])].append(row)
+    for num, own in by_num.items():
+        if num >= LEAST_DOCUMENTS:
+            drawn = _resampled([row[name] for row in own for name in ("sums", "counts")])
+            for row, sums, counts in zip(own, drawn[::2], drawn[1::2], strict=True):
+                row["drawn"] = sums / counts
 
 
 def _means_of_means(connection: Any, column: Column) -> dict[Key, Mean]:
@@ -114,7 +133,7 @@ def _mean(parts: Sequence[Mapping[str, Any]]) -> Mean:
     """The geometric mean of the parts' means, which is the mean of a single part. All parts are
     over the same answers; in the interval documents are drawn once for all of them."""
     first = parts[0]
-    low, high = interval([part["sums"] for part in parts], first["counts"]) or (None, None)
+    low, high = _limits([part["drawn"] for part in parts]) if "drawn" in first else (None, None)
     repeats = zip(*(part["repeats"] for part in parts), strict=True)
     by_repeat = [geometric_mean(means) for means in repeats]
     answered = [part["answered_mean"] for part in parts]

@@ -1,33 +1,32 @@
 -- In order: the last digit of a sum of floats would differ from one look to the next.
 -- name: overall
-with overall as (
-  select method, by_value, measure, avg(value order by value) as mean, count(*) as n,
-    avg(value order by value) filter (problem is null) as answered_mean,
-    count(*) filter (problem is null) as answered_n
-  from mine group by all),
+with own as (from mine where measure = {measure}),
+overall as (
+  select method, by_value, avg(value order by value) as mean, count(*) as n,
+    avg(value order by value) filter (is_answered) as answered_mean,
+    count(*) filter (is_answered) as answered_n
+  from own group by all),
 of_documents as (
-  select method, by_value, measure, list(s order by document_id) as sums,
-    list(n order by document_id) as counts
-  from (select method, by_value, measure, document_id, sum(value order by value) as s,
-      count(*) as n
-    from mine group by all) group by all),
+  select method, by_value, list(s order by document_place) as sums,
+    list(n order by document_place) as counts
+  from (select method, by_value, document_place, sum(value order by value) as s, count(*) as n
+    from own group by all) group by all),
 of_repeats as (
-  select method, by_value, measure, list(mean order by repeat) as repeats
-  from (select method, by_value, measure, repeat, avg(value order by value) as mean
-    from mine group by all) group by all)
+  select method, by_value, list(mean order by repeat) as repeats
+  from (select method, by_value, repeat, avg(value order by value) as mean from own group by all)
+  group by all)
 select o.*, sums, counts, repeats from overall o
-join of_documents d on o.method = d.method and o.measure = d.measure
-  and o.by_value is not distinct from d.by_value
-join of_repeats r on o.method = r.method and o.measure = r.measure
-  and o.by_value is not distinct from r.by_value
-order by o.method, o.by_value, o.measure;
+join of_documents d on o.method = d.method and o.by_value is not distinct from d.by_value
+join of_repeats r on o.method = r.method and o.by_value is not distinct from r.by_value
+order by o.method, o.by_value;
 
 -- name: of_means
 with means as (
   select method, by_value, {group}, avg(value order by value) as mean, count(*) as n,
-    avg(value order by value) filter (mine.problem is null) as answered_mean,
-    count(*) filter (mine.problem is null) as answered_n
-  from mine join questions using (question_id) where measure = '{measure}' group by all)
+    avg(value order by value) filter (is_answered) as answered_mean,
+    count(*) filter (is_answered) as answered_n
+  from mine join (select q.*, question_place from questions q join chosen using (question_id))
+    using (question_place) where measure = '{measure}' group by all)
 select method, by_value, avg(mean order by mean) as mean, sum(n)::bigint as n,
   avg(answered_mean order by answered_mean) as answered_mean, sum(answered_n)::bigint as answered_n
 from means group by method, by_value;
@@ -35,6 +34,7 @@ from means group by method, by_value;
 -- name: of_means_per_repeat
 with means as (
   select method, by_value, repeat, {group}, avg(value order by value) as mean
-  from mine join questions using (question_id) where measure = '{measure}' group by all)
+  from mine join (select q.*, question_place from questions q join chosen using (question_id))
+    using (question_place) where measure = '{measure}' group by all)
 select method, by_value, repeat, avg(mean order by mean) as mean
 from means group by all order by repeat;

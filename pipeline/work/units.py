@@ -8,8 +8,8 @@ from typing import Any
 
 from pipeline.core.calls import UNANSWERED
 from pipeline.core.rows import Document, Question, Record
-from pipeline.core.settings import sha, sha_of_json
-from pipeline.work.input_hashes import DocumentKey, json_text
+from pipeline.core.settings import canonical_json, sha, sha_of_json
+from pipeline.work.input_hashes import DocumentKey
 from pipeline.work.steps import Step
 
 
@@ -87,7 +87,7 @@ def plan_document(
     planned: dict[str, list[Unit]] = {}
     num_chunks = -(-len(key.questions) // questions_per_unit)
     ids = (question.question_id for question in key.questions)
-    chunk_of = {own: int(sha(own, 8), 16) % num_chunks for own in ids}
+    chunk_of = {own: int(sha(own, 8), 16) % num_chunks if num_chunks > 1 else 0 for own in ids}
     for step in steps:
         if step.per_question:
             planned[step.id] = _question_units(step, key, planned, committed, chunk_of)
@@ -159,14 +159,15 @@ def _input_shas(step: Step, key: DocumentKey, shards: Sequence["_Read"]) -> dict
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
     fields, brought = step.question_fields, step.stage.inputs_per_question() if step.stage else {}
     read_by_all, read_by = _names_read(shards, len(key.questions))
-    first = json_text(document)
+    first, shared = canonical_json(document), "".join(name for _, name in read_by_all)
     found: dict[str, str] = {}
     for question in key.questions:
         if question.is_bad and step.writes is not Question:
             continue
         own = question.question_id
-        read = "".join(name for _, name in sorted([*read_by_all, *read_by.get(own, ())]))
-        answer = f",{json_text(brought[own])}" if brought.get(own) is not None else ""
+        mine = sorted([*read_by_all, *read_by[own]]) if own in read_by else ()
+        read = "".join(name for _, name in mine) or shared
+        answer = f",{canonical_json(brought[own])}" if brought.get(own) is not None else ""
         found[own] = sha_of_json(f'[{first},"{question.shas[fields]}"{read}{answer}]', 16)
     return found
 
@@ -179,7 +180,7 @@ def _names_read(
     by_all, by = list[tuple[int, str]](), defaultdict[str, list[tuple[int, str]]](list)
     are_whole = all(inputs is None or len(inputs) == num_questions for _, inputs in shards)
     for place, (name, inputs) in enumerate(shards):
-        shown = (place, f",{json_text(name)}")
+        shown = (place, f",{canonical_json(name)}")
         if are_whole or inputs is None:
             by_all.append(shown)
             continue

@@ -57,7 +57,7 @@ FLOORS = (
     ("jobs.export", "jobs.warehouse", "jobs.api"),
     ("jobs.html",),
     ("jobs.ask",),
-    ("benchmarks.peers",),
+    ("benchmarks.large_runs", "benchmarks.peers"),
     ("benchmarks",),
     ("benchmarks.gpu",),
     ("jobs.cli",),
@@ -83,6 +83,7 @@ HOMES = {
     "pyarrow": (
         *("pipeline/store/", "pipeline/core/rows.py", "pipeline/core/arrow.py"),
         *("pipeline/cluster/", "pipeline/files/parquet.py"),
+        "benchmarks/large_runs/copied_rows.py",
     ),
     "sentence_transformers": ("pipeline/engines/embedder.py",),
     "torch": (),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from errno import ENOENT
-from itertools import chain, count, groupby
+from itertools import chain, count, groupby, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -35,8 +35,9 @@ _SCHEMA = pa.schema(
 )  # fmt: skip
 _ROWS_AT_ONCE = 20_000  # of a table or row group
 _MOST_TABLES = 16  # of a file; a table takes some megabytes
+_OF_UNIT = [name for name in _SCHEMA.names if name not in ("question_id", "input_sha")]
 _OF_DOCUMENT = PlannedDocument._fields[:-1]
-_NO_QUESTION = ((None, None),)
+_NO_QUESTION = {None: None}
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
@@ -62,17 +63,22 @@ def write_plan(
 
 
 def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
-    """A row per planned input, as columns: a dictionary for each would take four times as long."""
-    rows = [
-        (unit.step_id, unit.unit, document_id, question_id, input_sha, unit.chunk, unit.attempt,
-         unit.is_done, num_words, is_bad, num_questions, place)
+    """A row per planned input: of each unit one, repeated for its questions."""
+    of_units = [
+        (unit, (unit.step_id, unit.unit, document_id, unit.chunk, unit.attempt, unit.is_done,
+                num_words, is_bad, num_questions, place))
         for place, (document_id, num_words, is_bad, num_questions, units) in documents
         for unit in units
-        for question_id, input_sha in unit.inputs.items() or _NO_QUESTION
     ]  # fmt: skip
-    columns = zip(*rows, strict=True) if rows else ([] for _ in _SCHEMA)
-    arrays = [pa.array(own, field.type) for own, field in zip(columns, _SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=_SCHEMA)
+    columns = zip(*(row for _, row in of_units), strict=True) if of_units else ((),) * len(_OF_UNIT)
+    asked = [unit.inputs or _NO_QUESTION for unit, _ in of_units]
+    rows = pa.array(chain.from_iterable(map(repeat, count(), map(len, asked))), pa.int64())
+    of_unit = {name: pa.array(own, _SCHEMA.field(name).type).take(rows)
+               for name, own in zip(_OF_UNIT, columns, strict=True)}  # fmt: skip
+    of_unit["question_id"] = pa.array(chain.from_iterable(asked), pa.string())
+    shas = chain.from_iterable(inputs.values() for inputs in asked)
+    of_unit["input_sha"] = pa.array(shas, pa.string())
+    return pa.table(of_unit, _SCHEMA)
 
 
 def _write(folder: UPath, name: str, tables: Iterable[Any]) -> None:

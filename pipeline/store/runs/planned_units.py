@@ -15,6 +15,7 @@ UNITS = pa.schema(
 UNIT_KEYS = pa.schema([UNITS.field(name) for name in ("step_id", "unit")])
 UnitKey = tuple[str, str]
 """A unit's step_id and name."""
+PLAN = "plan"  # the folder of the current launch's plan, in that of a run
 KNOWN_ANSWERS = "known_answers.jsonl"  # in the folder of a run that audits raters
 
 
@@ -26,6 +27,11 @@ def check_planned(file: UPath) -> None:
 def planned_files(warehouse: UPath) -> list[UPath]:
     """The planned units of every run."""
     return list_paths(warehouse / "runs", "*/units.parquet")
+
+
+def files_of_run(folder: UPath) -> list[UPath]:
+    """The planned units of a run, given by its folder, and the plan of a launch that was killed."""
+    return [*list_paths(folder, "units.parquet"), *list_paths(folder / PLAN, "*.parquet")]
 
 
 def known_answers_files(warehouse: UPath) -> list[UPath]:

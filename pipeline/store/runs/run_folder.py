@@ -35,7 +35,7 @@ from pipeline.files.place import (
 )
 from pipeline.files.storage_retries import Advisory, refusal_error
 from pipeline.store.runs.plan_files import left_out_of_plan, planned_inputs
-from pipeline.store.runs.planned_units import KNOWN_ANSWERS, UNITS
+from pipeline.store.runs.planned_units import KNOWN_ANSWERS, PLAN, UNITS
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.work.steps import Step
 
@@ -78,7 +78,7 @@ class RunFolder:
         self._progress = self.path / "alive" / "progress"
         self._plan = self.path / "plan.json"
         self._units = self.path / "units.parquet"
-        self.plan_files = self.path / "plan"  # of the current launch
+        self.plan_files = self.path / PLAN  # of the current launch
         self.advisory = Advisory()  # of the progress file and the heartbeats
         self.left_out = DamagedFiles()  # of the files that are advisory
 

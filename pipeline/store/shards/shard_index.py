@@ -8,7 +8,8 @@ and a file of its name in tables/ is ignored.
 import io
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -41,6 +42,7 @@ KEY = ["table_name", "step_id", "unit", "attempt"]
 ATTEMPT = "shard_attempt"  # the column that a compacted file has besides those of its shards
 _LARGE = ("footer", "input_shas")  # columns that are read only where they are needed
 _REPEATED = ["table_name", "step_id", "file"]
+_FOOTERS_AT_ONCE = 20_000
 _NUMBER = re.compile(r"index\.([1-9]\d{0,15})\.parquet")
 
 
@@ -60,7 +62,6 @@ class Index:
 
     def __init__(self, path: UPath | None) -> None:
         self.path = path
-        self._places_of: dict[tuple[str, str], dict[tuple[str, int], int]] = {}
 
     @property
     def number(self) -> int:
@@ -78,13 +79,19 @@ class Index:
         """
         if self.path is None:
             return empty_table(SCHEMA).select(columns or SCHEMA.names)
+        return self._parsed(
+            lambda file: file.read(columns, use_threads=False)
+        )  # see `read_parquet`
+
+    def _parsed(self, parse: Callable[[Any], Any]) -> Any:
+        """The result of `parse` on the file. Raises as `read`."""
+        assert self.path is not None
         content = read(self.path)
         try:
             with flaws_of_content():
                 refuse_changed(content)
                 check_columns(pq.read_metadata(io.BytesIO(content)), SCHEMA, SCHEMA.names)
-                file = opened_parquet(io.BytesIO(content), read_dictionary=_REPEATED)
-                return file.read(columns, use_threads=False)  # see `read_parquet`
+                return parse(opened_parquet(io.BytesIO(content), read_dictionary=_REPEATED))
         except FlawError as flaw:
             raise damaged_compaction(self.path, str(flaw)) from None
 
@@ -97,18 +104,25 @@ class Index:
         return {f"{unit}.{attempt}.parquet" for unit, attempt in self._named(table, step_id)}
 
     def find(self, table: str, step_id: str, unit: str, attempt: int) -> Entry | None:
-        place = self._places(table, step_id).get((unit, attempt))
-        if place is None:
+        first, num = self._bounds(table, step_id)
+        names = [self.rows[name] for name in ("unit", "attempt")]
+
+        def named(place: int) -> tuple[str, int]:
+            return names[0][place].as_py(), names[1][place].as_py()
+
+        place = bisect_left(range(first + num), (unit, attempt), first, key=named)
+        if place == first + num or named(place) != (unit, attempt):
             return None
         (row,) = self.rows.slice(place, 1).to_pylist()
         return Entry(**{name: row[name] for name in Entry.__dataclass_fields__})
 
-    def input_shas(self, table: str, step_id: str) -> Iterator[tuple[str, list[str]]]:
-        """The units of a step, a higher attempt after a lower one, with the hashes of their
-        questions."""
-        shas = self._input_shas.slice(*self._bounds(table, step_id)).to_pylist()
-        units = (unit for unit, _ in self._named(table, step_id))
-        yield from zip(units, shas, strict=True)
+    def input_shas(self, table: str, step_id: str) -> Any:
+        """A table of the hashes of the questions of a step's units, a row each: `unit`, and
+        `input_sha`."""
+        own = self._bounds(table, step_id)
+        shas, units = self._input_shas.slice(*own), self.rows["unit"].slice(*own).combine_chunks()
+        of_unit = pc.list_parent_indices(shas.combine_chunks())
+        return pa.table({"unit": units.take(of_unit), "input_sha": pc.list_flatten(shas)})
 
     def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
         """The unit and attempt of the step's shards whose rows have problems, and which."""
@@ -121,8 +135,12 @@ class Index:
     @cached_property
     def _problems(self) -> Any:
         """The counts of problems in the footer of every entry."""
-        footers = self.read(["footer"])["footer"].combine_chunks()
-        return pc.map_lookup(footers, PROBLEMS, "first")
+
+        def counts(file: Any) -> list[Any]:  # some at a time: a footer takes half a kilobyte
+            batches = file.iter_batches(_FOOTERS_AT_ONCE, columns=["footer"], use_threads=False)
+            return [pc.map_lookup(batch["footer"], PROBLEMS, "first") for batch in batches]
+
+        return pa.chunked_array(self._parsed(counts) if self.path else [], pa.string())
 
     @cached_property
     def _input_shas(self) -> Any:
@@ -133,16 +151,6 @@ class Index:
         own = self.rows.select(["unit", "attempt"]).slice(*self._bounds(table, step_id))
         own = own if chosen is None else own.filter(chosen)
         return zip(own["unit"].to_pylist(), own["attempt"].to_pylist(), strict=True)
-
-    def _places(self, table: str, step_id: str) -> Mapping[tuple[str, int], int]:
-        """The unit and attempt of a step's entries, and the position of each. For those who look
-        for single entries; it takes a quarter of a kilobyte for each."""
-        key = (table, step_id)
-        if key not in self._places_of:
-            first, _ = self._bounds(table, step_id)
-            named = enumerate(self._named(table, step_id), first)
-            self._places_of[key] = {unit: place for place, unit in named}
-        return self._places_of[key]
 
     def _bounds(self, table: str, step_id: str) -> tuple[int, int]:
         """The position of a step's first entry and the number of its entries."""

@@ -8,6 +8,7 @@ time it started on them.
 
 import json
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from errno import ENOENT
@@ -142,7 +143,7 @@ class Shards:
         asked = {step.id: step for step in steps if step.per_question}
         loose = {step.id: self._loose_inputs(step, units[step.id]) for step in asked.values()}
 
-        def read(step_id: str) -> dict[str, str]:
+        def read(step_id: str) -> Mapping[str, str]:
             return self._inputs(asked[step_id], loose[step_id])
 
         return Committed(units=units, inputs=_InputsByStep(asked, read), problems=problems)
@@ -156,13 +157,12 @@ class Shards:
         found = map_files(self._input_shas, keys, self.warehouse)
         return dict(zip(names, found, strict=True))
 
-    def _inputs(self, step: Step, loose: Mapping[str, list[str]]) -> dict[str, str]:
+    def _inputs(self, step: Step, loose: Mapping[str, list[str]]) -> Mapping[str, str]:
         """input_sha -> the unit that holds it; if two do, the one of the lower name."""
-        inputs = {**dict(self._compacted.index.input_shas(step.table, step.id)), **loose}
-        found: dict[str, str] = {}
-        for unit in sorted(inputs, reverse=True):
-            found |= dict.fromkeys(inputs[unit], unit)
-        return found
+        compacted = self._compacted.index.input_shas(step.table, step.id)
+        inputs = [(unit, input_sha) for unit, own in loose.items() for input_sha in own]
+        columns = [pa.array([row[i] for row in inputs], pa.string()) for i in range(2)]
+        return _Inputs(pa.concat_tables([compacted, pa.table(columns, compacted.schema)]))
 
     def _input_shas(self, key: Key) -> list[str]:
         """The input hashes of a unit's questions. Raises AccountingError if the unit's name is not
@@ -229,11 +229,34 @@ class Shards:
         return found
 
 
+class _Inputs(Mapping[str, str]):
+    """input_sha -> unit, over a table of both: a dictionary of a million takes ten times as much
+    memory."""
+
+    def __init__(self, rows: Any) -> None:
+        ordered = rows.sort_by([(name, "ascending") for name in ("input_sha", "unit")])
+        self._shas, self._units = (
+            ordered[name].combine_chunks() for name in rows.column_names[::-1]
+        )
+
+    def __getitem__(self, input_sha: str) -> str:
+        place = bisect_left(self._shas, input_sha, key=lambda own: own.as_py())
+        if place == len(self._shas) or self._shas[place].as_py() != input_sha:
+            raise KeyError(input_sha)
+        return str(self._units[place].as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._shas.unique().to_pylist())
+
+    def __len__(self) -> int:
+        return len(self._shas.unique())
+
+
 class _InputsByStep(Mapping[str, Mapping[str, str]]):
     """`Committed.inputs`, read for a step when they are first asked for: a plan needs them where a
     chunk of questions is not committed as it is."""
 
-    def __init__(self, steps: Mapping[str, Step], read: Callable[[str], dict[str, str]]) -> None:
+    def __init__(self, steps: Mapping[str, Step], read: Callable[[str], Mapping[str, str]]) -> None:
         self._steps, self._read = steps, cache(read)
 
     def __getitem__(self, step_id: str) -> Mapping[str, str]:

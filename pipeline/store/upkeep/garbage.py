@@ -2,9 +2,9 @@
 replaced, what removed runs alone had planned, and what killed processes left behind.
 
 `mark_removed` takes a run away from every command at once; what it alone had planned stays for
-readers that chose their files before, and is deleted by `collect`. The mark is
-<warehouse>/removed/<run>.<hex>.parquet, the run's planned units. A run that is started meanwhile
-and plans some of them has them again.
+readers that chose their files before, and is deleted by `collect`. Its marks are
+<warehouse>/removed/<run>.<hex>.parquet, the run's planned units and, if it was killed, the files of
+its plan. A run that is started meanwhile and plans some of them has them again.
 
 All of it is retained for a while, for readers that chose their files before. Nothing is deleted
 that a run plans or a running process may still commit.
@@ -27,7 +27,6 @@ from pipeline.files.place import (
     as_path,
     delete,
     delete_folder,
-    exists,
     file_size,
     is_remote,
     list_paths,
@@ -38,7 +37,13 @@ from pipeline.files.place import (
 )
 from pipeline.files.processes import is_abandoned
 from pipeline.store.runs.people import num_labels
-from pipeline.store.runs.planned_units import UnitKey, marks_of_removal, planned_files, units_in
+from pipeline.store.runs.planned_units import (
+    UnitKey,
+    files_of_run,
+    marks_of_removal,
+    planned_files,
+    units_in,
+)
 from pipeline.store.shards.shard_files import (
     ShardFiles,
     highest_attempts,
@@ -79,15 +84,16 @@ def mark_removed(root: UPath, name: str) -> Removed:
 
     Raises DamagedError if planned units cannot be read.
     """
-    planned = root / "runs" / name / "units.parquet"
-    removed = Removed(labels=num_labels(planned.parent))
-    if exists(planned):
-        own = units_in([planned])
-        others = units_in(file for file in planned_files(root) if file != planned)
+    folder = root / "runs" / name
+    removed = Removed(labels=num_labels(folder))
+    if planned := files_of_run(folder):
+        own = units_in(planned)
+        others = units_in(file for file in planned_files(root) if file.parent != folder)
         removed = Removed(len(own), len(own & others), removed.labels)
-        write(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", read(planned))
-        delete(planned)  # from here on no command sees the run
-    delete_folder(planned.parent)
+        for file in planned:
+            write(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", read(file))
+        delete(folder / "units.parquet")  # from here on no command sees the run
+    delete_folder(folder)
     return removed
 
 

@@ -20,6 +20,7 @@ from pipeline.files.lease import RUN, Lease, lease
 from pipeline.files.place import as_path
 from pipeline.store import Shards, connect
 from pipeline.store.runs.people import add_labels
+from pipeline.store.runs.plan_files import write_plan
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.shard_index import is_among, newest_index
 from pipeline.store.sql.connection import query
@@ -30,6 +31,7 @@ from tests.pipeline.store.test_compaction import call
 from tests.support.command import gistmill, one_line, own_process, refused, sql, succeed, succeeded
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
+from tests.support.runs.written_plan import documents
 
 GISTS, ANSWERS, OTHER = step("gists"), step("answers", "full_text"), step("answers", "bm25")
 SHARED, OWN = document_unit(GISTS, "d1"), document_unit(GISTS, "d2")
@@ -313,6 +315,23 @@ def test_within_the_retention_the_run_can_be_made_again_without_a_call(tmp_path:
     succeed("gc", f"warehouse={night.warehouse}", "older_than=0")
     assert sql(night.warehouse, "from answers order by all") == answers
     assert not [*(night.warehouse / "removed").iterdir()]
+
+
+def test_what_was_planned_when_a_run_was_killed_goes(folder: Path) -> None:
+    """While it loaded its corpus: its planned units lack d3 still, and d4 that it never had."""
+    gone, late = RunFolder(folder, "gone"), document_unit(GISTS, "d3")
+    others = document_unit(GISTS, "d4")
+    for unit in (late, others):
+        Warehouse(folder).commit(GISTS, unit, [gist(0, "late", unit.document_id)])
+    for _ in write_plan(gone.plan_files, documents([SHARED, OWN, late])):
+        pass
+    assert remove(as_path(folder), "gone").kept_units == 1
+    assert collect(folder, older_than=0)
+    with connect(folder) as connection:
+        assert query(connection, "select document_id from raw_gists order by 1") == [
+            {"document_id": "d1"}, {"document_id": "d4"}
+        ]  # fmt: skip
+    assert not gone.path.exists() and not [*(folder / "removed").iterdir()]
 
 
 @pytest.mark.slow
