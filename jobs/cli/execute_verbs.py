@@ -105,7 +105,7 @@ def submit(
 
 MostWords = Annotated[
     int,
-    typer.Option("--words", min=1, help="Of all files' pages, that a method chooses from."),
+    typer.Option("--words", metavar="NUMBER", min=1, help="Of pages to choose from."),
 ]
 
 

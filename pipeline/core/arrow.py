@@ -82,7 +82,7 @@ def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
 
 
 def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
-    """What is wrong with the first value that its column cannot hold; None if all can be held."""
+    """The first value that its column cannot hold, and why; None if all can be held."""
     names = [field.name for field in dataclasses.fields(record)]
     values = [{name: getattr(row, name) for name in names} for row in rows]
     try:

@@ -11,8 +11,8 @@ from pipeline.work.stage import Stage
 
 
 def wrong_rows(stage: Stage, rows: UnitRows, made: Any) -> str | None:
-    """What is wrong with them, naming the stage's file: a class, the value of a column, an id that
-    is not of the unit, or a key that two have. None if nothing is."""
+    """Say which row is wrong, and why, naming the stage's file: its class, a column's value, an id
+    that is not of the unit, or a key that another has, too. None if none is."""
     record = stage.writes
     if not isinstance(made, list | tuple):
         return _of(stage, f"returned {type(made).__name__}, not a list of {record.__name__}")
@@ -25,7 +25,7 @@ def wrong_rows(stage: Stage, rows: UnitRows, made: Any) -> str | None:
 
 
 def unmatched_rows(stage: Stage, rows: UnitRows, made: Sequence[Record]) -> str | None:
-    """What `Stage.check` finds wrong with them; None if nothing is."""
+    """Say what `Stage.check` finds wrong, naming the stage's file; None if nothing is."""
     try:
         stage.check(rows, made)
     except AccountingError as error:

@@ -3,6 +3,7 @@
 The stages are none of ours: what waits for what follows from what they say of themselves.
 """
 
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -23,7 +24,7 @@ class _Reply(QuestionRow):
     """A row of a question."""
 
 
-class _AtOnce(Stage):
+class _AtOnce(Stage, ABC):
     """A stage; it is never run here."""
 
     async def run(self, rows: UnitRows, ask: Any) -> Sequence[Record]:
@@ -33,7 +34,7 @@ class _AtOnce(Stage):
         return ()
 
 
-class _InTurn(_AtOnce):
+class _InTurn(_AtOnce, ABC):
     """Each call waits for the last."""
 
     asks_in_turn: ClassVar[bool] = True

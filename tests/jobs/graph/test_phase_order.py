@@ -1,6 +1,7 @@
 """Which engine goes when: phases follow from what steps read and whom they ask."""
 
 import itertools
+from abc import ABC
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
@@ -19,16 +20,16 @@ from stages.index.gist_pages import GistPages
 from stages.retrieve.look_up import NoLookUp
 
 
-# Stages of other roles. Without a version of their own they are nobody's to name in a method.
-class ByMemory(GistPages):
+# Stages of other roles. As base classes they are nobody's to name in a method.
+class ByMemory(GistPages, ABC):
     role: ClassVar[Role] = "memory"
 
 
-class ByExtractor(GistPages):
+class ByExtractor(GistPages, ABC):
     role: ClassVar[Role] = "extractor"
 
 
-class ByJudge(GistPages):
+class ByJudge(GistPages, ABC):
     role: ClassVar[Role] = "judge"
 
 
