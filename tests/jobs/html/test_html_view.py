@@ -180,6 +180,7 @@ def test_a_bundle_leaves_out_the_runs_that_a_report_refuses(tmp_path: Path) -> N
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.slow
 def test_a_bundle_replaces_only_what_it_has_written(two: Path, tmp_path: Path) -> None:
     folder = tmp_path / "site"
     succeed("view", f"warehouse={two}", "--bundle", folder)
@@ -196,6 +197,7 @@ def test_a_bundle_replaces_only_what_it_has_written(two: Path, tmp_path: Path) -
     assert runs_in(folder) == [("night", "")]
 
 
+@pytest.mark.slow
 def test_a_bundle_can_be_here_or_behind_a_link(
     two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,6 +144,7 @@ def test_status_says_how_much_room_it_takes(warehouse: Path) -> None:
     assert found["calls"] == {"bytes": 0, "prompt_bytes": 0}
 
 
+@pytest.mark.slow
 def test_a_warehouse_of_both_versions_shows_what_it_has(made: FinishedRun, warehouse: Path) -> None:
     whole = {(c["step_id"], c["unit"], c["call_index"]): c["messages"] for c in shown(warehouse)}
     kept = in_copy(made, warehouse, "calls")

@@ -195,6 +195,7 @@ def test_small_files_are_merged(warehouse: Warehouse) -> None:
         assert len([file for file in index_of(warehouse).files() if file.startswith(table)]) == 1
 
 
+@pytest.mark.slow
 def test_a_growing_warehouse_is_not_written_again_by_each_compaction(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -203,6 +203,7 @@ SIMULATED = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_reads_each_word_about_once_and_cuts_the_same_pages(tmp_path: Path) -> None:
     """Constrained replies of an engine that draws labels; settings of the memory are of both
     stages."""
