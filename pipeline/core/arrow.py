@@ -42,7 +42,7 @@ def _schema(record: Any) -> Any:
     hints = typing.get_type_hints(record, include_extras=True)
     names = ["corpus", "step_id", "unit", *(name for name in _STAMPS if name in record.stamps)]
     stamps = [pa.field(name, _STAMPS[name]) for name in names]
-    return pa.schema(stamps + [pa.field(n, _arrow_type(hints[n])) for n in _own_columns(record)])
+    return pa.schema(stamps + [pa.field(n, arrow_type(hints[n])) for n in _own_columns(record)])
 
 
 def _own_columns(record: type[Record]) -> list[str]:
@@ -50,19 +50,20 @@ def _own_columns(record: type[Record]) -> list[str]:
     return sorted(names, key=lambda name: _LAST.index(name) if name in _LAST else -1)
 
 
-def _arrow_type(hint: Any) -> Any:
+def arrow_type(hint: Any) -> Any:
+    """The Arrow type of a column with this type hint. Raises KeyError where there is none."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        return _arrow_type(next(a for a in args if a is not type(None)))
+        return arrow_type(next(a for a in args if a is not type(None)))
     if origin is typing.Literal:
         return pa.string()
     if origin is Annotated:
         return args[1]
     if origin is tuple:
-        return pa.list_(_arrow_type(args[0]))
+        return pa.list_(arrow_type(args[0]))
     if dataclasses.is_dataclass(hint) or is_typeddict(hint):
         inner = typing.get_type_hints(hint)
-        return pa.struct([(name, _arrow_type(inner[name])) for name in inner])
+        return pa.struct([(name, arrow_type(inner[name])) for name in inner])
     return _ARROW_TYPES[hint]
 
 

@@ -28,7 +28,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 
 _GROUP = "gistmill.plugins"
-_PARENT = "gistmill_plugins"
+PARENT = "gistmill_plugins"  # the package of all that are loaded from folders
 # What a broken module may raise while it is imported.
 _IMPORT_ERRORS = (
     ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError, ArithmeticError,
@@ -115,9 +115,9 @@ def _import_folder(name: str, folder: Path) -> None:
     """Import the folder's modules, whether or not it has an __init__.py; none stays of one that
     cannot be imported, so that it can be tried again."""
     importlib.invalidate_caches()
-    parent = ModuleSpec(_PARENT, None, is_package=True)
-    sys.modules.setdefault(_PARENT, importlib.util.module_from_spec(parent))
-    spec = PathFinder.find_spec(f"{_PARENT}.{name}", [str(folder.parent)])
+    parent = ModuleSpec(PARENT, None, is_package=True)
+    sys.modules.setdefault(PARENT, importlib.util.module_from_spec(parent))
+    spec = PathFinder.find_spec(f"{PARENT}.{name}", [str(folder.parent)])
     assert spec is not None, "any folder is at least a namespace package"
     package = importlib.util.module_from_spec(spec)
     known = {*sys.modules}

@@ -5,10 +5,11 @@ import dataclasses
 import inspect
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from pipeline.core.arrow import schema
+from pipeline.core.arrow import arrow_type
 from pipeline.core.errors import UsageError
+from pipeline.core.plugins import PARENT
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record
 
@@ -39,18 +40,20 @@ def refuse_wrong_record(record: Any) -> None:
     """Raise UsageError, naming file, class and attribute, unless its rows can be written."""
     if "__dataclass_fields__" not in record.__dict__:
         how = "@dataclass(frozen=True, slots=True, kw_only=True)"
-        raise _error(record, record.table, f"the class is no dataclass; write `{how}` above it")
+        raise _error(record, "table", f"is that of no dataclass; write `{how}` above the class")
     columns = [field.name for field in dataclasses.fields(record)]
     key = getattr(record, "key", None)
     if not isinstance(key, tuple) or not key:
         raise _error(record, "key", "is no tuple of columns; write `(name,)`")
     if unknown := [name for name in key if name not in columns]:
         raise _error(record, "key", f"no column {unknown[0]!r}; there are {', '.join(columns)}")
-    try:
-        schema(record)
-    except (KeyError, TypeError, NameError) as error:
-        takes = "str, int, float, bool, datetime, a tuple of one of them, or a dataclass"
-        raise _error(record, str(error), f"is no type of a column; a column is {takes}") from None
+    hints = get_type_hints(record, include_extras=True)
+    for name in columns:
+        try:
+            arrow_type(hints[name])
+        except KeyError:
+            takes = "str, int, float, bool, datetime, a tuple of one of them, or a dataclass"
+            raise _error(record, name, f"is no column's type; a column is {takes}") from None
 
 
 def _is_class(one: object, base: type) -> bool:
@@ -63,6 +66,6 @@ def _error(cls: type, attribute: str, why: str) -> UsageError:
 
 def file_of(cls: type) -> str:
     """The file of a class's module, from its package's folder on."""
-    parts = cls.__module__.removeprefix("gistmill_plugins.").split(".")
+    parts = cls.__module__.removeprefix(f"{PARENT}.").split(".")
     source = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
     return "/".join([*parts[:-1], Path(source).name or parts[-1]])

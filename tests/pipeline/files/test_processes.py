@@ -21,14 +21,14 @@ from pipeline.files.processes import own_folder, part_name
 folder = Path(sys.argv[1])
 (folder / part_name("a.b.csv")).write_text("half")
 (folder / part_name("v.parquet")).mkdir()
-(own_folder("plugin") / "quote.py").write_text("")
+(own_folder("vllm") / "config.json").write_text("")
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 @pytest.fixture
 def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder, in which a killed process has left two temporary files and a plugin's folder."""
+    """The folder, in which a killed process has left two temporary files and an engine's folder."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     command = [sys.executable, "-c", KILLED, str(tmp_path)]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
@@ -47,9 +47,9 @@ def test_who_has_ended() -> None:
     assert not is_abandoned(part_name("x")) and not is_abandoned(f".x.{host}.part")
 
 
-def test_a_folder_for_plugins_replaces_those_of_killed_processes(killed: Path) -> None:
-    first, second = own_folder("plugin"), own_folder("plugin")
-    assert {*killed.glob("gistmill-plugin-*")} == {first, second}
+def test_a_folder_of_a_process_replaces_those_of_killed_processes(killed: Path) -> None:
+    first, second = own_folder("vllm"), own_folder("vllm")
+    assert {*killed.glob("gistmill-vllm-*")} == {first, second}
 
 
 def test_the_next_to_write_a_file_deletes_what_was_left_beside_it(killed: Path) -> None:

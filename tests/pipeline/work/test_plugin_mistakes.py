@@ -12,7 +12,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.plugins import load_plugins
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.rows import RECORDS
-from pipeline.work.stage import STAGES
+from pipeline.work.class_checks import refuse_wrong_record
+from pipeline.work.stage import STAGES, Stage
 from stages.builtin import load_builtin
 from tests.support.command import own_process, sql, succeed, succeeded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
@@ -73,15 +74,15 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
     ("async def run", "async def rum", "ShoutQuestion.run is missing; write it"),
     ('"shout"\n', '"gist"\n', "ShoutQuestion is the stage gist, which is that of"),
     ("length: int", "length: dict",
-     "Shout.<class 'dict'> is no type of a column; a column is str, int, float, bool, datetime"),
-    ("length: int", "length: list[int]", "Shout.list[int] is no type of a column"),
-    ("length: int", "length: datetime.date", "is no type of a column"),
+     "Shout.length is no column's type; a column is str, int, float, bool, datetime, a tuple"),
+    ("length: int", "length: list[int]", "Shout.length is no column's type"),
+    ("length: int", "length: datetime.date", "Shout.length is no column's type"),
     ("length: int", "length: Metres", "cannot be imported: NameError: name 'Metres'"),
     (KEY, "", "Shout.key is no tuple of columns; write `(name,)`"),
     ('("question_id",)', '("question_id")', "Shout.key is no tuple of columns"),
     ('("question_id",)', "()", "Shout.key is no tuple of columns"),
     ('("question_id",)', '("question",)', "Shout.key no column 'question'; there are document_id"),
-    (DATACLASS, "", "Shout.shouts the class is no dataclass; write `@dataclass(frozen=True"),
+    (DATACLASS, "", "Shout.table is that of no dataclass; write `@dataclass(frozen=True"),
     ("frozen=True, ", "", "cannot be imported: TypeError: cannot inherit non-frozen dataclass"),
     ('"shouts"', '"answers"', "Shout writes the table 'answers', which is that of"),
     ('"shouts"', '"runs"', "the table 'runs': not a name that SQL can use, or that of a view"),
@@ -119,6 +120,15 @@ def test_a_class_that_cannot_be_used(tmp_path: Path, old: str, new: str, told: s
         load_plugins([str(folder)])
     line = str(raised.value)
     assert told in line and line.startswith(f"plugins={folder}: ") and "\n" not in line
+
+
+@pytest.mark.usefixtures("registries")
+def test_our_own_records_have_none() -> None:
+    """They are not checked when they are loaded."""
+    ours: list[type[Stage]] = [stage for kinds in STAGES.values() for stage in kinds.values()]
+    assert len(ours) > 50
+    for stage in ours:
+        refuse_wrong_record(stage.writes)
 
 
 RETURNED = {  # a kind of the stage: the body of its `run`, and what its problem rows say
