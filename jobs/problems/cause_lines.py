@@ -1,6 +1,5 @@
 """The causes of a run's problems as lines: how many rows each has, an example, and what to do."""
 
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,7 +8,6 @@ from jobs.problems.causes import causes
 from pipeline.work.units import RETRYABLE
 
 _MOST_CHARS = 120  # of a detail
-_ALL = "from inputs where problem is not null"
 _AGAIN = "gistmill retry asks again"
 _ADVICE: Mapping[str, str] = {
     "truncated": f"raise the prompt's reply_tokens.PROMPT=; {_AGAIN}",
@@ -26,14 +24,9 @@ _ADVICE: Mapping[str, str] = {
 }
 
 
-def cause_lines(connection: Any, warehouse: object, run: str) -> Iterator[str]:
-    """A line per cause, those that reached most rows first, and a command that lists all rows that
-    have a problem."""
-    found = causes(connection)
-    yield from map(_line, found)
-    if found:
-        words = [_ALL, f"warehouse={warehouse}", f"run={run}"]
-        yield f"all of them: gistmill sql {shlex.join(words)}"
+def cause_lines(connection: Any) -> Iterator[str]:
+    """A line per cause, those that reached most rows first."""
+    yield from map(_line, causes(connection))
 
 
 def _line(cause: Mapping[str, Any]) -> str:

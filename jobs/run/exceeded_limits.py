@@ -1,24 +1,34 @@
 """Limits that a finished run exceeds: rows with problems, by their causes, and fallbacks of
 stages."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jobs.graph.resolved_run import ResolvedRun
+from jobs.output.cells import counted
 from jobs.problems.cause_lines import cause_lines
 from pipeline.store.sql.accounts import StepCounts
 from pipeline.store.sql.connection import query
+
+_ALL = "from inputs where problem is not null"
 
 
 def exceeded_limits(
     connection: Any, counts: Sequence[StepCounts], resolved: ResolvedRun
 ) -> Iterator[str]:
     """Where a step has more problems than `max_problem_rate`, a line per cause of the run's
-    problems; and one per stage with more fallbacks than `max_fallback_rate`. `connection` shows
-    the run."""
+    problems, and one with the limit and a command that lists all rows that have a problem; and one
+    per stage with more fallbacks than `max_fallback_rate`. `connection` shows the run."""
     config = resolved.config
-    if any(step.problem > config.max_problem_rate * step.inputs for step in counts):
-        yield from cause_lines(connection, config.warehouse, resolved.name)
+    limit = config.max_problem_rate
+    if over := [step for step in counts if step.problem > limit * step.inputs]:
+        yield from cause_lines(connection)
+        words = [_ALL, f"warehouse={config.warehouse}", f"run={resolved.name}"]
+        yield (
+            f"in {counted(len(over), 'step')} more than max_problem_rate={limit} of the inputs have a "
+            f"problem; all of them: gistmill sql {shlex.join(words)}"
+        )
     for row in query(connection, "select * from fallbacks where asked > 0"):
         if row["fell_back"] > config.max_fallback_rate * row["asked"]:
             yield (

@@ -60,7 +60,9 @@ def test_a_cause_is_a_line_with_how_many_and_what_to_do(warehouse: Warehouse) ->
         "unparseable in answer: 1 row, 1 question of 1 document; gistmill retry asks again; "
         "reply_format=constrained allows no other reply",
     ]
-    verb, query, *words = shlex.split(command.removeprefix("all of them: gistmill "))
+    limit, _, listing = command.partition("; all of them: gistmill ")
+    assert limit == "in 1 step more than max_problem_rate=0.5 of the inputs have a problem"
+    verb, query, *words = shlex.split(listing)
     assert (verb, words) == ("sql", [f"warehouse={warehouse.folder}", "run=r"])
     rows = sql(warehouse.folder, query)
     assert {(row["document_id"], row["question_id"]): row["problem"] for row in rows} == {
