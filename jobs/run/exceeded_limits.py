@@ -26,8 +26,8 @@ def exceeded_limits(
         yield from cause_lines(connection)
         words = [_ALL, f"warehouse={config.warehouse}", f"run={resolved.name}"]
         yield (
-            f"in {counted(len(over), 'step')} more than max_problem_rate={limit} of the inputs have a "
-            f"problem; all of them: gistmill sql {shlex.join(words)}"
+            f"in {counted(len(over), 'step')} more than max_problem_rate={limit} of the inputs "
+            f"have a problem; all of them: gistmill sql {shlex.join(words)}"
         )
     for row in query(connection, "select * from fallbacks where asked > 0"):
         if row["fell_back"] > config.max_fallback_rate * row["asked"]:
