@@ -92,25 +92,26 @@ def test_two_runs_beside_collections_that_never_end(tmp_path: Path) -> None:
           [question(n, of=n) for n in range(1, 31)])  # fmt: skip
     warehouse = tmp_path / "warehouse"
     words = ["run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "engine=simulated",
-             "engine.decode_tokens_per_second=100", *UNIFORM, f"warehouse={warehouse}",
+             "engine.decode_tokens_per_second=50", *UNIFORM, f"warehouse={warehouse}",
              "cluster=inline"]  # fmt: skip
     command = [sys.executable, "-m", "jobs", *words]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     runs = [subprocess.Popen([*command, f"run={name}", f"methods={method}"], stderr=-1, stdout=-1,
                              text=True, env=environment)
             for name, method in (("a", "readagent_p"), ("b", "readagent_s"))]  # fmt: skip
-    collections = deleted = 0
+    collections = deleted = 0  # collections that deleted something, and the files they did
     while any(run.poll() is None for run in runs):
         if (warehouse / "tables").is_dir():
             compact(warehouse, least=1)
             found = collect(warehouse, older_than=0)
-            collections += found is not None
-            deleted += found.files if found else 0
+            num_files = found.files if found else 0
+            collections += num_files > 0
+            deleted += num_files
         time.sleep(0.01)
     for run in runs:
         out, err = run.communicate()
         assert run.returncode == 0, out + err
         assert "Traceback" not in err
-    assert collections > 5 and deleted > 100
+    assert collections > 1 and deleted > 100
     rows = {name: query(connect(warehouse, name), "from answers") for name in "ab"}
     assert {name: len(found) for name, found in rows.items()} == {"a": 30, "b": 30}
