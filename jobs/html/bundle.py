@@ -118,3 +118,4 @@ def _write_run(options: ReadOptions, folder: Path, root: str) -> None:
 def _chunks(source: Source) -> Iterator[Chunk]:
     yield source.first(is_served=False)
     yield from source.chunks()
+    yield from source.image_chunks()

@@ -1,6 +1,7 @@
 -- name: documents
-select document_id, title, num_words, length(text) as num_chars, problem, detail, metadata
-from documents
+select document_id, n.number, d.title, d.num_words, length(text) as num_chars, d.problem, detail,
+  metadata
+from documents d join numbered_documents n using (document_id)
 where document_id in (select unnest(getvariable('documents')));
 
 -- name: questions

@@ -1,15 +1,18 @@
 """The chunks of a run's page: all of them for a file, or one by one as they are requested."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from jobs.compare.against_each import against_each
 from jobs.compare.paired_values import RunValues
 from jobs.config.options import ReadOptions
 from jobs.html.chunks import compressed_chunk
+from jobs.html.page_images import PageImages, pictured_text, used_pages
 from jobs.html.page_traces import Part, Traces
 from jobs.html.run_page import Chunk
 from jobs.html.summary import number_questions, summary, values
@@ -21,6 +24,8 @@ from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 
 _OF_A_CHUNK = 50  # questions, which are read together when one is opened
+_IMAGE = re.compile(r"image-([0-9]{1,9})-([0-9]{1,9})")
+_MOST_IMAGES = 200  # of pages of PDFs in a bundle, some 100 kB each
 _AT_ONCE = 4_000  # answers whose rows are read by the same queries, and held at a time
 
 
@@ -42,11 +47,13 @@ class Source:
         self._connection = connect(options.warehouse, self.run)
         create_chosen_table(self._connection, options)
         number_questions(self._connection, report.foot["rater"], options.where is not None)
-        facts = RunFolder(options.warehouse, self.run).report_facts("judging")
+        folder = RunFolder(options.warehouse, self.run)
+        facts = folder.report_facts("judging")
         self._summary = {**summary(self._connection, report, names), "judging": facts["judging"]}
         # For each question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         self._traces = Traces(self._connection, facts["stages"])
+        self._images = self._opened.enter_context(closing(PageImages(folder)))
 
     @property
     def scores(self) -> list[str]:
@@ -86,6 +93,27 @@ class Source:
         contents = (content for parts in batches for content in self._traces.contents(parts))
         for number, content in enumerate(contents):
             yield f"part-{number}", compressed_chunk(content)
+
+    def image_chunks(self) -> Iterator[Chunk]:
+        """Images of pages of PDFs for a bundle: those with gold evidence first, then those that a
+        method read, up to 200."""
+        for number, index in islice(used_pages(self._connection), _MOST_IMAGES):
+            name = f"image-{number}-{index}"
+            if draw := self.image(name):
+                yield name, draw()
+
+    def image(self, name: str) -> Callable[[], bytes] | None:
+        """What makes the chunk image-DOCUMENT-PAGE, numbers from 0, in any thread; None if there is
+        no such page."""
+        found = _IMAGE.fullmatch(name)
+        if found is None:
+            return None
+        number, index = map(int, found.groups())
+        text = pictured_text(self._connection, number, index)
+        if text is None:
+            return None
+        of, images = self._document_id(number), self._images
+        return lambda: compressed_chunk({"content": images.image(of, text, index)})
 
     def chunk(self, name: str) -> bytes | None:
         """The content of one chunk of a served page; None if there is no such chunk."""

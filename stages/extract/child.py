@@ -1,8 +1,11 @@
-"""The process that isolated.py starts: reads files from standard input, writes their texts.
+"""The process that isolated.py starts: reads files from standard input, writes their texts, or the
+image of a page.
 
-A request is a line `{"kind": ..., "bytes": N}` and N bytes; a reply is a line of JSON.
+A request is a line `{"kind": ..., "bytes": N}`, with the index of a `page` to draw, and N bytes; a
+reply is a line of JSON.
 """
 
+import base64
 import json
 import os
 import sys
@@ -10,7 +13,7 @@ from typing import Any
 
 from stages.extract.epub import epub_text
 from stages.extract.extracted import MOST_BYTES, TOO_LARGE, UnreadableError
-from stages.extract.pdf import pdf_text
+from stages.extract.pdf import page_image, pdf_text
 from stages.extract.web import web_text
 from stages.extract.word import word_text
 
@@ -25,7 +28,7 @@ def main() -> None:
     os.dup2(2, 1)  # what a library prints is no reply
     for line in sys.stdin.buffer:
         asked = json.loads(line)
-        replies.write(json.dumps(_reply(asked["kind"], sys.stdin.buffer.read(asked["bytes"]))))
+        replies.write(json.dumps(_reply(asked, sys.stdin.buffer.read(asked["bytes"]))))
         replies.write("\n")
         replies.flush()
 
@@ -37,9 +40,11 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
 
 
-def _reply(kind: str, content: bytes) -> dict[str, Any]:
+def _reply(asked: dict[str, Any], content: bytes) -> dict[str, Any]:
     try:
-        found = EXTRACTORS[kind](content)
+        if "page" in asked:
+            return {"image": base64.b64encode(page_image(content, asked["page"])).decode()}
+        found = EXTRACTORS[asked["kind"]](content)
         if len(found.text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
             raise UnreadableError(f"{TOO_LARGE}; fix or delete it")
     except UnreadableError as wrong:

@@ -1,9 +1,10 @@
-"""Text of PDFs as Markdown: lines by PDFium, tables with rules by pdfplumber.
+"""Text of PDFs as Markdown: lines by PDFium, tables with rules by pdfplumber; images of pages.
 
 Running heads, feet and page numbers are left out; paragraphs are joined over lines, columns and
 pages; headings are found by the height and weight of their letters.
 """
 
+import io
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, islice
@@ -17,19 +18,13 @@ from stages.extract.running_heads import without_running_heads
 
 # Paths on a page: a table's rules are more, a drawing's far more.
 _LEAST_PATHS, _MOST_PATHS = 4, 3000
+_WIDTH, _HEIGHT, _QUALITY = 900, 1600, 80  # pixels that the image of a page has at most, of JPEG
 
 
 def pdf_text(content: bytes) -> Extracted:
     """The text of all pages. Raises UnreadableError for a PDF that is torn, encrypted or has no
     text (a scan), or where pypdfium2 or pdfplumber is not installed."""
-    try:
-        import pypdfium2
-    except ImportError:
-        raise UnreadableError(f"a PDF needs pypdfium2; {EXTRA}") from None
-    try:
-        document = pypdfium2.PdfDocument(content)
-    except pypdfium2.PdfiumError as error:
-        raise UnreadableError(_advice(str(error))) from None
+    pypdfium2, document = _opened(content)
     found = [_page(pypdfium2, document, index) for index in range(len(document))]
     pages = [lines for lines, _ in found]
     if not any(pages):
@@ -48,6 +43,32 @@ def pdf_text(content: bytes) -> Extracted:
     )
     text = "\n\n".join(text for _, text in made)
     return Extracted(text, missing, {"page_starts": _page_starts(made, len(pages))})
+
+
+def page_image(content: bytes, index: int) -> bytes:
+    """The page of a PDF as JPEG. Raises UnreadableError where that cannot be drawn."""
+    pypdfium2, document = _opened(content)
+    try:
+        page = document[index]
+        scale = min(_WIDTH / page.get_width(), _HEIGHT / page.get_height())
+        image = page.render(scale=scale).to_pil()
+    except (IndexError, ZeroDivisionError, pypdfium2.PdfiumError) as error:
+        raise UnreadableError(f"page {index + 1} cannot be drawn ({error})") from None
+    made = io.BytesIO()
+    image.convert("RGB").save(made, "JPEG", quality=_QUALITY)
+    return made.getvalue()
+
+
+def _opened(content: bytes) -> tuple[Any, Any]:
+    """The library, and the document that it has opened. Raises UnreadableError."""
+    try:
+        import pypdfium2
+    except ImportError:
+        raise UnreadableError(f"a PDF needs pypdfium2; {EXTRA}") from None
+    try:
+        return pypdfium2, pypdfium2.PdfDocument(content)
+    except pypdfium2.PdfiumError as error:
+        raise UnreadableError(_advice(str(error))) from None
 
 
 def _page_starts(made: Sequence[tuple[int, str]], num_pages: int) -> list[int]:

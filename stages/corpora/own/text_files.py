@@ -39,6 +39,11 @@ class TextCorpus(FileCorpus):
     format: Literal["text"]
     version: ClassVar[int] = DOCUMENTS_VERSION
 
+    def entries(self) -> dict[str, Entry]:
+        """The files that may be read, by the id of their document. Raises UsageError where there
+        are none."""
+        return entries_by_id(entries_of(self.path, QUESTION_FILES))
+
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per file, sorted by name, sub-folders included.
 
@@ -101,6 +106,12 @@ def ids_of(entries: Sequence[Entry], ids: Ids) -> list[tuple[str, str | None]]:
     wanted = zip([*read, *left_out], [*_stems(read), *(e.name for e in left_out)], strict=True)
     found = {entry.name: _claimed(entry, name, ids) for entry, name in wanted}
     return [found[entry.name] for entry in entries]
+
+
+def entries_by_id(entries: Sequence[Entry]) -> dict[str, Entry]:
+    """The entries that may be read, by the id of their document."""
+    named = zip(entries, ids_of(entries, Ids()), strict=True)
+    return {own: entry for entry, (own, _) in named if not entry.left_out}
 
 
 def _stems(entries: Sequence[Entry]) -> list[str]:

@@ -43,7 +43,7 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
         if kind in ("text", "markdown"):
             text = decoded(content)
             return without_front_matter(text) if kind == "markdown" else Extracted(text)
-        content = _unpacked(content)
+        content = unpacked(content)
         if kind == "html":
             refuse_binary(content[:_HEAD_BYTES])
         found = extractor.extract(kind, content)
@@ -62,7 +62,7 @@ def decoded(content: bytes) -> str:
     BadInputError where the gzip is damaged or too large, or the file is no text.
     """
     try:
-        content = _unpacked(content)
+        content = unpacked(content)
         refuse_binary(content[:_HEAD_BYTES])
     except NotTextError as error:
         raise BadInputError(f"{error.strerror}; fix or delete it") from None
@@ -73,7 +73,7 @@ def decoded(content: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
-def _unpacked(content: bytes) -> bytes:
+def unpacked(content: bytes) -> bytes:
     """The content of a gzip file, or of any other as it is.
 
     Raises BadInputError where the gzip is damaged, NotTextError where it is too large.

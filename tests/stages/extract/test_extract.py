@@ -214,10 +214,10 @@ def test_no_code_of_the_current_folder_is_executed(
 
 def test_a_text_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "MOST_BYTES", 5)
-    assert child._reply("html", "<p>ééé".encode()) == {
+    assert child._reply({"kind": "html"}, "<p>ééé".encode()) == {
         "wrong": "over 256 MiB in one piece, which no document is; fix or delete it"
     }
-    assert child._reply("html", "<p>éé".encode()) == {
+    assert child._reply({"kind": "html"}, "<p>éé".encode()) == {
         "text": "éé", "missing": None, "metadata": {},
     }  # fmt: skip
 
