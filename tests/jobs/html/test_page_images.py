@@ -25,6 +25,7 @@ from tests.support.docs.browser import Browser
 
 # 29, 24 and 23 characters, and blank lines between: the pages begin at 0, 31 and 57.
 LINES = ("The keeper climbed the tower.", "He lit the lamp at dusk.", "Gulls slept on the roof")
+EVIDENCE = "#question=q&tab=evidence"
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
 
 
@@ -62,8 +63,8 @@ def warehouse(tmp_path: Path) -> Path:
                 "evidence": [{"start_char": 31, "end_char": 55}]}  # fmt: skip
     (folder / "questions.jsonl").write_text(json.dumps(question))
     made = tmp_path / "warehouse"
-    succeed("run", "corpus=text", f"corpus.path={folder}", "engine=extractive", "methods=full_text",
-            "rater=none", "memory=uniform", "run=night", "cluster=inline",
+    succeed("run", "corpus=text", f"corpus.path={folder}", "engine=extractive",
+            "methods=bm25(top_k=1)", "rater=none", "memory=uniform", "run=night", "cluster=inline",
             f"warehouse={made}")  # fmt: skip
     return made
 
@@ -134,14 +135,14 @@ def test_images_stand_beside_the_text(browser: Browser, warehouse: Path, width: 
     served = Served(warehouse)
     browser.resize(width)
     browser.open(served.address)
-    for view in ("#document=a", "#question=q&method=full_text&tab=evidence"):
+    for view, num in (("#document=a", 3), ("#question=q&tab=memory", 3), (EVIDENCE, 1)):
         browser.go(view)
         browser.run("document.querySelectorAll('main details').forEach((one) => one.open = true)")
-        browser.wait("return document.querySelector('.page-image') !== null")
-        browser.run(
-            "document.querySelectorAll('.page-image').forEach((one) => one.scrollIntoView())"
-        )
-        browser.wait("return document.querySelector('.page-image img')?.naturalWidth === 900")
+        for number in range(num):
+            drawn = f"document.querySelectorAll('.page-image')[{number}]"
+            browser.wait(f"{drawn}?.scrollIntoView(); "
+                         f"return {drawn}?.querySelector('img')?.naturalWidth === 900")  # fmt: skip
+        assert len(browser.all(".page-image")) == num
         assert browser.overflow() == 0
         assert violations(browser) == []
     assert browser.texts(".page-images figcaption") == ["Page 2 of the PDF"]
