@@ -18,6 +18,7 @@ from jobs.output.cells import Table, counted, printable
 from jobs.output.markdown import markdown
 from jobs.output.print_tables import print_json, print_line
 from jobs.output.terminal import fitted_to_terminal
+from jobs.problems.cause_lines import cause_lines
 from jobs.run.progress import document_text, progress_line, refusal_text
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
@@ -38,9 +39,9 @@ _ACTIVE = ("PENDING", "RUNNING")  # of jobs
 def show_status(
     options: ReadOptions, as_json: bool, steps: bool, seconds: float | None = None
 ) -> None:
-    """Print a row per stage, or with `steps` per step, one per kind of problem, and the workers; in
-    a terminal at most a screen of it. With `seconds` again after so many, in a terminal in place,
-    until the run is no longer at work."""
+    """Print a row per stage, or with `steps` per step, a line per cause of problems, and the
+    workers; in a terminal at most a screen of it. With `seconds` again after so many, in a
+    terminal in place, until the run is no longer at work."""
     console = Console(file=sys.stdout, markup=False, highlight=False)
     looks = _looks(options, seconds)
     if as_json or seconds is None or not console.is_terminal:
@@ -78,19 +79,14 @@ def _found(options: ReadOptions) -> dict[str, Any]:
         steps = query(connection, _SQL["steps"])
         (sizes,) = query(connection, "from call_bytes")
         left_out = query(connection, "from left_out")
-    problems: Counter[tuple[str, str]] = Counter()
-    for step in steps:
-        for one in step.pop("problems") or ():
-            problems[step["stage"], one["problem"]] += one["inputs"]
+        has_problems = any(step["problem"] for step in steps)
+        problems = [*cause_lines(connection)] if has_problems else []
     progress, alive = folder.at_work()
     return {
         "run": folder.path.name,
         "complete": not _not_done(steps),
         "steps": steps,
-        "problems": [
-            {"stage": stage, "problem": problem, "inputs": number}
-            for (stage, problem), number in sorted(problems.items())
-        ],
+        "problems": problems,
         "calls": sizes,
         "driver": holder(folder.path, RUN),
         "alive": alive,
@@ -130,12 +126,9 @@ def status_lines(
     lines += draw(_steps(found["steps"]) if steps else _stages(found["steps"]))
     workers = [*map(_at_work, found["alive"]), *_refused(found["alive"], found["silent"])]
     if problems := found["problems"]:
-        table = ["", *draw(Table(problems, left=("problem",)))]
-        if len(lines) + len(table) + len(workers) > height:
-            most = sorted(problems, key=lambda row: -row["inputs"])
-            shown = (f"{row['inputs']} {row['problem']} ({row['stage']})" for row in most)
-            table = [f"problems: {', '.join(shown)}"]
-        lines += table
+        room = max(height - len(lines) - min(len(workers), 2), 1)
+        causes = _causes(problems, width, room)
+        lines += [*[""][: room - len(causes)], *causes]
     lines += _first(workers, max(height - len(lines), 2))
     return [_cut(printable(line), width) for line in lines]
 
@@ -146,7 +139,7 @@ def _not_done(steps: Rows) -> int:
 
 def _head(found: Mapping[str, Any], width: int) -> list[str]:
     state = "complete" if found["complete"] else f"{_not_done(found['steps'])} inputs not done"
-    if bad := sum(row["inputs"] for row in found["problems"]):
+    if bad := sum(step["problem"] for step in found["steps"]):
         state += f", {counted(bad, 'input')} with a problem"
     first, who = f"run {found['run']}: {state}", _who(found["driver"], found["alive"])
     is_at_work = found["driver"] or found["alive"]
@@ -197,6 +190,18 @@ def _steps(steps: Rows) -> Table:
         for step in steps
     ]
     return Table(shown, left=("method", "step id"), num_keys=2)
+
+
+def _causes(problems: Sequence[str], width: int, room: int) -> list[str]:
+    """The causes in full, wrapped; where there is no room for that, the first ones, each a line to
+    be cut."""
+    wrapped = (textwrap.wrap(cause, width, subsequent_indent="  ") for cause in problems)
+    whole = [line for lines in wrapped for line in lines]
+    if len(whole) <= room:
+        return whole
+    if room > 1:
+        return _first(problems, room)
+    return [f"problems of {counted(len(problems), 'cause')}, such as {problems[0]}"]
 
 
 def _first(lines: Sequence[str], room: int) -> list[str]:

@@ -13,6 +13,7 @@ from jobs.problems.cause_lines import _ADVICE
 from jobs.run.exceeded_limits import exceeded_limits
 from pipeline.core import errors
 from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import accounts
 from tests.support.command import gistmill, sql, succeed
 from tests.support.runs.warehouse import Warehouse, answer, chunk, score, step
@@ -48,6 +49,14 @@ def said(warehouse: Warehouse, *words: str) -> list[str]:
     resolved = read_run([f"warehouse={warehouse.folder}", "run=r", *words])
     with connect(warehouse.folder, "r") as connection:
         return list(exceeded_limits(connection, accounts(connection), resolved))
+
+
+def test_status_has_the_same_lines(warehouse: Warehouse) -> None:
+    *lines, _ = said(warehouse, "max_problem_rate=0.5")
+    RunFolder(warehouse.folder, "r").start({"report": {"stages": ["answer"]}}, {}, True)
+    where = (f"warehouse={warehouse.folder}", "run=r")
+    assert json.loads(succeed("status", "--json", *where))["problems"] == lines
+    assert all(line in succeed("status", *where).splitlines() for line in lines)
 
 
 def test_a_cause_is_a_line_with_how_many_and_what_to_do(warehouse: Warehouse) -> None:

@@ -41,8 +41,8 @@ def worker(number: int, num_documents: int = 1) -> dict[str, Any]:
 def night(num_workers: int = 64, num_problems: int = 30) -> dict[str, Any]:
     """A large run at work: what `status --json` prints of it."""
     steps = [
-        step(stage, number, inputs=200_000, ok=190_000, problem=1_000, not_done=9_000,
-             calls=190_000, prompt_tokens=2_000_000_000, reply_tokens=30_000_000)
+        step(stage, number, inputs=200_000, ok=190_000, problem=1_000 * bool(num_problems),
+             not_done=9_000, calls=190_000, prompt_tokens=2_000_000_000, reply_tokens=30_000_000)
         for stage in STAGES for number in range(26)
     ]  # fmt: skip
     progress = {"phase": "reading", "share": 0.37, "seconds_left": 13_200.0,
@@ -51,8 +51,8 @@ def night(num_workers: int = 64, num_problems: int = 30) -> dict[str, Any]:
                 "rows_per_second": 12.0}  # fmt: skip
     return {
         "run": "night", "complete": False, "steps": steps, "job": None, "progress": progress,
-        "problems": [{"stage": f"stage{n}", "problem": "truncated", "inputs": n + 1}
-                     for n in range(num_problems)],
+        "problems": [f"truncated in stage{n}: {n + 1} rows, 1 question of 1 document of the "
+                     "corpus, such as: cut; raise it" for n in range(num_problems)],
         "driver": "head-99", "alive": [worker(n, 1 + n % 40) for n in range(num_workers)],
         "silent": {"node-70-1": 600.0}, "left_out": [], "ended": None,
         "calls": {"bytes": 2_000_000, "prompt_bytes": 1_500_000},
@@ -69,9 +69,9 @@ def test_a_screenful_has_what_matters(width: int, num_workers: int, num_problems
     assert "executed on head (process 99)" in text
     assert "reading 37%: ends 05:12, in 3 h 40 min" in text
     assert all(f"\n{stage} " in text for stage in STAGES)
-    assert "not done" in text and "problem" in text and "skipped" not in text
+    assert "not done" in text and "skipped" not in text
     assert ("book-0 for 312 s, pages 37 of about 300" in text) == (num_workers > 0)
-    assert num_problems == 0 or f"{num_problems} truncated (" in text or "  truncated " in text
+    assert ("truncated in stage0: 1 rows" in text) == (num_problems > 0)
     assert num_workers < 64 or re.search(r"and \d+ more lines like these; --json has all", text)
 
 
@@ -81,6 +81,21 @@ def test_wider_terminals_show_more() -> None:
     assert "calls" not in heads[0] and "calls" in heads[1] and "steps" not in heads[1]
     assert "steps" in heads[3] and any("prompt      reply" in line for line in shown[3])
     assert len(heads[0]) < len(heads[1]) < len(heads[2]) < len(heads[3])
+
+
+def test_causes_of_problems_are_wrapped_where_there_is_room() -> None:
+    lines = status_lines(night(0, 2), (80, 40))
+    first = next(index for index, line in enumerate(lines) if line.startswith("truncated in"))
+    assert lines[first - 1 : first + 4] == [
+        "",
+        "truncated in stage0: 1 rows, 1 question of 1 document of the corpus, such as:",
+        "  cut; raise it",
+        "truncated in stage1: 2 rows, 1 question of 1 document of the corpus, such as:",
+        "  cut; raise it",
+    ]
+    few = status_lines(night(2, 30), (80, 25))
+    assert sum(line.startswith("truncated in") for line in few) == 2
+    assert "and 28 more lines like these; --json has all" in few
 
 
 def test_a_log_has_all_of_it() -> None:
