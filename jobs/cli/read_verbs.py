@@ -83,12 +83,13 @@ def report(  # noqa: PLR0913  # they are its options
         show_written(options, html, json)
     else:
         is_headline = is_fitted(markdown or whole)
-        made, parts = _printed(options, baseline, _chosen_parts(only, options.columns, is_headline))
+        parts_of = _chosen_parts(only, options.columns, is_headline, baseline)
+        made, parts = _printed(options, baseline, parts_of)
         print_found(made, lambda _: parts, json, markdown)
 
 
 def _chosen_parts(
-    only: str | None, columns: str | None, is_headline: bool
+    only: str | None, columns: str | None, is_headline: bool, baseline: str | None
 ) -> Callable[[Report], list[Part]]:
     """The function that makes a report's printed parts. Raises UsageError for an unknown one."""
     if only is not None:
@@ -99,7 +100,7 @@ def _chosen_parts(
         return partial(group_parts, group=GROUPS[only])
     if not is_headline:
         return partial(parts_of, costs=columns is None)
-    return headline_parts if columns is None else score_parts
+    return partial(headline_parts, baseline=baseline) if columns is None else score_parts
 
 
 def _printed(

@@ -1,11 +1,12 @@
 """The report on a terminal: the headline, one table of scores that fits a screen, and the parts of
 the whole report by the names of its groups of columns."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jobs.audit.show_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
+from jobs.output.terminal import fitted_to_terminal
 from jobs.report.columns import COST, READING, SCORES, group_of
 from jobs.report.render import (
     memory_parts,
@@ -21,16 +22,57 @@ from jobs.statistics.means import LEAST_DOCUMENTS
 
 GROUPS = {group.lower(): group for group in (SCORES, READING, COST)}
 """The groups by the names that `--only` takes."""
+_LINES, _WIDTH = 24, 80  # of a screen
 _BEST = "*: the highest mean, and those that do not differ significantly from it."
 _MORE = "More: gistmill report --all, or --only scores, reading or cost."
 _NO_INTERVALS = f"No intervals, as there are fewer than {LEAST_DOCUMENTS} documents."
 
 
-def headline_parts(report: Report) -> list[Part]:
+def headline_parts(report: Report, baseline: str | None = None) -> list[Part]:
     """The scores of every method in one table, each as far as it fits, the main ones first and with
-    their 95% intervals; `answered` is how many of the method's answers have no problem."""
-    table = [_table(report)] if report.rows else memory_parts(report)
-    return [Heading(_title(report)), *table, "\n".join([*notes(report), *_about(report), _MORE])]
+    their 95% intervals; `answered` is how many of the method's answers have no problem. Where all
+    would take more than 24 lines of 80 columns, the `baseline` and the best ones."""
+    ranked = _ranked(report, baseline)
+    for number in range(min(len(ranked), _LINES), 1, -1):
+        parts = _parts(report, ranked[:number])
+        if len(fitted_to_terminal(parts, _WIDTH).splitlines()) <= _LINES:
+            return parts
+    return _parts(report, ranked[:1])
+
+
+def _ranked(report: Report, baseline: str | None) -> list[Row]:
+    """The rows in the order in which they are kept: those of the baseline, of methods with a mark,
+    and of others by the main score."""
+    means: dict[str, list[float]] = {}
+    for row in report.rows:
+        found = (row.means[name].mean for name in report.main[:1] if name in row.means)
+        means.setdefault(row.method, []).extend(value for value in found if value is not None)
+    marked = {row.method for row in report.rows if row.best}
+
+    def order(row: Row) -> tuple[bool, bool, float]:
+        own = means[row.method]
+        mean = sum(own) / len(own) if own else float("-inf")
+        return row.method != baseline, row.method not in marked, -mean
+
+    return sorted(report.rows, key=order)
+
+
+def _parts(report: Report, kept: Sequence[Row]) -> list[Part]:
+    """The headline with the rows that are kept, in the report's order."""
+    hidden = [row for row in report.rows if row not in kept]
+    shown = replace(report, rows=tuple(row for row in report.rows if row in kept))
+    table = [_table(shown)] if report.rows else memory_parts(report)
+    lines = [*notes(report), *_about(report), _MORE, *_not_shown(report, hidden)]
+    return [Heading(_title(report)), *table, "\n".join(lines)]
+
+
+def _not_shown(report: Report, hidden: Sequence[Row]) -> Iterator[str]:
+    """A line about the rows that are hidden, if any."""
+    if hidden:
+        methods = len({row.method for row in hidden})
+        of = f"{methods} of {counted(len({row.method for row in report.rows}), 'method')}"
+        rows = "" if len(hidden) == methods else f"{len(hidden)} rows of "
+        yield f"Not shown: {rows}{of}; gistmill report --all has them."
 
 
 def group_parts(report: Report, group: str) -> list[Part]:

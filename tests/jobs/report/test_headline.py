@@ -40,6 +40,37 @@ def test_a_narrow_screen_keeps_the_main_score_and_drops_the_others() -> None:
     assert [*table[0]] == ["method", "answered", "rouge1_stem"]
 
 
+def test_more_methods_than_fit_are_counted_and_the_best_and_the_baseline_stay() -> None:
+    """Of 25 methods, 3 of whose names take several lines, as many as fit, the highest means."""
+    many = replace(report(), main=("rouge1_stem",))
+    means = {row.method: row.means["rouge1_stem"].mean for row in many.rows}
+    lowest = min(means, key=lambda name: means[name] or 0.0)
+    text = fitted_to_terminal(headline_parts(many, lowest), 80)
+    lines = text.splitlines()
+    assert len(lines) <= 24 and max(map(cell_len, lines)) <= 80
+    (table,) = blocks(text)
+    shown = [row["method"] for row in table]
+    assert lowest in shown and shown[0] == "bm25(top_k=1)" and "constant" in shown
+    left = 25 - len(shown)
+    assert lines[-1] == f"Not shown: {left} of 25 methods; gistmill report --all has them."
+    assert lowest not in fitted_to_terminal(headline_parts(many), 80)
+    marked = tuple(
+        replace(row, best=("rouge1_stem",) if row.method == lowest else ()) for row in many.rows
+    )
+    assert lowest in fitted_to_terminal(headline_parts(replace(many, rows=marked)), 80)
+
+
+def test_groups_are_bounded_too() -> None:
+    rows = tuple(replace(row, by=kind) for row in TEN.rows for kind in ("who", "when", "why"))
+    text = fitted_to_terminal(headline_parts(replace(TEN, rows=rows)), 80)
+    (table,) = blocks(text)
+    assert len(text.splitlines()) == 24
+    assert len({row["method"] for row in table}) < 10 and {row["by"] for row in table} == {
+        "who", "when", "why",
+    }  # fmt: skip
+    assert f"Not shown: {30 - len(table)} rows of " in text.splitlines()[-1]
+
+
 def test_what_is_missing_has_a_reason() -> None:
     bare = tuple(replace(row, means={"rouge1_stem": Mean(1.0, 9, 1.0, 9)}) for row in TEN.rows)
     text = fitted_to_terminal(headline_parts(replace(TEN, rows=bare, num_tests=9)), 80)
