@@ -74,7 +74,7 @@ def _read(answer: AskedAnswer, asked: Asked) -> str:
     """The line about what was read: pages, files and words."""
     words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
     if not answer.pages:
-        return f"rests on no whole page; {words}"
+        return f"no passages to quote, as {answer.method} read no whole page; {words}"
     indexes = ", ".join(str(page.page_index) for page in _in_order(answer.pages))
     which = f"page{'' if len(answer.pages) == 1 else 's'} {indexes} of {answer.num_pages}"
     if asked.memories_run != asked.run:

@@ -96,6 +96,13 @@ def test_the_same_question_is_not_answered_twice(asked: Asked) -> None:
     assert "answering" not in asked.again.stderr  # nothing was executed
 
 
+def test_a_method_that_reads_no_pages_says_that_nothing_is_quoted(asked: Asked) -> None:
+    words = (f"warehouse={asked.warehouse}", *SMALL_PAGES, "method=full_text")
+    out = succeeded(gistmill("ask", asked.books / "tower.md", "Who freed the keeper?", *words))
+    said = "no passages to quote, as full_text read no whole page; 32 words in the final context"
+    assert said in out.splitlines()
+
+
 MISTAKES = [
     ([], "ask: name a file or folder, and then the question: gistmill ask book.pdf"),
     (["Who?"], "ask: name a file or folder, and then the question: "),
