@@ -1,90 +1,15 @@
-"""Images of the pages of PDFs, beside the text that was read from them: drawn from the file that a
-document came from, while that still has the same text."""
+"""Pages of PDFs that stand as images beside the text of a run's documents: which there are, and
+which of them were used."""
 
-import hashlib
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from threading import Lock
 from typing import Any
 
-from pydantic import ValidationError
-
-from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
-from pipeline.files.storage_retries import filesystem_errors
-from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import query
-from stages.corpora import corpus_of
-from stages.corpora.own.ask_corpus import AskCorpus
-from stages.corpora.own.text_files import TextCorpus
-from stages.corpora.reading.file_text import unpacked
-from stages.corpora.reading.folders import Entry
-from stages.corpora.reading.opening import read_whole
-from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
-from stages.extract.extracted import UnreadableError
-from stages.extract.isolated import Extractor
 
 _SQL = sql_beside(__file__)
-_SECONDS = 120.0  # in which a file is read again, or a page drawn
-
-
-class PageImages:
-    """Draws pages of the PDFs of a run, one at a time. Safe for threads."""
-
-    def __init__(self, folder: RunFolder) -> None:
-        self._folder = folder
-        self._lock = Lock()
-        self._extractor = Extractor(_SECONDS)
-        self._entries: dict[str, Entry] | None = None
-        self._same: set[tuple[str, bytes]] = set()  # documents, and hashes of files of their text
-
-    def close(self) -> None:
-        with self._lock:
-            self._extractor.__exit__(None, None, None)
-
-    def image(self, document_id: str, text: str, index: int) -> dict[str, str]:
-        """The `image` of a page as JPEG in base64, or the reason `why` there is none."""
-        with self._lock:
-            try:
-                entry = self._entry(document_id)
-            except _folder_errors():
-                return {"why": "The folder that this PDF was read from is not there any more."}
-            try:
-                content = self._content(document_id, text, entry)
-                return {"image": self._extractor.page_image(content, index)}
-            except FileNotFoundError:
-                why = "not there any more"
-            except (UnreadableError, BadInputError) as error:
-                why = str(error)
-            except filesystem_errors() as error:
-                why = getattr(error, "strerror", None) or str(error)
-        return {"why": f"{entry.name}: {why}"}
-
-    def _entry(self, document_id: str) -> Entry:
-        """The file of a document. Raises as reading its folder does, and UsageError."""
-        if self._entries is None:
-            corpus = corpus_of((self._folder.config() or {})["config"]["corpus"])
-            self._entries = corpus.entries() if isinstance(corpus, AskCorpus | TextCorpus) else {}
-        if document_id not in self._entries:
-            raise UsageError(f"{document_id}: no file")
-        return self._entries[document_id]
-
-    def _content(self, document_id: str, text: str, entry: Entry) -> bytes:
-        """The bytes of the file. Raises UnreadableError where another text is in it."""
-        content = unpacked(read_whole(entry.file))
-        known = document_id, hashlib.sha256(content).digest()
-        if known not in self._same:
-            found = self._extractor.extract("pdf", content).text
-            if without_lone_surrogates(found) != text:
-                raise UnreadableError("has changed since it was read")
-            self._same.add(known)
-        return content
-
-
-def _folder_errors() -> tuple[type[Exception], ...]:
-    """The errors of looking for a document's file."""
-    return (UsageError, ValidationError, *filesystem_errors())
 
 
 def page_starts(metadata: str) -> list[int]:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -12,7 +13,7 @@ from jobs.compare.against_each import against_each
 from jobs.compare.paired_values import RunValues
 from jobs.config.options import ReadOptions
 from jobs.html.chunks import compressed_chunk
-from jobs.html.page_images import PageImages, pictured_text, used_pages
+from jobs.html.page_images import pictured_text, used_pages
 from jobs.html.page_traces import Part, Traces
 from jobs.html.run_page import Chunk
 from jobs.html.summary import number_questions, summary, values
@@ -22,6 +23,8 @@ from jobs.report.report import create_chosen_table, make_report
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
+from stages.corpora import corpus_of
+from stages.corpora.own.pdf_pages import PageImages
 
 _OF_A_CHUNK = 50  # questions, which are read together when one is opened
 _IMAGE = re.compile(r"image-([0-9]{1,9})-([0-9]{1,9})")
@@ -53,7 +56,8 @@ class Source:
         # For each question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         self._traces = Traces(self._connection, facts["stages"])
-        self._images = self._opened.enter_context(closing(PageImages(folder)))
+        section = (folder.config() or {}).get("config", {}).get("corpus", {})
+        self._images = self._opened.enter_context(closing(PageImages(partial(corpus_of, section))))
 
     @property
     def scores(self) -> list[str]:
@@ -103,8 +107,8 @@ class Source:
                 yield name, draw()
 
     def image(self, name: str) -> Callable[[], bytes] | None:
-        """What makes the chunk image-DOCUMENT-PAGE, numbers from 0, in any thread; None if there is
-        no such page."""
+        """Find the page that the chunk image-DOCUMENT-PAGE shows, numbers from 0. Returns a
+        function that draws it, in any thread; None if there is no such page."""
         found = _IMAGE.fullmatch(name)
         if found is None:
             return None
