@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from jobs.warehouse.schema import Schema, field_comments, read_schema
+from jobs.warehouse.field_comments import field_comments
+from jobs.warehouse.schema import Schema, read_schema
 from pipeline.core.rows import RECORDS, Record
 from pipeline.store import connect
 from tests.support.command import ROOT, own_process, refused, succeed, succeeded
