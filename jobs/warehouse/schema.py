@@ -195,7 +195,7 @@ def schema_page(found: Schema) -> Iterator[Part]:
 def _registered(found: Schema) -> Iterator[Part]:
     for kind, rows in found.registered.items():
         yield Heading(kind.capitalize(), level=2)
-        yield Table(rows, left=("about", "module", "judge"))
+        yield Table(rows, left=("about", "module"))
 
 
 def _kind(table: SchemaTable) -> str:

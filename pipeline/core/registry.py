@@ -5,8 +5,10 @@ misspelt one."""
 import ast
 import difflib
 import hashlib
+import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from os.path import relpath
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from pipeline.core.errors import UsageError
 _LIKE = 0.74  # of difflib's ratio
 _FEW = 30  # names that a message lists
 _OURS = ("pipeline", "stages")  # whose versions are those of the stages
+LISTED: "dict[str, dict[str, Listed]]" = {}  # kind, as metrics -> name; for `ls` and `schema`
 _SOURCES: dict[str, str] = {}  # module -> hash of its source when it last registered something
 
 
@@ -37,10 +40,29 @@ def register(known: dict[str, Any], name: str, one: Any, what: str) -> None:
     _remember_source(one.__module__)
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A registered class or function, and in a line what it is."""
+
+    one: Any
+    about: str
+
+
+def list_as(kind: str, name: str, one: Any, about: str) -> None:
+    """List a registered class or function among those of its kind."""
+    LISTED.setdefault(kind, {})[name] = Listed(one, about)
+
+
+def first_sentence(one: Any) -> str:
+    """That of a class's or function's own docstring, on one line, without its full stop."""
+    text = " ".join((one.__doc__ or "").split())
+    return re.split(r"(?<=\.)\s", text)[0].removesuffix(".")
+
+
 def version_of(one: Any) -> int | str | None:
-    """What tells a registered class or function from an earlier one of its name, to be hashed into
-    steps: its own `version`, else 8 hex of the source of its module and of those that this imports
-    by `from .name`. None for one of ours without a version.
+    """The version of a registered class or function, hashed into steps: its own `version`, else 8
+    hex of the source of its module and of those that this imports by `from .name`. None for one of
+    ours without a version.
 
     Raises UsageError for one without either, as in a notebook.
     """

@@ -11,12 +11,13 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import AccountingError, Problem, UsageError
 from pipeline.core.prompts import Prompt
+from pipeline.core.registry import first_sentence
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.class_checks import file_of
 from pipeline.work.stage import Column, QuestionKind, Role, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
 from stages.tables.answers import VALUES, Answer, Rating
-from stages.tables.measures import first_sentence, register_rubric
+from stages.tables.measures import register_rubric
 
 Rubrics = Mapping[str, type[Prompt[Any]]]
 

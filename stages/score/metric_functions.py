@@ -8,10 +8,10 @@ from numbers import Real
 from typing import Any, TypeVar
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import version_of
+from pipeline.core.registry import first_sentence, list_as, version_of
 from pipeline.core.rows import Question
 from pipeline.work.class_checks import file_of
-from stages.tables.measures import first_sentence, register_measure
+from stages.tables.measures import register_measure
 
 _MOST = 100 + 1e-6  # with the error of floating point
 METRICS: "dict[str, Metric]" = {}
@@ -61,6 +61,7 @@ def metric(
         own = partial(_checked, name, function)
         score = own if of_question else partial(_best, own)
         METRICS[name] = Metric(score, applies, stated, version or version_of(function))
+        list_as("metrics", name, function, stated)
         return function
 
     return add

@@ -4,20 +4,20 @@ import re
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import register
+from pipeline.core.registry import first_sentence, list_as, register
 from pipeline.work.class_checks import file_of
 from pipeline.work.stage import ORIGINAL
 from stages.tables.answers import Rating, Score
 from stages.tables.lookups import RANKING_MEASURES, Lookup
 
-MEASURES: dict[str, Any] = {  # and what makes it
+_MEASURES: dict[str, Any] = {  # and what makes it
     **dict.fromkeys(("lr_1", "lr_2", "accuracy_by_type", "accuracy_abstention"), Rating),
     "accuracy": Score,
     **dict.fromkeys(("scrolls_rouge", "mind2web_episode"), Score),
     **{f"evidence_{part}": Score for part in ("recall", "any_hit", "full", "precision")},
     **dict.fromkeys(RANKING_MEASURES, Lookup),
 }
-RUBRICS: dict[str, Any] = {}  # and the judge's class, which asks for verdicts by it
+_RUBRICS: dict[str, Any] = {}  # and the judge's class, which asks for verdicts by it
 _NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 
@@ -27,18 +27,14 @@ def register_measure(name: str, maker: Any) -> None:
     if not _NAME.fullmatch(name) or name.endswith(ORIGINAL):
         what = f"a small letter, then letters, digits and _, not ending in {ORIGINAL}"
         raise UsageError(f"{file_of(maker)}: {maker.__name__}: the measure {name!r}: write {what}")
-    register(MEASURES, name, maker, f"makes the measure {name!r}")
+    register(_MEASURES, name, maker, f"makes the measure {name!r}")
 
 
-def register_rubric(name: str, judge: type) -> None:
+def register_rubric(name: str, judge: Any) -> None:
     """Add a rubric of a judge; a plugin's makes the measure of its name, ours make those above.
     Raises UsageError for the name of another rubric or measure."""
-    register(RUBRICS, name, judge, f"judges by the rubric {name!r}")
+    register(_RUBRICS, name, judge, f"judges by the rubric {name!r}")
     if not judge.__module__.startswith("stages."):
         register_measure(name, judge)
-
-
-def first_sentence(one: Any) -> str:
-    """That of a class's or function's own docstring, on one line, without its full stop."""
-    text = " ".join((one.__doc__ or "").split())
-    return re.split(r"(?<=\.)\s", text)[0].removesuffix(".")
+    prompt = judge.rubrics[name]
+    list_as("rubrics", name, prompt, f"{first_sentence(prompt)}; asked by {judge.label()}")
