@@ -7,15 +7,18 @@ from pipeline.core.errors import UsageError
 from pipeline.core.registry import first_sentence, list_as, register
 from pipeline.work.class_checks import file_of
 from pipeline.work.stage import ORIGINAL
-from stages.tables.answers import Rating, Score
-from stages.tables.lookups import RANKING_MEASURES, Lookup
+from stages.tables.answers import Answer, Rating, Score
+from stages.tables.lookups import RANKING_MEASURES, Lookup, Visit
 
 _MEASURES: dict[str, Any] = {  # and what makes it
     **dict.fromkeys(("lr_1", "lr_2", "accuracy_by_type", "accuracy_abstention"), Rating),
     "accuracy": Score,
     **dict.fromkeys(("scrolls_rouge", "mind2web_episode"), Score),
     **{f"evidence_{part}": Score for part in ("recall", "any_hit", "full", "precision")},
-    **dict.fromkeys(RANKING_MEASURES, Lookup),
+    **dict.fromkeys((*RANKING_MEASURES, "lookups", "queries"), Lookup),
+    **dict.fromkeys(("compression_rate", "words_read", "tokens_read", "length"), Answer),
+    **dict.fromkeys(("valid_actions", "stray", "recovery", "steps", "depth"), Visit),
+    **dict.fromkeys(("text_read", "text_read_right"), Visit),
 }
 _RUBRICS: dict[str, Any] = {}  # and the judge's class, which asks for verdicts by it
 _NAME = re.compile(r"[a-z]\w*", re.ASCII)

@@ -16,6 +16,7 @@ import pytest
 
 from tests.support import command
 from tests.support.command import ROOT, one_line, own_process, succeed, succeeded
+from tests.support.docs.pages import blocks
 
 PLUGIN = ROOT / "tests" / "support" / "brought_plugin"
 LINES = [  # the engine answers "Rivers rise.": the first begins with its R
@@ -68,6 +69,17 @@ def test_all_of_it_in_one_run(plugin: Path, tmp_path: Path) -> None:
     table = tmp_path / "table.tex"
     succeed("export", "report", warehouse, "format=latex", f"to={table}")
     assert r"first\_letter" in table.read_text() and "fluent" in table.read_text()
+
+
+def test_the_examples_of_the_page_run(plugin: Path, tmp_path: Path) -> None:
+    for code in blocks("docs/extending.md", "python"):
+        file = plugin / code.splitlines()[0].removeprefix("# ")
+        if file.exists():
+            file.write_text(code)
+            (plugin / "letters.py").unlink(missing_ok=True)
+    succeeded(own_process("run", *words(tmp_path)))
+    assert not (plugin / "letters.py").exists()
+    assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
 
 
 def strings_of(folder: Path, warehouse: str) -> set[str]:
