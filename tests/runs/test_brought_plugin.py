@@ -117,6 +117,26 @@ def test_what_changed_is_made_anew(plugin: Path, tmp_path: Path) -> None:
     assert measured(tmp_path) == {"first_letter": [0, 100], "fluent": [0, 0]}
 
 
+def test_files_of_a_kind_of_its_own(plugin: Path, tmp_path: Path) -> None:
+    """Read, read anew by a changed extractor, and not read by one that returns something else."""
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films" / "one.srt").write_text("0:01 --> 0:02\nThe river rose.\n")
+    (tmp_path / "films" / "two.txt").write_text("The mill stood still.\n")
+    own = ["corpus=text", f"corpus.path={tmp_path / 'films'}", f"plugins={plugin}",
+           "max_problem_rate=1", f"warehouse={tmp_path / 'warehouse'}", "run=films"]  # fmt: skip
+    for old, new, read in (
+        ("def", "def", "The river rose."),
+        ('return Extracted("', 'return Extracted("Scene. " + "', "Scene. The river rose."),
+        ('Extracted("Scene. " + ', "str(", None),
+    ):
+        change(plugin / "subtitles.py", old, new)
+        succeeded(own_process("run", *own))
+        query = "select text, detail from documents where document_id = 'one'"
+        (row,) = command.sql(tmp_path / "warehouse", query)
+        assert (row["text"].strip() or None) == read
+    assert "its extractor returned str; return Extracted" in row["detail"]
+
+
 NEVER = """    def read(self, reply, is_cut):
         return "no"
 
@@ -189,6 +209,8 @@ MISTAKES = [  # file, what is replaced, by what, and the line that says what is 
     ("fluent.py", '{"fluent": JudgeFluent}', "[JudgeFluent]", "RateFluent.rubrics is no map of"),
     ("fluent.py", '"judge_fluent"', '"judge_generic"', "is the prompt 'judge_generic', which is"),
     ("fluent.py", 'kind = "fluent"', 'kind = "by_type"', "is the stage rate (kind by_type), which"),
+    ("subtitles.py", '"srt"', '"pdf"', "reads files that end in .pdf, which is that of"),
+    ("subtitles.py", '"srt"', '".srt"', "the extractor of '.srt': write small letters and digits"),
     ("lines_corpus.py", '"lines"', '"qmsum"', "LinesCorpus reads the format 'qmsum', which is"),
     ("conf/engine/echo.yaml", "name: echo", "name: ecko", "engine.name=ecko: no such choice;"),
     ("conf/prompts/brought/family.yaml", "[first_letter", "[first_leter",
