@@ -9,6 +9,7 @@ from jobs.cli.app import RUN, Json, WholeTables, reading
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import exact_rows, print_found, print_parts
 from jobs.warehouse.ls import listing, listing_parts
+from jobs.warehouse.registered import described, described_parts
 from jobs.warehouse.schema import read_schema, schema_page, schema_parts, table_named, table_parts
 from pipeline.files.place import as_path
 from pipeline.store import connect
@@ -66,7 +67,8 @@ def ls(
 @reading("plugins")
 def schema(
     table: Annotated[
-        str | None, typer.Argument(help="A table or view.", show_default=False)
+        str | None,
+        typer.Argument(help="A table, view, engine, metric, rubric.", show_default=False),
     ] = None,
     *,
     options: ReadOptions,
@@ -77,7 +79,7 @@ def schema(
 ) -> None:
     """Say what every table, view and column means.
 
-    And every problem code; with plugins=DIR those of plugins, too.
+    And every problem code, engine, metric and rubric; with plugins=DIR those of plugins, too.
 
     \b
     Example:
@@ -86,6 +88,8 @@ def schema(
     found = read_schema(options.plugins)
     if markdown:
         print_parts(schema_page(found), whole=True)
+    elif table is not None and (one := described(table)):
+        print_found(one, described_parts, json)
     elif table is not None:
         print_found(table_named(found, table), table_parts, json)
     else:

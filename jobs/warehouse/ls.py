@@ -10,6 +10,7 @@ from upath import UPath
 
 from jobs.graph.read_run import GROUPS
 from jobs.output.cells import Heading, Part, Table
+from jobs.warehouse.registered import registered
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family_file import read_family_file
@@ -64,7 +65,9 @@ def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
         {"name": file.parent.name, "base": ", ".join(read_family_file(file.parent).base)}
         for file in files("prompts/*/family.yaml")
     ]
-    return {**groups, "methods": methods, "prompts": families}
+    others = registered()
+    del others["engines"]  # those that have a file in the group `engine`
+    return {**groups, "methods": methods, "prompts": families, **others}
 
 
 def _row(file: Path) -> dict[str, Any]:

@@ -3,23 +3,21 @@
 Tables are read from the record classes: a class's docstring, the comments beside its fields. Views
 are described by comments in their SQL."""
 
-import ast
 import inspect
-import io
 import re
 import tempfile
-import textwrap
-import tokenize
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count, groupby, takewhile
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pipeline.store.sql
 from jobs.output.cells import Heading, Part, Table, on_one_line
+from jobs.warehouse.field_comments import field_comments
+from jobs.warehouse.registered import Rows, registered
 from pipeline.core import errors
 from pipeline.core.arrow import schema
 from pipeline.core.errors import Problem, UsageError
@@ -29,42 +27,6 @@ from pipeline.core.rows import RECORDS, STAMPS, Record
 from pipeline.core.sql_files import sql_sections
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-
-
-def field_comments(cls: type) -> dict[str, str]:
-    """The comment of every field, inherited ones included, by name: that on its own lines, else
-    that right above it.
-
-    Fields without a comment are left out, and all fields of a class whose source cannot be found.
-    """
-    found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        if base.__module__ != "builtins":
-            found |= dict(_own_comments(base))
-    return found
-
-
-def _own_comments(cls: type) -> Iterator[tuple[str, str]]:
-    try:
-        source = textwrap.dedent(inspect.getsource(cls))
-    except (OSError, TypeError):
-        return
-    comments = {
-        token.start[0]: token
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT and "fmt:" not in token.string
-    }
-    alone = {line for line, token in comments.items() if token.line.lstrip().startswith("#")}
-    (tree,) = ast.parse(source).body
-    assert isinstance(tree, ast.ClassDef)
-    for node in tree.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            beside = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            above = takewhile(alone.__contains__, count(node.lineno - 1, -1))
-            lines = [line for line in beside if line in comments] or sorted(above)
-            if lines:
-                yield node.target.id, " ".join(comments[n].string.lstrip("# ") for n in lines)
-
 
 _HEAD = """\
 Made by `gistmill schema --markdown > docs/schema.md` from the record classes; do not edit. In
@@ -109,10 +71,12 @@ class SchemaTable:
 
 @dataclass(frozen=True)
 class Schema:
-    """All tables and views in order of their names, and the problem codes with their meanings."""
+    """All tables and views in order of their names, the problem codes with their meanings, and what
+    else plugins may add (registered.py)."""
 
     tables: tuple[SchemaTable, ...]
     problems: Mapping[str, str]
+    registered: Mapping[str, Rows]
 
 
 def read_schema(plugins: str | None = None) -> Schema:
@@ -131,7 +95,8 @@ def read_schema(plugins: str | None = None) -> Schema:
         for name, typed in _typed().items()
     ]
     tables.sort(key=lambda table: (table.is_view, table.name))
-    return Schema(tuple(tables), {code: told.get(code, "") for code in typing.get_args(Problem)})
+    problems = {code: told.get(code, "") for code in typing.get_args(Problem)}
+    return Schema(tuple(tables), problems, registered())
 
 
 def _typed() -> dict[str, dict[str, str]]:
@@ -194,13 +159,16 @@ def table_named(found: Schema, name: str) -> SchemaTable:
     name_of_run = name.removeprefix("all_")
     if name_of_run in known:
         return known[name_of_run]
-    raise UsageError(f"{name}: no such table or view; {hint(name, [*known])}")
+    others = [row["name"] for rows in found.registered.values() for row in rows]
+    raise UsageError(
+        f"{name}: no such table, view, engine, metric or rubric; {hint(name, [*known, *others])}"
+    )
 
 
 def schema_parts(found: Schema) -> list[Part]:
     """All tables and views, and the problem codes."""
     rows = [{"name": t.name, "is": _kind(t), "a row is": t.about} for t in found.tables]
-    return [Table(rows, left=("is", "a row is")), _problems(found)]
+    return [Table(rows, left=("is", "a row is")), _problems(found), *_registered(found)]
 
 
 def table_parts(table: SchemaTable) -> list[Part]:
@@ -221,6 +189,13 @@ def schema_page(found: Schema) -> Iterator[Part]:
             yield _columns(table)
     yield Heading("Problem codes", level=2)
     yield _problems(found)
+    yield from _registered(found)
+
+
+def _registered(found: Schema) -> Iterator[Part]:
+    for kind, rows in found.registered.items():
+        yield Heading(kind.capitalize(), level=2)
+        yield Table(rows, left=("about", "module"))
 
 
 def _kind(table: SchemaTable) -> str:

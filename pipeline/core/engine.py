@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Constraint, Message, Prompt
-from pipeline.core.registry import register
+from pipeline.core.registry import first_sentence, list_as, register
 from pipeline.core.settings import Settings
 
 Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years
@@ -111,6 +111,7 @@ class EngineSettings(Settings):
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         for name in get_args(cls.model_fields["name"].annotation):
             register(ENGINES, name, cls, f"is the engine {name!r}")
+            list_as("engines", name, cls, first_sentence(cls))
 
     @property
     def takes_constraints(self) -> bool:

@@ -163,6 +163,11 @@ def _called(place: str, load: Callable[[], Any]) -> Any:
         ) from None
 
 
+def loaded_folders() -> list[str]:
+    """The folders of the plugins that `plugins=` named in this process."""
+    return [str(folder) for folder in _PLACES.values()]
+
+
 def pack_plugins() -> tuple[Plugin, ...]:
     """The plugins loaded by this process, to be sent to workers."""
     return tuple(Plugin(name, _contents(folder)) for name, folder in _PLACES.items())

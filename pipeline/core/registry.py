@@ -1,37 +1,107 @@
-"""Register classes by name (stages, prompts, tables, corpus formats), and find the names nearest to
-a misspelt one."""
+"""Register classes and functions by name (stages, prompts, tables, engines, corpus formats,
+metrics, rubrics), tell a plugin's changed one from the earlier one, and find the names nearest to a
+misspelt one."""
 
+import ast
 import difflib
+import hashlib
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os.path import relpath
+from pathlib import Path
 from typing import Any
 
 from pipeline.core.errors import UsageError
 
 _LIKE = 0.74  # of difflib's ratio
 _FEW = 30  # names that a message lists
+_OURS = ("pipeline", "stages")  # whose versions are those of the stages
+LISTED: "dict[str, dict[str, Listed]]" = {}  # kind, as metrics -> name; for `ls` and `schema`
+_SOURCES: dict[str, str] = {}  # module -> hash of its source when it last registered something
 
 
-def register(known: dict[str, Any], name: str, cls: type, what: str) -> None:
-    """Add a class to the registry `known`; `what` describes the name's role, for the message.
+def register(known: dict[str, Any], name: str, one: Any, what: str) -> None:
+    """Add a class or function to the registry `known`; `what` describes the name's role, for the
+    message.
 
-    Raises UsageError where another class has the name. A class of the same file and name replaces
-    the earlier one: dataclasses with slots are created twice, and a notebook may have imported a
+    Raises UsageError where another one has the name. One of the same file and name replaces the
+    earlier one: dataclasses with slots are created twice, and a notebook may have imported a
     plugin's module by another name.
     """
     other = known.get(name)
-    if other is not None and _origin(other) != _origin(cls):
+    if other is not None and _origin(other) != _origin(one):
         raise UsageError(
-            f"{cls.__module__}: {cls.__name__} {what}, which is that of "
+            f"{one.__module__}: {one.__name__} {what}, which is that of "
             f"{other.__module__}.{other.__name__}; give it another name"
         )
-    known[name] = cls
+    known[name] = one
+    _remember_source(one.__module__)
 
 
-def _origin(cls: type) -> tuple[str, str]:
-    """Where a class is defined: its file, or else its module, and its name."""
-    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    return file or cls.__module__, cls.__name__
+@dataclass(frozen=True)
+class Listed:
+    """A registered class or function, and in a line what it is."""
+
+    one: Any
+    about: str
+
+
+def list_as(kind: str, name: str, one: Any, about: str) -> None:
+    """List a registered class or function among those of its kind."""
+    LISTED.setdefault(kind, {})[name] = Listed(one, about)
+
+
+def first_sentence(one: Any) -> str:
+    """That of a class's or function's own docstring, on one line, without its full stop."""
+    text = " ".join((one.__doc__ or "").split())
+    return re.split(r"(?<=\.)\s", text)[0].removesuffix(".")
+
+
+def version_of(one: Any) -> int | str | None:
+    """The version of a registered class or function, hashed into steps: its own `version`, else 8
+    hex of the source of its module and of those that this imports by `from .name`. None for one of
+    ours without a version.
+
+    Raises UsageError for one without either, as in a notebook.
+    """
+    version: int | str | None = getattr(one, "version", None)
+    if version is not None or one.__module__.split(".")[0] in _OURS:
+        return version
+    if one.__module__ not in _SOURCES:
+        raise UsageError(f"{one.__module__}: {one.__name__} is in no file; give it a `version`")
+    return _SOURCES[one.__module__]
+
+
+def _remember_source(module: str) -> None:
+    """Keep the hash of a plugin's source as it is now: the file may change later."""
+    origin = getattr(sys.modules[module], "__file__", None)
+    if module.split(".")[0] in _OURS or not origin:
+        return
+    read, waiting = dict[Path, bytes](), [Path(origin)]
+    while waiting:
+        file = waiting.pop()
+        if file not in read and file.is_file():
+            read[file] = file.read_bytes()
+            waiting += _imported(file, read[file])
+    found = sorted((relpath(file, Path(origin).parent), read[file]) for file in read)
+    _SOURCES[module] = hashlib.sha256(repr(found).encode()).hexdigest()[:8]
+
+
+def _imported(file: Path, source: bytes) -> Iterator[Path]:
+    """The files that may be those of relative imports; of `from .a import b` those of a and a.b."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            module = file.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            yield from (module.with_suffix(".py"), module / "__init__.py")
+            yield from (module / f"{alias.name}.py" for alias in node.names)
+
+
+def _origin(one: Any) -> tuple[str, str]:
+    """Where a class or function is defined: its file, or else its module, and its name."""
+    file = getattr(sys.modules.get(one.__module__), "__file__", None)
+    return file or one.__module__, one.__name__
 
 
 def hint(name: str, known: Sequence[str], most: int = 3) -> str:

@@ -64,8 +64,8 @@ def _error(cls: type, attribute: str, why: str) -> UsageError:
     return UsageError(f"{file_of(cls)}: {cls.__name__}.{attribute} {why}")
 
 
-def file_of(cls: type) -> str:
-    """The file of a class's module, from its package's folder on."""
-    parts = cls.__module__.removeprefix(f"{PARENT}.").split(".")
-    source = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
+def file_of(one: Any) -> str:
+    """The file of a class's or function's module, from its package's folder on."""
+    parts = one.__module__.removeprefix(f"{PARENT}.").split(".")
+    source = getattr(sys.modules.get(one.__module__), "__file__", None) or ""
     return "/".join([*parts[:-1], Path(source).name or parts[-1]])

@@ -1,6 +1,8 @@
 """The process that isolated.py starts: reads files from standard input, writes their texts, or the
 image of a page.
 
+Its arguments are folders of plugins, imported for a kind of theirs.
+
 A request is a line `{"kind": ..., "bytes": N}`, with the index of a `page` to draw, and N bytes; a
 reply is a line of JSON.
 """
@@ -11,13 +13,11 @@ import os
 import sys
 from typing import Any
 
-from stages.extract.epub import epub_text
-from stages.extract.extracted import MOST_BYTES, TOO_LARGE, UnreadableError
-from stages.extract.pdf import page_image, pdf_text
-from stages.extract.web import web_text
-from stages.extract.word import word_text
+from pipeline.core.plugins import load_plugins
+from stages.extract import epub, pdf, web, word  # noqa: F401  # they register their extractors
+from stages.extract.extracted import EXTRACTORS, MOST_BYTES, TOO_LARGE, Extracted, UnreadableError
+from stages.extract.pdf import page_image
 
-EXTRACTORS = {"pdf": pdf_text, "epub": epub_text, "docx": word_text, "html": web_text}
 _MOST_MEMORY = 2**32  # bytes of address space
 
 
@@ -41,10 +41,16 @@ def _limit_memory() -> None:
 
 
 def _reply(asked: dict[str, Any], content: bytes) -> dict[str, Any]:
+    kind = asked["kind"]
+    if kind not in EXTRACTORS:
+        load_plugins(sys.argv[1:])
     try:
         if "page" in asked:
             return {"image": base64.b64encode(page_image(content, asked["page"])).decode()}
-        found = EXTRACTORS[asked["kind"]](content)
+        found = EXTRACTORS[kind](content)
+        if not isinstance(found, Extracted):
+            what = type(found).__name__
+            raise UnreadableError(f"its extractor returned {what}; return Extracted")
         if len(found.text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
             raise UnreadableError(f"{TOO_LARGE}; fix or delete it")
     except UnreadableError as wrong:

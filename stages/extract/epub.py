@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, ParseError
 
 from stages.extract.archives import Archive
-from stages.extract.extracted import Extracted, UnreadableError
+from stages.extract.extracted import Extracted, UnreadableError, extractor
 from stages.extract.html_markdown import LINK, LINK_END, markdown
 from stages.extract.web import decoded_html, is_links
 
@@ -14,6 +14,7 @@ _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _PAGES = (".xhtml", ".html", ".htm")
 
 
+@extractor("epub")
 def epub_text(content: bytes) -> Extracted:
     """The text of all files that the book's spine names, in its order, without the table of
     contents; without a usable spine, that of all its pages, by name.

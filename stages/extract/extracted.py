@@ -1,14 +1,21 @@
-"""The result of extractors, and the errors that they raise."""
+"""Extractors by the ending of a file's name, their result, and the errors that they raise."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from pipeline.core.errors import UsageError
+from pipeline.core.registry import first_sentence, list_as, register
+from pipeline.work.class_checks import file_of
 
 EXTRA = "pip install 'gistmill[documents]'"
 # Bytes of one text, line, cell or entry of a list, decompressed: 50 times the largest book known
 # here. What is larger is a gzip bomb or a file without an end, and would take all memory.
 MOST_BYTES = 2**28
 TOO_LARGE = f"over {MOST_BYTES // 2**20} MiB in one piece, which no document is"
+
+_TEXTS = ("txt", "md", "markdown", "gz")
 
 
 class UnreadableError(Exception):
@@ -24,3 +31,32 @@ class Extracted:
     text: str
     missing: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+Extract = Callable[[bytes], Extracted]
+EXTRACTORS: dict[str, Extract] = {}  # ending -> function
+
+
+def extractor(*endings: str) -> Callable[[Extract], Extract]:
+    """Register the function that reads files whose names end so:
+
+        @extractor("srt")
+        def subtitles(content: bytes) -> Extracted:
+            \"\"\"The lines of subtitles without their times.\"\"\"
+            lines = content.decode().split("\\n")
+            return Extracted("\\n".join(line for line in lines if "-->" not in line))
+
+    It runs in a process of its own, which may crash: that costs one file. It raises UnreadableError
+    for a file that has no text. Raises UsageError for an ending that another function reads.
+    """
+
+    def add(function: Extract) -> Extract:
+        for ending in endings:
+            if not re.fullmatch(r"[a-z0-9]+", ending) or ending in _TEXTS:
+                why = f"{ending!r}: write small letters and digits, of no text file"
+                raise UsageError(f"{file_of(function)}: the extractor of {why}")
+            register(EXTRACTORS, ending, function, f"reads files that end in .{ending}")
+            list_as("file kinds", ending, function, first_sentence(function))
+        return function
+
+    return add

@@ -14,6 +14,8 @@ from threading import Timer
 from types import TracebackType
 from typing import Any, Self
 
+from pipeline.core.plugins import loaded_folders
+from stages.extract import epub, pdf, web, word  # noqa: F401  # they register their extractors
 from stages.extract.extracted import Extracted, UnreadableError
 
 _ROOT = Path(__file__).parents[2]
@@ -40,7 +42,7 @@ class Extractor:
             self._child.end()
 
     def extract(self, kind: str, content: bytes) -> Extracted:
-        """The text of a file; `kind`: pdf, epub, docx or html.
+        """The text of a file; `kind`: one of EXTRACTORS.
 
         Raises UnreadableError where the file cannot be read, or its process has crashed.
         """
@@ -81,7 +83,7 @@ class _Child:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # end closes it
         self._process = subprocess.Popen(
             # -P: no module of the folder that the command was started in.
-            [sys.executable, "-P", "-m", "stages.extract.child"],
+            [sys.executable, "-P", "-m", "stages.extract.child", *loaded_folders()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import accumulate, islice
 from typing import Any
 
-from stages.extract.extracted import EXTRA, Extracted, UnreadableError
+from stages.extract.extracted import EXTRA, Extracted, UnreadableError, extractor
 from stages.extract.pdf_lines import Line, lines_of
 from stages.extract.pdf_paragraphs import paragraphs
 from stages.extract.pdf_tables import ruled_grids, with_tables
@@ -21,6 +21,7 @@ _LEAST_PATHS, _MOST_PATHS = 4, 3000
 _WIDTH, _HEIGHT, _QUALITY = 900, 1600, 80  # pixels that the image of a page has at most, of JPEG
 
 
+@extractor("pdf")
 def pdf_text(content: bytes) -> Extracted:
     """The text of all pages. Raises UnreadableError for a PDF that is torn, encrypted or has no
     text (a scan), or where pypdfium2 or pdfplumber is not installed."""

@@ -8,7 +8,7 @@ import codecs
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from stages.extract.extracted import Extracted
+from stages.extract.extracted import Extracted, extractor
 from stages.extract.html_markdown import LINK, LINK_END, markdown
 
 _ELEMENTS = frozenset({"nav", "footer", "button", "select", "dialog"})
@@ -52,6 +52,7 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"),
 _ESCAPE = b"\x1b"  # of ISO-2022, whose bytes are all ASCII
 
 
+@extractor("html", "htm", "xhtml")
 def web_text(content: bytes) -> Extracted:
     """The text of a page; empty where it has none."""
     html = decoded_html(content)

@@ -3,10 +3,11 @@
 import io
 
 from stages.extract.archives import Archive
-from stages.extract.extracted import EXTRA, Extracted, UnreadableError
+from stages.extract.extracted import EXTRA, Extracted, UnreadableError, extractor
 from stages.extract.html_markdown import markdown
 
 
+@extractor("docx")
 def word_text(content: bytes) -> Extracted:
     """The text of a .docx: headings, paragraphs, lists, tables and notes, without pictures.
 

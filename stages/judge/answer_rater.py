@@ -1,45 +1,90 @@
 """The base class of the stages that write `ratings`: each says only which verdicts it asks for."""
 
 import asyncio
-from abc import abstractmethod
-from collections.abc import Sequence
+from abc import ABC
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.errors import AccountingError, Problem, UsageError
 from pipeline.core.prompts import Prompt
+from pipeline.core.registry import first_sentence
 from pipeline.core.rows import Question, Record, UnitRows
-from pipeline.work.stage import Role, Stage
+from pipeline.work.class_checks import file_of
+from pipeline.work.stage import Column, QuestionKind, Role, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
 from stages.tables.answers import VALUES, Answer, Rating
+from stages.tables.measures import register_rubric
+
+Rubrics = Mapping[str, type[Prompt[Any]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A verdict to ask for; `reference_index` is None where the prompt shows all references."""
 
-    rubric: str  # one of ours, or a name of its own, which is that of its measure
+    rubric: str  # of the judge's `rubrics`
     reference_index: int | None
     prompt: Prompt[Any]
 
 
-class AnswerRater(Stage):
+class AnswerRater(Stage, ABC):
     """A row per verdict. Questions with options or without references give one skipped row; an
     answer with a problem gives an `upstream` row of value 0 for each verdict. Where an audit's
-    answer is one of the references that a verdict compares it with, the row is skipped."""
+    answer is one of the references that a verdict compares it with, the row is skipped.
 
+    `rubrics`: its prompts by the name of their rubric, which is that of the measure that their
+    verdicts make. A judge with one rubric, of all references together, is
+
+        class RateFluent(AnswerRater):
+            name = "rate"
+            kind = "fluent"  # as a family names it: `judging: {rate: {kind: fluent}}`
+            version = 1
+            rubrics = {"fluent": JudgeFluent}  # a YesOrNo with a template of its own
+    """
+
+    rubrics: ClassVar[Rubrics] = {}
     role: ClassVar[Role] = "judge"
     reads = (Answer,)
     writes = Rating
     document_fields = ()
     question_fields: ClassVar[tuple[str, ...]] = ("question", "options", "references")
 
-    @abstractmethod
+    @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:
+        own = cls.__dict__.get("rubrics", {})
+        if not isinstance(own, Mapping) or not (cls.rubrics or ABC in cls.__bases__):
+            why = "is no map of rubrics to prompts; write `{name: Prompt}`"
+            raise UsageError(f"{file_of(cls)}: {cls.__name__}.rubrics {why}")
+        cls.prompts = tuple(cls.rubrics.values())
+        super().__pydantic_init_subclass__(**more)
+        for rubric in own:
+            register_rubric(rubric, cls)
+
+    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
+        """The share of yes of each rubric; a partial yes counts half."""
+        columns = [
+            Column(
+                rubric,
+                rubric,
+                53 + place,
+                about=first_sentence(prompt),
+                more_is_better=True,
+                is_judged=True,
+            )
+            for place, (rubric, prompt) in enumerate(self.rubrics.items())
+        ]
+        return {"free": tuple(columns)}
+
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
-        """The verdicts on an answer to a question with references, by reference."""
+        """The verdicts on an answer to a question with references, by reference: here one for each
+        rubric, whose prompt shows the question, the answer and all references."""
+        shown = question.question, answer, "\nor: ".join(question.references)
+        prompts: Mapping[str, Any] = self.rubrics
+        return [Wanted(rubric, None, prompt(*shown)) for rubric, prompt in prompts.items()]
 
     def why_unusable(self, rows: UnitRows) -> str | None:
         """None: `run` looks at each answer's problem."""

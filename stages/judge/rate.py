@@ -16,10 +16,11 @@ every other for no.
 
 from collections.abc import Mapping
 from functools import partial
+from typing import ClassVar
 
 from pipeline.core.rows import Question
 from pipeline.work.stage import Column, QuestionKind
-from stages.judge.answer_rater import AnswerRater, Wanted
+from stages.judge.answer_rater import AnswerRater, Rubrics, Wanted
 from stages.prompts.judging.rate_permissive import PermissiveRating
 from stages.prompts.judging.rate_strict import StrictRating
 from stages.prompts.judging.rubrics import (
@@ -31,7 +32,6 @@ from stages.prompts.judging.rubrics import (
     rubric_of,
 )
 from stages.prompts.judging.yes_or_no import YesOrNo
-from stages.tables.answers import Rubric
 
 _EXACT = (
     "share of answers that the rater calls exact, of those that it scored: yes by the strict or "
@@ -44,7 +44,7 @@ class RateAnswers(AnswerRater):
 
     name = "rate"
     version = 2
-    prompts = (StrictRating, PermissiveRating)
+    rubrics: ClassVar[Rubrics] = {"strict": StrictRating, "permissive": PermissiveRating}
 
     def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         judged = partial(Column, more_is_better=True, is_judged=True)
@@ -68,7 +68,7 @@ class RateAnswers(AnswerRater):
         ]
 
 
-_PROMPTS: Mapping[Rubric, type[YesOrNo]] = {
+_PROMPTS: Mapping[str, type[YesOrNo]] = {
     "generic": JudgeGeneric,
     "temporal": JudgeTemporal,
     "knowledge_update": JudgeKnowledgeUpdate,
@@ -89,7 +89,7 @@ class RateByType(AnswerRater):
     name = "rate"
     kind = "by_type"
     version = 1
-    prompts = tuple(_PROMPTS.values())
+    rubrics: ClassVar[Rubrics] = _PROMPTS
     question_fields = (
         "question", "options", "references", "question_type", "task",
     )  # fmt: skip

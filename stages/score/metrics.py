@@ -1,4 +1,4 @@
-"""Metrics of answers, by name, 0-100, and the questions that each applies to.
+"""Our metrics of answers, 0-100, by name, and the questions that each applies to.
 
 Metric names carry the variant, because papers mean different things by "ROUGE-L" or "F1". Of
 several references the best counts. Which answers are scored is decided in score.py.
@@ -12,13 +12,13 @@ values.
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
 from pipeline.core.rows import Question
 from stages.score import longbench_metrics, rouge_lcs, web_metrics
+from stages.score.metric_functions import metric
 from stages.text.languages import is_chinese, unicode_words, writing_of
 from stages.text.words import sentence_spans
 
@@ -105,18 +105,6 @@ def _sentences(text: str) -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-def _always(question: Question) -> bool:
-    return True
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """`score` of an answer to a question with references; where it does not apply there is none."""
-
-    score: Callable[[str, Question], float]
-    applies: Callable[[Question], bool] = _always
-
-
 def longbench_f1(answer: str, reference: str) -> float:
     """F1 of the multisets of normalized words, as in SQuAD and LongBench (English).
 
@@ -134,15 +122,8 @@ def _words(text: str, other: str) -> list[str]:
     return longbench_metrics.normal_words(text) if is_latin(text, other) else unicode_words(text)
 
 
-def _best(
-    score: Callable[[str, str], float], applies: Callable[[Question], bool] = _always
-) -> Metric:
-    """The best over references. ValueError without references."""
-    return Metric(lambda answer, q: max(score(answer, r) for r in q.references), applies)
-
-
-def _rouge(kind: str, stem: bool) -> Metric:
-    return _best(lambda answer, reference: rouge(answer, reference, stem)[kind])
+def _rouge(kind: str, stem: bool) -> Callable[[str, str], float]:
+    return lambda answer, reference: rouge(answer, reference, stem)[kind]
 
 
 def _has_chinese(question: Question) -> bool:
@@ -158,34 +139,45 @@ def _has_spaces(question: Question) -> bool:
 # of ROUGE-1, -2 and -L without stems; the mean of each answer's geometric mean would be lower.
 PARTS = {"scrolls_rouge": tuple(f"scrolls_{kind}" for kind in KINDS)}
 
-_ROUGE = "{} F-measure of the package rouge-score, {}; the best of the references"
-ABOUT = {  # what a paper states of them
-    **{f"{kind}_stem": _ROUGE.format(kind, "Porter stems") for kind in KINDS},
-    "rougeLsum": _ROUGE.format("ROUGE-L", "summary level"),
-    "scrolls_rouge": "geometric mean of the means of ROUGE-1, -2, -L F without stems (SCROLLS)",
-    **{f"scrolls_{kind}": _ROUGE.format(kind, "no stems") for kind in KINDS},
-    "squad_em": "exact match after SQuAD's normalization; the best of the references",
-    "longbench_f1": "F1 of words after SQuAD's normalization; the best of the references",
-    "longbench_f1_zh": "LongBench's F1 of jieba's words, of Chinese alone",
-    "longbench_rouge": "LongBench's ROUGE-L F of the package rouge",
-    "longbench_rouge_zh": "LongBench's ROUGE-L F of jieba's words, of Chinese alone",
-    "longbench": "LongBench's own score of each question's task",
-    "mind2web_element": "whether the element is one of those that count as right (Mind2Web)",
-    "mind2web_operation_f1": "F1 of the words of operation and value (Mind2Web)",
-    "mind2web_step": "whether element, operation and value are right (Mind2Web's step success)",
+ABOUT_PARTS = {
+    "scrolls_rouge": "geometric mean of the means of ROUGE-1, -2, -L F without stems (SCROLLS)"
 }
 
-METRICS: dict[str, Metric] = {
-    **{f"{kind}_stem": _rouge(kind, stem=True) for kind in KINDS},
-    "rougeLsum": _best(rouge_l_sum),
-    **{f"scrolls_{kind}": _rouge(kind, stem=False) for kind in KINDS},
-    "squad_em": _best(squad_em),
-    "longbench_f1": _best(longbench_f1),
-    "longbench_f1_zh": _best(longbench_metrics.f1_zh, _has_chinese),
-    "longbench_rouge": _best(longbench_metrics.rouge, _has_spaces),
-    "longbench_rouge_zh": _best(longbench_metrics.rouge_zh, _has_chinese),
-    "longbench": Metric(longbench_metrics.of_task, longbench_metrics.has_task),
-    "mind2web_element": _best(web_metrics.element_accuracy),
-    "mind2web_operation_f1": _best(web_metrics.operation_f1),
-    "mind2web_step": _best(web_metrics.step_success),
-}
+_ROUGE = "{} F-measure of the package rouge-score, {}; the best of the references"
+_SQUAD = "after SQuAD's normalization; the best of the references"
+for _kind in KINDS:
+    metric(f"{_kind}_stem", about=_ROUGE.format(_kind, "Porter stems"))(_rouge(_kind, True))
+    metric(f"scrolls_{_kind}", about=_ROUGE.format(_kind, "no stems"))(_rouge(_kind, False))
+metric("rougeLsum", about=_ROUGE.format("ROUGE-L", "summary level"))(rouge_l_sum)
+metric("squad_em", about=f"exact match {_SQUAD}")(squad_em)
+metric("longbench_f1", about=f"F1 of words {_SQUAD}")(longbench_f1)
+metric(
+    "longbench_f1_zh",
+    applies=_has_chinese,
+    about="LongBench's F1 of jieba's words, of Chinese alone",
+)(longbench_metrics.f1_zh)
+metric("longbench_rouge", applies=_has_spaces, about="LongBench's ROUGE-L F of the package rouge")(
+    longbench_metrics.rouge
+)
+metric(
+    "longbench_rouge_zh",
+    applies=_has_chinese,
+    about="LongBench's ROUGE-L F of jieba's words, of Chinese alone",
+)(longbench_metrics.rouge_zh)
+metric(
+    "longbench",
+    applies=longbench_metrics.has_task,
+    of_question=True,
+    about="LongBench's own score of each question's task",
+)(longbench_metrics.of_task)
+metric(
+    "mind2web_element",
+    about="whether the element is one of those that count as right (Mind2Web)",
+)(web_metrics.element_accuracy)
+metric("mind2web_operation_f1", about="F1 of the words of operation and value (Mind2Web)")(
+    web_metrics.operation_f1
+)
+metric(
+    "mind2web_step",
+    about="whether element, operation and value are right (Mind2Web's step success)",
+)(web_metrics.step_success)

@@ -17,6 +17,7 @@ from asyncio import to_thread
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from pydantic import field_validator
 
@@ -25,7 +26,8 @@ from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import GOLD, ORIGINAL, Column, QuestionKind, Stage
 from stages.read.answer_from_context import GIVEN
-from stages.score.metrics import ABOUT, METRICS, PARTS, load_rouge
+from stages.score.metric_functions import METRICS
+from stages.score.metrics import ABOUT_PARTS, PARTS, load_rouge
 from stages.tables.answers import Answer, Score
 from stages.tables.lookups import RANKING_MEASURES
 from stages.text.words import covered_chars
@@ -77,6 +79,12 @@ class ScoreAnswers(Stage):
                 raise ValueError(f"{str(name)[:80]!r} is none of {', '.join(known)}")
         return tuple(metrics)
 
+    def hashed(self) -> dict[str, Any]:
+        """With the versions of a plugin's metrics: a changed one scores anew."""
+        own = {name: METRICS[name].version for name in self.metrics if name in METRICS}
+        versions = {name: version for name, version in own.items() if version is not None}
+        return {**super().hashed(), **({"versions": versions} if versions else {})}
+
     def why_unusable(self, rows: UnitRows) -> str | None:
         """None: `run` looks at each answer's problem."""
         return None
@@ -84,7 +92,7 @@ class ScoreAnswers(Stage):
     def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
         metrics = [
             _BETTER(name, name, 40 + place, geometric_mean_of=PARTS.get(name, ()),
-                    about=ABOUT.get(name, ""))
+                    about=ABOUT_PARTS.get(name) or METRICS[name].about)
             for place, name in enumerate(self.metrics)
             if name not in RANKING_MEASURES
         ]  # fmt: skip
@@ -168,7 +176,7 @@ class ScoreAnswers(Stage):
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Score]:
         return [
-            Score.about(question, metric=metric, value=value, problem=problem)
+            Score.about(question, metric=metric, value=value, problem=problem, detail=detail)
             for question in rows.questions
             for metric, value, _ in self._values(
                 question, Answer.about(question, problem="upstream")

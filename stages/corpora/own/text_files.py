@@ -20,7 +20,7 @@ from pipeline.core.rows import Document
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_files import one_of, rows_of
 from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.file_text import SUFFIXES, text_of_file
+from stages.corpora.reading.file_text import suffixes, text_of_file
 from stages.corpora.reading.folders import Entry, suffix_of, walk
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document
@@ -67,9 +67,9 @@ def entries_of(
     advice, where the folder has no document."""
     if not path.is_dir():
         return [Entry(path, path.name)]
-    found = walk(path, SUFFIXES, without)
+    found = walk(path, suffixes(), without)
     if all(entry.left_out for entry in found):
-        kinds = " ".join(SUFFIXES)
+        kinds = " ".join(suffixes())
         named = ", ".join(entry.name for entry in found[:3])
         others = f"; files of other kinds: {len(found)} ({named})" if found else ""
         raise UsageError(f"{path}: no {kinds} in this folder{others}; {advice}")
@@ -131,7 +131,7 @@ def _claimed(entry: Entry, wanted: str, ids: Ids) -> tuple[str, str | None]:
 
 
 def _stem(name: str) -> str:
-    suffix = suffix_of(name, SUFFIXES)
+    suffix = suffix_of(name, suffixes())
     if suffix is None:  # a single file of any name
         folder, slash, own = name.rpartition("/")
         return folder + slash + (own.rpartition(".")[0] or own)

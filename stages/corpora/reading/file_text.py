@@ -4,7 +4,6 @@ gzip or not."""
 import gzip
 import io
 import zlib
-from collections.abc import Mapping
 from dataclasses import replace
 
 from upath import UPath
@@ -18,18 +17,19 @@ from stages.corpora.reading.opening import (
     up_to_most,
 )
 from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
-from stages.extract.extracted import Extracted, UnreadableError
+from stages.extract.extracted import EXTRACTORS, Extracted, UnreadableError
 from stages.extract.front_matter import without_front_matter
 from stages.extract.isolated import Extractor
 
-_KINDS: Mapping[str, str] = {
-    ".txt": "text", **dict.fromkeys((".md", ".markdown"), "markdown"),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
-    ".pdf": "pdf", ".epub": "epub", ".docx": "docx",
-}  # fmt: skip
-SUFFIXES = tuple(_KINDS)
+_TEXTS = (".txt", ".md", ".markdown")
+_WEB = (".html", ".htm", ".xhtml")
 _GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 2**16
+
+
+def suffixes() -> tuple[str, ...]:
+    """The endings of files that can be read, those of plugins' extractors among them."""
+    return (*_TEXTS, *(f".{ending}" for ending in EXTRACTORS))
 
 
 def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
@@ -37,16 +37,16 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
 
     Raises BadInputError where it has no text that can be read.
     """
-    kind = _KINDS.get(suffix_of(file.name, SUFFIXES) or "", "text")
+    suffix = suffix_of(file.name, suffixes()) or ".txt"
     try:
         content = read_whole(file)
-        if kind in ("text", "markdown"):
+        if suffix in _TEXTS:
             text = decoded(content)
-            return without_front_matter(text) if kind == "markdown" else Extracted(text)
+            return Extracted(text) if suffix == ".txt" else without_front_matter(text)
         content = unpacked(content)
-        if kind == "html":
+        if suffix in _WEB:
             refuse_binary(content[:_HEAD_BYTES])
-        found = extractor.extract(kind, content)
+        found = extractor.extract(suffix[1:], content)
         return replace(found, text=without_lone_surrogates(found.text))
     except UnreadableError as error:
         raise BadInputError(str(error)) from None

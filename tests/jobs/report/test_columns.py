@@ -9,7 +9,8 @@ from jobs.report.names import Names
 from jobs.report.report import FALLBACK, Report, Row
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import STAGES, Column
-from stages.score.metrics import METRICS, PARTS
+from stages.score.metric_functions import METRICS
+from stages.score.metrics import PARTS
 from stages.tables.lookups import RANKING_MEASURES
 
 LR = Column("lr_1", "LR-1", 30)

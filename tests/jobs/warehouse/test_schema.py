@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from jobs.warehouse.schema import Schema, field_comments, read_schema
+from jobs.warehouse.field_comments import field_comments
+from jobs.warehouse.schema import Schema, read_schema
 from pipeline.core.rows import RECORDS, Record
 from pipeline.store import connect
 from tests.support.command import ROOT, own_process, refused, succeed, succeeded
@@ -69,7 +70,10 @@ def test_one_table_and_json() -> None:
     assert "| difference  | DOUBLE  | value - other_value" in shown
     everything = json.loads(succeed("schema", "--json"))
     assert everything["problems"]["empty_input"] == "a text without words"
-    assert refused("schema", "lookup") == "lookup: no such table or view; nearest: lookups"
+    assert (
+        refused("schema", "lookup")
+        == "lookup: no such table, view, engine, metric or rubric; nearest: lookups"
+    )
     assert refused("schema", "run=a").startswith("'run=a': unknown option; there are plugins=")
     assert refused("schema", "plugins=nowhere").startswith("plugins=nowhere: no such folder")
 

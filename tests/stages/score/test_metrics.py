@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from pipeline.core.rows import Span
-from stages.score.metrics import METRICS
+from stages.score.metric_functions import METRICS
 from stages.text.words import covered_chars
 from tests.support.reading import question
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from stages.score.metrics import METRICS
+from stages.score.metric_functions import METRICS
 from stages.score.rouge_lcs import rouge_l, rouge_l_sum
 from tests.support.reading import question
 

@@ -12,7 +12,8 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
-from stages.score.metrics import METRICS, PARTS, Metric
+from stages.score.metric_functions import METRICS
+from stages.score.metrics import PARTS
 from stages.score.score import ScoreAnswers
 from stages.tables.answers import Answer, Score
 from tests.support.reading import adding, book, never, question, run
@@ -264,6 +265,6 @@ def test_answers_are_scored_beside_the_event_loop(monkeypatch: pytest.MonkeyPatc
         seen.append(get_ident())
         return 50.0
 
-    monkeypatch.setitem(METRICS, "squad_em", Metric(noted))
+    monkeypatch.setitem(METRICS, "squad_em", replace(METRICS["squad_em"], score=noted))
     assert values(question(references=REFERENCES), answer())["squad_em"] == 50
     assert seen and get_ident() not in seen

@@ -1,0 +1,240 @@
+"""An engine, a metric, a judge and a corpus format of one plugin, in one run: its values in SQL,
+the report, its page and its table for a paper; what a changed source makes anew; mistakes."""
+
+import base64
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import command
+from tests.support.command import ROOT, one_line, own_process, succeed, succeeded
+from tests.support.docs.pages import blocks
+
+PLUGIN = ROOT / "tests" / "support" / "brought_plugin"
+LINES = [  # the engine answers "Rivers rise.": the first begins with its R
+    "The river rose in spring.\tWhat did the river do?\tRise.",
+    "The mill stood still.\tWhat did the mill do?\tIt stood.",
+]
+COUNTED = "select stage, count(*) as n from all_calls group by stage order by stage"
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    (tmp_path / "lines.tsv").write_text("\n".join(LINES))
+    without = shutil.ignore_patterns("__pycache__")
+    return shutil.copytree(PLUGIN, tmp_path / "brought_plugin", ignore=without)
+
+
+def words(folder: Path, *more: str) -> list[str]:
+    return [
+        f"plugins={folder / 'brought_plugin'}", "corpus=lines", "engine=echo", "methods=full_text",
+        f"corpus.path={folder / 'lines.tsv'}", f"warehouse={folder / 'warehouse'}", "run=own",
+        *more,
+    ]  # fmt: skip
+
+
+def measured(folder: Path) -> dict[str, list[float]]:
+    """The values of each measure that the plugin makes, by question, as SQL without it has them."""
+    rows: list[dict[str, Any]] = command.sql(
+        folder / "warehouse",
+        "select measure, value from measures where measure in ('first_letter', 'fluent') "
+        "order by measure, question_id",
+    )
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        found.setdefault(row["measure"], []).append(row["value"])
+    return found
+
+
+def test_all_of_it_in_one_run(plugin: Path, tmp_path: Path) -> None:
+    succeeded(own_process("run", *words(tmp_path)))
+    assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
+    assert command.sql(tmp_path / "warehouse", "select distinct engine from calls") == [
+        {"engine": "echo"}
+    ]
+    warehouse = f"warehouse={tmp_path / 'warehouse'}"
+    (row,) = json.loads(succeed("report", warehouse, "--json"))["rows"]
+    shown = succeed("report", warehouse, "--markdown")
+    assert "first_letter" in shown and "fluent" in shown and "accuracy" not in shown
+    assert row["method"] == "full_text"
+    assert {"first_letter", "fluent"} <= {*strings_of(tmp_path, warehouse)}
+    table = tmp_path / "table.tex"
+    succeed("export", "report", warehouse, "format=latex", f"to={table}")
+    assert r"first\_letter" in table.read_text() and "fluent" in table.read_text()
+
+
+def test_the_examples_of_the_page_run(plugin: Path, tmp_path: Path) -> None:
+    for code in blocks("docs/extending.md", "python"):
+        file = plugin / code.splitlines()[0].removeprefix("# ")
+        if file.exists():
+            file.write_text(code)
+            (plugin / "letters.py").unlink(missing_ok=True)
+    succeeded(own_process("run", *words(tmp_path)))
+    assert not (plugin / "letters.py").exists()
+    assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
+
+
+def strings_of(folder: Path, warehouse: str) -> set[str]:
+    """The strings within the data of the run's page."""
+    page = folder / "page.html"
+    succeed("report", warehouse, "--html", str(page))
+    chunks = re.findall(r'"(H4sI[\w+/=]+)"</script>', page.read_text())
+    texts = [gzip.decompress(base64.b64decode(chunk)).decode() for chunk in chunks]
+    return {*re.findall(r'"(\w+)"', "".join(texts))}
+
+
+@pytest.mark.slow
+def test_on_workers_of_ray_from_the_folder_that_holds_it(plugin: Path, tmp_path: Path) -> None:
+    own = ["plugins=brought_plugin", "cluster=local", *words(tmp_path)[1:]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-m", "jobs", "run", *own], cwd=tmp_path,
+                          env=environment, capture_output=True, text=True, timeout=300)  # fmt: skip
+    succeeded(done)
+    assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
+
+
+def test_what_changed_is_made_anew(plugin: Path, tmp_path: Path) -> None:
+    """A metric by a module that it imports, without a call; a parser by asking its judge alone."""
+    succeeded(own_process("run", *words(tmp_path)))
+    calls = {"answer": 2, "rate": 2}
+    assert counted(tmp_path) == calls
+    change(plugin / "letters.py", "answer[:1] == reference[:1]", "answer[:1] != reference[:1]")
+    change(plugin / "lines_corpus.py", "tabs.", "tabs, in lines.")  # of which no step is made
+    succeeded(own_process("run", *words(tmp_path)))
+    assert counted(tmp_path) == calls
+    assert measured(tmp_path) == {"first_letter": [0, 100], "fluent": [100, 100]}
+    change(plugin / "fluent.py", "    def is_right", NEVER)
+    succeeded(own_process("run", *words(tmp_path)))
+    assert counted(tmp_path) == {"answer": 2, "rate": 4}
+    assert measured(tmp_path) == {"first_letter": [0, 100], "fluent": [0, 0]}
+
+
+def test_files_of_a_kind_of_its_own(plugin: Path, tmp_path: Path) -> None:
+    """Read, read anew by a changed extractor, and not read by one that returns something else."""
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films" / "one.srt").write_text("0:01 --> 0:02\nThe river rose.\n")
+    (tmp_path / "films" / "two.txt").write_text("The mill stood still.\n")
+    own = ["corpus=text", f"corpus.path={tmp_path / 'films'}", f"plugins={plugin}",
+           "max_problem_rate=1", f"warehouse={tmp_path / 'warehouse'}", "run=films"]  # fmt: skip
+    for old, new, read in (
+        ("def", "def", "The river rose."),
+        ('return Extracted("', 'return Extracted("Scene. " + "', "Scene. The river rose."),
+        ('Extracted("Scene. " + ', "str(", None),
+    ):
+        change(plugin / "subtitles.py", old, new)
+        succeeded(own_process("run", *own))
+        query = "select text, detail from documents where document_id = 'one'"
+        (row,) = command.sql(tmp_path / "warehouse", query)
+        assert (row["text"].strip() or None) == read
+    assert "its extractor returned str; return Extracted" in row["detail"]
+
+
+NEVER = """    def read(self, reply, is_cut):
+        return "no"
+
+    def is_right"""
+
+
+def change(file: Path, old: str, new: str) -> None:
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+
+
+def counted(folder: Path) -> dict[str, int]:
+    """Calls of all runs by stage."""
+    rows = command.sql(folder / "warehouse", COUNTED)
+    return {row["stage"]: row["n"] for row in rows}
+
+
+@pytest.mark.parametrize("value", ["'much'", "None", "101", "-1", "float('nan')", "True", "1 / 0"])
+def test_a_metric_that_makes_no_score(plugin: Path, tmp_path: Path, value: str) -> None:
+    change(plugin / "first_letter.py", "100.0 * same(answer, reference)", value)
+    succeeded(own_process("run", *words(tmp_path, "max_problem_rate=1")))
+    rows = command.sql(tmp_path / "warehouse", "select distinct problem, detail from scores")
+    assert {row["problem"] for row in rows} == {"unit_failed"}
+    told = "first_letter returned" if value != "1 / 0" else "division by zero"
+    assert all("first_letter.py" in row["detail"] and told in row["detail"] for row in rows)
+    assert measured(tmp_path)["fluent"] == [100, 100], "the judge is another stage"
+
+
+def test_they_are_listed_and_described(plugin: Path) -> None:
+    own = f"plugins={plugin}"
+    found = json.loads(succeeded(own_process("ls", own, "--json")))
+    module = "gistmill_plugins.brought_plugin"
+    assert {"name": "echo", "about": "Says yes to judges, and else that rivers rise."} in (
+        found["engine"]
+    )
+    assert "lines" in [row["name"] for row in found["corpus"]]
+    assert {
+        "name": "first_letter", "module": f"{module}.first_letter",
+        "about": "100 where answer and reference begin with the same letter, else 0",
+    } in found["metrics"]  # fmt: skip
+    assert {
+        "name": "fluent", "module": f"{module}.fluent",
+        "about": "Whether the answer is fluent English; asked by rate (kind fluent)",
+    } in found["rubrics"]  # fmt: skip
+    for name, about in (
+        ("first_letter", "100 where answer"),
+        ("fluent", "Whether the answer is fluent"),
+        ("echo", "Says yes to judges"),
+    ):
+        assert about in succeeded(own_process("schema", name, own))
+
+
+METRIC = "def first_letter(answer: str, reference: str) -> float:"
+MISTAKES = [  # file, what is replaced, by what, and the line that says what is wrong
+    ("echo.py", 'Literal["echo"]', 'Literal["openai"]',
+     "EchoSettings is the engine 'openai', which is that of pipeline.engines.openai."),
+    ("first_letter.py", '"first_letter"', '"squad_em"', "makes the measure 'squad_em', which is"),
+    ("first_letter.py", '"first_letter"', '"accuracy"',
+     "first_letter makes the measure 'accuracy', which is that of stages.tables.answers.Score"),
+    ("first_letter.py", '"first_letter"', '"recall@5"', "the measure 'recall@5': write a"),
+    ("first_letter.py", '"first_letter"', '"First letter"', "the measure 'First letter': write a"),
+    ("first_letter.py", '"first_letter"', '"em_original"', "the measure 'em_original': write"),
+    ("first_letter.py", '"first_letter"', '"fluent"', "the measure 'fluent', which is that of"),
+    ("first_letter.py", METRIC, f"async {METRIC}", "first_letter: write `def first_letter("),
+    ("first_letter.py", METRIC, "def first_letter(answer: str) -> float:", "(answer, reference)`"),
+    ("first_letter.py", '    """100', '    f"""100', "the metric first_letter has no docstring"),
+    ("fluent.py", '{"fluent"', '{"strict"', "judges by the rubric 'strict', which is that of"),
+    ("fluent.py", '{"fluent"', '{"lr_1"', "RateFluent makes the measure 'lr_1', which is that of"),
+    ("fluent.py", '{"fluent": JudgeFluent}', "{}", "RateFluent.rubrics is no map of rubrics"),
+    ("fluent.py", '{"fluent": JudgeFluent}', "[JudgeFluent]", "RateFluent.rubrics is no map of"),
+    ("fluent.py", '"judge_fluent"', '"judge_generic"', "is the prompt 'judge_generic', which is"),
+    ("fluent.py", 'kind = "fluent"', 'kind = "by_type"', "is the stage rate (kind by_type), which"),
+    ("subtitles.py", '"srt"', '"pdf"', "reads files that end in .pdf, which is that of"),
+    ("subtitles.py", '"srt"', '".srt"', "the extractor of '.srt': write small letters and digits"),
+    ("lines_corpus.py", '"lines"', '"qmsum"', "LinesCorpus reads the format 'qmsum', which is"),
+    ("conf/engine/echo.yaml", "name: echo", "name: ecko", "engine.name=ecko: no such choice;"),
+    ("conf/prompts/brought/family.yaml", "[first_letter", "[first_leter",
+     "'first_leter' is none of"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "old", "new", "told"), MISTAKES)
+def test_a_mistake_is_one_line(
+    plugin: Path, tmp_path: Path, file: str, old: str, new: str, told: str
+) -> None:
+    change(plugin / file, old, new)
+    line = one_line(own_process("run", *words(tmp_path)))
+    assert told in line and ("brought_plugin" in line or "yaml" in file)
+
+
+def test_two_plugins_that_define_one_name(plugin: Path, tmp_path: Path) -> None:
+    names = {"echo": "engine 'echo'", "first_letter": "measure 'first_letter'",
+             "fluent": "prompt 'judge_fluent'", "lines_corpus": "format 'lines'"}  # fmt: skip
+    for file, what in names.items():
+        other = tmp_path / f"other_{file}"
+        other.mkdir()
+        for name in {f"{file}.py", "letters.py"}:
+            shutil.copy(plugin / name, other)
+        both = [w.replace("brought_plugin", f"brought_plugin,{other}") for w in words(tmp_path)]
+        line = one_line(own_process("run", *both))
+        assert f"gistmill_plugins.other_{file}.{file}" in line and what in line
