@@ -20,6 +20,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import other_models
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED, is_shared_sql
+from pipeline.store.sql.run_views import parts_of
 from pipeline.store.sql.sql_sandbox import expression
 from pipeline.work.stage import Column
 
@@ -195,14 +196,7 @@ def _rows(
 ) -> tuple[tuple[Row, ...], int]:
     """The rows, and the number of tests behind their marks."""
     groups = query(connection, "select distinct by_value from chosen order by 1 nulls first")
-    query(
-        connection,
-        f"""create temp table mine as
-        select method, repeat::int as repeat, document_place, question_place, measure, value,
-            problem is null as is_answered, by_value
-        from measures join chosen using (question_id)
-        where value is not null and (rater is null or rater = {_text(rater)})""",
-    )
+    _create_mine(connection, rater)
     means = means_of(connection, columns)
     counts = _counts(connection, rater, costs)
     keys = [(method, group["by_value"]) for group in groups for method in methods]
@@ -211,6 +205,17 @@ def _rows(
     best = best_of(dict(zip(pairs, p_values(connection, pairs), strict=True)))
     rows = (Row(*key, shown[key], counts[key], (*best.get(key, ()),)) for key in keys)
     return tuple(rows), len(pairs)
+
+
+def _create_mine(connection: Any, rater: str | None) -> None:
+    """Create the table `mine` of the values of the chosen questions, one table's after the other's:
+    of all at once DuckDB holds what is joined for each. Methods and groups are numbers in it."""
+    for name, source in _NAMES.items():
+        query(connection, f"create type {name} as enum ({source})")
+    create = "create temp table mine as"
+    for part in ("from measures limit 0", *(part for _, part in parts_of("measures"))):
+        query(connection, filled(_SQL["mine"], create=create, part=part, rater=_text(rater)))
+        create = "insert into mine"
 
 
 def _rated(
@@ -248,6 +253,10 @@ FALLBACK = Column(  # of the view `fallbacks`
     "fallback", "fallback %", 90, has_interval=False,
     about="share of the page ends of the method's memory that were chosen without a usable reply",
 )  # fmt: skip
+_NAMES = {  # of the types of columns; in the order in which they are sorted
+    "method_name": "select distinct method from steps where method is not null order by method",
+    "group_name": "select distinct by_value from chosen where by_value is not null order by 1",
+}
 _IS_SHARED = is_shared_sql("memory")
 _RATERS = "select distinct rater from raters order by rater"
 INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from inputs"

@@ -16,6 +16,14 @@ having reworded + new_references + left_out + unused > 0;
 select method, by_value, counted, sum(value)::bigint as value
 from counts join chosen using (question_id) where rater is null or rater = {rater} group by all;
 
+-- name: mine
+{create} select method::method_name as method, repeat::int as repeat, document_place,
+  question_place, measure, value::double as value, problem is null as is_answered,
+  by_value::group_name as by_value
+from ({part}
+) join chosen using (question_id)
+where value is not null and (rater is null or rater = {rater});
+
 -- name: fallbacks_of
 -- Per method, not per question: all questions of a method use the same memories.
 with fell_back as (

@@ -21,14 +21,14 @@ of_both as (
   select distinct left(metric, -len('_original')) as metric
   from scores semi join corrected using (document_id, question_id)
   where ends_with(metric, '_original')),
-every as (
+every as not materialized (
   from scores
   union all by name
   -- Against the original references; those of a question that was not corrected are its own.
   select s.* replace (metric || '_original' as metric)
   from scores s semi join of_both using (metric)
   anti join corrected using (document_id, question_id)),
-steps as (
+steps as not materialized (
   select s.*, metadata ->> '$.annotation_id' as episode, (metadata ->> '$.step')::int as step,
     (metadata ->> '$.steps')::int as steps
   from questions join every s using (document_id, question_id)

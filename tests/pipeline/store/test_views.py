@@ -29,6 +29,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import accounts
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
+from pipeline.store.upkeep.compaction import compact
 from pipeline.work.steps import Step
 from stages.tables.answers import Answer
 from tests.support.runs.warehouse import (
@@ -294,6 +295,31 @@ def test_overlapping_runs_keep_every_row_of_the_unit_that_counts(warehouse: Ware
     assert [(r["question_id"], r["metric"], r["value"]) for r in found] == [
         ("q1", "em", 0.0), ("q1", "f1", 0.0), ("q2", "em", lower), ("q2", "f1", lower),
     ]  # fmt: skip
+
+
+def test_of_compacted_steps_a_run_shows_only_what_it_planned(warehouse: Warehouse) -> None:
+    """Of a step that it planned whole (`raw_whole_steps`), without some units, without a question
+    of a unit; and of a whole one with a unit that is not compacted yet."""
+    units = [chunk(ANSWERS, "d1", "q1", "q2"), chunk(ANSWERS, "d2", "q3")]
+    for unit in units:
+        warehouse.commit(ANSWERS, unit, [answer(q) for q in unit.inputs])
+    compact(warehouse.folder, least=1)
+    of_unit = replace(units[0], inputs={"q1": units[0].inputs["q1"]})
+    for run, planned in (("all", units), ("some", units[:1]), ("part", [of_unit, units[1]])):
+        warehouse.plan(run, (ANSWERS, planned))
+
+    def shown(run: str) -> tuple[list[str], int]:
+        asked = rows(warehouse, "select question_id from answers order by all", run)
+        whole = rows(warehouse, "from raw_whole_steps", run)
+        return [row["question_id"] for row in asked], len(whole)
+
+    assert shown("all") == (["q1", "q2", "q3"], 1)
+    assert shown("some") == (["q1", "q2"], 0)
+    assert shown("part") == (["q1", "q3"], 0)
+    warehouse.commit(ANSWERS, later := chunk(ANSWERS, "d3", "q4"), [answer("q4")])
+    assert shown("all") == (["q1", "q2", "q3"], 0)
+    warehouse.plan("all", (ANSWERS, [*units, later]))
+    assert shown("all") == (["q1", "q2", "q3", "q4"], 0)
 
 
 @pytest.mark.slow
