@@ -64,6 +64,15 @@ def test_other_words_of_refusals_are_other_steps(tmp_path: Path) -> None:
     assert "refusals" in with_words.hashed["family"]
 
 
+def test_other_words_of_replies_are_other_steps_and_are_copied(tmp_path: Path) -> None:
+    words = {"look_up_p": {"page": ["Seite"]}}
+    mine = written_family(tmp_path, base="generic", reply_words=words)
+    changed = [step.name for step in run_of("generic").steps if step.id not in steps(mine)]
+    assert changed == ["look_up", "answer", "rate", "score"]  # of readagent_p alone
+    succeed("prompts", "export", mine, tmp_path / "copy")
+    assert steps(tmp_path / "copy") == steps(mine)
+
+
 def test_what_is_deleted_is_again_the_familys(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     succeed("prompts", "export", "qmsum", folder)
