@@ -25,9 +25,10 @@ _INCOMPLETE = (
 )
 _MANY_UNSCORED = 0.2  # of the answers rated
 _UNREAD = (
-    "UNREAD VERDICTS: {} of {} rated answers are unscored, as the rater's verdicts could not be read. "
-    "Where it replies in another language than the prompts', choose a family of that language, or "
-    "name its words under reply_words in family.yaml; `gistmill trace` shows its replies."
+    "UNREAD VERDICTS: {} of {} rated answers are unscored, as the rater's verdicts could not be "
+    "read. Where it replies in another language than its prompts', choose a family of that "
+    "language, or name its words under reply_words in family.yaml; `gistmill trace` shows its "
+    "replies."
 )
 _MEMORIES = "The run's memories, and what it took to make them:"
 _UNASKED = (
@@ -77,8 +78,8 @@ def report_page(parts: Sequence[Part]) -> str:
 def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list[Part]:
     """The texts and tables of a report, the scores first among the tables; a run prints it without
     `intervals` at its end. `costs`: with those of methods, beside the report's columns."""
-    parts: list[Part] = [Heading(report.run), *_incomplete(report), *_other_models(report)]
-    parts += [_corpus(report), *_corrections(report)]
+    parts: list[Part] = [Heading(report.run), *_incomplete(report), *_unread(report)]
+    parts += [*_other_models(report), _corpus(report), *_corrections(report)]
     parts += _answers(report, costs) if report.rows else [_UNASKED, *memory_parts(report)]
     parts += planned_parts(report)
     if report.rows:

@@ -8,28 +8,38 @@ Words = Mapping[str, Sequence[str]]
 """English words of a prompt's grammar -> those of the family's language that stand for them."""
 # Letters of writing without spaces, in which a word may begin and end anywhere.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_COLON = re.compile(r"[*_]*\s*[:：]\Z")  # after a label, which may be in bold
 
 
 def in_english(text: str, words: Words) -> str:
     """A reply with the grammar's words in English; of words that begin alike the longest counts.
     Words that are all capitals stay so ("STOPP" is "STOP")."""
-    english = {own.lower(): word for word, many in words.items() for own in many}
+    english = {_key(own): word for word, many in words.items() for own in many}
     return _replaced(text, tuple(english.items()))
 
 
 def in_own_language(text: str, words: Words) -> str:
     """A constrained reply, or a regex of several, with the English words as the first of each."""
-    return _replaced(text, tuple((word.lower(), own[0]) for word, own in words.items() if word))
+    return _replaced(text, tuple((_key(word), own[0]) for word, own in words.items() if word))
+
+
+def _key(word: str) -> str:
+    return _COLON.sub(":", word.lower())
 
 
 def _replaced(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
-    return _pattern(pairs).sub(lambda found: _other(found[0], dict(pairs)), text) if pairs else text
+    by = dict(pairs)
+    return _pattern(pairs).sub(lambda found: _other(found, by), text) if pairs else text
 
 
-def _other(found: str, by: Mapping[str, str]) -> str:
-    word = by[found.lower()]
-    word = word.upper() if found.isupper() and len(found) > 1 else word
-    return f" {word} " if _UNSPACED.search(found) else word
+def _other(found: re.Match[str], by: Mapping[str, str]) -> str:
+    """The word for it; set off where a word without spaces around it stood beside others."""
+    word = by[_key(found[0])]
+    word = word.upper() if found[0].isupper() and len(found[0]) > 1 else word
+    if not _UNSPACED.search(found[0]):
+        return word
+    before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
+    return " " * before.isalnum() + word + " " * after.isalnum()
 
 
 @cache
@@ -40,6 +50,11 @@ def _pattern(pairs: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
 
 def _bounded(word: str) -> str:
     """A regex of the word on its own. In a regex of replies a word may follow a backslash and n."""
-    before = r"(?:(?<!\w)|(?<=\\n))" if word[0].isalnum() and not _UNSPACED.match(word[0]) else ""
-    after = r"(?!\w)" if word[-1].isalnum() and not _UNSPACED.match(word[-1]) else ""
-    return f"{before}{re.escape(word)}{after}"
+    stem, colon = word.removesuffix(":"), r"[*_]*\s*[:：]" if word.endswith(":") else ""
+    before = r"(?:(?<!\w)|(?<=\\n))" if _is_spaced(stem[:1]) else ""
+    after = r"(?!\w)" if _is_spaced(stem[-1:]) else ""
+    return f"{before}{re.escape(stem)}{after}{colon}"
+
+
+def _is_spaced(letter: str) -> bool:
+    return letter.isalnum() and not _UNSPACED.match(letter)

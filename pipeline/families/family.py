@@ -93,10 +93,15 @@ class Family:
 
     def read(self, prompt: Prompt[T], reply: str, is_cut: bool) -> T | None:
         """The value of a reply to the prompt; None if it cannot be read."""
-        form, words = self.form(type(prompt)), self.reply_words.get(prompt.name, {})
-        form = form and in_english(form, words)
-        refusals = self._refusals.get(prompt.name)
-        return read_reply(prompt, form, in_english(reply, words), is_cut, refusals)
+        form = self.form(type(prompt))
+        if form is not None and prompt.legal(form) is None:  # free text, which stays as it is
+            return read_reply(prompt, form, reply, is_cut)
+        form, refusals = form and self.in_english(prompt, form), self._refusals.get(prompt.name)
+        return read_reply(prompt, form, self.in_english(prompt, reply), is_cut, refusals)
+
+    def in_english(self, prompt: Prompt[Any], reply: str) -> str:
+        """The reply, with the words of its grammar in English."""
+        return in_english(reply, self.reply_words.get(prompt.name, {}))
 
     @cached_property
     def _refusals(self) -> Mapping[str, Refusals]:

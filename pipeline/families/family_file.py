@@ -15,7 +15,7 @@ from pipeline.core.settings import YAML_LOADER, refuse_nonsense
 
 GENERIC = "generic"
 _Word = Annotated[
-    str, Field(pattern=r"^[\w\s,:;'’：-]+$")
+    str, Field(pattern=r"^[\w\s,:;'’：。、，！-]+$")
 ]  # no sign that means something in a regex
 _Name = Annotated[str, Field(max_length=63)]  # at most 255 bytes, as a folder's must be
 

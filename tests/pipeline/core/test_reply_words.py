@@ -11,6 +11,7 @@ from pipeline.families.family import Family, load_family
 from stages.prompts.judging.rate_permissive import PermissiveRating
 from stages.prompts.judging.verdicts import SAMPLE
 from stages.prompts.memwalker.read_leaf import ReadLeaf
+from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.prompts.readagent.look_up_s import SequentialLookUp
 from tests.support.reading import family, written_family
@@ -23,6 +24,7 @@ GERMAN = {
         },
         "look_up_s": {"page": ["Seite", "Seiten"], "stop": ["STOPP"]},
         "look_up_p": {"i want to look up": ["Ich möchte nachschlagen:"], "page": ["Seite"]},
+        "answer": {"answer": ["Antwort"]},
         "read_leaf": {"action:": ["Aktion:"], "answer:": ["Antwort:"], "reasoning:": ["Grund:"]},
     },
     "forms": {"look_up_s": "Seite {}", "read_leaf": "Aktion: {}"},
@@ -34,11 +36,14 @@ CHINESE = {
             "yes": ["是"], "no": ["否", "不是"], "partially": ["部分正确"], "and": ["又"],
         },
         "look_up_s": {"page": ["第"], "": ["页"], "stop": ["停止"]},
+        "look_up_p": {"page": ["第"], "": ["页"], ", ": ["、"]},
+        "read_leaf": {"action:": ["动作："], "answer:": ["答案："], "reasoning:": ["理由："]},
     },
     "forms": {"look_up_s": "第{}页"},
 }  # fmt: skip
 RATING = PermissiveRating(*SAMPLE)
 TURN, BOTH = SequentialLookUp.samples()[0], ParallelLookUp.samples()[0]
+FREE = AnswerQuestion((), "Wer?", (), None)
 LEAF = next(leaf for leaf in ReadLeaf.samples() if not leaf.options and leaf.reasoning is False)
 
 
@@ -67,6 +72,8 @@ def family_of(folder: Path, keys: dict[str, Any]) -> Family:
         (BOTH, "Ich brauche keine weitere Seite als Seite 7.", (7,)),
         (LEAF, "Aktion: -2\nAntwort: Die Seite der Antwort", (-2, "Die Seite der Antwort")),
         (LEAF, "Aktion: -1", (-1,)),
+        (LEAF, "**Aktion**: -2\n**Antwort**: die Glocke", (-2, "die Glocke")),
+        (FREE, "Die Antwort: Seite 3, und STOPP.", "Die Antwort: Seite 3, und STOPP."),
     ],
 )
 def test_german(tmp_path: Path, prompt: Prompt[object], reply: str, value: object) -> None:
@@ -85,6 +92,9 @@ def test_german(tmp_path: Path, prompt: Prompt[object], reply: str, value: objec
         (TURN, "**第 12 页**", 12),
         (TURN, "停止", "stop"),
         (TURN, "我不知道", None),
+        (BOTH, "第3、5页", (3, 5)),
+        (LEAF, "**动作：** -2\n**答案：** 页上有钟", (-2, "页上有钟")),
+        (LEAF, "动作: -2\n答案: 第3页", (-2, "第3页")),
     ],
 )
 def test_chinese(tmp_path: Path, prompt: Prompt[object], reply: str, value: object) -> None:
