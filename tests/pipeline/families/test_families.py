@@ -169,8 +169,8 @@ def test_a_changed_base_changes_the_family(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("base", "complaint"),
     [
-        ("nosuch", "base: no family 'nosuch'; there are chats, generic, govreport"),
-        ("[qmsum, nosuch]", "base: no family 'nosuch'; there are chats, generic"),
+        ("nosuch", "base: no family 'nosuch'; there are chats, chinese, generic, german"),
+        ("[qmsum, nosuch]", "base: no family 'nosuch'; there are chats, chinese, generic"),
         ("mine", "base: mine -> mine is a circle; remove one of them"),
         ("other", "base: mine -> other -> mine is a circle; remove one of them"),
         ("7", "base: Input should be a valid tuple"),
