@@ -51,8 +51,8 @@ def _pattern(pairs: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
 def _bounded(word: str) -> str:
     """A regex of the word on its own. In a regex of replies a word may follow a backslash and n."""
     stem, colon = word.removesuffix(":"), r"[*_]*\s*[:：]" if word.endswith(":") else ""
-    before = r"(?:(?<!\w)|(?<=\\n))" if _is_spaced(stem[:1]) else ""
-    after = r"(?!\w)" if _is_spaced(stem[-1:]) else ""
+    before = r"(?:(?<![^\W_])|(?<=\\n))" if _is_spaced(stem[:1]) else ""
+    after = r"(?![^\W_])" if _is_spaced(stem[-1:]) else ""
     return f"{before}{re.escape(stem)}{after}{colon}"
 
 
