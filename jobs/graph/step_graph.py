@@ -217,8 +217,8 @@ class _Graph:
 
     def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
         """The hashed part of a step's prompts and of those that they follow: template, reply
-        budget, the form of constrained replies and of those that are shown, words of refusals
-        where they are the family's own, and the version of a plugin's."""
+        budget, the form of constrained replies and of those that are shown, words of refusals and
+        replies where they are the family's own, and the version of a plugin's."""
         family, is_constrained = self.family, engine and self.config.is_constrained(engine)
         followed = [earlier for prompt in stage.prompts_used() for earlier in prompt.follows]
         prompts = dict.fromkeys((*stage.prompts_used(), *followed))
@@ -234,6 +234,8 @@ class _Graph:
                 found[prompt.name]["version"] = version
             if words := family.own_refusals.get(prompt.name):
                 found[prompt.name]["refusals"] = words
+            if own := family.reply_words.get(prompt.name):
+                found[prompt.name]["reply_words"] = own
         return found
 
 

@@ -23,6 +23,13 @@ _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to resume."
 )
+_MANY_UNSCORED = 0.2  # of the answers rated
+_UNREAD = (
+    "UNREAD VERDICTS: {} of {} rated answers are unscored, as the rater's verdicts could not be "
+    "read. Where it replies in another language than its prompts', choose a family of that "
+    "language, or name its words under reply_words in family.yaml; `gistmill trace` shows its "
+    "replies."
+)
 _MEMORIES = "The run's memories, and what it took to make them:"
 _UNASKED = (
     "No question was asked; these are the memories. `gistmill show DOCUMENT` prints one, "
@@ -71,8 +78,8 @@ def report_page(parts: Sequence[Part]) -> str:
 def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list[Part]:
     """The texts and tables of a report, the scores first among the tables; a run prints it without
     `intervals` at its end. `costs`: with those of methods, beside the report's columns."""
-    parts: list[Part] = [Heading(report.run), *_incomplete(report), *_other_models(report)]
-    parts += [_corpus(report), *_corrections(report)]
+    parts: list[Part] = [Heading(report.run), *_incomplete(report), *_unread(report)]
+    parts += [*_other_models(report), _corpus(report), *_corrections(report)]
     parts += _answers(report, costs) if report.rows else [_UNASKED, *memory_parts(report)]
     parts += planned_parts(report)
     if report.rows:
@@ -160,7 +167,18 @@ def _small(mean: Mean) -> str:
 
 def notes(report: Report) -> list[str]:
     """Notes that a reader of the scores must know first."""
-    return [*_incomplete(report), *_other_models(report), *_no_model(report)]
+    return [*_incomplete(report), *_unread(report), *_other_models(report), *_no_model(report)]
+
+
+def _unread(report: Report) -> list[str]:
+    unscored = sum(int(row.counts.get("unscored") or 0) for row in report.rows)
+    rated = unscored + sum(_num_scored(row, report) for row in report.rows)
+    return [_UNREAD.format(unscored, rated)] if unscored > _MANY_UNSCORED * rated else []
+
+
+def _num_scored(row: Row, report: Report) -> int:
+    judged = (row.means.get(column.measure) for column in report.columns if column.is_judged)
+    return max((mean.answered_n for mean in judged if mean), default=0)
 
 
 def _other_models(report: Report) -> list[str]:

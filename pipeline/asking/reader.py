@@ -37,13 +37,12 @@ class Reader:
 
     def request(self, prompt: Prompt[Any], attempt: int, seed: int) -> Request:
         """The rendered prompt."""
-        form = self.family.form(type(prompt)) if self.is_constrained else None
         return Request(
             prompt=prompt.name,
             fields=prompt,
             messages=self.family.render(prompt),
             max_reply_tokens=self.family.max_reply_tokens(type(prompt)),
-            constraint=None if form is None else prompt.legal(form),
+            constraint=self.family.constraint(prompt) if self.is_constrained else None,
             temperature=self.temperature,
             seed=seed,
             attempt=attempt,

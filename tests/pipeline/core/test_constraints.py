@@ -17,8 +17,8 @@ from stages.prompts.parsing.replies import list_of, numbers
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.break_point import BreakPoint, Labelled
 from stages.prompts.readagent.gist import ShortenPage
-from stages.prompts.readagent.look_up_p import ParallelLookUp, parse_page_list, parse_pages
-from stages.prompts.readagent.look_up_s import SequentialLookUp, parse_page_or_stop
+from stages.prompts.readagent.look_up_p import ParallelLookUp, parse_page_list
+from stages.prompts.readagent.look_up_s import SequentialLookUp
 from tests.support.reading import FAMILIES, family
 
 MOST_PAGES = 6  # that the methods of the papers look up at once
@@ -96,8 +96,8 @@ def test_replies_are_free_where_there_is_nothing_to_enumerate() -> None:
 def test_every_break_point_is_read(name: str) -> None:
     labels = list(range(1, 3001))
     window = BreakPoint("", tuple(Labelled("A paragraph.", label) for label in labels))
-    legal = choices(window.legal(form(name, BreakPoint)))
-    assert [window.read(reply, False) for reply in legal] == labels
+    legal = choices(family(name).constraint(window))
+    assert [family(name).read(window, reply, False) for reply in legal] == labels
 
 
 def lists(pages: range, most: int) -> Iterator[tuple[int, ...]]:
@@ -116,7 +116,7 @@ def test_every_list_of_pages_is_legal_and_read(name: str, first_page: int) -> No
         for asked in lists(pages, most):
             reply = written.replace("{}", ", ".join(map(str, asked)))
             assert legal.fullmatch(reply)
-            assert parse_pages(reply) == asked
+            assert family(name).read(prompt, reply, False) == asked
             assert parse_page_list(reply) == asked, "where it was cut off, too"
 
 
@@ -128,8 +128,9 @@ def test_what_a_list_may_be_is_read_as_legal_pages(name: str, data: st.DataObjec
     num_pages = data.draw(st.integers(1, 2000))
     most = data.draw(st.integers(1, MOST_PAGES))
     pages = range(first := data.draw(st.sampled_from([0, 1])), first + num_pages)
-    legal = regex(ParallelLookUp(gists(pages), "Who?", (), most).legal(form(name, ParallelLookUp)))
-    read = parse_pages(data.draw(st.from_regex(legal, fullmatch=True)))
+    prompt = ParallelLookUp(gists(pages), "Who?", (), most)
+    legal = regex(family(name).constraint(prompt))
+    read = family(name).read(prompt, data.draw(st.from_regex(legal, fullmatch=True)), False)
     assert read is not None
     assert len(read) <= most
     assert set(read) <= set(pages)
@@ -162,25 +163,28 @@ def test_signs_in_a_form_stand_for_themselves() -> None:
 def test_every_page_and_stop_are_read(name: str, first_page: int) -> None:
     pages = range(first_page, first_page + 1200)
     prompt = SequentialLookUp(gists(pages), "Who?", (), (), ())
-    legal = choices(prompt.legal(form(name, SequentialLookUp)))
-    assert [parse_page_or_stop(reply) for reply in legal] == [*pages, "stop"]
+    legal = choices(family(name).constraint(prompt))
+    assert [family(name).read(prompt, reply, False) for reply in legal] == [*pages, "stop"]
 
 
 @each_family
 def test_every_letter_is_read(name: str) -> None:
     for num_options in range(1, 27):
         prompt = AnswerQuestion((), "Who?", tuple("option" for _ in range(num_options)), 30)
-        legal = choices(prompt.legal(form(name, AnswerQuestion)))
-        assert [prompt.read(reply, False) for reply in legal] == list(range(num_options))
+        legal = choices(family(name).constraint(prompt))
+        assert [family(name).read(prompt, reply, False) for reply in legal] == list(
+            range(num_options)
+        )
 
 
 @each_family
 def test_every_verdict_is_read(name: str) -> None:
     strict, permissive = StrictRating("Who?", "a", "b"), PermissiveRating("Who?", "a", "b")
-    verdicts = choices(strict.legal(form(name, StrictRating)))
-    assert [strict.read(reply, False) for reply in verdicts] == ["yes", "no"]
-    verdicts = choices(permissive.legal(form(name, PermissiveRating)))
-    assert [permissive.read(reply, False) for reply in verdicts] == ["yes", "partially", "no"]
+    read = family(name).read
+    verdicts = choices(family(name).constraint(strict))
+    assert [read(strict, reply, False) for reply in verdicts] == ["yes", "no"]
+    verdicts = choices(family(name).constraint(permissive))
+    assert [read(permissive, reply, False) for reply in verdicts] == ["yes", "partially", "no"]
 
 
 @each_family

@@ -1,0 +1,60 @@
+"""The words of replies in a family's language: parsers know the English grammar alone."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+Words = Mapping[str, Sequence[str]]
+"""English words of a prompt's grammar -> those of the family's language that stand for them."""
+# Letters of writing without spaces, in which a word may begin and end anywhere.
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_COLON = re.compile(r"[*_]*\s*[:：]\Z")  # after a label, which may be in bold
+
+
+def in_english(text: str, words: Words) -> str:
+    """A reply with the grammar's words in English; of words that begin alike the longest counts.
+    Words that are all capitals stay so ("STOPP" is "STOP")."""
+    english = {_key(own): word for word, many in words.items() for own in many}
+    return _replaced(text, tuple(english.items()))
+
+
+def in_own_language(text: str, words: Words) -> str:
+    """A constrained reply, or a regex of several, with the English words as the first of each."""
+    return _replaced(text, tuple((_key(word), own[0]) for word, own in words.items() if word))
+
+
+def _key(word: str) -> str:
+    return _COLON.sub(":", word.lower())
+
+
+def _replaced(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
+    by = dict(pairs)
+    return _pattern(pairs).sub(lambda found: _other(found, by), text) if pairs else text
+
+
+def _other(found: re.Match[str], by: Mapping[str, str]) -> str:
+    """The word for it; set off where a word without spaces around it stood beside others."""
+    word = by[_key(found[0])]
+    word = word.upper() if found[0].isupper() and len(found[0]) > 1 else word
+    if not _UNSPACED.search(found[0]):
+        return word
+    before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
+    return " " * before.isalnum() + word + " " * after.isalnum()
+
+
+@cache
+def _pattern(pairs: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+    longest_first = sorted((word for word, _ in pairs), key=len, reverse=True)
+    return re.compile("|".join(map(_bounded, longest_first)), re.IGNORECASE)
+
+
+def _bounded(word: str) -> str:
+    """A regex of the word on its own. In a regex of replies a word may follow a backslash and n."""
+    stem, colon = word.removesuffix(":"), r"[*_]*\s*[:：]" if word.endswith(":") else ""
+    before = r"(?:(?<![^\W_])|(?<=\\n))" if _is_spaced(stem[:1]) else ""
+    after = r"(?![^\W_])" if _is_spaced(stem[-1:]) else ""
+    return f"{before}{re.escape(stem)}{after}{colon}"
+
+
+def _is_spaced(letter: str) -> bool:
+    return letter.isalnum() and not _UNSPACED.match(letter)
