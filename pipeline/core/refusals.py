@@ -7,8 +7,6 @@ from itertools import takewhile
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.core.reply_words import Words, in_english
-
 _SENTENCE_END = re.compile(r"[.!?;:\n]")
 _PART_END = re.compile(r"[.!?;:,(\n–]|\s-\s")
 _NEAR = 8  # words: a negation and what it negates, or the words of a phrase, are no further apart
@@ -30,15 +28,6 @@ class Refusals(BaseModel):
     enough: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
-
-    def in_english(self, words: Words) -> "Refusals":
-        """The same, for texts whose `words` are in English."""
-        return Refusals(
-            **{
-                key: tuple(in_english(own, words).strip() for own in many)
-                for key, many in self.model_dump().items()
-            }
-        )
 
     def are_in(self, text: str) -> bool:
         """True if a text (as of `plain_text`) refuses."""

@@ -22,9 +22,14 @@ from pipeline.core.prompts import Constraint, Message, Prompt
 from pipeline.core.refusals import Refusals
 from pipeline.core.registry import hint
 from pipeline.core.reply_forms import read_reply
-from pipeline.core.reply_words import Words, in_english, in_own_language
 from pipeline.core.settings import sha
 from pipeline.families.family_file import GENERIC, family_layers, text_of
+from pipeline.families.reply_words import (
+    Words,
+    in_english,
+    in_own_language,
+    refusals_in_english,
+)
 
 T = TypeVar("T")
 # What an expression in a template may raise; the sandbox's own error is a TemplateError.
@@ -106,7 +111,10 @@ class Family:
     @cached_property
     def _refusals(self) -> Mapping[str, Refusals]:
         words = self.reply_words
-        return {name: own.in_english(words.get(name, {})) for name, own in self.refusals.items()}
+        return {
+            name: refusals_in_english(own, words.get(name, {}))
+            for name, own in self.refusals.items()
+        }
 
     def constraint(self, prompt: Prompt[Any]) -> Constraint | None:
         """The replies that are legal in the family's form and words; None if they are free text."""

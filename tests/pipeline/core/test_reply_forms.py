@@ -72,7 +72,7 @@ def test_every_form_is_read_in_every_family(name: str) -> None:
             mentioned = other.partition("\n")[0]  # the second line of a value states another one
             reason = f"\nAlthough one might think of page {mentioned} or label <{mentioned}>."
             reply = form.replace("{}", text) + reason
-            assert read_reply(prompt.samples()[0], form, reply, is_cut=False) == value
+            assert found.read(prompt.samples()[0], reply, is_cut=False) == value, reply
 
 
 @settings(deadline=None)  # of seconds a busy machine decides

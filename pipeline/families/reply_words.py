@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from pipeline.core.refusals import Refusals
+
 Words = Mapping[str, Sequence[str]]
 """English words of a prompt's grammar -> those of the family's language that stand for them."""
 # Letters of writing without spaces, in which a word may begin and end anywhere.
@@ -21,6 +23,16 @@ def in_english(text: str, words: Words) -> str:
 def in_own_language(text: str, words: Words) -> str:
     """A constrained reply, or a regex of several, with the English words as the first of each."""
     return _replaced(text, tuple((_key(word), own[0]) for word, own in words.items() if word))
+
+
+def refusals_in_english(refusals: Refusals, words: Words) -> Refusals:
+    """The words of refusals, for replies that are in English."""
+    return Refusals(
+        **{
+            key: tuple(in_english(own, words).strip() for own in many)
+            for key, many in refusals.model_dump().items()
+        }
+    )
 
 
 def _key(word: str) -> str:
