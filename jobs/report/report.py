@@ -253,9 +253,11 @@ FALLBACK = Column(  # of the view `fallbacks`
     "fallback", "fallback %", 90, has_interval=False,
     about="share of the page ends of the method's memory that were chosen without a usable reply",
 )  # fmt: skip
-_NAMES = {  # of the types of columns; in the order in which they are sorted
-    "method_name": "select distinct method from steps where method is not null order by method",
-    "group_name": "select distinct by_value from chosen where by_value is not null order by 1",
+# DuckDB 1.5 refuses an enum without values.
+_ENUM = "select {0} from {1} where {0} is not null union select '' order by 1"
+_NAMES = {  # of the types of columns, in the order in which they are sorted
+    "method_name": _ENUM.format("method", "steps"),
+    "group_name": _ENUM.format("by_value", "chosen"),
 }
 _IS_SHARED = is_shared_sql("memory")
 _RATERS = "select distinct rater from raters order by rater"
