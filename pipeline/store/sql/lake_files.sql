@@ -6,7 +6,7 @@ where file in (
 group by all order by all;
 
 -- name: loose
-select count(*) as shards from raw_loose_shards;
+select count(*) as shards from shards_rows;
 
 -- name: counting
 from read_parquet({files}, union_by_name = true, filename = true) r

@@ -29,7 +29,6 @@ def run_views(
     """The views of the run and of all runs, over `all_planned`, `footers` and the views `raw_...`;
     `tables` with their Arrow schemas, and the `steps` that have shards there."""
     yield View(filled(_SQL["all_units"], started_at=STARTED_AT, worker=WORKER))
-    yield View(_SQL["whole_steps"])
     for view in ("planned", "units", "people"):
         yield View(filled(_SQL[view], run=text(run)))
     for view, key in (("steps", "step_id"), ("shards", "step_id, unit")):
@@ -63,17 +62,16 @@ def _of_table(table: str, columns: list[str], steps: Collection[str]) -> Iterato
     run shows those of the unit it planned; if no run planned it, those of the lower unit are shown,
     with a null in the column `run`.
 
-    Of the planned units a run's view joins those of the table's `steps` alone, and none of the
-    steps of which the run has planned all that is there (`whole_steps`): DuckDB holds what is
-    joined, for each time that a query names a table.
+    Of the planned units a run's view joins those of the table's `steps` alone, which takes a
+    fraction of the memory.
     """
     key, on, once = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", ""
     if "question_id" in columns:
         key += ", question_id"
         on += " and r.question_id is not distinct from u.question_id"
         once = _ONCE if table != Call.table else ""
-    own = ", ".join(map(text, sorted(steps))) or "null"
-    yield filled(_SQL["of_table"], table=table, steps=own, on=on)
+    planned = f"(from planned where step_id in ({', '.join(map(text, sorted(steps))) or 'null'}))"
+    yield f"create view {table} as select r.* from raw_{table} r semi join {planned} u {on}"
     yield f"""create view all_{table} as select u.run, r.* from raw_{table} r
     left join (select distinct run, {key} from all_planned) u {on} {once}"""
 

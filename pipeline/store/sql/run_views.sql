@@ -26,25 +26,6 @@ create view planned as
 -- run: the run's name
 from all_planned where run = {run};
 
--- name: whole_steps
-create table raw_whole_steps as
--- Steps of the run, all compacted, of whose units it has planned every one with all its questions.
-with units as (
-  select step_id, unit, max(len(input_shas)) as questions
-  from index_rows anti join superseded_rows using (table_name, step_id, unit, attempt)
-  where step_id not in (select step_id from raw_loose_shards) group by all),
-planned_units as (
-  select step_id, unit, count(question_id) as questions from planned group by all)
-select step_id from units u left join planned_units p using (step_id, unit)
-group by step_id having bool_and(p.unit is not null and coalesce(u.questions, 0) = p.questions);
-
--- name: of_table
-create view {table} as
-from raw_{table} semi join raw_whole_steps using (step_id)
-union all
-select r.* from (from raw_{table} anti join raw_whole_steps using (step_id)) r semi join (
-  from planned where step_id in ({steps}) and step_id not in (from raw_whole_steps)) u {on};
-
 -- name: people
 create view people as
 -- A row per answer that a person labelled.

@@ -118,7 +118,7 @@ def _index_rows(connection: Connection, index: Index) -> None:
         source = f"read_parquet({text(address(index.path))})"
         connection.add(View(f"create view index_rows as from {source}"))
     else:
-        columns = [*_KEY.names, "file", "num_rows", "footer", "input_shas"]
+        columns = [*_KEY.names, "file", "num_rows", "footer"]
         connection.raw.register("index_rows", index.read(columns))
 
 
@@ -251,9 +251,9 @@ def _shards_view(
         for table in tables
         for file in loose.get(table, [])
     ]
-    connection.add_rows("raw_loose_shards", _SHARDS, rows)
     names = ", ".join(map(text, tables))
-    connection.add(View(filled(_SQL["shards"], key=", ".join(_KEY.names), tables=names)))
+    statement = filled(_SQL["shards"], key=", ".join(_KEY.names), tables=names)
+    connection.add_rows("shards", _SHARDS, rows, statement)
 
 
 def _footers_view(connection: Connection, files: list[UPath]) -> None:

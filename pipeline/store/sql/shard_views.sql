@@ -1,5 +1,5 @@
 -- name: shards
-create view raw_shards as from raw_loose_shards union all
+create view raw_shards as from shards_rows union all
 select table_name, step_id, unit from index_rows anti join superseded_rows using ({key})
 where table_name in ({tables});
 
