@@ -209,9 +209,11 @@ def test_status_counts_reconcile(hand: HandRun) -> None:
         ("rate", "closed_book"): (6, 2, 2, 2, 0),  # l2, b1
         ("rate", "constant"): (6, 3, 1, 2, 0),  # b1
     }
-    by_code = {(row["stage"], row["problem"]): row["inputs"] for row in found["problems"]}
+    counted = "select problem, count(*) as n from answers where problem is not null group by all"
     wanted = Counter(code for worked in WORKED.values() for code in worked.problems if code)
-    assert {c: n for (stage, c), n in by_code.items() if stage == "answer"} == wanted
+    assert {row["problem"]: row["n"] for row in rows(hand, counted)} == wanted
+    causes = {line.partition(" in ")[0] for line in found["problems"]}
+    assert {*wanted} - {"upstream"} <= causes
 
 
 def test_trace_shows_the_whole_way(hand: HandRun) -> None:
