@@ -83,8 +83,8 @@ def report(  # noqa: PLR0913  # they are its options
         show_written(options, html, json)
     else:
         is_headline = is_fitted(markdown or whole)
-        parts_of = _chosen_parts(only, options.columns, is_headline, baseline)
-        made, parts = _printed(options, baseline, parts_of)
+        own_parts = _chosen_parts(only, options.columns, is_headline, baseline)
+        made, parts = _printed(options, baseline, own_parts)
         print_found(made, lambda _: parts, json, markdown)
 
 
@@ -104,12 +104,12 @@ def _chosen_parts(
 
 
 def _printed(
-    options: ReadOptions, baseline: str | None, parts_of: Callable[[Report], list[Part]]
+    options: ReadOptions, baseline: str | None, own_parts: Callable[[Report], list[Part]]
 ) -> tuple[dict[str, Any], list[Part]]:
     """The content of the printed report, and its parts."""
     names = read_names(options.names or CANONICAL)
     chosen = with_columns(make_report(options), options.columns, names)
-    parts = parts_of(named(chosen, names))
+    parts = own_parts(named(chosen, names))
     if baseline is None:
         return vars(chosen), parts
     against = compare_methods(_of_columns(options, chosen), [baseline], True)

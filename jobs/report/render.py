@@ -25,8 +25,8 @@ _INCOMPLETE = (
 )
 _MANY_UNSCORED = 0.2  # of the answers rated
 _UNREAD = (
-    "UNREAD VERDICTS: {} of {} rated answers are unscored, as the rater's verdicts could not be "
-    "read. Where it replies in another language than its prompts', choose a family of that "
+    "UNREAD VERDICTS: {} of {} rated answers are unscored, as the rater gave no verdict that could "
+    "be read. Where it replies in another language than its prompts', choose a family of that "
     "language, or name its words under reply_words in family.yaml; `gistmill trace` shows its "
     "replies."
 )

@@ -20,7 +20,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import other_models
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED, is_shared_sql
-from pipeline.store.sql.run_views import parts_of
+from pipeline.store.sql.run_views import view_parts
 from pipeline.store.sql.sql_sandbox import expression
 from pipeline.work.stage import Column
 
@@ -209,11 +209,9 @@ def _rows(
 
 def _create_mine(connection: Any, rater: str | None) -> None:
     """Create the table `mine` of the values of the chosen questions, one table's after the other's:
-    of all at once DuckDB holds what is joined for each. Methods and groups are numbers in it."""
-    for name, source in _NAMES.items():
-        query(connection, f"create type {name} as enum ({source})")
+    of all at once DuckDB holds what is joined for each."""
     create = "create temp table mine as"
-    for part in ("from measures limit 0", *(part for _, part in parts_of("measures"))):
+    for part in ("from measures limit 0", *(part for _, part in view_parts("measures"))):
         query(connection, filled(_SQL["mine"], create=create, part=part, rater=_text(rater)))
         create = "insert into mine"
 
@@ -253,12 +251,6 @@ FALLBACK = Column(  # of the view `fallbacks`
     "fallback", "fallback %", 90, has_interval=False,
     about="share of the page ends of the method's memory that were chosen without a usable reply",
 )  # fmt: skip
-# DuckDB 1.5 refuses an enum without values.
-_ENUM = "select {0} from {1} where {0} is not null union select '' order by 1"
-_NAMES = {  # of the types of columns, in the order in which they are sorted
-    "method_name": _ENUM.format("method", "steps"),
-    "group_name": _ENUM.format("by_value", "chosen"),
-}
 _IS_SHARED = is_shared_sql("memory")
 _RATERS = "select distinct rater from raters order by rater"
 INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from inputs"

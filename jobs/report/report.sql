@@ -17,9 +17,9 @@ select method, by_value, counted, sum(value)::bigint as value
 from counts join chosen using (question_id) where rater is null or rater = {rater} group by all;
 
 -- name: mine
-{create} select method::method_name as method, repeat::int as repeat, document_place,
+{create} select method, repeat::int as repeat, document_place,
   question_place, measure, value::double as value, problem is null as is_answered,
-  by_value::group_name as by_value
+  by_value
 from ({part}
 ) join chosen using (question_id)
 where value is not null and (rater is null or rater = {rater});

@@ -17,7 +17,6 @@ from pipeline.core.errors import UsageError
 
 _LIKE = 0.74  # of difflib's ratio
 _FEW = 30  # names that a message lists
-_OURS = ("pipeline", "stages")  # whose versions are those of the stages
 LISTED: "dict[str, dict[str, Listed]]" = {}  # kind, as metrics -> name; for `ls` and `schema`
 _SOURCES: dict[str, str] = {}  # module -> hash of its source when it last registered something
 
@@ -37,7 +36,8 @@ def register(known: dict[str, Any], name: str, one: Any, what: str) -> None:
             f"{other.__module__}.{other.__name__}; give it another name"
         )
     known[name] = one
-    _remember_source(one.__module__)
+    if not is_ours(one):
+        _remember_source(one.__module__)
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ def first_sentence(one: Any) -> str:
     return re.split(r"(?<=\.)\s", text)[0].removesuffix(".")
 
 
+def is_ours(one: Any) -> bool:
+    """True for a class or function of gistmill's own, whose version is that of its stages."""
+    return one.__module__.split(".")[0] in ("pipeline", "stages")
+
+
 def version_of(one: Any) -> int | str | None:
     """The version of a registered class or function, hashed into steps: its own `version`, else 8
     hex of the source of its module and of those that this imports by `from .name`. None for one of
@@ -67,7 +72,7 @@ def version_of(one: Any) -> int | str | None:
     Raises UsageError for one without either, as in a notebook.
     """
     version: int | str | None = getattr(one, "version", None)
-    if version is not None or one.__module__.split(".")[0] in _OURS:
+    if version is not None or is_ours(one):
         return version
     if one.__module__ not in _SOURCES:
         raise UsageError(f"{one.__module__}: {one.__name__} is in no file; give it a `version`")
@@ -77,7 +82,7 @@ def version_of(one: Any) -> int | str | None:
 def _remember_source(module: str) -> None:
     """Keep the hash of a plugin's source as it is now: the file may change later."""
     origin = getattr(sys.modules[module], "__file__", None)
-    if module.split(".")[0] in _OURS or not origin:
+    if not origin:
         return
     read, waiting = dict[Path, bytes](), [Path(origin)]
     while waiting:

@@ -14,9 +14,8 @@ from pipeline.core.registry import hint
 from pipeline.core.settings import YAML_LOADER, refuse_nonsense
 
 GENERIC = "generic"
-_Word = Annotated[
-    str, Field(pattern=r"^[\w\s,:;'’：。、，！-]+$")
-]  # no sign that means something in a regex
+# No sign that means something in a regex: constraints are made of these words.
+_Word = Annotated[str, Field(pattern=r"^[\w\s,:;'’：。、，！-]+$")]
 _Name = Annotated[str, Field(max_length=63)]  # at most 255 bytes, as a folder's must be
 
 
@@ -49,8 +48,8 @@ class FamilyFile(BaseModel):
     reply_tokens: dict[str, PositiveInt] = {}  # budgets, by prompt
     forms: dict[str, str] = {}  # of constrained replies, by prompt; {} stands for the value
     refusals: dict[str, Refusals] = {}  # words of replies that refuse, by prompt
-    # by prompt, the grammar's English words -> those of the family's language; the first of each is
-    # what constrained replies have
+    # By prompt: English word of the grammar -> those of the family's language; the first of them is
+    # in constrained replies.
     reply_words: dict[str, dict[str, Annotated[tuple[_Word, ...], Field(min_length=1)]]] = {}
     known_answers: dict[str, tuple[str, ...]] = {}  # words that audits of raters make answers of
     examples: dict[str, tuple[Example, ...]] = {}  # by prompt: `gistmill prompts check`

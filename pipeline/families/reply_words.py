@@ -8,7 +8,7 @@ from pipeline.core.refusals import Refusals
 
 Words = Mapping[str, Sequence[str]]
 """English words of a prompt's grammar -> those of the family's language that stand for them."""
-# Letters of writing without spaces, in which a word may begin and end anywhere.
+# Chinese and Japanese characters: no space shows where a word begins or ends.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _COLON = re.compile(r"[*_]*\s*[:：]\Z")  # after a label, which may be in bold
 
@@ -45,7 +45,7 @@ def _replaced(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
 
 
 def _other(found: re.Match[str], by: Mapping[str, str]) -> str:
-    """The word for it; set off where a word without spaces around it stood beside others."""
+    """What replaces a match; one in Chinese or Japanese gets spaces where it touched a letter."""
     word = by[_key(found[0])]
     word = word.upper() if found[0].isupper() and len(found[0]) > 1 else word
     if not _UNSPACED.search(found[0]):

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import first_sentence, list_as, register
+from pipeline.core.registry import first_sentence, is_ours, list_as, register
 from pipeline.work.class_checks import file_of
 from pipeline.work.stage import ORIGINAL
 from stages.tables.answers import Answer, Rating, Score
@@ -37,7 +37,7 @@ def register_rubric(name: str, judge: Any) -> None:
     """Add a rubric of a judge; a plugin's makes the measure of its name, ours make those above.
     Raises UsageError for the name of another rubric or measure."""
     register(_RUBRICS, name, judge, f"judges by the rubric {name!r}")
-    if not judge.__module__.startswith("stages."):
+    if not is_ours(judge):
         register_measure(name, judge)
     prompt = judge.rubrics[name]
     list_as("rubrics", name, prompt, f"{first_sentence(prompt)}; asked by {judge.label()}")

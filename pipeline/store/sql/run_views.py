@@ -80,7 +80,7 @@ _ONCE = """window same as (partition by r.step_id, r.question_id, r.input_sha)
 qualify u.run is not null or (max(u.run) over same is null and r.unit = min(r.unit) over same)"""
 
 
-def parts_of(name: str) -> list[tuple[str, str]]:
+def view_parts(name: str) -> list[tuple[str, str]]:
     """The sections that a view of all tables combines, such as `measures`, each after its file and
     name."""
     return _parts([*RECORDS.values()], name)
