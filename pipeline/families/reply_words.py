@@ -45,7 +45,7 @@ def _replaced(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
 
 
 def _other(found: re.Match[str], by: Mapping[str, str]) -> str:
-    """The replacement of a match; of a Chinese or Japanese word with spaces where it touched others."""
+    """The replacement of a match, set off by spaces where a Chinese or Japanese word was not."""
     word = by[_key(found[0])]
     word = word.upper() if found[0].isupper() and len(found[0]) > 1 else word
     if not _UNSPACED.search(found[0]):

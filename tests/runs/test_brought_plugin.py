@@ -101,6 +101,7 @@ def test_on_workers_of_ray_from_the_folder_that_holds_it(plugin: Path, tmp_path:
     assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
 
 
+@pytest.mark.slow
 def test_what_changed_is_made_anew(plugin: Path, tmp_path: Path) -> None:
     """A metric by a module that it imports, without a call; a parser by asking its judge alone."""
     succeeded(own_process("run", *words(tmp_path)))
@@ -117,6 +118,7 @@ def test_what_changed_is_made_anew(plugin: Path, tmp_path: Path) -> None:
     assert measured(tmp_path) == {"first_letter": [0, 100], "fluent": [0, 0]}
 
 
+@pytest.mark.slow
 def test_files_of_a_kind_of_its_own(plugin: Path, tmp_path: Path) -> None:
     """Read, read anew by a changed extractor, and not read by one that returns something else."""
     (tmp_path / "films").mkdir()
@@ -165,6 +167,7 @@ def test_a_metric_that_makes_no_score(plugin: Path, tmp_path: Path, value: str) 
     assert measured(tmp_path)["fluent"] == [100, 100], "the judge is another stage"
 
 
+@pytest.mark.slow
 def test_they_are_listed_and_described(plugin: Path) -> None:
     own = f"plugins={plugin}"
     found = json.loads(succeeded(own_process("ls", own, "--json")))

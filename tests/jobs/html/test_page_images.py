@@ -115,6 +115,7 @@ def test_a_page_that_cannot_be_drawn_is_no_crash() -> None:
         assert colour_of(extractor.page_image(coloured(*LINES), 2)) == "blue"
 
 
+@pytest.mark.slow
 def test_a_bundle_has_the_pages_that_were_used_evidence_first(
     warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
