@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import KEEP, Json, Words, app
+from jobs.cli.app import KEEP, Json, Words, app, complain
 from jobs.cli.verb_help import Verbs
 from jobs.output.print_tables import print_found
 from jobs.plugin.new_plugin import new_plugin
@@ -62,4 +62,6 @@ def check(
 
     found = check_plugin(folder, words or [])
     print_found(found, check_parts, json)
+    for line in found.wrong:
+        complain(line)
     raise typer.Exit(3 if found.wrong else 0)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.graph.resolved_run import ResolvedRun
+from pipeline.core.errors import UsageError
 from pipeline.core.plugins import PARENT
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.registry import LISTED
@@ -20,6 +21,7 @@ _DOCUMENT = {  # of 1200 words, with three questions that it answers
     "corpus": "synthetic", "corpus.num_documents": "1", "corpus.words": "1200",
     "corpus.questions": "3",
 }  # fmt: skip
+_OF_THE_CHECK = ("plugins", "cluster", "warehouse", "run")
 Brought = Sequence[tuple[str, str]]
 """Kinds and names."""
 
@@ -47,7 +49,9 @@ def _registered() -> Iterator[tuple[tuple[str, str], Any]]:
 def words_of(folder: Path, found: Brought, given: Sequence[str]) -> list[str]:
     """The words of a run on one document, the built-in one unless the plugin has a corpus: all of
     the plugin's methods, the first of its engines, corpora and families. A file `sample.*` beside
-    its modules is what its corpus reads. `given` words take the place of these."""
+    its modules is what its corpus reads. `given` words take the place of these.
+
+    Raises UsageError for words that a check sets itself."""
 
     def names(kind: str) -> list[str]:
         return [name for what, name in found if what == kind]
@@ -62,6 +66,8 @@ def words_of(folder: Path, found: Brought, given: Sequence[str]) -> list[str]:
     elif not any(word.startswith(("corpus=", "experiment=")) for word in given):
         words |= _DOCUMENT
     keys = {word.partition("=")[0] for word in given}
+    if own := keys.intersection(_OF_THE_CHECK):
+        raise UsageError(f"{min(own)}=: a check has its own; leave it out")
     return [*(f"{key}={value}" for key, value in words.items() if key not in keys), *given]
 
 

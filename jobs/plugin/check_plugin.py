@@ -23,6 +23,7 @@ Rows = list[dict[str, Any]]
 _STEPS = """
 select step_id, stage, version, inputs, ok, skipped, problem
 from accounting join steps using (step_id)"""
+_ANEW = "make them of rows and settings alone"
 
 
 @dataclass(frozen=True)
@@ -54,25 +55,19 @@ def check_plugin(folder: Path, given: Sequence[str]) -> PluginCheck:
     resolved = read_run(words)
     with tempfile.TemporaryDirectory(prefix="gistmill-check-") as place:
         whole, resumed = Path(place, "whole"), Path(place, "resumed")
-        num_whole = _launch(words, whole)
-        killed_at = num_whole // 2 + 1 if num_whole else None
-        num_sent = _launch(words, resumed, killed_at)
+        num_sent = _launch(words, whole)
+        killed_at = num_sent // 2 + 1 if num_sent else None
+        again = max(_launch(words, resumed, killed_at) - num_sent, 0)
         with connect(whole) as connection, connect(resumed) as other:
             used = used_names(resolved, connection)
             brings = [
-                {"kind": kind, "name": name, "used": "yes" if name in used else "no"}
-                for kind, name in found
+                {"kind": k, "name": n, "used": "yes" if n in used else "no"} for k, n in found
             ]
+            steps = _steps(resolved, connection)
             wrong = [*cause_lines(connection), *_differences(resolved, connection, other)]
-            made = {row["step_id"]: row for row in query(connection, _STEPS)}
-    sent_again = max(num_sent - num_whole, 0)
-    if sent_again > num_slots(resolved.config.engine):
-        wrong.append(f"{sent_again} requests were sent again, more than were in flight: {_ANEW}")
-    steps = [made[step.id] for step in resolved.steps]
-    return PluginCheck(words, brings, steps, num_whole, killed_at, sent_again, wrong)
-
-
-_ANEW = "they are other ones in each launch; make them of rows and settings alone"
+    if again > num_slots(resolved.config.engine):
+        wrong.append(f"{again} requests were sent again, more than were in flight: {_ANEW}")
+    return PluginCheck(words, brings, steps, num_sent, killed_at, again, wrong)
 
 
 def _launch(words: Sequence[str], folder: Path, killed_at: int | None = None) -> int:
@@ -85,17 +80,23 @@ def _launch(words: Sequence[str], folder: Path, killed_at: int | None = None) ->
     return requests(counts)
 
 
+def _steps(resolved: ResolvedRun, connection: Any) -> Rows:
+    """What became of the inputs of each step, in the order of the steps."""
+    made = {row["step_id"]: row for row in query(connection, _STEPS)}
+    return [made[step.id] for step in resolved.steps]
+
+
 def _differences(resolved: ResolvedRun, connection: Any, other: Any) -> Iterator[str]:
     """A line per table of the run whose rows are other ones where it was resumed."""
     stages = [step.stage for step in resolved.steps if step.stage is not None]
     for table in dict.fromkeys(stage.writes.table for stage in stages):
         rows = f"from {table} order by all"
         if query(connection, rows) != query(other, rows):
-            yield f"{table}: other rows in each launch; make them of rows and settings alone"
+            yield f"{table}: its rows were others without the kill: {_ANEW}"
 
 
 def check_parts(found: PluginCheck) -> Iterator[Part]:
-    """What it brings, the steps of the run, what the kill cost, and what is wrong."""
+    """What it brings, the steps of the run, and what the kill cost."""
     yield Heading("what it brings", 2)
     yield Table(found.brings, left=("kind", "name", "used"))
     yield Heading("steps of a run on one document", 2)
@@ -106,5 +107,6 @@ def check_parts(found: PluginCheck) -> Iterator[Part]:
         again = counted(found.sent_again, "request")
         killed = f"killed at request {found.killed_at} of {found.requests}"
         yield f"{killed} and resumed: {again} sent again"
-    yield "\n".join(found.wrong) or "no row has a problem"
+    if not found.wrong:
+        yield "no row has a problem, and all are as without the kill"
     yield f"the run: gistmill run {' '.join(found.words)}"

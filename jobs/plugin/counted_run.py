@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.graph.read_run import read_run
-from jobs.run.launch import Outcome, run
+from jobs.run.launch import run
 from pipeline.asking.kept_engines import KeptEngines
 from pipeline.asking.reader import Reader
 from pipeline.asking.readers import ReplyFormat
@@ -18,12 +18,12 @@ from pipeline.families.family import Family
 from pipeline.worker.inline import InlineHost
 
 
-def counted_run(words: Sequence[str], counts: Path, killed_at: int | None = None) -> Outcome:
+def counted_run(words: Sequence[str], counts: Path, killed_at: int | None = None) -> None:
     """Execute a run in this process, which is killed by SIGKILL at its request of the number
     `killed_at`. `requests` has how many all runs with this file have sent. Raises as `run` does."""
     resolved = read_run(words)
     with InlineHost(_CountedEngines(counts, killed_at)) as host:
-        return run(resolved, lambda line: None, host=host, listener=_Silent())
+        run(resolved, lambda line: None, host=host, listener=_Silent())
 
 
 def killed_run(words: Sequence[str], counts: Path, killed_at: int) -> None:
