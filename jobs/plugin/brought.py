@@ -21,6 +21,9 @@ _DOCUMENT = {  # of 1200 words, with three questions that it answers
     "corpus": "synthetic", "corpus.num_documents": "1", "corpus.words": "1200",
     "corpus.questions": "3",
 }  # fmt: skip
+_USED = """
+select distinct unnest(['metric', 'rubric']), measure from measures
+union select distinct 'prompt', prompt from calls"""
 _OF_THE_CHECK = ("plugins", "cluster", "warehouse", "run")
 Brought = Sequence[tuple[str, str]]
 """Kinds and names."""
@@ -71,19 +74,19 @@ def words_of(folder: Path, found: Brought, given: Sequence[str]) -> list[str]:
     return [*(f"{key}={value}" for key, value in words.items() if key not in keys), *given]
 
 
-def used_names(resolved: ResolvedRun, connection: Any) -> set[str]:
-    """The names of what a run has used, of any kind."""
+def used(resolved: ResolvedRun, connection: Any) -> set[tuple[str, str]]:
+    """What a run has used, whether a plugin brought it or not: kinds and names."""
     stages = [step.stage for step in resolved.steps if step.stage is not None]
     config = resolved.config
-    found = connection.execute(
-        "select distinct measure from measures union select distinct prompt from calls"
-    ).fetchall()
     return {
-        *(stage.label() for stage in stages),
-        *(stage.writes.table for stage in stages),
-        *(Path(method.file).stem for method in resolved.methods),
-        *(engine.name for role in ROLES for engine in config.engines(role)),
-        *(config.corpus.format, config.corpus.name, config.memory.name, config.name or ""),
-        *(row[0] for row in found),
-        Path(resolved.family.folder).name,
+        *(("stage", stage.label()) for stage in stages),
+        *(("table", stage.writes.table) for stage in stages),
+        *(("method", Path(method.file).stem) for method in resolved.methods),
+        *(("engine", engine.name) for role in ROLES for engine in config.engines(role)),
+        *(("rater", engine.name) for engine in config.engines("judge")),
+        *(("corpus", name) for name in (config.corpus.name, config.corpus.format)),
+        ("memory", config.memory.name),
+        ("experiment", config.name or ""),
+        ("family", Path(resolved.family.folder).name),
+        *connection.execute(_USED).fetchall(),
     }

@@ -2,7 +2,7 @@
 came of it."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Heading, Part, Table, counted
-from jobs.plugin.brought import brought, used_names, words_of
+from jobs.plugin.brought import Brought, brought, used, words_of
 from jobs.plugin.counted_run import counted_run, killed_run, requests
 from jobs.problems.cause_lines import cause_lines
 from pipeline.asking.readers import num_slots
@@ -59,10 +59,7 @@ def check_plugin(folder: Path, given: Sequence[str]) -> PluginCheck:
         killed_at = num_sent // 2 + 1 if num_sent else None
         again = max(_launch(words, resumed, killed_at) - num_sent, 0)
         with connect(whole) as connection, connect(resumed) as other:
-            used = used_names(resolved, connection)
-            brings = [
-                {"kind": k, "name": n, "used": "yes" if n in used else "no"} for k, n in found
-            ]
+            brings = _brings(found, used(resolved, connection))
             steps = _steps(resolved, connection)
             wrong = [*cause_lines(connection), *_differences(resolved, connection, other)]
     if again > num_slots(resolved.config.engine):
@@ -78,6 +75,13 @@ def _launch(words: Sequence[str], folder: Path, killed_at: int | None = None) ->
         killed_run(own, counts, killed_at)
     counted_run(own, counts)
     return requests(counts)
+
+
+def _brings(found: Brought, in_run: Container[tuple[str, str]]) -> Rows:
+    return [
+        {"kind": kind, "name": name, "used": "yes" if (kind, name) in in_run else "no"}
+        for kind, name in found
+    ]
 
 
 def _steps(resolved: ResolvedRun, connection: Any) -> Rows:
