@@ -1,4 +1,4 @@
-"""What a plugin brings, and the words of a run that uses it."""
+"""List what a plugin brings, and make the words of a run that uses it."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ Brought = Sequence[tuple[str, str]]
 
 
 def brought(folder: Path) -> Brought:
-    """What a loaded plugin has registered, and the files of its `conf`."""
+    """All that a loaded plugin has registered, and the files of its `conf`."""
     module, conf = f"{PARENT}.{folder.name}.", folder / "conf"
     found = {key: None for key, one in _registered() if one.__module__.startswith(module)}
     for kind, pattern in _FILES.items():
@@ -75,7 +75,7 @@ def words_of(folder: Path, found: Brought, given: Sequence[str]) -> list[str]:
 
 
 def used(resolved: ResolvedRun, connection: Any) -> set[tuple[str, str]]:
-    """What a run has used, whether a plugin brought it or not: kinds and names."""
+    """All that a run has used, of a plugin or not: kinds and names."""
     stages = [step.stage for step in resolved.steps if step.stage is not None]
     config = resolved.config
     return {

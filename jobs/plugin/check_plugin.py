@@ -85,7 +85,7 @@ def _brings(found: Brought, in_run: Container[tuple[str, str]]) -> Rows:
 
 
 def _steps(resolved: ResolvedRun, connection: Any) -> Rows:
-    """What became of the inputs of each step, in the order of the steps."""
+    """A row per step, in their order: what became of its inputs."""
     made = {row["step_id"]: row for row in query(connection, _STEPS)}
     return [made[step.id] for step in resolved.steps]
 
@@ -100,7 +100,7 @@ def _differences(resolved: ResolvedRun, connection: Any, other: Any) -> Iterator
 
 
 def check_parts(found: PluginCheck) -> Iterator[Part]:
-    """What it brings, the steps of the run, and what the kill cost."""
+    """Tables of what it brings and of the run's steps; a line of what the kill cost."""
     yield Heading("what it brings", 2)
     yield Table(found.brings, left=("kind", "name", "used"))
     yield Heading("steps of a run on one document", 2)

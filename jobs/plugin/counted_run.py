@@ -35,7 +35,7 @@ def killed_run(words: Sequence[str], counts: Path, killed_at: int) -> None:
 
 
 def requests(counts: Path) -> int:
-    """How many requests were sent."""
+    """The number of requests that were sent."""
     return counts.stat().st_size if counts.exists() else 0
 
 

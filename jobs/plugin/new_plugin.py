@@ -50,7 +50,7 @@ def _refuse_unusable(name: str) -> None:
 
 
 def _names() -> Iterator[tuple[str, str]]:
-    """What there is without plugins: its kind and name."""
+    """The kind and name of all that there is without plugins."""
     for group, rows in listing(None, None).items():
         yield from ((group, row["name"]) for row in rows)
     for stage, kinds in STAGES.items():
