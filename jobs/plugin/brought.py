@@ -22,7 +22,7 @@ _DOCUMENT = {  # of 1200 words, with three questions that it answers
     "corpus.questions": "3",
 }  # fmt: skip
 _USED = """
-select distinct unnest(['metric', 'rubric']), measure from measures
+select distinct 'metric', measure from measures
 union select distinct 'prompt', prompt from calls"""
 _OF_THE_CHECK = ("plugins", "cluster", "warehouse", "run")
 Brought = Sequence[tuple[str, str]]
@@ -81,6 +81,7 @@ def used(resolved: ResolvedRun, connection: Any) -> set[tuple[str, str]]:
     return {
         *(("stage", stage.label()) for stage in stages),
         *(("table", stage.writes.table) for stage in stages),
+        *(("rubric", name) for stage in stages for name in getattr(stage, "rubrics", ())),
         *(("method", Path(method.file).stem) for method in resolved.methods),
         *(("engine", engine.name) for role in ROLES for engine in config.engines(role)),
         *(("rater", engine.name) for engine in config.engines("judge")),
