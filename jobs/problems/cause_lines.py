@@ -1,6 +1,8 @@
 """The causes of a run's problems as lines: how many rows each has, an example, and what to do."""
 
+import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from jobs.output.cells import counted, on_one_line
@@ -8,6 +10,7 @@ from jobs.problems.causes import causes
 from pipeline.work.units import RETRYABLE
 
 _MOST_CHARS = 120  # of a detail
+_PLACE = re.compile(r'^  File "([^"]+)", line (\d+)', re.MULTILINE)
 _AGAIN = "gistmill retry asks again"
 _ADVICE: Mapping[str, str] = {
     "truncated": f"raise the prompt's reply_tokens.PROMPT=; {_AGAIN}",
@@ -30,9 +33,18 @@ def cause_lines(connection: Any) -> Iterator[str]:
 
 
 def _line(cause: Mapping[str, Any]) -> str:
-    such_as = f", such as: {on_one_line(cause['detail'])[:_MOST_CHARS]}" if cause["detail"] else ""
+    such_as = f", such as: {_example(cause['detail'])[:_MOST_CHARS]}" if cause["detail"] else ""
     advice = _ADVICE.get(cause["problem"], "gistmill trace QUESTION shows it")
     return f"{cause['problem']} in {cause['stage']}: {_size(cause)}{such_as}; {advice}"
+
+
+def _example(detail: str) -> str:
+    """A detail on one line; of a traceback the error, and the place that raised it."""
+    places = _PLACE.findall(detail)
+    if not places or not detail.startswith("Traceback"):
+        return on_one_line(detail)
+    file, line = places[-1]
+    return f"{on_one_line(detail.splitlines()[-1])} ({Path(file).name}:{line})"
 
 
 def _size(cause: Mapping[str, Any]) -> str:

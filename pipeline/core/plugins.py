@@ -90,8 +90,10 @@ def import_all(package: ModuleType) -> None:
 
 def _files(folder: Path, ending: str) -> list[Path]:
     """The files of a package and its subfolders that end so, with or without an __init__.py. Paths
-    that are not importable names, such as a virtual environment in .venv, are left out."""
+    that are not importable names, such as a virtual environment in .venv, are left out, and
+    pytest's files (test_*.py, conftest.py)."""
     files = sorted(folder.rglob(f"*.{ending}"))
+    files = [f for f in files if not f.name.startswith(("test_", "conftest."))]
     return [
         f for f in files if all(map(str.isidentifier, f.relative_to(folder).with_suffix("").parts))
     ]

@@ -55,7 +55,7 @@ FLOORS = (
     ("jobs.frontier", "jobs.cite"),
     ("jobs.compare", "jobs.plan", "jobs.people", "jobs.submit"),
     ("jobs.export", "jobs.warehouse", "jobs.api"),
-    ("jobs.html",),
+    ("jobs.html", "jobs.plugin"),
     ("jobs.ask",),
     ("benchmarks.large_runs", "benchmarks.peers"),
     ("benchmarks",),

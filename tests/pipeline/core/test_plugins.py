@@ -280,6 +280,18 @@ def test_it_runs_from_the_folder_that_holds_it(tmp_path: Path, start: list[str])
     assert sql(tmp_path, "select count(*) as n from quotes") == [{"n": 4}]
 
 
+def test_tests_beside_its_modules_are_left_out(tmp_path: Path) -> None:
+    """They may import what no worker has."""
+    plugin = shutil.copytree(PLUGIN, tmp_path / "tested_plugin")
+    (plugin / "quote.py").rename(plugin / "test_quote.py")
+    (plugin / "conftest.py").write_text("import no_such_module\n")
+    found = json.loads(succeeded(own_process("schema", f"plugins={plugin}", "--json")))
+    assert "quotes" not in str(found)
+    (plugin / "test_quote.py").rename(plugin / "quote.py")
+    found = json.loads(succeeded(own_process("schema", f"plugins={plugin}", "--json")))
+    assert "quotes" in str(found)
+
+
 @pytest.mark.slow
 def test_an_installed_plugin(tmp_path: Path) -> None:
     """What pip leaves of a package with an entry point: its modules and its metadata."""

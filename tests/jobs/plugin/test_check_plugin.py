@@ -1,0 +1,143 @@
+"""`gistmill plugin check`: what it finds of the plugins that `plugin new` writes, and of broken
+ones."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from jobs.plugin.brought import words_of
+from tests.support.command import ROOT, one_line, refused, succeeded
+
+BRINGS = {
+    "method": {("stage", "look_up (kind mine)"), ("method", "mine")},
+    "metric": {("metric", "mine"), ("family", "mine")},
+    "engine": {("engine", "mine"), ("rater", "mine")},
+    "judge": {("stage", "rate (kind mine)"), ("prompt", "judge_mine"), ("rubric", "mine"),
+              ("family", "mine")},
+    "corpus": {("corpus", "mine")},
+    "family": {("family", "mine")},
+}  # fmt: skip
+# Of 1200 words model pagination makes 9 pages by 8 requests; 3 answers, 2 verdicts on each. The
+# other methods ask for 9 gists more; the judge gives one verdict; what the engine `mine` replies
+# ends no page, so that other windows are asked about; the sample's document is one page.
+REQUESTS = {"method": 8 + 3 + 6, "metric": 8 + 9 + 3 + 6, "judge": 8 + 9 + 3 + 3,
+            "family": 8 + 9 + 3 + 6, "corpus": 1 + 1 + 2}  # fmt: skip
+MOST_IN_FLIGHT = 5  # 1.25 of engine.sequences
+
+
+def command(folder: Path, *words: str) -> "CompletedProcess[str]":
+    """The command in a process of its own, in that folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "jobs", "plugin", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def changed(folder: Path, kind: str, file: str, old: str, new: str) -> None:
+    """A new plugin, with one change."""
+    succeeded(command(folder, "new", "mine", f"--{kind}"))
+    text = (folder / "mine" / file).read_text()
+    assert old in text
+    (folder / "mine" / file).write_text(text.replace(old, new))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BRINGS)
+def test_it_passes_on_each_kind(kind: str, tmp_path: Path) -> None:
+    succeeded(command(tmp_path, "new", "mine", f"--{kind}"))
+    found = json.loads(succeeded(command(tmp_path, "check", "mine", "--json")))
+    assert {(row["kind"], row["name"]) for row in found["brings"]} == BRINGS[kind]
+    assert {row["used"] for row in found["brings"]} == {"yes"}
+    assert found["wrong"] == []
+    asked = 1 if kind == "corpus" else 3
+    inputs = {row["stage"]: (row["inputs"], row["ok"]) for row in found["steps"]}
+    assert inputs["documents"] == (1, 1) and inputs["answer"] == (asked, asked)
+    assert found["requests"] == REQUESTS.get(kind, found["requests"])
+    assert found["killed_at"] == found["requests"] // 2 + 1
+    assert 1 <= found["sent_again"] <= MOST_IN_FLIGHT
+
+
+@pytest.mark.slow
+def test_it_prints_what_it_finds(tmp_path: Path) -> None:
+    changed(tmp_path, "metric", "conf/prompts/mine/family.yaml", "[mine, ", "[")
+    told = succeeded(command(tmp_path, "check", "mine", "methods=closed_book", "rater=none"))
+    assert "| metric | mine | no   |" in told and "| family | mine | yes  |" in told
+    assert "killed at request 2 of 3 and resumed: " in told
+    assert "methods=closed_book rater=none" in told.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_a_method_that_asks_nothing(tmp_path: Path) -> None:
+    succeeded(command(tmp_path, "new", "mine", "--family"))
+    told = succeeded(command(tmp_path, "check", "mine", "methods=constant", "rater=none"))
+    assert "it sends no request" in told
+
+
+BROKEN = [  # kind, file, what is replaced, by what; the line on standard error, exit code 3
+    ("method", "mine.py", "return [", "return 1 / 0 and [",
+     "3 questions of 1 document, such as: ZeroDivisionError: division by zero (mine.py:19); see"),
+    ("method", "mine.py", "return [page.page_index for page in pages]",
+     "import random\n        return random.sample(range(len(pages)), len(pages))",
+     "lookups: its rows were others without the kill: make them of rows and settings alone"),
+    ("family", "conf/prompts/mine/gist.jinja", "Write", "{{ range(10**4) | random }} Write",
+     "requests were sent again, more than were in flight: make them of rows and"),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "file", "old", "new", "told"), BROKEN)
+def test_a_broken_plugin_is_a_line(
+    kind: str, file: str, old: str, new: str, told: str, tmp_path: Path
+) -> None:
+    changed(tmp_path, kind, file, old, new)
+    done = command(tmp_path, "check", "mine", *(["corpus.words=4000"] * (kind == "family")))
+    assert done.returncode == 3, done.stderr
+    assert any(told in line for line in done.stderr.splitlines()), done.stderr
+    assert "no row has a problem" not in done.stdout
+
+
+def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "wrong").mkdir()
+    (tmp_path / "wrong" / "mine.py").write_text("nothing.here\n")
+    assert "NameError: name 'nothing'" in refused("plugin", "check", tmp_path / "wrong")
+    (tmp_path / "empty").mkdir()
+    assert "brings nothing" in refused("plugin", "check", tmp_path / "empty")
+    assert "no such folder" in refused("plugin", "check", tmp_path / "missing")
+
+
+@pytest.mark.slow
+def test_a_metric_that_is_none_is_refused(tmp_path: Path) -> None:
+    changed(tmp_path, "metric", "conf/prompts/mine/family.yaml", "[mine", "[mime")
+    assert "'mime' is none of" in one_line(command(tmp_path, "check", "mine"))
+
+
+def test_the_words_of_its_run(tmp_path: Path) -> None:
+    """All methods, the first engine, corpus and family, unless others are given."""
+    found = [("stage", "look_up (kind a)"), ("method", "a"), ("method", "b"), ("engine", "e"),
+             ("corpus", "c"), ("corpus", "d"), ("family", "f")]  # fmt: skip
+    (tmp_path / "sample.csv").write_text("")
+    place = [f"plugins={tmp_path}", "limit=1", "cluster=inline"]
+    assert words_of(tmp_path, found, ["engine=extractive", "limit=2"]) == [
+        f"plugins={tmp_path}", "cluster=inline", "methods=a,b", "family=f", "corpus=c",
+        f"corpus.path={tmp_path / 'sample.csv'}", "engine=extractive", "limit=2",
+    ]  # fmt: skip
+    ours = ["corpus=synthetic", "corpus.num_documents=1", "corpus.words=1200", "corpus.questions=3"]
+    assert words_of(tmp_path, [], []) == [*place, "methods=gist_only", *ours]
+    assert words_of(tmp_path, [], ["corpus=demo"]) == [*place, "methods=gist_only", "corpus=demo"]
+
+
+@pytest.mark.parametrize("word", ["cluster=local", "plugins=other", "warehouse=w", "run=r"])
+def test_words_of_the_check_are_refused(word: str, tmp_path: Path) -> None:
+    (tmp_path / "conf" / "method").mkdir(parents=True)
+    (tmp_path / "conf" / "method" / "short.yaml").write_text("arguments: {}\n")
+    told = refused("plugin", "check", tmp_path, word)
+    assert told == f"{word.partition('=')[0]}=: a check has its own; leave it out"
