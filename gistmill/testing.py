@@ -42,7 +42,7 @@ QUESTIONS: Sequence[Mapping[str, Any]] = (  # free-form, and with options
 )  # fmt: skip
 
 
-def run(  # all but the first two have defaults
+def run(
     plugin: str | Path,
     method: str,
     replies: Replies = None,
@@ -53,9 +53,9 @@ def run(  # all but the first two have defaults
 ) -> Rows:
     """Run a method of the plugin's folder; returns the committed rows by table, in key's order.
 
-    `replies`: see `engine_words`; `words`: more words of `gistmill run`, which go before those
-    given here: memory=uniform with a page per paragraph, rater=none. `folder` keeps the run: the
-    same call again resumes it, and a call that was answered is not in `calls` twice. Without one
+    `replies`: see `engine_words`. `words`: more words of `gistmill run`, in place of those used
+    here: memory=uniform with a page per paragraph, rater=none. `folder` keeps the run: the same
+    call again resumes it, and what was answered is not asked, nor in `calls`, twice. Without one
     the run is in a temporary folder. Raises gistmill.UsageError for a mistake, as the command does.
     """
     if folder is None:
@@ -68,7 +68,8 @@ def run(  # all but the first two have defaults
         *document_words(folder, document, questions), *engine_words(folder, replies),
     ]  # fmt: skip
     given = {word.partition("=")[0] for word in words}
-    done = gistmill.run(*(word for word in own if word.partition("=")[0] not in given), *words)
+    kept = [word for word in own if not given & {*_keys(word)}]
+    done = gistmill.run(*kept, *words)
     with done.connect() as connection:
         return {table: _rows(connection, table) for table in sorted(RECORDS)}
 
@@ -99,6 +100,12 @@ def engine_words(folder: Path, replies: Replies) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     script.write_text(json.dumps({"replies": [*replies]}), encoding="utf-8")  # JSON is YAML
     return ["engine=scripted", f"engine.script={script}"]
+
+
+def _keys(word: str) -> tuple[str, str]:
+    """The key of a word, and that of its section: memory.words is no more with another memory."""
+    key = word.partition("=")[0]
+    return key, key.partition(".")[0]
 
 
 def _rows(connection: Any, table: str) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ class ActInTurn(AnswerFromContext):
                 context = self.context(rows, question, read)
                 tokens = await ask.part_tokens(context.parts)
                 value = self.prompt(question, context).read(text, False)
-                own = Asked(value, "unparseable" if value is None else None, text)
+                own = Asked[int | str](value, "unparseable" if value is None else None, text)
                 return self.answered(with_context(empty, context, tokens), question, own)
             read += _page(rows[Page], action, text)
             steps += (f"{said}\n{self._result(rows[Page], action, text)}",)
