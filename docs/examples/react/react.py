@@ -1,6 +1,4 @@
-"""ReAct (Yao et al. 2023, arXiv 2210.03629): think, then search, read a page or answer, in at most
-`max_steps` steps. They are in the table of calls, by turn.
-"""
+"""ReAct (Yao et al. 2023, arXiv 2210.03629): think, then search, read a page or answer, in turn."""
 
 import re
 from collections.abc import Sequence
@@ -13,6 +11,8 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, UnitRows
 from stages.index.context import Context, raw_pages
+from stages.prompts.parsing.passages import Passage
+from stages.prompts.readagent.answer import AnswerQuestion
 from stages.read.answer_from_context import AnswerFromContext, with_context
 from stages.tables.answers import Answer
 from stages.tables.pages import Page
@@ -41,9 +41,11 @@ class ChooseAction(Prompt[tuple[str, str, str]]):
         """Search for the question, read the first page found, answer by a sentence of it."""
         if not self.steps:
             return f"Search: {self.question}"
-        page = re.search(r"Page (\d+):", self.steps[0])
-        answer = best_sentences(self.steps[-1:], self.question, 40)
-        return f"Read: {page[1]}" if page and len(self.steps) == 1 else f"Answer: {answer}"
+        if len(self.steps) == 1 and (page := re.search(r"Page (\d+):", self.steps[0])):
+            return f"Read: {page[1]}"
+        passages = (Passage("text", None, self.steps[-1]),)
+        answer = AnswerQuestion(passages, self.question, self.options, 40).extractive()
+        return f"Answer: {answer.removeprefix('Answer: ')}"
 
     def expected(self) -> str:
         return f"I do not know yet where the text says so.\n{self.extractive()}"
@@ -82,7 +84,7 @@ class ActInTurn(AnswerFromContext):
                 context = self.context(rows, question, read)
                 tokens = await ask.part_tokens(context.parts)
                 value = self.prompt(question, context).read(text, False)
-                own = Asked[int | str](value, "unparseable" if value is None else None, text)
+                own: Asked[int | str] = Asked(value, "unparseable" if value is None else None, text)
                 return self.answered(with_context(empty, context, tokens), question, own)
             read += _page(rows[Page], action, text)
             steps += (f"{said}\n{self._result(rows[Page], action, text)}",)
