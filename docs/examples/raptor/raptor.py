@@ -87,7 +87,7 @@ def _clusters(level: Sequence[RaptorNode], size: int) -> list[list[RaptorNode]]:
 
 
 class AnswerFromNodes(AnswerFromContext):
-    """From the nodes most like the question, up to `node_words` words of them."""
+    """From the nodes most like the question, up to `node_words` words; at least from one."""
 
     kind = "raptor"
     version = 1
@@ -97,9 +97,9 @@ class AnswerFromNodes(AnswerFromContext):
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         nodes = [node for node in rows[RaptorNode] if node.text]
         order = ranking("plus_on_stems", [node.text for node in nodes], question.question)
-        texts = [nodes[index].text for index, _ in order]
-        totals = [n for n in accumulate(map(num_words, texts)) if n <= self.node_words]
-        read = [nodes[index] for index, _ in order[: len(totals)]]
+        best = [nodes[index] for index, _ in order]
+        totals = list(accumulate(num_words(node.text) for node in best))
+        read = best[: max(1, sum(total <= self.node_words for total in totals))]
         raw = raw_pages(rows, [n.node_index for n in read if not n.level], self.first_page)
         passages = tuple(Passage("text", None, node.text) for node in read)
-        return replace(raw, passages=passages, num_words=max(totals, default=0))
+        return replace(raw, passages=passages, num_words=totals[len(read) - 1] if read else 0)

@@ -50,8 +50,10 @@ def test_clusters_are_summarized_level_by_level(tmp_path: Path) -> None:
     assert len(again["calls"]) == 4 and again == rows, "resumed without a call"
 
 
-def test_a_summary_alone_has_room(tmp_path: Path) -> None:
-    (answer,) = raptor(tmp_path, 15, *SUMMARIES, ANSWER)["answers"]
+@pytest.mark.parametrize("node_words", [15, 2])
+def test_a_summary_alone_has_room(tmp_path: Path, node_words: int) -> None:
+    """The best node is read in any case."""
+    (answer,) = raptor(tmp_path, node_words, *SUMMARIES, ANSWER)["answers"]
     assert answer["page_indexes"] == [] and answer["num_context_words"] == 4
 
 
