@@ -26,8 +26,8 @@ def meteor(answer: str, reference: str) -> float:
 def aligned(said: list[str], right: list[str]) -> dict[int, int]:
     """The place in the reference of each word of the answer that matches one, by its own place.
 
-    Of several equal words the one after the last match counts, else the first that is free; the
-    authors look for the fewest crossings, so that rarely theirs has fewer runs.
+    Of several equal words the one after the last match counts, else the first before an equal word,
+    else the first; the authors look for the fewest crossings, so that rarely theirs has fewer runs.
     """
     places: dict[int, int] = {}
     for mine, theirs in ((said, right), ([*map(_STEM, said)], [*map(_STEM, right)])):
@@ -36,8 +36,10 @@ def aligned(said: list[str], right: list[str]) -> dict[int, int]:
             free.setdefault(theirs[other], []).append(other)
         for place in sorted({*range(len(said))} - {*places}):
             others = free.get(mine[place], [])
-            following = places.get(place - 1, -1) + 1
+            following = places.get(place - 1, -2) + 1
             if others:
-                places[place] = following if following in others else others[0]
+                ahead = [theirs[n + 1 : n + 2] == mine[place + 1 : place + 2] for n in others]
+                best = others[ahead.index(True)] if True in ahead else others[0]
+                places[place] = following if following in others else best
                 others.remove(places[place])
     return places

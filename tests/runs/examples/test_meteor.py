@@ -14,6 +14,8 @@ CASES = [
     # The authors' example: 6 of 7 words match, in the runs `the president` and `spoke ...`.
     ("the president then spoke to the audience", "the president spoke to the audience",
      Fraction(60, 61) * (1 - Fraction(2, 6) ** 3 / 2)),
+    # The second `the`, before `mat`: one run of two words, where the first would make two runs.
+    ("the mat", "the cat on the mat", Fraction(20, 47) * (1 - Fraction(1, 2) ** 3 / 2)),
     ("Rivers rise", "river rises", 1 - Fraction(1, 2) ** 3 / 2),  # by their stems
     ("rises rise", "rise", Fraction(10, 11) * Fraction(1, 2)),  # P 1/2, R 1: the exact one alone
     ("mill", "the old mill stands", Fraction(10, 37) * Fraction(1, 2)),  # P 1, R 1/4
