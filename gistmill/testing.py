@@ -1,0 +1,115 @@
+"""For a plugin's own tests: runs of it on a small document, by an engine with scripted replies.
+
+    from gistmill.testing import run
+
+    def test_it_answers() -> None:
+        rows = run("my_plugin", "my_method", [{"prompt": "answer", "reply": "The miller."}])
+        assert rows["answers"][0]["answer"] == "The miller."
+
+A run is that of `gistmill run`, with cluster=inline: in this process, without Ray.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import gistmill
+from pipeline.core.rows import RECORDS
+
+__all__ = ["DOCUMENT", "QUESTIONS", "document_words", "engine_words", "run"]
+
+Rows = dict[str, list[dict[str, Any]]]
+Replies = Sequence[Mapping[str, Any]] | None
+
+DOCUMENT: Mapping[str, Any] = {  # four paragraphs of 12 words
+    "document_id": "mill",
+    "title": "The mill",
+    "text": "\n\n".join(
+        (
+            "The miller Ann bought the old mill by the river in spring.",
+            "In summer the river fell, and the wheel of the mill stood.",
+            "Her brother Tom dug a ditch from the lake to the wheel.",
+            "Since autumn the wheel turns again, and Ann sells flour to all.",
+        )
+    ),
+}
+QUESTIONS: Sequence[Mapping[str, Any]] = (  # free-form, and with options
+    {"question_id": "who", "question": "Who dug the ditch?", "references": ["Tom"]},
+    {"question_id": "when", "question": "When did the river fall?", "answer_index": 1,
+     "options": ["in spring", "in summer"]},
+)  # fmt: skip
+
+
+def run(
+    plugin: str | Path,
+    method: str,
+    replies: Replies = None,
+    *words: str,
+    folder: Path | None = None,
+    document: Mapping[str, Any] = DOCUMENT,
+    questions: Iterable[Mapping[str, Any]] = QUESTIONS,
+) -> Rows:
+    """Run a method of the plugin's folder; returns the committed rows by table, in key's order.
+
+    `replies`: see `engine_words`. `words`: more words of `gistmill run`, in place of those used
+    here: memory=uniform with a page per paragraph, rater=none. `folder` keeps the run: the same
+    call again resumes it, and what was answered is not asked, nor in `calls`, twice. Without one
+    the run is in a temporary folder. Raises gistmill.UsageError for a mistake, as the command does.
+    """
+    if folder is None:
+        with TemporaryDirectory() as made:
+            return run(plugin, method, replies, *words, folder=Path(made), document=document,
+                       questions=questions)  # fmt: skip
+    own = [
+        f"plugins={plugin}", f"methods={method}", f"warehouse={folder / 'warehouse'}", "run=test",
+        "cluster=inline", "rater=none", "memory=uniform", "memory.words=12",
+        *document_words(folder, document, questions), *engine_words(folder, replies),
+    ]  # fmt: skip
+    given = {word.partition("=")[0] for word in words}
+    kept = [word for word in own if not given & {*_keys(word)}]
+    done = gistmill.run(*kept, *words)
+    with done.connect() as connection:
+        return {table: _rows(connection, table) for table in sorted(RECORDS)}
+
+
+def document_words(
+    folder: Path, document: Mapping[str, Any], questions: Iterable[Mapping[str, Any]]
+) -> list[str]:
+    """The words of `gistmill run` that read this document and its questions, written to `folder`.
+    Their keys are those of corpus=tables."""
+    place = folder / "corpus"
+    place.mkdir(parents=True, exist_ok=True)
+    asked = [{"document_id": document["document_id"], **question} for question in questions]
+    for name, rows in (("documents", [document]), ("questions", asked)):
+        lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+        (place / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    return ["corpus=tables", f"corpus.path={place}"]
+
+
+def engine_words(folder: Path, replies: Replies) -> list[str]:
+    """The words of `gistmill run` that choose an engine with these replies, written to `folder`:
+    the first whose `prompt` is the request's and whose `match`, a regular expression, is found in
+    its text, is given; either may be left out. `finish_reason="length"` makes it a truncated one.
+    A request that none is for has problem engine_failed. None: the engine `extractive`, which
+    replies by the prompts' own rules."""
+    if replies is None:
+        return ["engine=extractive"]
+    script = folder / "replies.yaml"
+    folder.mkdir(parents=True, exist_ok=True)
+    script.write_text(json.dumps({"replies": [*replies]}), encoding="utf-8")  # JSON is YAML
+    return ["engine=scripted", f"engine.script={script}"]
+
+
+def _keys(word: str) -> tuple[str, str]:
+    """The key of a word, and that of its section: memory.words is no more with another memory."""
+    key = word.partition("=")[0]
+    return key, key.partition(".")[0]
+
+
+def _rows(connection: Any, table: str) -> list[dict[str, Any]]:
+    """The rows of a table, sorted by its key."""
+    found = connection.execute(f"select * from {table} order by {', '.join(RECORDS[table].key)}")
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]

@@ -1,0 +1,1 @@
+"""The plugins of docs/examples, each run from its own folder."""

@@ -1,0 +1,79 @@
+"""docs/examples/raptor: which nodes are made of what, and which are read for a question."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.runs.example_run import Rows, example_rows, sent_texts
+
+# Chunks 0 and 2 share five words, 1 and 3 three; 12 words each.
+DOCUMENT = {
+    "document_id": "town",
+    "text": "The miller sold white flour to every baker in the old town.\n\n"
+    "A heron stood in the cold lake and watched the silver fish.\n\n"
+    "The baker made bread of the flour that the miller had sold.\n\n"
+    "At night the heron left the lake and the fish came back.",
+}
+QUESTIONS = [{"question_id": "q", "question": "What did the heron do at the lake?",
+              "references": ["It hunted."]}]  # fmt: skip
+SUMMARIES: list[dict[str, Any]] = [  # of the root, and of the two clusters below it
+    {"prompt": "raptor_summary", "match": "TRADE.*LAKE", "reply": "TOWN of trade."},
+    {"prompt": "raptor_summary", "match": "white flour.*made bread", "reply": "TRADE in flour."},
+    {"prompt": "raptor_summary", "match": "silver.*At night", "reply": "LAKE heron hunts fish."},
+]  # fmt: skip
+ANSWER = {"prompt": "answer", "reply": "It hunted fish."}
+
+
+def raptor(folder: Path, node_words: int, *replies: dict[str, Any]) -> Rows:
+    method = f"raptor(chunk_words=12,cluster_size=2,node_words={node_words})"
+    return example_rows(folder, method, replies, document=DOCUMENT, questions=QUESTIONS)
+
+
+def test_clusters_are_summarized_level_by_level(tmp_path: Path) -> None:
+    rows = raptor(tmp_path, 30, *SUMMARIES, ANSWER)
+    made = [(n["level"], n["children"], n["text"]) for n in rows["raptor_nodes"][4:]]
+    assert [n["level"] for n in rows["raptor_nodes"][:4]] == [0] * 4
+    assert made == [
+        (1, [0, 2], "TRADE in flour."),
+        (1, [1, 3], "LAKE heron hunts fish."),
+        (2, [4, 5], "TOWN of trade."),
+    ]
+    # 4 words of the summary and twice 12 of the chunks with a heron; no other has room in 30.
+    (answer,) = rows["answers"]
+    assert answer["answer"] == "It hunted fish." and answer["problem"] is None
+    assert answer["page_indexes"] == [1, 3] and answer["num_context_words"] == 28
+    (sent,) = sent_texts(rows, "answer", "q")
+    assert sent.index("LAKE heron") < min(sent.index("A heron"), sent.index("the heron left"))
+    assert "miller" not in sent and "TOWN" not in sent
+    again = raptor(tmp_path, 30, *SUMMARIES, ANSWER)
+    assert len(again["calls"]) == 4 and again == rows, "resumed without a call"
+
+
+@pytest.mark.parametrize("node_words", [15, 2])
+def test_a_summary_alone_has_room(tmp_path: Path, node_words: int) -> None:
+    """The best node is read in any case."""
+    (answer,) = raptor(tmp_path, node_words, *SUMMARIES, ANSWER)["answers"]
+    assert answer["page_indexes"] == [] and answer["num_context_words"] == 4
+
+
+@pytest.mark.parametrize("finish_reason", ["abort", "length"])
+def test_a_summary_without_a_reply_is_not_read(tmp_path: Path, finish_reason: str) -> None:
+    """A truncated one keeps its text. With one node left there is nothing to summarize."""
+    *others, lake = SUMMARIES
+    rows = raptor(tmp_path, 30, *others, {**lake, "finish_reason": finish_reason}, ANSWER)
+    nodes = [(n["text"], n["problem"]) for n in rows["raptor_nodes"][4:]]
+    is_lost = finish_reason == "abort"
+    assert nodes[1] == (("", "engine_failed") if is_lost else (lake["reply"], "truncated"))
+    assert len(nodes) == (2 if is_lost else 3)
+    (answer,) = rows["answers"]
+    assert answer["page_indexes"] == [1, 3] and answer["problem"] is None
+    assert answer["num_context_words"] == (24 if is_lost else 28)
+
+
+def test_with_the_engine_that_needs_no_model(tmp_path: Path) -> None:
+    rows = example_rows(tmp_path, "raptor(chunk_words=12,cluster_size=3)", None)
+    # 4 chunks, the first with its two nearest and the fourth alone, then both together.
+    assert [(n["level"], len(n["children"])) for n in rows["raptor_nodes"]] == [
+        *[(0, 0)] * 4, (1, 3), (1, 1), (2, 2)]  # fmt: skip
+    assert {row["problem"] for row in rows["answers"]} == {None}
