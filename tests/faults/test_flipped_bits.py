@@ -138,6 +138,7 @@ def test_verify_names_each_damaged_file(warehouse: Path) -> None:
         assert done.stderr == "gistmill: 1 file damaged; see above\n"
 
 
+@pytest.mark.slow
 def test_a_file_is_read_whole_again_only_once_it_has_changed(
     warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_file_is_read_whole_again_only_once_it_has_changed(
         assert [facts.st_mtime, facts.st_size] == record[name]
 
 
+@pytest.mark.slow
 def test_files_of_earlier_versions_have_no_checksum_and_are_read(warehouse: Path) -> None:
     import pyarrow.parquet as pq
 

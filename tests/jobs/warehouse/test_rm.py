@@ -252,6 +252,7 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
     assert [tuple(row.values()) for row in rows] == [("again", "d2"), ("kept", "d1")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(4))
 def test_a_collection_that_stood_still_deletes_no_more(
     folder: Path, monkeypatch: pytest.MonkeyPatch, at: int

@@ -94,7 +94,7 @@ def test_replies_are_free_where_there_is_nothing_to_enumerate() -> None:
 
 @each_family
 def test_every_break_point_is_read(name: str) -> None:
-    labels = list(range(1, 3001))
+    labels = [*range(1, 301), 999, 1000, 3000]
     window = BreakPoint("", tuple(Labelled("A paragraph.", label) for label in labels))
     legal = choices(family(name).constraint(window))
     assert [family(name).read(window, reply, False) for reply in legal] == labels
@@ -159,9 +159,9 @@ def test_signs_in_a_form_stand_for_themselves() -> None:
 
 
 @each_family
-@pytest.mark.parametrize("first_page", [0, 1])
+@pytest.mark.parametrize("first_page", [0, 1, 950])
 def test_every_page_and_stop_are_read(name: str, first_page: int) -> None:
-    pages = range(first_page, first_page + 1200)
+    pages = range(first_page, first_page + 110)
     prompt = SequentialLookUp(gists(pages), "Who?", (), (), ())
     legal = choices(family(name).constraint(prompt))
     assert [family(name).read(prompt, reply, False) for reply in legal] == [*pages, "stop"]

@@ -40,7 +40,7 @@ def shards(warehouse: Path) -> int:
     return len([*(warehouse / "tables").rglob("*.parquet")])
 
 
-@pytest.mark.parametrize("num_before", [0, 1])
+@pytest.mark.parametrize("num_before", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_files_stay_while_a_connection_reads_them(warehouse: Path, num_before: int) -> None:
     """`num_before`: compactions before the connection."""
     tables = ("answers", "gists", "calls", "pages", "ratings", "scores")
@@ -62,6 +62,7 @@ def test_files_stay_while_a_connection_reads_them(warehouse: Path, num_before: i
     assert [*(warehouse / "readers").iterdir()] == []
 
 
+@pytest.mark.slow
 def test_the_lease_of_a_reader_that_was_killed_is_over(warehouse: Path) -> None:
     held = "held = connect(sys.argv[1]); print('reads', flush=True)"
     script = f"import os, sys; from pipeline.store import connect; {held}; os.kill(os.getpid(), 9)"

@@ -50,6 +50,7 @@ def test_clusters_are_summarized_level_by_level(tmp_path: Path) -> None:
     assert len(again["calls"]) == 4 and again == rows, "resumed without a call"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node_words", [15, 2])
 def test_a_summary_alone_has_room(tmp_path: Path, node_words: int) -> None:
     """The best node is read in any case."""
@@ -57,6 +58,7 @@ def test_a_summary_alone_has_room(tmp_path: Path, node_words: int) -> None:
     assert answer["page_indexes"] == [] and answer["num_context_words"] == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finish_reason", ["abort", "length"])
 def test_a_summary_without_a_reply_is_not_read(tmp_path: Path, finish_reason: str) -> None:
     """A truncated one keeps its text. With one node left there is nothing to summarize."""

@@ -45,6 +45,7 @@ def test_it_stops_at_the_limit(tmp_path: Path) -> None:
     assert "steps left: 1" in sent_texts(rows, "react", "who")[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["I wonder.", "Read: 9", "Read: the river"])
 def test_what_is_no_step_is_said(tmp_path: Path, lost: str) -> None:
     said = {"prompt": "react", "match": "no step. There are pages 0 to 3", "reply": "Answer: Tom"}
@@ -54,6 +55,7 @@ def test_what_is_no_step_is_said(tmp_path: Path, lost: str) -> None:
     assert len(rows["calls"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reply", "index", "problem"),
     [("Answer: (B)", 1, None), ("Answer: in summer", None, "unparseable"),
@@ -66,6 +68,7 @@ def test_an_option_is_answered(
     assert (answer["answer_index"], answer["problem"]) == (index, problem)
 
 
+@pytest.mark.slow
 def test_a_step_without_a_reply(tmp_path: Path) -> None:
     failed = {"prompt": "react", "match": "Search: the ditch\n", "finish_reason": "abort"}
     (answer,) = react(tmp_path, failed, SEARCH)["answers"]
