@@ -82,14 +82,15 @@ def test_what_there_is_no_time_for_is_said(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.vllm
 @pytest.mark.slow
 def test_a_part_that_fails_has_its_one_line(tmp_path: Path) -> None:
-    done = bench_gpu("--cpu", "--shape", "tiny", tmp_path, "engine.args.speed=9")
+    done = bench_gpu("--cpu", "--shape", "tiny", tmp_path, "engine.sequence=9")
     assert done.returncode == 1, done.stderr
-    rates, *_, paper_limit = done.stdout.splitlines()
-    assert re.fullmatch(r"rates: gistmill: engine\.args\.speed: vLLM has no such arg.*", rates)
-    assert paper_limit == f"paper_limit: {rates}"
+    *parts, paper_limit = done.stdout.splitlines()
+    assert [part.partition(":")[0] for part in parts] == [*FILES[:-1]]
+    for part in parts:
+        assert re.fullmatch(r"\w+: gistmill: engine\.sequence: no such key.*", part)
+    assert paper_limit == f"paper_limit: {parts[0]}"
 
 
 def measured(out: Path, *words: str) -> dict[str, Any]:
@@ -105,6 +106,7 @@ def measured(out: Path, *words: str) -> dict[str, Any]:
 
 @pytest.mark.vllm
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.timeout(3600)
 def test_all_of_it_by_the_cpu_build(tmp_path: Path) -> None:
     found = measured(tmp_path, "--cpu", "--tflops", "1", "--gb-per-second", "20")
