@@ -82,6 +82,7 @@ def test_what_there_is_no_time_for_is_said(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.vllm
 @pytest.mark.slow
 def test_a_part_that_fails_has_its_one_line(tmp_path: Path) -> None:
     done = bench_gpu("--cpu", "--shape", "tiny", tmp_path, "engine.sequence=9")
