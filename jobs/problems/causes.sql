@@ -14,14 +14,22 @@ select stage, table_name, method, memory, problem, detail, question_id as questi
 from ({parts}) where {where};
 
 -- name: own_causes
--- What a consequence names is a cause where rows have it; else the consequence has the cause of
--- another row of the same question and method, or of the same document.
+-- What a consequence names is a cause where rows have it; else the consequence has the cause of its
+-- document in the corpus, or of another row of the same question and method, or of the same
+-- document.
 create or replace temp table caused as
 with own as (
   select distinct stage, problem from failed where problem <> 'upstream'),
+bad as (
+  select document, min(problem) as problem from failed
+  where stage = 'corpus' and table_name = 'documents' group by document),
 known as (
-  select f.*, own.stage is not null as is_known
-  from failed f left join own on f.cause_stage = own.stage and f.cause_problem = own.problem),
+  select f.* replace (
+      if(own.stage is null and bad.problem is not null, 'corpus', cause_stage) as cause_stage,
+      if(own.stage is null, coalesce(bad.problem, cause_problem), cause_problem) as cause_problem),
+    own.stage is not null or bad.problem is not null as is_known
+  from failed f left join own on f.cause_stage = own.stage and f.cause_problem = own.problem
+  left join bad on f.document = bad.document),
 beside as (
   select question, method, document,
     min_by(struct_pack(s := cause_stage, p := cause_problem), problem = 'upstream') as cause

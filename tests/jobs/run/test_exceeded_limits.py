@@ -123,6 +123,23 @@ def test_a_question_about_a_missing_document_is_one_bad_entry(tmp_path: Path) ->
     assert "problem" not in done.stderr.partition("units")[2].splitlines()[0], "of its rows"
     (run,) = json.loads(succeed("ls", where, "--json"))["runs"]
     assert (run["documents"], run["questions"]) == (1, 1)
+    documents, *_ = json.loads(succeed("status", where, "--json"))["steps"]
+    assert (documents["inputs"], documents["ok"], documents["problem"]) == (2, 1, 1)
+
+
+def test_what_failed_for_a_bad_document_is_in_its_line(tmp_path: Path) -> None:
+    """Of d2, which has no word, there are a look-up, an answer and its scores."""
+    empty = {**document(2), "text": ""}
+    write(tmp_path / "corpus", [document(1), empty], [question(1, of=1), question(2, of=2)])
+    where = f"warehouse={tmp_path / 'warehouse'}"
+    words = ("corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "engine=extractive")
+    done = gistmill("run", *words, "methods=full_text", "rater=none", where)
+    line, limit = done.stderr.splitlines()[-2:]
+    (scores,) = sql(tmp_path / "warehouse", "select count(*) n from scores where document_id = 'd2'")
+    assert scores["n"]
+    after = 2 + scores["n"]
+    assert line.startswith(f"bad_input in corpus: 1 entry and {after} after, such as: ")
+    assert limit.startswith("in ")
 
 
 def test_as_many_as_allowed_are_no_complaint(warehouse: Warehouse) -> None:
