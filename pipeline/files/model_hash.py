@@ -2,10 +2,10 @@
 
 Every byte is hashed: two fine-tunes, or a model with a single edited tensor, share names, sizes and
 most of their bytes. A model may have hundreds of gigabytes and every command needs its hash several
-times, so the hashes of large files are cached in the user's cache folder, $XDG_CACHE_HOME/gistmill
-or ~/.cache/gistmill: one small file per hashed file, named after its path, size, inode,
-modification time and status change time. No program can set the status change time, so it reveals
-even a write that restores the modification time (`rsync --times`).
+times, so the hashes of large files are cached (user_cache.py): one small file per hashed file,
+named after its path, size, inode, modification time and status change time. No program can set the
+status change time, so it reveals even a write that restores the modification time
+(`rsync --times`).
 """
 
 import hashlib
@@ -15,15 +15,13 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from glob import glob
 from pathlib import Path, PurePath
 from threading import Timer
 
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
-from pipeline.files.place import as_path, write
-from pipeline.files.storage_retries import ignore_refusals
+from pipeline.files.user_cache import keep, kept
 
 _CHUNK_BYTES = 2**24  # hashed by one thread; several at once keep a fast disk busy
 _THREADS = min(16, os.cpu_count() or 1)
@@ -78,6 +76,7 @@ def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
 # The coarsest resolution of a filesystem's times: within it, a second change may not show.
 _COARSEST_TIME_NS = 2_000_000_000
 _HASH = re.compile("[0-9a-f]{64}")
+_KIND = "file_hashes"
 
 # By entry; the only cache where the cache folder cannot be written.
 _hashes_of_this_process: dict[str, str] = {}
@@ -99,8 +98,7 @@ def _cached_hash(file: Path, threads: ThreadPoolExecutor) -> str:
     found = _read_and_hash(file, stat.st_size, threads)
     if began_ns - stat.st_ctime_ns >= _COARSEST_TIME_NS:
         _hashes_of_this_process[entry] = found
-        with ignore_refusals(), suppress(RuntimeError, UsageError):
-            write(as_path(_cache_folder() / entry), found.encode())
+        keep(_KIND, entry, found.encode())
     return found
 
 
@@ -117,15 +115,5 @@ def _read_and_hash(file: Path, size: int, threads: ThreadPoolExecutor) -> str:
 
 
 def _read_entry(entry: str) -> str | None:
-    with suppress(OSError, RuntimeError, UnicodeDecodeError):
-        found = (_cache_folder() / entry).read_text()
-        return found if _HASH.fullmatch(found) else None
-    return None
-
-
-def _cache_folder() -> Path:
-    """Raises RuntimeError if none is set and the user has no home folder."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not folder.is_absolute():  # the XDG specification requires ignoring relative paths
-        folder = Path.home() / ".cache"
-    return folder / "gistmill" / "file_hashes"
+    found = (kept(_KIND, entry) or b"").decode("ascii", "replace")
+    return found if _HASH.fullmatch(found) else None

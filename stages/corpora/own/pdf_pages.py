@@ -14,6 +14,7 @@ from stages.corpora.own.text_files import TextCorpus
 from stages.corpora.reading.corpus import Corpus
 from stages.corpora.reading.file_text import unpacked
 from stages.corpora.reading.folders import Entry
+from stages.corpora.reading.kept_texts import extracted_once
 from stages.corpora.reading.opening import read_whole
 from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
 from stages.extract.extracted import UnreadableError
@@ -69,7 +70,7 @@ class PageImages:
         content = unpacked(read_whole(entry.file))
         known = document_id, hashlib.sha256(content).digest()
         if known not in self._same:
-            found = self._extractor.extract("pdf", content).text
+            found = extracted_once("pdf", content, self._extractor).text
             if without_lone_surrogates(found) != text:
                 raise UnreadableError("has changed since it was read")
             self._same.add(known)

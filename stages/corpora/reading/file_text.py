@@ -9,6 +9,7 @@ from dataclasses import replace
 from upath import UPath
 
 from stages.corpora.reading.folders import suffix_of
+from stages.corpora.reading.kept_texts import extracted_once
 from stages.corpora.reading.opening import (
     NotTextError,
     encoding_of,
@@ -46,7 +47,7 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
         content = unpacked(content)
         if suffix in _WEB:
             refuse_binary(content[:_HEAD_BYTES])
-        found = extractor.extract(suffix[1:], content)
+        found = extracted_once(suffix[1:], content, extractor)
         return replace(found, text=without_lone_surrogates(found.text))
     except UnreadableError as error:
         raise BadInputError(str(error)) from None

@@ -135,7 +135,9 @@ def test_what_failed_for_a_bad_document_is_in_its_line(tmp_path: Path) -> None:
     words = ("corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "engine=extractive")
     done = gistmill("run", *words, "methods=full_text", "rater=none", where)
     line, limit = done.stderr.splitlines()[-2:]
-    (scores,) = sql(tmp_path / "warehouse", "select count(*) n from scores where document_id = 'd2'")
+    (scores,) = sql(
+        tmp_path / "warehouse", "select count(*) n from scores where document_id = 'd2'"
+    )
     assert scores["n"]
     after = 2 + scores["n"]
     assert line.startswith(f"bad_input in corpus: 1 entry and {after} after, such as: ")

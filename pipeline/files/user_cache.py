@@ -1,0 +1,33 @@
+"""Small files in the user's cache folder, $XDG_CACHE_HOME/gistmill or ~/.cache/gistmill, which may
+be deleted at any time. Where it cannot be read or written nothing is kept, which is no error."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from pipeline.core.errors import UsageError
+from pipeline.files.place import as_path, write
+from pipeline.files.storage_retries import ignore_refusals
+
+
+def kept(kind: str, entry: str) -> bytes | None:
+    """The content of an entry; None where there is none. `kind`: the sub-folder."""
+    with suppress(OSError, RuntimeError):
+        return (_folder(kind) / entry).read_bytes()
+    return None
+
+
+def keep(kind: str, entry: str, content: bytes) -> None:
+    """Write an entry, whole or not at all. No other user may look into the folder."""
+    with ignore_refusals(), suppress(OSError, RuntimeError, UsageError):
+        folder = _folder(kind)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write(as_path(folder / entry), content)
+
+
+def _folder(kind: str) -> Path:
+    """Raises RuntimeError if none is set and the user has no home folder."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not folder.is_absolute():  # the XDG specification requires ignoring relative paths
+        folder = Path.home() / ".cache"
+    return folder / "gistmill" / kind
