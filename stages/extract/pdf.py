@@ -6,7 +6,7 @@ pages; headings are found by the height and weight of their letters.
 
 import io
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, islice
 from typing import Any
 
@@ -33,9 +33,12 @@ def pdf_text(content: bytes) -> Extracted:
             f"no text in the {len(pages)} pages of this PDF, which is probably a scan; recognize "
             "its text first (ocrmypdf)"
         )
-    empty = [str(number) for number, lines in enumerate(pages, 1) if not lines]
-    missing = f"no text in {len(empty)} of {len(pages)} pages ({_first(empty)})" if empty else None
-    grids = ruled_grids(content, [index for index, (_, has_rules) in enumerate(found) if has_rules])
+    ruled = [index for index, (_, has_rules) in enumerate(found) if has_rules]
+    grids = ruled_grids(content, ruled)
+    without = {
+        "text": [index for index, lines in enumerate(pages) if not lines],
+        "tables looked for": [index for index in ruled if index not in grids],
+    }
     made = paragraphs(
         [
             with_tables(lines, grids.get(index, []))
@@ -43,7 +46,9 @@ def pdf_text(content: bytes) -> Extracted:
         ]
     )
     text = "\n\n".join(text for _, text in made)
-    return Extracted(text, missing, {"page_starts": _page_starts(made, len(pages))})
+    return Extracted(
+        text, _missing(without, len(pages)), {"page_starts": _page_starts(made, len(pages))}
+    )
 
 
 def page_image(content: bytes, index: int) -> bytes:
@@ -87,8 +92,18 @@ def _advice(error: str) -> str:
     return f"damaged, or no PDF ({error.rstrip('.')}); fetch it again"
 
 
-def _first(numbers: list[str]) -> str:
-    return ", ".join(numbers[:10]) + (" ..." if len(numbers) > 10 else "")
+def _missing(without: Mapping[str, Sequence[int]], num_pages: int) -> str | None:
+    """What pages are without, by the pages' places; None if none is without something."""
+    lines = [
+        f"no {what} in {len(pages)} of {num_pages} pages ({_numbers(pages)})"
+        for what, pages in without.items() if pages
+    ]  # fmt: skip
+    return "; ".join(lines) or None
+
+
+def _numbers(pages: Sequence[int]) -> str:
+    shown = ", ".join(str(index + 1) for index in pages[:10])
+    return shown + (" ..." if len(pages) > 10 else "")
 
 
 def _page(pypdfium2: Any, document: Any, index: int) -> tuple[list[Line], bool]:

@@ -3,9 +3,11 @@ words that stand in columns."""
 
 import io
 import re
+import signal
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
@@ -15,6 +17,8 @@ from stages.extract.pdf_lines import Line, Word
 
 Box = tuple[float, float, float, float]
 """Left, bottom, right, top, in points; y grows upwards."""
+Span = tuple[float, float]
+"""Left and right of a cell or a column, in points."""
 Grid = list[list[Box | None]]
 """The cells of a table's rows; None where a cell spans several."""
 _LEAST_FILLED = 0.5  # of the cells of a table
@@ -23,7 +27,7 @@ _WRAPPED = 0.9  # of the step between rows: a line that is nearer goes on with c
 # What pdfminer raises where a malformed file has something of another type, or too deep.
 _MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
               RecursionError, TypeError, ValueError)  # fmt: skip
-_SECONDS = 120.0  # of pdfplumber over a file, of the 600 that it has; one page may take longer
+_SECONDS, _PAGE = 120.0, 20.0  # of pdfplumber over a file, of the 600 that it has, and a page
 _MARKER = re.compile(r"(?:\W|\(?\w{1,3}[.):])\Z")
 
 
@@ -34,10 +38,9 @@ class Table(NamedTuple):
 
 
 def ruled_grids(content: bytes, pages: Collection[int]) -> dict[int, list[Grid]]:
-    """The cells of tables with rules, of those pages of a PDF, by page. None of what pdfminer, on
-    which pdfplumber is built, cannot read although PDFium can, and of pages behind those that took
-    all of its time. Raises UnreadableError where
-    pdfplumber is not installed."""
+    """The cells of tables with rules, of those pages of a PDF, by page; without pages that take
+    pdfplumber too long, and without those from the first on that pdfminer, on which it is built,
+    cannot read although PDFium can. Raises UnreadableError where pdfplumber is not installed."""
     if not pages:
         return {}
     try:
@@ -51,14 +54,37 @@ def ruled_grids(content: bytes, pages: Collection[int]) -> dict[int, list[Grid]]
     try:
         with pdfplumber.open(io.BytesIO(content)) as document:
             for index in pages:
-                if time.monotonic() > end:
-                    break
                 page = document.pages[index]
-                found[index] = [_grid(table, float(page.height)) for table in page.find_tables()]
+                with suppress(_TooSlow), _stopped_after(min(_PAGE, end - time.monotonic())):
+                    tables = page.find_tables()
+                    found[index] = [_grid(table, float(page.height)) for table in tables]
                 page.close()
     except (PSException, PdfminerException, MalformedPDFException, *_MALFORMED):
         return found
     return found
+
+
+class _TooSlow(BaseException):
+    """Time is over. As KeyboardInterrupt no Exception, which a library may catch."""
+
+
+@contextmanager
+def _stopped_after(seconds: float) -> Iterator[None]:
+    """Raise _TooSlow in the block after so many seconds, at once if there are none. For the main
+    thread alone, which signals are sent to, and for Python code, which they interrupt."""
+    if seconds <= 0:
+        raise _TooSlow
+
+    def stop(*_: object) -> None:
+        raise _TooSlow
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    timer = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, handler)
 
 
 def _grid(table: Any, height: float) -> Grid:
@@ -131,11 +157,28 @@ def _with_aligned(items: Sequence[Line | Table]) -> list[Line | Table]:
     index = 0
     while index < len(items):
         run = list(_run(items, index))
-        table = None
-        while len(run) > 1 and not (table := _aligned(run)):
-            run.pop()
+        made = ((_aligned(run[:length]), length) for length in reversed(_lengths(run)))
+        table, length = next((pair for pair in made if pair[0]), (None, 1))
         found.append(table or items[index])
-        index += len(run) if table else 1
+        index += length
+    return found
+
+
+def _lengths(lines: Sequence[Line]) -> list[int]:
+    """How many of the first lines may be a table: most have as many cells as there are columns. A
+    pass over the lines, as every line may be the first one."""
+    found: list[int] = []
+    times = Counter[int]()
+    columns: dict[int, list[Span]] = {}  # of the lines with so many cells
+    is_list = True
+    for length, line in enumerate(lines, 1):
+        cells = line.cells()
+        times[len(cells)] += 1
+        columns[len(cells)] = _columns([*columns.get(len(cells), ()), *map(_span, cells)])
+        usual = times.most_common(1)[0][0]
+        is_list = is_list and len(cells) > 1 and bool(_MARKER.match(_words(cells[0])))
+        if length > 2 and not is_list and 2 <= len(columns[usual]) == usual:
+            found.append(length)
     return found
 
 
@@ -158,10 +201,11 @@ def _run(items: Sequence[Line | Table], first: int) -> Iterator[Line]:
 
 
 def _aligned(lines: Sequence[Line]) -> Table | None:
-    """The lines as a table, if their cells stand in columns."""
+    """Lines of one of those lengths as a table, if all of them stand in its columns."""
     usual = Counter(len(line.cells()) for line in lines).most_common(1)[0][0]
-    columns = _columns([line for line in lines if len(line.cells()) == usual])
-    if not 2 <= len(columns) == usual or not all(_fits(line, columns) for line in lines):
+    rows_of_all = [line.cells() for line in lines if len(line.cells()) == usual]
+    columns = _columns(_span(cell) for cells in rows_of_all for cell in cells)
+    if not all(_fits(line, columns) for line in lines):
         return None
     step = median(above.bottom - line.bottom for above, line in pairwise(lines))
     rows: list[list[str]] = []
@@ -169,7 +213,7 @@ def _aligned(lines: Sequence[Line]) -> Table | None:
         row = [""] * usual
         for cell in line.cells():
             place = _column(columns, cell)
-            row[place] = f"{row[place]} {' '.join(word.text for word in cell)}".strip()
+            row[place] = f"{row[place]} {_words(cell)}".strip()
         if rows and not row[0] and lines[index - 1].bottom - line.bottom < _WRAPPED * step:
             rows[-1] = [
                 f"{above} {below}".strip() for above, below in zip(rows[-1], row, strict=True)
@@ -180,12 +224,10 @@ def _aligned(lines: Sequence[Line]) -> Table | None:
     return Table(rows) if len(rows) > 2 and not is_list and _is_table(rows) else None
 
 
-def _columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
-    """From where to where the cells of these lines go, those that overlap as one."""
-    found: list[tuple[float, float]] = []
-    for left, right in sorted(
-        (cell[0].left, cell[-1].right) for line in lines for cell in line.cells()
-    ):
+def _columns(spans: Iterable[Span]) -> list[Span]:
+    """From where to where cells go, those that overlap as one."""
+    found: list[Span] = []
+    for left, right in sorted(spans):
         if found and left < found[-1][1]:
             found[-1] = (found[-1][0], max(found[-1][1], right))
         else:
@@ -193,15 +235,23 @@ def _columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
     return found
 
 
-def _fits(line: Line, columns: Sequence[tuple[float, float]]) -> bool:
+def _span(cell: Sequence[Word]) -> Span:
+    return cell[0].left, cell[-1].right
+
+
+def _words(cell: Sequence[Word]) -> str:
+    return " ".join(word.text for word in cell)
+
+
+def _fits(line: Line, columns: Sequence[Span]) -> bool:
     """True if a line of a single cell is no wider than its column."""
     cells = line.cells()
     left, right = columns[_column(columns, cells[0])]
     return len(cells) > 1 or (left - line.height < line.left and line.right < right + line.height)
 
 
-def _column(columns: Sequence[tuple[float, float]], cell: Sequence[Word]) -> int:
+def _column(columns: Sequence[Span], cell: Sequence[Word]) -> int:
     """The column that a cell overlaps most."""
-    left, right = cell[0].left, cell[-1].right
+    left, right = _span(cell)
     shared = [min(right, end) - max(left, begin) for begin, end in columns]
     return shared.index(max(shared))

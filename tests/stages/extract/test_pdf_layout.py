@@ -1,7 +1,10 @@
 """The layout of PDFs, drawn word by word: heads and feet, columns, notes, verse, lists, tables."""
 
 import io
+import math
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ from stages.extract.isolated import Extractor
 from stages.extract.pdf import pdf_text
 from stages.extract.pdf_lines import Line, Word
 from stages.extract.pdf_paragraphs import paragraphs
-from stages.extract.pdf_tables import ruled_grids
+from stages.extract.pdf_tables import Table, ruled_grids, with_tables
 from stages.extract.running_heads import without_running_heads
 
 Text = tuple[float, float, str]
@@ -276,6 +279,50 @@ def test_pages_that_pdfplumber_has_no_time_for_have_no_grids(
     assert [*ruled_grids(content, [0, 1])] == [0, 1]
     monkeypatch.setattr("stages.extract.pdf_tables._SECONDS", -1.0)
     assert ruled_grids(content, [0, 1]) == {}
+    assert pdf_text(content).missing == "no tables looked for in 2 of 2 pages (1, 2)"
+
+
+def test_a_page_that_takes_pdfplumber_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pdfplumber.page import Page
+
+    page = cells(ROWS, 640)
+    content = drawn(page, page, rules=grid(3, 655))
+    looked: list[int] = []
+    find = Page.find_tables
+
+    def slow(self: Page) -> object:
+        looked.append(self.page_number)
+        while self.page_number == 1:
+            with suppress(Exception):
+                math.sqrt(2)
+        return find(self)
+
+    monkeypatch.setattr("stages.extract.pdf_tables._PAGE", 0.2)
+    monkeypatch.setattr(Page, "find_tables", slow)
+    assert [*ruled_grids(content, [0, 1])] == [1]
+    assert looked == [1, 2]
+
+
+def test_hundreds_of_lines_in_columns_that_do_not_align_are_little_work() -> None:
+    """With the cube of their number these 600 took 19 seconds, with its square 0.2."""
+    unaligned = [
+        Line((Word("a", 50, edge), Word("b", edge + 10, edge + 20)), 9000 - 3.0 * n, 2.0)
+        for n in range(600)
+        for edge in (60 + n * 97 % 250,)
+    ]
+    began = time.process_time()
+    assert with_tables(unaligned, [])
+    assert time.process_time() - began < 5
+
+
+def test_the_end_of_a_table_is_that_of_its_columns() -> None:
+    """Four rows, below them a line that stands across both columns."""
+    rows = [(Word(f"a{n}", 50, 90), Word(f"b{n}", 200, 240)) for n in range(4)]
+    across = (Word("to", 60, 150), Word("and", 154, 230))
+    placed = [Line(words, 700 - 12.0 * n, 10.0) for n, words in enumerate([*rows, across])]
+    table, last = with_tables(placed, [])
+    assert table == Table([[f"a{n}", f"b{n}"] for n in range(4)])
+    assert last == placed[-1]
 
 
 @pytest.mark.parametrize("error", [TypeError("'PDFObjRef' object is not iterable"), MemoryError()])
