@@ -3,11 +3,11 @@ whose words recur, or whose numbers count the pages."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from stages.extract.pdf_lines import Line
+from stages.extract.pdf_lines import Line, Word
 
 _EDGE_ROWS = 3  # at the top and at the foot of a page, that may be running heads
 _SAME_HEIGHT = 2.0  # points: rows that are no further apart stand at one height
@@ -36,7 +36,7 @@ class _Row(NamedTuple):
     @property
     def words(self) -> str:
         """The text without its digits."""
-        return re.sub(r"\d", "", self.text)
+        return _words(self.text)
 
     @property
     def is_number(self) -> bool:
@@ -44,10 +44,9 @@ class _Row(NamedTuple):
         return bool(_ALONE.fullmatch(self.text))
 
     def texts(self) -> set[str]:
-        """Its parts on the left, in the middle, on the right."""
-        return {
-            " ".join(word.text for word in cell) for line in self.lines for cell in line.cells()
-        }
+        """Its parts on the left, in the middle, on the right; no label, before what is no head."""
+        found = {_text(cell) for line in self.lines for cell in line.cells()}
+        return {text for text in found if not text.endswith(":")}
 
     def numbers(self) -> set[int]:
         """Each number in the row less `page`: of a page's number, by what it exceeds its place."""
@@ -61,6 +60,7 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     edges = [_rows(page, lines) for page, lines in enumerate(pages)]
     running: set[_Row] = set()
     steps = {1}  # a page's number less its place in the file
+    own: dict[_Row, set[str]] = {}
     for band in _bands([row for rows in edges for row in rows]):
         counted = _counted(band)
         texts = Counter(text for row in band for text in row.texts())
@@ -75,9 +75,27 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
         if len(sure) >= max(2, _LEAST_PAGES * len(pages), _LEAST_SHARE * len(band)):
             running |= {*band}
             steps |= counted
-    gone = {id(line) for rows in edges for row in _outermost(rows, running, steps)
-            for line in row.lines}  # fmt: skip
-    return [[line for line in lines if id(line) not in gone] for lines in pages]
+            own |= _own_texts(band, counted)
+    left = {id(line): _only(line, own.get(row, ())) for rows in edges
+            for row in _outermost(rows, running, steps) for line in row.lines}  # fmt: skip
+    return [[kept for line in lines if (kept := left.get(id(line), line))] for lines in pages]
+
+
+def _own_texts(band: Sequence[_Row], counted: set[int]) -> dict[_Row, set[str]]:
+    """The parts of each row that stand on its page alone, where most rows without a page's number
+    have such parts: they are titles or names beside a head."""
+    words = Counter(_words(text) for row in band for text in row.texts())
+    found = {
+        row: {text for text in row.texts() if words[_words(text)] == 1}
+        for row in band if not row.numbers() & counted
+    }  # fmt: skip
+    return found if sum(map(bool, found.values())) > len(band) / 2 else {}
+
+
+def _only(line: Line, texts: Collection[str]) -> Line | None:
+    """The line with these of its parts; None where it has none of them."""
+    words = tuple(word for cell in line.cells() if _text(cell) in texts for word in cell)
+    return line._replace(words=words) if words else None
 
 
 def _rows(page: int, lines: Sequence[Line]) -> list[_Row]:
@@ -127,6 +145,14 @@ def _outermost(rows: Sequence[_Row], running: set[_Row], steps: set[int]) -> Ite
             if row.is_top != is_top or not (row in running or counts):
                 break
             yield row
+
+
+def _text(cell: Sequence[Word]) -> str:
+    return " ".join(word.text for word in cell)
+
+
+def _words(text: str) -> str:
+    return re.sub(r"\d", "", text)
 
 
 def _value(number: str) -> int:

@@ -77,6 +77,19 @@ def test_a_head_of_a_chapter_that_has_one_page_is_one() -> None:
     assert "THE START" in found and "Page c says:" in found
 
 
+def test_a_part_of_a_row_that_stands_on_its_page_alone_is_text() -> None:
+    """Beside a head titles of slides; behind a label, whose row is no head, names."""
+    titles = ("The stairs", "The lamp", "The oil", "The village")
+    slides = [[(60, 760, "Coast Gazette"), (300, 760, title), *lines(*PROSE[n:], *PROSE[:n])]
+              for n, title in enumerate(titles)]  # fmt: skip
+    found = " ".join(read(drawn(*slides)))
+    assert "Gazette" not in found and all(title in found for title in titles)
+    forms = [[(60, 760, "Keeper:"), (300, 760, title), *lines(*PROSE[n:], *PROSE[:n])]
+             for n, title in enumerate(titles)]  # fmt: skip
+    found = " ".join(read(drawn(*forms)))
+    assert all(f"Keeper: {title}" in found for title in titles)
+
+
 def test_what_stands_at_one_height_but_neither_recurs_nor_counts_is_text() -> None:
     rows = [("1851", "17"), ("1853", "25"), ("1857", "90")]
     pages = [[*lines(f"Year {'abc'[n]}", *PROSE), (60, 40, year), (300, 40, f"{sum_} pounds")]
