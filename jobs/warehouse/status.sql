@@ -1,8 +1,8 @@
 -- name: steps
 -- Of a missing document that questions name there is only the name: it is no input of its own.
 with names as (
-  select count(distinct d.document_id) as n from documents d
-  semi join questions q on q.document_id = d.document_id and q.detail = d.detail
+  select count(distinct document_id) as n from documents d
+  semi join (from questions where problem is not null) q using (document_id, detail)
   where d.problem is not null)
 select r.stage, r.method, r.repeat, r.step_id,
   r.inputs - if(r.stage = 'documents', n, 0) as inputs, r.ok,

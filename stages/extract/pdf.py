@@ -93,7 +93,7 @@ def _advice(error: str) -> str:
 
 
 def _missing(without: Mapping[str, Sequence[int]], num_pages: int) -> str | None:
-    """What pages are without, by the pages' places; None if none is without something."""
+    """A line: what is missing, and in which pages; None where nothing is."""
     lines = [
         f"no {what} in {len(pages)} of {num_pages} pages ({_numbers(pages)})"
         for what, pages in without.items() if pages

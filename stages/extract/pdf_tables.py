@@ -165,8 +165,8 @@ def _with_aligned(items: Sequence[Line | Table]) -> list[Line | Table]:
 
 
 def _lengths(lines: Sequence[Line]) -> list[int]:
-    """How many of the first lines may be a table: most have as many cells as there are columns. A
-    pass over the lines, as every line may be the first one."""
+    """The numbers of first lines that may be a table: most of these have as many cells as there are
+    columns. One pass over the lines, as every line may be the first one."""
     found: list[int] = []
     times = Counter[int]()
     columns: dict[int, list[Span]] = {}  # of the lines with so many cells
