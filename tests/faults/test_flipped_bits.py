@@ -61,6 +61,7 @@ def is_in_key(content: bytes, place: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_ten_thousand_flips_are_noticed(warehouse: Path) -> None:
     draw, num_flips, unseen = random.Random(27), 0, []
     before = {file: file.read_bytes() for file in files(warehouse)}
@@ -83,6 +84,7 @@ def everything(warehouse: Path) -> Iterator["CompletedProcess[str]"]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_reading_verbs_go_on_without_the_file_and_say_so(warehouse: Path) -> None:
     """Each flips one bit; what is printed is as before, or a line names the file."""
     draw = random.Random(4)

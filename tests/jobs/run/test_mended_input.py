@@ -57,6 +57,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["mended", "deleted"])
 @pytest.mark.parametrize("what", BROKEN)
 def test_the_same_command_goes_on(what: str, how: str, corpus: Path, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_a_setting(tmp_path: Path, key: str, value: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("key", list(keys(family_file())), ids=".".join)
 def test_every_key(tmp_path: Path, key: tuple[str, ...]) -> None:
     for value in VALUES:
