@@ -112,7 +112,7 @@ def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
 
 _GROUPS = "select distinct by_value from chosen order by 1 nulls first"
 _MEASURES = "select distinct measure from valued order by measure"
-_NOT_DONE = "select count(*) filter (not_done) as not_done from inputs"
+_NOT_DONE = "select count(*) filter (not_done) as not_done from planned_done_rows"
 
 
 def chosen_metrics(runs: Sequence[RunValues], wanted: str | None) -> tuple[list[str], list[str]]:

@@ -14,13 +14,13 @@ from jobs.statistics.claims import best_of, p_values, pairs_of
 from jobs.statistics.means import Key, Mean, means_of
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
+from pipeline.core.rows import RECORDS
 from pipeline.core.settings import sha
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import other_models
-from pipeline.store.sql.connection import query
+from pipeline.store.sql.connection import errors_of, query
 from pipeline.store.sql.memory_names import SHARED, is_shared_sql
-from pipeline.store.sql.run_views import view_parts
 from pipeline.store.sql.sql_sandbox import expression
 from pipeline.work.stage import Column
 
@@ -210,10 +210,12 @@ def _rows(
 def _create_mine(connection: Any, rater: str | None) -> None:
     """Create the table `mine` of the values of the chosen questions, one table's after the other's:
     of all at once DuckDB holds what is joined for each."""
-    create = "create temp table mine as"
-    for part in ("from measures limit 0", *(part for _, part in view_parts("measures"))):
-        query(connection, filled(_SQL["mine"], create=create, part=part, rater=_text(rater)))
-        create = "insert into mine"
+    query(connection, _SQL["mine"])
+    for record in RECORDS.values():
+        part, some = (record.sql().get(name) for name in ("measures", "measured"))
+        if part and (some is None or query(connection, f"from ({some}\n) limit 1")):
+            with errors_of(connection):
+                connection.append("mine", filled(_SQL["values"], part=part, rater=_text(rater)))
 
 
 def _rated(
@@ -253,7 +255,7 @@ FALLBACK = Column(  # of the view `fallbacks`
 )  # fmt: skip
 _IS_SHARED = is_shared_sql("memory")
 _RATERS = "select distinct rater from raters order by rater"
-INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from inputs"
+INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from planned_done_rows"
 
 
 def _text(value: str | None) -> str:

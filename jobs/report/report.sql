@@ -17,12 +17,17 @@ select method, by_value, counted, sum(value)::bigint as value
 from counts join chosen using (question_id) where rater is null or rater = {rater} group by all;
 
 -- name: mine
-{create} select method, repeat::int as repeat, document_place,
-  question_place, measure, value::double as value, problem is null as is_answered,
-  by_value
-from ({part}
-) join chosen using (question_id)
-where value is not null and (rater is null or rater = {rater});
+create table mine (method varchar, repeat int, document_place int, question_place int,
+  measure varchar, value double, is_answered bool, by_value varchar);
+
+-- name: values
+-- By a subquery, as DuckDB would take the values for fewer than the questions and hold them all.
+select method, repeat::int as repeat, q.document_place, q.question_place, measure,
+  value::double as value, problem is null as is_answered, q.by_value
+from (select v.*, (select c from chosen c where c.question_id = v.question_id) as q
+  from ({part}
+  ) v where value is not null and (rater is null or rater = {rater}))
+where q is not null;
 
 -- name: fallbacks_of
 -- Per method, not per question: all questions of a method use the same memories.

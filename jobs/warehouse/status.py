@@ -21,8 +21,9 @@ from jobs.output.terminal import fitted_to_terminal
 from jobs.problems.cause_lines import cause_lines
 from jobs.run.progress import document_text, progress_line, refusal_text
 from pipeline.core.errors import UsageError
-from pipeline.core.sql_files import sql_beside
+from pipeline.core.sql_files import filled, sql_beside
 from pipeline.files.lease import RUN, holder
+from pipeline.store.sql.accounts import parts_of_run
 from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
@@ -75,8 +76,11 @@ def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, An
 def _found(options: ReadOptions) -> dict[str, Any]:
     """The content of `--json`."""
     with options.opened() as (folder, connection):
-        connection.execute("set variable stages = ?", [folder.report_facts()["stages"]])
-        steps = query(connection, _SQL["steps"])
+        steps = _in_order(
+            [row for part in parts_of_run(connection)
+             for row in query(connection, filled(_SQL["steps"], part=part))],
+            folder.report_facts()["stages"],
+        )  # fmt: skip
         (sizes,) = query(connection, "from call_bytes")
         left_out = query(connection, "from left_out")
         has_problems = any(step["problem"] for step in steps)
@@ -96,6 +100,17 @@ def _found(options: ReadOptions) -> dict[str, Any]:
         "ended": folder.why_ended(),
         "left_out": [*left_out, *folder.left_out.rows],
     }
+
+
+def _in_order(steps: Rows, stages: Sequence[str]) -> Rows:
+    """The steps by stage, then method, first those of none, then repeat."""
+    places = {stage: place for place, stage in enumerate(stages)}
+
+    def place(step: Mapping[str, Any]) -> Any:
+        of = places.get(step["stage"], len(places))
+        return of, step["method"] is not None, step["method"], step["repeat"]
+
+    return sorted(steps, key=place)
 
 
 def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:

@@ -24,6 +24,8 @@ PARTS = (
     # whose means reports show: method, repeat, document_id, question_id, rater, problem, measure,
     # value.
     "measures",
+    # a query without rows where `measures` has none, which is quicker to find out.
+    "measured",
     # whose values reports add up: method, document_id, question_id, rater, counted (n, answered,
     # unscored), value.
     "counts",

@@ -129,6 +129,9 @@ select {run}method, repeat, memory, document_id, question_id, level, k, left_out
     as ndcg_published
 from valued;
 
+-- name: measured
+from documents where metadata ->> '$.sessions' is not null;
+
 -- name: measures
 -- Those of RANKING_MEASURES (lookups.py); `retrieval` has all others.
 select method, repeat, document_id, question_id, null::varchar as rater, problem,

@@ -22,13 +22,12 @@ of_both as (
   from scores semi join corrected using (document_id, question_id)
   where ends_with(metric, '_original')),
 every as not materialized (
-  from scores
-  union all by name
-  -- Against the original references; those of a question that was not corrected are its own.
-  select s.* replace (metric || '_original' as metric)
-  from scores s semi join of_both using (metric)
-  anti join corrected using (document_id, question_id)),
-steps as not materialized (
+  -- Against the original references, too; those of a question that was not corrected are its own.
+  select * replace (unnest(if(metric in (from of_both)
+    and (document_id, question_id) not in (from corrected),
+    [metric, metric || '_original'], [metric])) as metric)
+  from scores),
+steps as (
   select s.*, metadata ->> '$.annotation_id' as episode, (metadata ->> '$.step')::int as step,
     (metadata ->> '$.steps')::int as steps
   from questions join every s using (document_id, question_id)
@@ -37,15 +36,13 @@ select method, repeat, document_id, question_id, null::varchar as rater, problem
   metric as measure, value
 from every where not skipped and value is not null and metric not like 'mind2web%'
 union all by name
--- Mind2Web's are means over episodes, each of which stands with its first step.
-select method, repeat, arg_min(document_id, step) as document_id,
-  arg_min(question_id, step) as question_id, null::varchar as rater, null::varchar as problem,
-  metric as measure, avg(value) as value
-from steps group by method, repeat, episode, metric
-union all by name
--- An episode succeeds where all of its steps do; one with a step that was not asked does not.
-select method, repeat, arg_min(document_id, step) as document_id,
-  arg_min(question_id, step) as question_id, null::varchar as rater, null::varchar as problem,
-  'mind2web_episode' as measure,
-  case when count(*) = any_value(steps) then min(value) else 0 end as value
-from steps where metric = 'mind2web_step' group by method, repeat, episode;
+-- Mind2Web's are means over episodes, each of which stands with its first step. An episode succeeds
+-- where all of its steps do; one with a step that was not asked does not.
+select method, repeat, document_id, question_id, null::varchar as rater, null::varchar as problem,
+  measure, value
+from (select method, repeat, arg_min(document_id, step) as document_id,
+    arg_min(question_id, step) as question_id, metric, avg(value) as mean,
+    case when count(*) = any_value(steps) then min(value) else 0 end as least
+  from steps group by method, repeat, episode, metric)
+cross join lateral (select metric as measure, mean as value
+  union all select 'mind2web_episode', least where metric = 'mind2web_step');

@@ -1,6 +1,6 @@
 """Check in SQL that every input of a run is accounted for (views `inputs` and `accounting`)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,9 @@ from pipeline.core.rows import RECORDS
 from pipeline.core.sql_files import text
 from pipeline.store.sql.connection import query
 
+_MOST_INPUTS = 500_000  # at once
+_COUNTED = """select step_id, method, inputs, ok, problem, skipped, not_done
+from accounting left join steps using (step_id) where {} order by step_id"""
 _ANSWERED = "from answered_by order by engine, calls desc, answered_by"
 
 
@@ -35,8 +38,9 @@ class StepCounts:
 def accounts(connection: Any) -> list[StepCounts]:
     """The counts of every step, by step_id. Raises AccountingError unless inputs = ok + problem +
     skipped + not_done, and if two rows have the same key."""
-    steps = connection.execute("select distinct step_id from planned order by step_id").fetchall()
-    counts = [StepCounts(*_counted(connection, step_id)) for (step_id,) in steps]
+    parts = [*parts_of_run(connection)]
+    rows = [row for part in parts for row in query(connection, _COUNTED.format(part))]
+    counts = [StepCounts(**row) for row in rows]
     for step in counts:
         found = step.ok + step.problem + step.skipped + step.not_done
         if found != step.inputs:
@@ -44,17 +48,20 @@ def accounts(connection: Any) -> list[StepCounts]:
                 f"{step.label}: {step.inputs} inputs, but {found} accounted for; "
                 f"{_first_lost(connection, step.step_id)}"
             )
-    written = connection.execute("select distinct table_name from shards").fetchall()
-    _refuse_doubles(connection, [name for (name,) in written if name in RECORDS])
+    for table in RECORDS:
+        for part in parts:
+            _refuse_doubles(connection, table, part)
     return counts
 
 
-def _counted(connection: Any, step_id: str) -> Any:
-    """One step at a time: of all together DuckDB holds every input."""
-    return connection.execute(
-        f"""select step_id, method, inputs, ok, problem, skipped, not_done
-        from accounting left join steps using (step_id) where step_id = {text(step_id)}"""
-    ).fetchone()
+def parts_of_run(connection: Any) -> Iterator[str]:
+    """Conditions on `step_id` under which DuckDB reads a run's views part by part: of all inputs of
+    a large run together it would hold some kilobytes a question."""
+    rows = query(connection, "select step_id, count(*) as n from planned group by all order by 1")
+    if sum(row["n"] for row in rows) <= _MOST_INPUTS:
+        yield "true"
+    else:
+        yield from (f"step_id = {text(row['step_id'])}" for row in rows)
 
 
 def _first_lost(connection: Any, step_id: str) -> str:
@@ -71,15 +78,14 @@ def _first_lost(connection: Any, step_id: str) -> str:
     return f"unit {unit} has no row of {of}document {document_id!r}"
 
 
-def _refuse_doubles(connection: Any, tables: Sequence[str]) -> None:
-    keys = {table: ", ".join(("step_id", *RECORDS[table].key)) for table in tables}
-    of_table = "select '{0}' where exists (select 1 from {0} group by {1} having count(*) > 1)"
-    parts = [of_table.format(table, key) for table, key in keys.items()]
-    for (table,) in connection.execute(" union all ".join(parts)).fetchall() if parts else ():
-        *values, unit, number = connection.execute(
-            f"""select {keys[table]}, min(unit), count(*) as n from {table} group by {keys[table]}
-            having n > 1 limit 1"""
-        ).fetchone()
+def _refuse_doubles(connection: Any, table: str, part: str) -> None:
+    """Compares hashes first: they take a fraction of the keys' memory."""
+    keys = ", ".join(("step_id", *RECORDS[table].key))
+    of_part = f"from {table} where {part} group by"
+    if not query(connection, f"select 1 as n {of_part} hash({keys}) having count(*) > 1 limit 1"):
+        return
+    doubles = f"select {keys}, min(unit), count(*) as n {of_part} {keys} having n > 1 limit 1"
+    for *values, unit, number in connection.execute(doubles).fetchall():
         raise AccountingError(
             f"{table}: {number} rows for one key {tuple(values)}, in unit {unit} of {values[0]}"
         )

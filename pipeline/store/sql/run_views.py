@@ -42,10 +42,8 @@ def run_views(
             for name, statement in table_views(record.sql(), prefix):
                 yield View(statement, [(_place(record, name), View(statement).body)])
     with_rows = {t: own for t, own in tables.items() if t in (Document.table, *steps)}
-    yield View(_inputs_view(with_rows))
-    yield View(_inputs_view(with_rows, "all_", "raw_"))
-    yield View(filled(_SQL["accounting"], prefix="", run=""))
-    yield View(filled(_SQL["accounting"], prefix="all_", run="run, "))
+    yield from _inputs_views(with_rows, "", "", "")
+    yield from _inputs_views(with_rows, "all_", "raw_", "run, ")
     yield View(_SQL["runs"])
     yield View(_SQL["answered_by"])
     yield View(_rests_on_view(tables))
@@ -62,28 +60,26 @@ def _of_table(table: str, columns: list[str], steps: Collection[str]) -> Iterato
     run shows those of the unit it planned; if no run planned it, those of the lower unit are shown,
     with a null in the column `run`.
 
-    Of the planned units a run's view joins those of the table's `steps` alone, which takes a
-    fraction of the memory.
+    A run's view looks its rows up among the planned units of the table's `steps`, by hashes of 128
+    bits, which take a third of the memory of the ids. `coalesce` keeps DuckDB from a join that
+    holds the rows of the table instead, if it takes them for fewer.
     """
-    key, on, once = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", ""
+    key, on, once, ids = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", "", "unit"
     if "question_id" in columns:
         key += ", question_id"
         on += " and r.question_id is not distinct from u.question_id"
-        once = _ONCE if table != Call.table else ""
-    planned = f"(from planned where step_id in ({', '.join(map(text, sorted(steps))) or 'null'}))"
-    yield f"create view {table} as select r.* from raw_{table} r semi join {planned} u {on}"
+        once, ids = _ONCE if table != Call.table else "", "question_id"
+    of_steps = f"step_id in ({', '.join(map(text, sorted(steps))) or 'null'})"
+    hashes = f"hash(step_id, unit), hash({ids})"
+    planned = f"select {hashes} from planned where {of_steps}"
+    yield f"""create view {table} as from raw_{table}
+    where coalesce(({hashes}) in ({planned}), false)"""
     yield f"""create view all_{table} as select u.run, r.* from raw_{table} r
     left join (select distinct run, {key} from all_planned) u {on} {once}"""
 
 
 _ONCE = """window same as (partition by r.step_id, r.question_id, r.input_sha)
 qualify u.run is not null or (max(u.run) over same is null and r.unit = min(r.unit) over same)"""
-
-
-def view_parts(name: str) -> list[tuple[str, str]]:
-    """The sections that a view of all tables combines, such as `measures`, each after its file and
-    name."""
-    return _parts([*RECORDS.values()], name)
 
 
 def _parts(records: list[type[Record]], name: str) -> list[tuple[str, str]]:
@@ -96,8 +92,8 @@ def _place(record: type[Record], name: str) -> str:
     return f"{table_file(record.__module__, record.table)}: section {name!r}"
 
 
-def _inputs_view(tables: Mapping[str, Any], prefix: str = "", rows_of: str = "") -> str:
-    """One row per planned input, of the run or of all runs, and its outcome."""
+def _inputs_views(tables: Mapping[str, Any], prefix: str, rows_of: str, run: str) -> Iterator[View]:
+    """The planned inputs, of the run or of all runs, and their outcomes; both counted by step."""
     outcomes = " union all ".join(
         filled(
             _SQL["outcomes"],
@@ -108,8 +104,8 @@ def _inputs_view(tables: Mapping[str, Any], prefix: str = "", rows_of: str = "")
         for table, columns in tables.items()
         if table != Call.table
     )
-    run = "u.run, " if prefix else ""
-    return filled(_SQL["inputs"], prefix=prefix, rows_of=rows_of, run=run, outcomes=outcomes)
+    for name in ("planned_done", "inputs", "accounting"):
+        yield View(filled(_SQL[name], prefix=prefix, rows_of=rows_of, run=run, outcomes=outcomes))
 
 
 def _rests_on_view(tables: Mapping[str, Any]) -> str:

@@ -45,13 +45,13 @@ create view steps as
 -- engine: JSON: the identity of the engine that the stage asks
 -- prompts: JSON: the hash of the template of each prompt that it asks
 -- upstream: the steps whose rows it reads
-from raw_steps semi join planned using (step_id);
+from raw_steps where step_id in (select distinct step_id from planned);
 
 -- name: shards
 create view shards as
 -- A row per committed shard of the run.
 -- table_name: the table it is of
-from raw_shards semi join planned using (step_id, unit);
+from raw_shards semi join (select distinct step_id, unit from planned) using (step_id, unit);
 
 -- name: all_of_key
 create view all_{view} as select u.run, r.* from raw_{view} r
@@ -72,18 +72,22 @@ create view {prefix}inputs as
 -- has_rows: whether its step's table has rows of it
 -- problem: of its rows; where there are several, the first by name
 -- skipped: whether the step does not apply to it
-with outcomes as ({outcomes}),
-done as (select distinct step_id, unit from {rows_of}shards where table_name <> 'calls')
+-- Joined by hashes, of 128 bits within a step, which take less memory than ids.
+with outcomes as ({outcomes})
 select {run}u.step_id, u.unit, u.document_id, u.question_id,
-  d.unit is null as not_done, o.step_id is not null as has_rows, o.problem, o.skipped
-from {prefix}planned u
-left join done d on u.step_id = d.step_id and u.unit = d.unit
-left join outcomes o on u.step_id = o.step_id and u.unit = o.unit
-  and u.document_id = o.document_id and u.question_id is not distinct from o.question_id;
+  u.not_done, o.step_id is not null as has_rows, o.problem, o.skipped
+from {prefix}planned_done_rows u left join outcomes o on u.step_id = o.step_id
+  and hash(u.unit) = o.of_unit and hash(u.document_id, u.question_id) = o.of_input;
+
+-- name: planned_done
+create view {prefix}planned_done_rows as
+select *, (hash(step_id), hash(unit)) not in (
+  select hash(step_id), hash(unit) from {rows_of}shards where table_name <> 'calls') as not_done
+from {prefix}planned;
 
 -- name: outcomes
-select '{table}' as table_name, step_id, unit, document_id, {question} as question_id,
-  {skipped} as skipped, min(problem) as problem
+select '{table}' as table_name, step_id, hash(unit) as of_unit,
+  hash(document_id, {question}) as of_input, {skipped} as skipped, min(problem) as problem
 from raw_{table} group by all;
 
 -- name: accounting
