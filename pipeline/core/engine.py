@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+from upath import UPath
 
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Constraint, Message, Prompt
@@ -79,6 +80,16 @@ class Closable(Protocol):
 
     async def close(self) -> None:
         """Give them back; the engine answers nothing afterwards."""
+        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """An engine whose server goes on while no process of the run waits for it."""
+
+    async def resume(self, folder: UPath) -> None:
+        """Note in `folder` what is requested there, and take up what an earlier process of the run
+        has noted. Called once, before any request."""
         ...
 
 
