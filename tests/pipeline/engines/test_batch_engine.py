@@ -4,6 +4,7 @@ second process takes up."""
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,14 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.engines.outage._FIRST_WAIT", 0.01)
 
 
+@cache
+def composed() -> dict[str, Any]:
+    section: dict[str, Any] = compose(["engine=batch", "engine.base_url=x", "engine.model=m"])
+    return dict(section["engine"])
+
+
 def settings(url: str, **changes: Any) -> BatchSettings:
-    words = ["engine=batch", "engine.base_url=x", "engine.model=m"]
-    section: dict[str, Any] = compose(words)["engine"]
-    return BatchSettings.model_validate({**section, "base_url": url, **QUICK, **changes})
+    return BatchSettings.model_validate({**composed(), "base_url": url, **QUICK, **changes})
 
 
 def used(made: BatchSettings, use: Use, folder: Path | None = None) -> Any:
