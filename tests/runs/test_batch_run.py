@@ -154,11 +154,25 @@ def test_a_refused_batch_ends_the_run_and_the_same_command_goes_on(tmp_path: Pat
     assert len(calls(tmp_path)) == NUM_CALLS
 
 
-def test_a_rater_may_be_another_batch_engine(tmp_path: Path) -> None:
+def test_a_rater_may_be_another_batch_engine_with_a_price_of_its_own(tmp_path: Path) -> None:
     with BatchServer(answer=lambda body: Answer(text="yes")) as server, BatchServer() as other:
         other.answer, other.model = server.answer, {"id": "judge", "max_model_len": 2000}
         rater = ("rater=batch", f"rater.base_url={other.url}", "rater.model=judge",
-                 "rater.wave_seconds=1.0", "rater.look_seconds=0.05")  # fmt: skip
+                 "rater.wave_seconds=1.0", "rater.look_seconds=0.05", "run=r",
+                 "engine.price.input=1", "engine.price.output=2", "engine.price.cached_input=0.5",
+                 "rater.price.input=10", "rater.price.output=20")  # fmt: skip
         command = [word for word in words(tmp_path, server) if word != "rater=none"]
+        planned = json.loads(succeeded(gistmill("plan", *command[1:], *rater, "--json")))
+        assert {stage["stage"] for stage in planned["stages"] if stage["expected"]["money"]} > {
+            "answer", "rate"
+        }  # fmt: skip
         succeeded(gistmill(*command, *rater))
+    sums = """select engine, sum(prompt_tokens)::int p, sum(cached_tokens)::int c,
+      sum(reply_tokens)::int r from calls group by all"""
+    used = {row["engine"]: row for row in sql(tmp_path / "warehouse", sums)}
+    of = {name: (row["p"], row["c"], row["r"]) for name, row in used.items()}
+    (prompt, cached, reply), (judged, _, verdicts) = of["batch:m"], of["batch:judge"]
+    report = json.loads(succeeded(gistmill("report", words(tmp_path, server)[7], "--json")))
+    money = (prompt - cached + cached / 2 + 2 * reply + 10 * judged + 20 * verdicts) / 1e6
+    assert cached and report["total"]["money"] == pytest.approx(money)
     assert len(other.batches) == 1 and len(other.waves()[0]) >= NUM_CLOSED + NUM_FROM_GISTS

@@ -67,6 +67,10 @@ def echo(body: dict[str, Any]) -> Answer:
     return Answer(text=f"said {body['messages'][0]['content']}")
 
 
+def is_a(body: dict[str, Any]) -> bool:
+    return bool(body["messages"][0]["content"] == "a")
+
+
 def test_requests_that_come_together_are_one_batch() -> None:
     with BatchServer(answer=echo, looks=3) as server:
         first, second = replies(server, ["one two", "three"])
@@ -111,7 +115,7 @@ def test_a_request_that_follows_from_a_reply_is_in_the_next_wave() -> None:
     [({"max_requests": 2}, [["a", "b"], ["c", "d"], ["e"]]), ({"max_megabytes": 1}, None)],
 )
 def test_a_full_wave_is_sent_at_once(
-    limit: dict[str, int], waves: list[list[str]] | None, monkeypatch: pytest.MonkeyPatch
+    limit: dict[str, Any], waves: list[list[str]] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By bytes with a megabyte of 250: a body has 94, so that two fit."""
     monkeypatch.setattr("pipeline.engines.batch._MEGABYTE", 250)
@@ -165,8 +169,7 @@ def test_a_line_that_fails_goes_into_the_next_wave(
 
 
 def test_what_an_expired_batch_has_left_is_sent_again_alone() -> None:
-    reached = {"is_reached": lambda body: body["messages"][0]["content"] == "a"}
-    with BatchServer(answer=echo, statuses=["expired"], **reached) as server:
+    with BatchServer(answer=echo, statuses=["expired"], is_reached=is_a) as server:
         found = replies(server, ["a", "b"])
     assert [one.text for one in found] == ["said a", "said b"]
     assert server.waves() == [["a", "b"], ["b"]]
@@ -260,8 +263,7 @@ def test_a_batch_of_which_nothing_is_asked_is_not_looked_at(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("status", ["failed", "cancelled", "expired"])
 def test_what_a_batch_has_not_answered_meanwhile_is_sent_again(status: str, tmp_path: Path) -> None:
-    reached = {"is_reached": lambda body: body["messages"][0]["content"] == "a"}
-    with BatchServer(answer=echo, statuses=[status], **reached) as server:
+    with BatchServer(answer=echo, statuses=[status], is_reached=is_a) as server:
         killed_meanwhile(server, ["a", "b"], tmp_path)
         found = replies(server, ["a", "b"], tmp_path)
     assert [one.text for one in found] == ["said a", "said b"]
