@@ -31,7 +31,7 @@ class WandbSettings(TrackerSettings):
         import wandb
 
         own = wandb.Settings(silent=True, console="off", init_timeout=_START_SECONDS)
-        if own.mode == "online" and not wandb.login(prompt=False, verify=False):
+        if wandb.setup().settings.mode == "online" and not wandb.login(prompt=False, verify=False):
             raise wandb.UsageError("no API key; wandb login, or set WANDB_MODE=offline")
         made = wandb.init(
             project=self.project,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from jobs.graph.read_run import read_config
 from pipeline.core.settings import CONF
-from tests.support.command import ROOT, gistmill, refused, succeeded
+from tests.support.command import ROOT, gistmill, own_process, refused, succeeded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 # Two documents of three pages: six gists; a question each, which two methods answer.
@@ -113,11 +114,11 @@ def test_a_run_is_the_same_whoever_tracks_it(tmp_path: Path) -> None:
 
 @pytest.mark.interchange
 def test_wandb_keeps_a_run_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read back by wandb's own reader of the file that `wandb sync` sends."""
+    """Read back from the file that `wandb sync` sends."""
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-0123456789")
-    done = gistmill(*words(tmp_path, "tracker=wandb", "tracker.project=books"))
+    done = own_process(*words(tmp_path, "tracker=wandb", "tracker.project=books"))
     assert done.returncode == 0 and "tracker" not in done.stderr, done.stderr
     (file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
     kept = records(file)
@@ -136,17 +137,26 @@ def test_wandb_keeps_a_run_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert b"sk-secret" not in file.read_bytes()
 
 
-def records(file: Path) -> list[Any]:
-    """The records of a .wandb file."""
-    from wandb.proto import wandb_internal_pb2
-    from wandb.sdk.internal.datastore import DataStore
+_BLOCK, _HEAD = 32768, 7
 
-    store, found = DataStore(), []
-    store.open_for_scan(str(file))
-    while (data := store.scan_data()) is not None:
-        record = wandb_internal_pb2.Record()
-        record.ParseFromString(data)
-        found.append(record)
+
+def records(file: Path) -> list[Any]:
+    """The records of a .wandb file, which is a LevelDB log: blocks of pieces, each behind its
+    checksum (4 bytes), length (2) and kind (1: whole, 2: first, 3: middle, 4: last)."""
+    from wandb.proto import wandb_internal_pb2
+
+    content, place, piece, found = file.read_bytes(), _HEAD, b"", []
+    while place + _HEAD <= len(content):
+        if _BLOCK - place % _BLOCK < _HEAD:
+            place += _BLOCK - place % _BLOCK
+        _, size, kind = struct.unpack("<IHB", content[place : place + _HEAD])
+        piece += content[place + _HEAD : place + _HEAD + size]
+        place += _HEAD + size
+        if kind in (1, 4):
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(piece)
+            found.append(record)
+            piece = b""
     return found
 
 
@@ -195,7 +205,7 @@ def test_a_server_that_is_away_is_one_warning(
     monkeypatch.setenv("HOME", str(tmp_path))
     assert "WANDB_BASE_URL" not in os.environ
     for given in (("tracker=mlflow", "tracker.uri=http://127.0.0.1:9"), ("tracker=wandb",)):
-        done = gistmill(*words(tmp_path, *given))
+        done = own_process(*words(tmp_path, *given))
         assert done.returncode == 0, done.stderr
         (line,) = [line for line in done.stderr.splitlines() if "tracker" in line]
         assert line.startswith(f"{given[0]}: ")
