@@ -152,7 +152,7 @@ class EngineSettings(Settings):
     max_workers: NumWorkers | None  # null: as many as the cluster fits
     cpus_per_worker: NonNegativeFloat = Field(le=10_000)
     keep_prompts: bool = True  # the messages of every call, in the table calls
-    price: Price = Price()  # of those whose YAML has this key
+    price: Price = Price()  # money a million tokens, where the engine's YAML has this key
 
     is_model: ClassVar[bool] = True  # false: its verdicts are not called ratings
     is_deterministic: ClassVar[bool] = False

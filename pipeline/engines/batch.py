@@ -27,10 +27,10 @@ class BatchSettings(ServerSettings):
     """
 
     name: Literal["batch"]
-    wave_seconds: Seconds
-    look_seconds: Seconds
-    max_requests: PositiveInt
-    max_megabytes: PositiveInt
+    wave_seconds: Seconds  # without a new request, after which a wave is sent
+    look_seconds: Seconds  # between two looks at a batch
+    max_requests: PositiveInt  # of a wave
+    max_megabytes: PositiveInt  # of a wave's file
 
     async def start(self) -> "BatchEngine":
         """Connect to the server: list its models. Raises StartError as engine=openai does, but

@@ -1,7 +1,7 @@
 """MLflow. The only file that imports mlflow.
 
 Its package reads the server's key from the environment (MLFLOW_TRACKING_TOKEN), and its address
-from MLFLOW_TRACKING_URI where `tracker.uri` is null."""
+from MLFLOW_TRACKING_URI where `tracker.uri` is not set."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ class MlflowSettings(TrackerSettings):
     """MLflow; conf/tracker/mlflow.yaml explains the keys."""
 
     name: Literal["mlflow"]
-    uri: str | None
+    uri: str | None  # null: MLFLOW_TRACKING_URI, or as the package stores runs
     experiment: str = Field(min_length=1)
 
     package: ClassVar[str | None] = "mlflow"

@@ -18,7 +18,7 @@ class WandbSettings(TrackerSettings):
 
     name: Literal["wandb"]
     project: str = Field(min_length=1)
-    entity: str | None
+    entity: str | None  # a team; null: your own
 
     package: ClassVar[str | None] = "wandb"
 
