@@ -289,15 +289,32 @@ def test_a_batch_whose_creation_was_cut_off_is_found(can_list: bool, tmp_path: P
     assert len(server.batches) == (1 if can_list else 2)
 
 
-def test_one_that_was_noted_before_its_creation_is_found_by_its_file(tmp_path: Path) -> None:
-    with BatchServer(answer=echo) as server:
-        killed_meanwhile(server, ["a"], tmp_path)
-        (note,) = tmp_path.glob("*.json")
-        noted = json.loads(note.read_text())
-        noted.pop("sha256", None)
-        note.write_text(json.dumps({**noted, "batch": None}))
+def test_one_whose_id_never_came_is_found_by_its_file(tmp_path: Path) -> None:
+    """The process is killed between the server's creation of the batch and its response."""
+
+    async def ask(engine: BatchEngine) -> None:
+        asked = asyncio.create_task(engine.generate(request("a")))
+        while not server.batches:
+            await asyncio.sleep(0.01)
+        asked.cancel()
+
+    with BatchServer(answer=echo, is_silent=True) as server:
+        used(settings(server.url), ask, tmp_path)
+        server.is_silent = False
         assert [one.text for one in replies(server, ["a"], tmp_path)] == ["said a"]
         assert len(server.batches) == 1
+
+
+def test_a_server_that_cannot_say_what_became_of_a_batch_is_asked_by_the_next_process(
+    tmp_path: Path,
+) -> None:
+    with BatchServer(answer=echo) as server:
+        killed_meanwhile(server, ["a", "b"], tmp_path)
+        server.look_status = 500
+        assert "the server refuses a batch (500: {})" in refusal(server, tmp_path)
+        server.look_status = 200
+        assert len(replies(server, ["a", "b"], tmp_path)) == 2
+    assert server.waves() == [["a", "b"]]
 
 
 def test_a_server_that_goes_away_meanwhile_is_one_line_and_nothing_is_paid_twice(

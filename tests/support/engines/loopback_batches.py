@@ -3,6 +3,7 @@
 A batch is as far as it is looked at: it ends at look number `looks`, once `is_held` is false.
 """
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ class BatchServer(LoopbackServer):
     looks: int = 1
     is_held: bool = False
     is_cut_off: bool = False
+    is_silent: bool = False  # once it has created a batch
+    look_status: int = 200
     can_list: bool = True
     refusals: list[Answer] = field(default_factory=list)
     statuses: list[str] = field(default_factory=list)
@@ -73,6 +76,8 @@ class BatchServer(LoopbackServer):
             "input_file_id": body["input_file_id"], "looks": 0,
         }  # fmt: skip
         self.batches[made["id"]] = made
+        if self.is_silent:
+            await asyncio.sleep(60)
         if self.is_cut_off:
             self.is_cut_off = False
             assert request.transport is not None
@@ -86,6 +91,8 @@ class BatchServer(LoopbackServer):
 
     async def _look(self, request: web.Request) -> web.Response:
         self.num_looks += 1
+        if self.look_status != 200:
+            return web.json_response({}, status=self.look_status)
         batch = self.batches.get(request.match_info["batch"])
         if batch is None:
             return web.json_response({"error": {"message": "no such batch"}}, status=404)
