@@ -49,7 +49,7 @@ class RunExecutor:
         )
 
     def _publish(self, state: Mapping[str, Any]) -> None:
-        """Write the progress for `status`, and tell the tracker."""
+        """Write the progress for `status`, and report it to the tracker."""
         self._folder.write_progress(self._launch, state)
         self._track(state)
 

@@ -52,7 +52,7 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 _MANY = 2_000  # loose shards of a table, whose footers take a reading command seconds
 Look = Callable[[Any, RunFolder], Rows | None]
 """What reads a run that has ended, by a connection with its views; returns the rows of the table
-that the run's tracker is told."""
+that the run's tracker is given."""
 
 
 @dataclass(frozen=True)

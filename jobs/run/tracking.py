@@ -1,4 +1,4 @@
-"""Tell a tracker what a run does, in a thread of its own: a tracker that fails, or is slow, is one
+"""Report a run to its tracker, in a thread of its own: a tracker that fails, or is slow, is one
 warning and does not hold up the run."""
 
 import threading
@@ -24,7 +24,7 @@ Call = Callable[[Tracker], None]
 
 
 class Tracking:
-    """One launch of a run, as it is told to the tracker of `settings`."""
+    """Reports one launch of a run to the tracker of `settings`."""
 
     def __init__(
         self, settings: TrackerSettings, run: TrackedRun, warn: Callable[[str], None]
@@ -37,17 +37,17 @@ class Tracking:
         self._thread.start()
 
     def progress(self, state: Mapping[str, Any]) -> None:
-        """Tell how far the run is, unless the tracker is still busy with what it was told."""
+        """Report how far the run is, unless the tracker is still busy with an earlier report."""
         figures = {name: float(state[name]) for name in _FIGURES if name in state}
         if self._calls.empty():
             self._calls.put(lambda tracker: tracker.progress(figures))
 
     def result(self, headline: Rows, exit_code: int) -> None:
-        """The run's final table and exit code, which are told at its end."""
+        """Set the run's final table and exit code, which are reported at its end."""
         self._headline, self._exit_code = headline, exit_code
 
     def close(self) -> None:
-        """Tell the end, and wait for the tracker for a while."""
+        """Report the end, and wait for the tracker for a while."""
         self._calls.put(lambda tracker: tracker.end(self._headline, self._exit_code))
         self._calls.put(None)
         self._thread.join(_LAST_SECONDS)
@@ -71,8 +71,8 @@ class Tracking:
 def tracked(run: ResolvedRun, folder: RunFolder, warn: Callable[[str], None]) -> Iterator[Tracking]:
     """Track the run in the `with` block."""
     run_id = sha(str(folder.path.absolute()), 16)
-    told = TrackedRun(run.name, run_id, run_manifest(run)["config"])
-    tracking = Tracking(run.config.tracker, told, warn)
+    given = TrackedRun(run.name, run_id, run_manifest(run)["config"])
+    tracking = Tracking(run.config.tracker, given, warn)
     try:
         yield tracking
     finally:

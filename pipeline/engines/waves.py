@@ -217,7 +217,7 @@ class Waves:
         named = "" if words.startswith(self._client.address) else f"{self._client.address}: "
         return OutageError(
             f"{named}the server refuses a batch ({words}); run the same command to resume once "
-            "that is mended"
+            "that is fixed"
         )
 
     async def _note(self, wave: Wave, file_id: str) -> None:

@@ -16,7 +16,7 @@ TRACKERS: "dict[str, type[TrackerSettings]]" = {}
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """A run as it is told to a tracker. `run_id` is the same when the command goes on with it, and
+    """A run as a tracker is given it. `run_id` is the same when the command goes on with it, and
     no other run's; `config` has all settings and no secrets."""
 
     name: str

@@ -148,7 +148,7 @@ def test_a_refused_batch_ends_the_run_and_the_same_command_goes_on(tmp_path: Pat
         assert done.returncode == 4, done.stderr
         assert last_words(done) == (
             f"engine.base_url={server.url}: the server refuses a batch (batch-0 failed billing "
-            "limit reached); run the same command to resume once that is mended"
+            "limit reached); run the same command to resume once that is fixed"
         )
         succeeded(gistmill(*command))
     assert len(calls(tmp_path)) == NUM_CALLS

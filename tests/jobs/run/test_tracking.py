@@ -29,13 +29,12 @@ def words(folder: Path, *more: str) -> list[str]:
     ]  # fmt: skip
 
 
-def with_plugin(folder: Path, fails_at: str = "null") -> list[str]:
-    own = ("tracker=lines", f"tracker.file={folder / 'told.jsonl'}", f"tracker.fails_at={fails_at}")
-    return words(folder, f"plugins={PLUGIN}", *own)
+def with_plugin(folder: Path) -> list[str]:
+    return words(folder, f"plugins={PLUGIN}", "tracker=lines", f"tracker.file={folder / 'told'}")
 
 
 def told(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "told.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (folder / "told").read_text().splitlines()]
 
 
 def test_a_tracker_of_a_plugin_is_told_config_progress_and_table(tmp_path: Path) -> None:
@@ -59,9 +58,10 @@ def test_the_same_command_is_the_same_run_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fails_at", ["start", "progress", "end"])
 def test_a_tracker_that_fails_is_one_warning_and_no_end_of_the_run(
-    tmp_path: Path, fails_at: str
+    tmp_path: Path, fails_at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = gistmill(*with_plugin(tmp_path, fails_at))
+    monkeypatch.setenv("LINES_FAIL_AT", fails_at)
+    done = gistmill(*with_plugin(tmp_path))
     assert done.returncode == 0, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if "tracker" in line]
     assert line == "tracker=lines: its server is away; the run goes on without it"

@@ -195,7 +195,7 @@ def test_a_batch_that_ends_as_a_whole_ends_the_run_in_one_line(status: str) -> N
         told = refusal(server)
     assert told.startswith(f"engine.base_url={server.url}: the server refuses a batch (batch-0 ")
     assert (f"{status} no more credit)" if status == "failed" else f"{status})") in told
-    assert told.endswith("run the same command to resume once that is mended")
+    assert told.endswith("run the same command to resume once that is fixed")
     assert len(server.batches) == 1
 
 

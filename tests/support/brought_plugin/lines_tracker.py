@@ -1,6 +1,7 @@
-"""A tracker that writes what it is told to a file."""
+"""A tracker that writes what it is given to a file; LINES_FAIL_AT=end has it fail then."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +25,6 @@ class LinesSettings(TrackerSettings):
 
     name: Literal["lines"]
     file: str
-    fails_at: str | None
 
     def failures(self) -> tuple[type[Exception], ...]:
         return (ArithmeticError,)
@@ -34,7 +34,7 @@ class LinesSettings(TrackerSettings):
         return Lines(self)
 
     def write(self, what: str, **about: Any) -> None:
-        if self.fails_at == what:
+        if os.environ.get("LINES_FAIL_AT") == what:
             raise ArithmeticError("its server\nis away")
         with Path(self.file).open("a", encoding="utf-8") as file:
             file.write(json.dumps({"what": what, **about}) + "\n")
