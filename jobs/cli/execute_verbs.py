@@ -44,7 +44,7 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     corpus=          what to read; corpus.path=, corpus.split=, corpus.seed= ...
     corpus.corrections=    a file that corrects its questions and references
     methods=         how to answer: 'readagent_p(max_pages=1..3),bm25'
-    engine=          who reads: extractive, vllm, openai; engine.model= ...
+    engine=          who reads: extractive, vllm, openai, batch; engine.model= ...
     rater=           who rates: reader, none or an engine; rater.model= ...
     memory_engine=   who makes memories, and
     extractor=       who extracts, and
@@ -61,6 +61,7 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     warehouse=       where its tables are kept, by default ./warehouse
     plugins=         folders with stages, methods and prompts of your own
     cluster=         local, inline, ray, kuberay, slurm; cluster.deadline= ...
+    tracker=         where it is reported: wandb or mlflow; by default none
     questions_per_unit=    of a document; more are shared by several workers
     max_problem_rate=, max_fallback_rate=   more end in exit code 3
     """

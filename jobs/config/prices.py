@@ -1,17 +1,19 @@
-"""Money for tokens: the option `price` of `plan`, and of `report` after the run."""
+"""Prices and rates as options of a command: `--price` of `plan` and `report`, `--rates` of
+`plan`."""
 
+from pydantic import ValidationError
+
+from pipeline.core.engine import Price
 from pipeline.core.errors import UsageError
 
 
-def money(price: str, prompt: float, cached: float, reply: float) -> float:
-    """The price of tokens, of which `cached` are part of the prompts.
-
-    `price`: PROMPT,REPLY or PROMPT,REPLY,CACHED of a million tokens; without CACHED a cached token
-    costs as much as others. Raises UsageError for another form.
-    """
-    per_prompt, per_reply, *more = numbers("price", price, "PROMPT,REPLY[,CACHED]")
-    of_cached = cached * (more[0] if more else per_prompt)
-    return ((prompt - cached) * per_prompt + of_cached + reply * per_reply) / 1e6
+def price_of(written: str) -> Price:
+    """The price that `--price PROMPT,REPLY[,CACHED]` gives. Raises UsageError for another form."""
+    prompt, reply, *cached = numbers("price", written, "PROMPT,REPLY[,CACHED]")
+    try:
+        return Price(input=prompt, output=reply, cached_input=cached[0] if cached else None)
+    except ValidationError as error:
+        raise UsageError(f"--price {written}: {error.errors()[0]['msg']}") from None
 
 
 def numbers(option: str, written: str, form: str) -> list[float]:

@@ -32,7 +32,7 @@ def check_config(config: RunConfig) -> None:
     if config.reply_format == "constrained" and not _takes_constraints(config):
         raise UsageError(
             f"reply_format=constrained: engine={config.engine.name} cannot constrain replies; "
-            "use vllm or openai, or reply_format=free"
+            "use vllm, openai or batch, or reply_format=free"
         )
     if config.cluster.name == "inline":
         _refuse_several_workers(config)

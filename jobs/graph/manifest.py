@@ -83,6 +83,7 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
         "repeats": config.repeats,
         "repeat_from": config.repeat_from,
         "without_prompts": _without_prompts(run),
+        "prices": _prices(run),
     }
 
 
@@ -112,6 +113,12 @@ def _without_prompts(run: ResolvedRun) -> list[str]:
     """The engines of the run whose calls are stored without what was sent."""
     engines = (phase.engine for phase in run.phases)
     return list(dict.fromkeys(e.title for e in engines if e and not e.keep_prompts))
+
+
+def _prices(run: ResolvedRun) -> dict[str, dict[str, float | None]]:
+    """The price of each step's engine that has one."""
+    asking = ((step, engine) for step, engine in run.steps_with_engines if engine)
+    return {step.id: engine.price.model_dump() for step, engine in asking if engine.price.is_known}
 
 
 def _papers(run: ResolvedRun) -> Iterator[tuple[str, Sequence[str]]]:

@@ -94,6 +94,8 @@ def _varied(
             else:
                 before = changed.get(section, getattr(config, section))
                 values = {**before.model_dump(mode="json"), name: _value(key, value)}
+                if values.get("model") != getattr(before, "model", None):
+                    values.pop("price", None)  # that of another model is not known
                 changed[section] = type(before).model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jobs.config.prices import money, numbers
+from jobs.config.prices import numbers, price_of
 from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.run.compatibility import stored_config
-from pipeline.core.engine import EngineSettings
+from pipeline.core.engine import EngineSettings, Price
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.engines.simulated import SimulatedSettings
@@ -84,13 +84,11 @@ class Options:
         num_engines(settings, self.gpus)
         if self.rates is not None and min(numbers("rates", self.rates, "PREFILL,DECODE")) <= 0:
             raise UsageError(f"--rates {self.rates}: both must be above 0")
-        self.money(0, 0, 0)
+        self.price_for(settings)
 
-    def money(self, prompt: float, uncached: float, reply: float) -> float | None:
-        """The price of tokens; None if none is given."""
-        if self.price is None:
-            return None
-        return money(self.price, prompt, prompt - uncached, reply)
+    def price_for(self, settings: EngineSettings) -> Price:
+        """The price that is given, else the engine's own."""
+        return settings.price if self.price is None else price_of(self.price)
 
 
 @dataclass(frozen=True)

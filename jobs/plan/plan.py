@@ -24,6 +24,7 @@ from jobs.report.planned_against_made import calls_before_plan
 from jobs.run.compatibility import merge_with_stored_run
 from jobs.run.launch import INCOMPLETE
 from jobs.run.launch import run as execute
+from pipeline.core.engine import Price
 from pipeline.core.errors import UsageError
 from pipeline.files.named_paths import refuse_unreachable_path, unwritable
 from pipeline.files.place import as_path
@@ -89,8 +90,9 @@ def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
     like = reference(folder.warehouse, options.like, run.config) if options.like else None
     prepared = prepare(run, folder.warehouse, warn, DryRunShards(folder.warehouse))
     estimated = estimate(prepared, like)
-    steps = [_step(step, estimated.costs[step.id], options) for step in run.steps
-             if step.id in estimated.costs]  # fmt: skip
+    steps = [_step(step, estimated.costs[step.id], options.price_for(engine))
+             for step, engine in run.steps_with_engines
+             if engine and step.id in estimated.costs]  # fmt: skip
     phases = [_phase(p, estimated, options, like) for p in run.phases if p.engine and steps]
     readable = (document for document in prepared.plan.documents() if not document.is_bad)
     sizes = np.array([(1, one.num_questions, one.num_words) for one in readable] or [(0, 0, 0)])
@@ -124,22 +126,24 @@ def _done(prepared: Prepared) -> list[Unit]:
     return [unit for document in documents for unit in document.units if unit.is_done]
 
 
-def _step(step: Step, costs: Numbers, options: Options) -> Json:
+def _step(step: Step, costs: Numbers, price: Price) -> Json:
     about = {"step_id": step.id, "stage": step.name, "method": step.method, "repeat": step.repeat}
     expected: Json = dict(zip(MEASURES, map(int, costs.round()), strict=True))
     budgets: Json = {"reply_tokens": expected.pop("budget_tokens")}
-    prompt = expected["prompt_tokens"], expected["uncached_tokens"]
+    prompt = expected["prompt_tokens"]
+    cached = prompt - expected["uncached_tokens"]
     for own in (expected, budgets):
-        own["money"] = options.money(*prompt, own["reply_tokens"])
+        own["money"] = price.of(prompt, cached, own["reply_tokens"])
     return {**about, "expected": expected, "budgets": budgets}
 
 
 def _sum(stage: str, steps: Sequence[Json]) -> Json:
-    """The sums over all steps of a stage."""
+    """The sums over all steps of a stage; of money, those whose engine has a price."""
     totals: Json = {"stage": stage}
     for kind in ("expected", "budgets") if steps else ():
         columns = {name: [step[kind][name] for step in steps] for name in steps[0][kind]}
-        totals[kind] = {n: None if None in own else sum(own) for n, own in columns.items()}
+        known = {name: [one for one in own if one is not None] for name, own in columns.items()}
+        totals[kind] = {name: sum(own) if own else None for name, own in known.items()}
     return totals
 
 
@@ -175,6 +179,7 @@ def _parts(plan: Mapping[str, Any]) -> list[Part]:
     head, corpus = Heading(f"plan of {plan['run']}"), plan["corpus"]
     if not plan["stages"]:
         return [head, "nothing is left to do; a run makes no model call"]
+    has_price = plan["all"]["expected"]["money"] is not None
     facts = (
         f"{corpus['documents']:,} documents, {corpus['documents_to_do']:,} of them with something "
         f"to ask, {corpus['questions']:,} questions, {short(corpus['words'])} words; "
@@ -183,13 +188,13 @@ def _parts(plan: Mapping[str, Any]) -> list[Part]:
     return [
         head,
         facts,
-        Table([_stage_row(stage) for stage in [*plan["stages"], plan["all"]]]),
+        Table([_stage_row(stage, has_price) for stage in [*plan["stages"], plan["all"]]]),
         Table([_phase_row(phase) for phase in plan["phases"]], left=("engine",)),
         "\n".join(f"- {line}" for line in plan["assumptions"]),
     ]
 
 
-def _stage_row(stage: Mapping[str, Any]) -> dict[str, object]:
+def _stage_row(stage: Mapping[str, Any], has_price: bool) -> dict[str, object]:
     expected, budgets = stage["expected"], stage["budgets"]
     cells: dict[str, object] = {"stage": stage["stage"], "calls": short(expected["calls"])}
     cells["prompt tokens"] = short(expected["prompt_tokens"])
@@ -197,9 +202,9 @@ def _stage_row(stage: Mapping[str, Any]) -> dict[str, object]:
     cells["cached %"] = 100 * (1 - share) if expected["prompt_tokens"] else None
     cells["reply tokens"] = short(expected["reply_tokens"])
     cells["reply budgets"] = short(budgets["reply_tokens"])
-    if expected["money"] is not None:
-        cells["money"] = f"{expected['money']:.2f}"
-        cells["with budgets"] = f"{budgets['money']:.2f}"
+    if has_price:
+        for heading, own in (("money", expected), ("with budgets", budgets)):
+            cells[heading] = None if own["money"] is None else f"{own['money']:.2f}"
     return cells
 
 

@@ -8,8 +8,11 @@ with recursive found as (
 from found;
 
 -- name: of_methods
-select method, by_value, stage in ({judging}) as is_judging, {sums}
+select method, by_value, step_id, stage in ({judging}) as is_judging, {sums}
 from calls join chosen using (question_id) where method is not null and not is_shared group by all;
+
+-- name: engines
+select distinct engine, step_id from calls where not is_shared order by all;
 
 -- name: of_memories
 with spent as (

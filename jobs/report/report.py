@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.audit.judge_audit import JudgeAudit, judge_audits
 from jobs.config.options import ReadOptions
-from jobs.report.costs import Costs, costs_of
+from jobs.report.costs import Costs, Prices, costs_of
 from jobs.report.memory_sizes import Distribution, distributions
 from jobs.report.planned_against_made import planned_beside
 from jobs.statistics.claims import best_of, p_values, pairs_of
@@ -69,6 +69,7 @@ class Report:
     corrections: dict[str, int] | None = None  # what they came to, in questions; None without any
     memory_steps: tuple[dict[str, Any], ...] = ()  # with the methods that rest on each
     total: Mapping[str, float] = field(default_factory=dict)  # all calls, each step once
+    unpriced: tuple[str, ...] = ()  # engines whose calls are not in the money of others
     num_tests: int = 0  # behind the marks of best rows
     is_split: bool = False  # costs of memory steps are divided among the methods
     audits: tuple[JudgeAudit, ...] = ()  # of its rater, by known answers and by people
@@ -89,7 +90,8 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
     rater = chosen_rater(connection, options.rater)
     columns, measures = shown_columns(connection, facts["columns"])
     memories = query(connection, filled(_SQL["memories"], is_shared=_IS_SHARED))
-    costs = costs_of(connection, facts["judging"], options)
+    prices = Prices(options.price, facts.get("prices", {}))
+    costs = costs_of(connection, facts["judging"], prices, options.split_shared)
     methods = chosen_methods(facts["methods"], options.method)
     rows, num_tests = _rows(connection, columns, methods, rater, costs)
     return Report(
@@ -112,6 +114,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         corrections=next(iter(query(connection, _SQL["corrections"])), None),
         memory_steps=costs.steps,
         total=costs.total,
+        unpriced=costs.unpriced or (),
         num_tests=num_tests,
         is_split=options.split_shared,
         audits=judge_audits(connection, folder, columns, rater) if rows else (),

@@ -23,7 +23,10 @@ def cost_parts(report: Report) -> list[Part]:
     price."""
     shared = shared_lines(report.memory_steps, report.is_split)
     parts: list[Part] = [by_method(report, _cost), "\n".join([_COST, *shared])]
-    return [*parts, _MONEY, _money(report)] if "money" in report.total else parts
+    if "money" not in report.total:
+        return parts
+    without = f" Without a price: {', '.join(report.unpriced)}." if report.unpriced else ""
+    return [*parts, f"{_MONEY}{without}", _money(report)]
 
 
 def by_method(report: Report, columns: Callable[[Row, Report], dict[str, object]]) -> Table:

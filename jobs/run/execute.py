@@ -2,7 +2,7 @@
 one worker in this process."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from pipeline.worker.outcomes import DOCUMENTS_OVER_SLOTS
 
 class RunExecutor:
     """Executes one launch of a run, with cluster=inline in `host`, by default one of its own.
-    `progress` counts its calls and units."""
+    `progress` counts its calls and units; `track` is given its states."""
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class RunExecutor:
         folder: RunFolder,
         host: InlineHost | None = None,
         listener: Listener | None = None,
+        track: Callable[[Mapping[str, Any]], None] = lambda state: None,
     ) -> None:
         self._run, self._given_host = prepared.run, host
         self._cluster = prepared.run.config.cluster
@@ -39,13 +40,18 @@ class RunExecutor:
         self._plan = prepared.plan
         self._phases = with_scoring(prepared.run.phases, self._plan)
         self._launch = uuid.uuid4().hex
-        self._publish = partial(folder.write_progress, self._launch)
+        self._track = track
         self.progress = Progress(
             self._plan.num_pending,
             self._publish,
             refused=folder.advisory.state,
             listener=listener,
         )
+
+    def _publish(self, state: Mapping[str, Any]) -> None:
+        """Write the progress for `status`, and report it to the tracker."""
+        self._folder.write_progress(self._launch, state)
+        self._track(state)
 
     def execute(self, stop: GracefulStop, look: Callable[[], None] = lambda: None) -> None:
         """Execute the phases, until `stop` has begun. `look` is called every second, and raises the

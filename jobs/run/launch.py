@@ -23,6 +23,7 @@ from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
 from jobs.run.progress import Listener, Progress
+from jobs.run.tracking import tracked
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.files.named_paths import refuse_unreachable_path, unwritable
@@ -41,6 +42,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import FILE, check_layout
 from pipeline.store.sql.accounts import accounts, answering_models, other_models
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
+from pipeline.trackers.tracker import Rows
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 from pipeline.worker.inline import InlineHost
 
@@ -48,8 +50,9 @@ COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 _SECONDS_BETWEEN_COMPACTIONS = 300.0
 _SECONDS_BETWEEN_LOOKS = 1.0
 _MANY = 2_000  # loose shards of a table, whose footers take a reading command seconds
-Look = Callable[[Any, RunFolder], None]
-"""What reads a run that has ended, by a connection with its views."""
+Look = Callable[[Any, RunFolder], Rows | None]
+"""What reads a run that has ended, by a connection with its views; returns the rows of the table
+that the run's tracker is given."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ def run(
     """
     config = resolved.config
     refuse_elsewhere(config.cluster)
+    config.tracker.refuse_unusable()
     retry_for(config.cluster.storage_seconds)
     folder = RunFolder(as_path(config.warehouse), resolved.name)
     with _graceful_stop(config, folder) as stop:
@@ -92,17 +96,20 @@ def run(
             prepared = prepare_launch(resolved, folder, warn, retry_policy, listener)
             has_work = start_launch(prepared, folder, held)
             write_only_while(folder.warehouse, FILE)
-            try:
-                executor = RunExecutor(prepared, folder, host, listener)
-                _execute(executor, prepared, folder, held, warn, stop if has_work else None)
-                if executor.progress.ended:
-                    folder.ended(executor.progress.ended)
-            except CommandError as error:
-                folder.ended(str(error))
-                raise
-            finally:
-                write_always(folder.warehouse)
-            return _outcome(prepared, folder, executor.progress, warn, look)
+            with tracked(prepared.run, folder, warn) as tracking:
+                try:
+                    executor = RunExecutor(prepared, folder, host, listener, tracking.progress)
+                    _execute(executor, prepared, folder, held, warn, stop if has_work else None)
+                    if executor.progress.ended:
+                        folder.ended(executor.progress.ended)
+                except CommandError as error:
+                    folder.ended(str(error))
+                    raise
+                finally:
+                    write_always(folder.warehouse)
+                outcome, headline = _outcome(prepared, folder, executor.progress, warn, look)
+                tracking.result(headline, outcome.exit_code)
+            return outcome
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
@@ -171,6 +178,8 @@ def _execute(
             folder.all_gone()
             compact_if_worth_it(folder.warehouse, warn)
         prepared.shards.verify(prepared.run.steps, prepared.committed)
+        if not executor.progress.ended:
+            delete_folder(folder.requested)
     delete_folder(folder.plan_files)
 
 
@@ -226,16 +235,16 @@ def _outcome(
     progress: Progress,
     warn: Callable[[str], None],
     look: Look,
-) -> Outcome:
+) -> tuple[Outcome, Rows]:
     """Check the accounting, and whether there are more problems than allowed; record which models
-    answered."""
+    answered. The rows are those of `look`."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
         found = tuple(exceeded_limits(connection, counts, prepared.run))
         folder.answered(answering_models(connection))
         for line in other_models(connection):
             warn(line)
-        look(connection, folder)
+        headline = look(connection, folder) or ()
     code = PROBLEMS if found else COMPLETE
     not_done, is_planned = sum(step.not_done for step in counts), prepared.plan.is_complete
     if not_done or not is_planned:
@@ -243,4 +252,4 @@ def _outcome(
         why = f"{left} are left; run the same command to resume"
         code, found = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)
     workers = {phase: dict(n) for phase, n in progress.workers.items()}
-    return Outcome(folder.path.name, code, found, dict(progress.calls), workers)
+    return Outcome(folder.path.name, code, found, dict(progress.calls), workers), headline

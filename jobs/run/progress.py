@@ -156,6 +156,8 @@ class Progress:
             "tokens_per_second": round((done.prompt_tokens + done.reply_tokens) / seconds, 1),
             "cached_share": round(done.cached_tokens / max(done.prompt_tokens, 1), 4),
             "problems": self._total().problems,
+            "calls": self._total().calls,
+            "tokens": self._total().prompt_tokens + self._total().reply_tokens,
             "refused": self._refused(),
             "waiting_for": self._waiting_for,
             # With several documents in flight, the share shows the progress.

@@ -66,7 +66,8 @@ def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
         for file in files("prompts/*/family.yaml")
     ]
     others = registered()
-    del others["engines"]  # those that have a file in the group `engine`
+    for kind in ("engines", "trackers"):  # those that have a file in the group
+        del others[kind]
     return {**groups, "methods": methods, "prompts": families, **others}
 
 

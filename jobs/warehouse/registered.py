@@ -1,4 +1,5 @@
-"""Engines, metrics, rubrics of judges: each of one class or function, ours or a loaded plugin's."""
+"""Engines, trackers, metrics, rubrics of judges: each of one class or function, ours or a
+plugin's."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -7,7 +7,7 @@ from pipeline.asking.reader import Reader
 from pipeline.asking.slots import Slots
 from pipeline.core.engine import Engine, EngineSettings
 from pipeline.core.settings import sha
-from pipeline.engines import extractive, scripted, simulated, vllm  # noqa: F401  # found by name
+from pipeline.engines import batch, extractive, scripted, simulated, vllm  # noqa: F401  # found by name
 from pipeline.engines.openai import OpenAIEngine
 from pipeline.families.family import Family
 

@@ -8,9 +8,20 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, get_args, runtime_checkable
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    TypeVar,
+    get_args,
+    runtime_checkable,
+)
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from upath import UPath
 
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Constraint, Message, Prompt
@@ -82,6 +93,47 @@ class Closable(Protocol):
         ...
 
 
+@runtime_checkable
+class Resumable(Protocol):
+    """An engine whose server goes on while no process of the run waits for it."""
+
+    async def resume(self, folder: UPath) -> None:
+        """Note in `folder` what is requested there, and take up what an earlier process of the run
+        has noted. Called once, before any request."""
+        ...
+
+
+Money = Annotated[float, Field(ge=0, le=1e12)]
+
+
+class Price(Settings):
+    """Money for a million tokens, in any currency; None: not known. A token of a prompt that was
+    found in the cache costs `cached_input`, by default as much as others."""
+
+    input: Money | None = None
+    output: Money | None = None
+    cached_input: Money | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if (self.input is None) != (self.output is None):
+            raise ValueError("set both input and output, money for a million tokens")
+        if self.input is None and self.cached_input is not None:
+            raise ValueError("cached_input alone is no price; set input and output, too")
+        return self
+
+    @property
+    def is_known(self) -> bool:
+        return self.input is not None
+
+    def of(self, prompt: float, cached: float, reply: float) -> float | None:
+        """The price of tokens, of which `cached` are part of the prompts."""
+        if self.input is None or self.output is None:
+            return None
+        per_cached = self.input if self.cached_input is None else self.cached_input
+        return ((prompt - cached) * self.input + cached * per_cached + reply * self.output) / 1e6
+
+
 ENGINES: "dict[str, type[EngineSettings]]" = {}
 
 
@@ -100,6 +152,7 @@ class EngineSettings(Settings):
     max_workers: NumWorkers | None  # null: as many as the cluster fits
     cpus_per_worker: NonNegativeFloat = Field(le=10_000)
     keep_prompts: bool = True  # the messages of every call, in the table calls
+    price: Price = Price()  # money a million tokens, where the engine's YAML has this key
 
     is_model: ClassVar[bool] = True  # false: its verdicts are not called ratings
     is_deterministic: ClassVar[bool] = False

@@ -1,103 +1,32 @@
-"""An engine that sends its requests to a running OpenAI-compatible server.
-
-The API key is read from an environment variable. Settings are stored with the run and therefore
-hold only the variable's name.
-"""
+"""An engine that sends its requests to a running OpenAI-compatible server, each by itself."""
 
 import asyncio
 import math
-import re
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, field_validator
-
-from pipeline.core.engine import EngineSettings, Reply, Request, wait_excluding_suspend
-from pipeline.core.errors import StartError, UsageError
+from pipeline.core.engine import Reply, Request, wait_excluding_suspend
+from pipeline.core.errors import StartError
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.settings import sha
 from pipeline.engines.openai_client import OpenAIClient
 from pipeline.engines.outage import FailedError, Outage
+from pipeline.engines.server_settings import ServerSettings, start_errors
 
 T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
 _TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
 _CACHED_COUNTS = 100_000
-_MODELS_SHOWN = 5
-_SET_BY_ENGINE = {
-    "model",
-    "messages",
-    "max_tokens",
-    "temperature",
-    "seed",
-    "structured_outputs",
-    "stream",
-    "n",
-}
 
 
-class OpenAISettings(EngineSettings):
-    """The `engine` section of engine=openai; conf/engine/openai.yaml explains the keys.
-
-    `args` are added to the body of every request; `sequences` limits the requests in flight.
-    """
+class OpenAISettings(ServerSettings):
+    """The `engine` section of engine=openai; conf/engine/openai.yaml explains the keys."""
 
     name: Literal["openai"]
-    base_url: str
-    model: str = Field(min_length=1)
-    api_key_env: str | None
-    args: dict[str, Any]
-    retries: NonNegativeInt
-    outage_minutes: NonNegativeFloat
-    thinking_tokens: NonNegativeInt
-    structured_outputs: Literal["vllm", "none"]
-
-    keeps_deadline: ClassVar[bool] = True
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_address(cls, url: str) -> str:
-        if re.search("[@?#]", url):  # the message leaves the value out: it may hold a secret
-            raise UsageError(
-                "engine.base_url (or rater.base_url) has an @, ? or #; write http://HOST:PORT/v1 "
-                "and put a key or password into the variable that api_key_env names"
-            )
-        if not re.match("https?://[^/]", url):
-            raise ValueError("not an address; write http://HOST:PORT/v1")
-        return url.rstrip("/")
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _is_variable(cls, name: str | None) -> str | None:
-        if name is not None and not re.fullmatch("[A-Z_][A-Z0-9_]*", name):
-            # The message leaves the value out: it may be the key itself.
-            raise UsageError(
-                "engine.api_key_env (or rater.api_key_env) is not the name of an environment "
-                "variable (A-Z, 0-9, _); put the key into such a variable and write its name here"
-            )
-        return name
-
-    @field_validator("args")
-    @classmethod
-    def _sets_only_free_keys(cls, args: dict[str, Any]) -> dict[str, Any]:
-        if taken := sorted(_SET_BY_ENGINE & args.keys()):
-            raise ValueError(f"{taken[0]} is set by the engine itself; remove it from args")
-        return args
-
-    @property
-    def takes_constraints(self) -> bool:
-        return self.structured_outputs != "none"
-
-    @property
-    def title(self) -> str:
-        return f"openai:{self.model}"
-
-    def own_identity(self) -> Mapping[str, Any]:
-        return {"model": self.model, "args": self.args, "thinking_tokens": self.thinking_tokens}
 
     async def start(self) -> "OpenAIEngine":
         """Connect to the server: list its models, then request one short reply.
@@ -106,46 +35,10 @@ class OpenAISettings(EngineSettings):
         not serve the model or ignores constraints, and where its context is too small or unknown.
         """
         client = OpenAIClient(self.base_url, self.api_key_env, self.retries)
-        try:
-            context_tokens = self._usable_context(client, await client.models())
-            engine = OpenAIEngine(self, client, context_tokens)
+        with start_errors(client):
+            engine = OpenAIEngine(self, client, await self.usable_context(client))
             await engine.check_server()
-        except FailedError as error:
-            words = str(error)
-            named = words if words.startswith(client.address) else f"{client.address}: {words}"
-            raise StartError(named) from None
         return engine
-
-    def _usable_context(self, client: OpenAIClient, models: Mapping[str, int | None] | None) -> int:
-        """The tokens for prompt and answer: `context_tokens`, or the context that the server lists,
-        less `thinking_tokens`. Raises StartError where it is unknown or too small."""
-        if models is None:
-            raise StartError(
-                f"{client.address}: lists no models; make sure that the address ends in /v1"
-            )
-        if self.model not in models:
-            names = [*list(models)[:_MODELS_SHOWN], *["..."] * (len(models) > _MODELS_SHOWN)]
-            listed = ", ".join(names) or "no models"
-            raise StartError(
-                f"engine.model={self.model}: the server serves {listed}; set it to a served model"
-            )
-        served = models[self.model]
-        total = self.context_tokens or served
-        if total is None:
-            raise StartError(
-                f"{client.address}: the server does not list its context length; set "
-                "engine.context_tokens"
-            )
-        if served and total > served:
-            raise StartError(
-                f"engine.context_tokens={total}: the server has a context of {served}; lower it"
-            )
-        if total <= self.thinking_tokens:
-            raise StartError(
-                f"engine.thinking_tokens={self.thinking_tokens}: leaves no tokens for prompt and "
-                f"answer in a context of {total}; lower it"
-            )
-        return total - self.thinking_tokens
 
 
 class OpenAIEngine:
@@ -156,7 +49,7 @@ class OpenAIEngine:
     that the thinking left over.
     """
 
-    def __init__(self, settings: OpenAISettings, client: OpenAIClient, context_tokens: int) -> None:
+    def __init__(self, settings: ServerSettings, client: OpenAIClient, context_tokens: int) -> None:
         self.name = settings.title
         self.context_tokens = context_tokens
         self._settings = settings
@@ -181,12 +74,8 @@ class OpenAIEngine:
                 return await self.outage.send_when_up(partial(self._sent, request))
             except FailedError as error:
                 is_late = error.problem == "timeout"
-                return Reply(
-                    text="" if is_late else str(error),
-                    finish_reason="abort",
-                    seconds=self._settings.deadline_seconds if is_late else 0.0,
-                    problem=error.problem,
-                )
+                seconds = self._settings.deadline_seconds if is_late else 0.0
+                return replace(failed_reply(error), seconds=seconds)
 
     async def close(self) -> None:
         await self._client.close()
@@ -256,16 +145,8 @@ class OpenAIEngine:
         )
 
     async def _complete(self, request: Request) -> Reply:
-        body = {
-            "max_tokens": request.max_reply_tokens + self._settings.thinking_tokens,
-            "temperature": request.temperature,
-            **({"seed": request.seed} if request.temperature > 0 else {}),
-            **_structured_outputs(request.constraint),
-            **self._settings.args,
-        }
-        return await self._client.complete(
-            self._settings.model, request.messages, body, request.on_text
-        )
+        model, body = self._settings.model, self._settings.body(request)
+        return await self._client.complete(model, request.messages, body, request.on_text)
 
     async def _count_there(self, messages: Sequence[Message]) -> int | None:
         """The count of tokens by the server; None if it cannot count these messages."""
@@ -280,13 +161,10 @@ class OpenAIEngine:
         return await self._in_time(self._client.count_tokens(model, messages, args))
 
 
-def _structured_outputs(constraint: Constraint | None) -> dict[str, Any]:
-    """The constraint as vLLM's server expects it in a request's body."""
-    if constraint is None:
-        return {}
-    if constraint.choices:
-        return {"structured_outputs": {"choice": list(constraint.choices)}}
-    return {"structured_outputs": {"regex": constraint.regex}}
+def failed_reply(error: FailedError) -> Reply:
+    """The reply to a request that failed: the server's words, but of a timeout none."""
+    text = "" if error.problem == "timeout" else str(error)
+    return Reply(text=text, finish_reason="abort", problem=error.problem)
 
 
 def estimated_tokens(messages: Sequence[Message]) -> int:

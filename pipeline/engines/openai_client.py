@@ -183,6 +183,17 @@ def _http_library() -> Any:
     return sys.modules[module.partition(".")[0]]
 
 
+def reply_in(body: object) -> Reply:
+    """The Reply in the body of a response that was read from a file. Raises FailedError if it has
+    no text."""
+    from openai.types.chat import ChatCompletion
+
+    reply = _reply(ChatCompletion.construct(**body)) if isinstance(body, dict) else None
+    if reply is None:
+        raise FailedError("the response has no reply of text", "either")
+    return reply
+
+
 def _reply(completion: Any) -> Reply | None:
     """A Reply from a chat completion; None if the content is no text. Servers differ in which parts
     they leave out, and nothing has validated the values."""

@@ -14,7 +14,7 @@ from tests.support.command import ROOT
 # one line do not know each other. `stages` are in the order in which they run.
 FLOORS = (
     ("pipeline.core",),
-    ("pipeline.files", "pipeline.families"),
+    ("pipeline.files", "pipeline.families", "pipeline.trackers"),
     ("pipeline.engines.vllm",),
     ("pipeline.engines",),
     ("pipeline.asking",),
@@ -96,6 +96,8 @@ HOMES = {
     "mammoth": ("stages/extract/word.py",),
     "datasets": ("stages/corpora/own/huggingface.py",),
     "inspect_ai": ("jobs/export/export_inspect.py", "stages/read/evaluation_logs.py"),
+    "wandb": ("pipeline/trackers/wandb.py",),
+    "mlflow": ("pipeline/trackers/mlflow.py",),
     "deltalake": ("jobs/export/lake_formats.py",),
     "pyiceberg": ("jobs/export/lake_formats.py",),
 }

@@ -67,7 +67,7 @@ def test_another_engine_of_a_role_is_another_run() -> None:
     assert one == same != other
 
 
-GROUP = "extractive, none, openai, reader, scripted, simulated, vllm"
+GROUP = "batch, extractive, none, openai, reader, scripted, simulated, vllm"
 
 
 @pytest.mark.parametrize(

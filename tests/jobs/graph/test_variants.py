@@ -80,6 +80,14 @@ def test_a_reader_s_model_makes_another_memory() -> None:
     assert sorted(memories(run, "gists")) == ["shared [engine.model=a]", "shared [engine.model=b]"]
 
 
+def test_the_price_of_an_engine_is_not_that_of_another_model() -> None:
+    words = ("engine=openai", "engine.base_url=http://h/v1", "engine.model=z",
+             "engine.price.input=1", "engine.price.output=2")  # fmt: skip
+    run = resolved("closed_book,closed_book[engine.model=a]", *words)
+    prices = {engine.title: engine.price.input for _, engine in run.steps_with_engines if engine}
+    assert prices == {"openai:z": 1, "openai:a": None}
+
+
 @pytest.mark.parametrize(
     ("method", "words"),
     [

@@ -3,9 +3,10 @@ command, whose sums are counted in the table `calls`."""
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -132,6 +133,41 @@ def test_money_is_that_of_the_plans_prices(by_hand: Path) -> None:
     assert cells["run"] == ["-", "-", "-", "1360.00"]
     assert "write PROMPT,REPLY[,CACHED]" in refused(*words[:2], "price=cheap")
     assert "leave --corpus" in refused(*words, "--corpus")
+
+
+def with_prices(
+    by_hand: Path, folder: Path, of_stage: Mapping[str, Mapping[str, float]]
+) -> tuple[str, str]:
+    """The words of a report on a copy whose engines have these prices, by stage."""
+    warehouse = folder / "warehouse"
+    copytree(by_hand, warehouse)
+    steps = sql(warehouse, "select step_id, stage from steps")
+    prices = {s["step_id"]: of_stage[s["stage"]] for s in steps if s["stage"] in of_stage}
+    run = RunFolder(warehouse, "r")
+    config = run.config() or {}
+    run.start({**config, "report": {**config["report"], "prices": prices}}, {}, True)
+    return "report", f"warehouse={warehouse}"
+
+
+def test_each_step_has_the_price_of_its_engine(by_hand: Path, tmp_path: Path) -> None:
+    """By hand, at 1 and 10 a token for answers, 2 and 0 for verdicts and no price for memories: a
+    has 15 + 50, b also 2 x 2; the run 3 x 65 + 4."""
+    reading, judging = {"input": 1e6, "output": 1e7}, {"input": 2e6, "output": 0.0}
+    words = with_prices(by_hand, tmp_path, {"answer": reading, "rate": judging})
+    found = json.loads(succeed(*words, "--json"))
+    parts = ("money", "memory_money", "judging_money")
+    money = {row["method"]: [row["counts"][part] for part in parts] for row in found["rows"]}
+    assert money == {"a": [65, 0, 0], "b": [65, 0, 4], "c": [65, 0, 0]}
+    assert found["total"]["money"] == 199
+    text = succeed(*words)
+    assert "in that of the run every call counts once. Without a price: x.\n" in text
+    other = json.loads(succeed(*words, "price=1000000,10000000", "--json"))
+    assert other["total"]["money"] == 1360, "--price is that of all calls"
+    assert other["unpriced"] == []
+
+
+def test_without_a_price_there_is_no_money(by_hand: Path) -> None:
+    assert "Money" not in succeed("report", f"warehouse={by_hand}")
 
 
 def sums(warehouse: Path, *words: str) -> dict[str, float]:

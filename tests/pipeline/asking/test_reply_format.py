@@ -215,7 +215,7 @@ def test_constrained_replies_need_an_engine_that_takes_constraints() -> None:
         read_run([CONSTRAINED])
     assert str(caught.value) == (
         "reply_format=constrained: engine=extractive cannot constrain replies; "
-        "use vllm or openai, or reply_format=free"
+        "use vllm, openai or batch, or reply_format=free"
     )
 
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from aiohttp import web
 
@@ -69,7 +69,7 @@ class LoopbackServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def __enter__(self) -> "LoopbackServer":
+    def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -88,11 +88,15 @@ class LoopbackServer:
         app.router.add_post("/v1/chat/completions", self._chat)
         if self.counts is not None:
             app.router.add_post("/tokenize", self._tokenize)
+        self.add_routes(app.router)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
         self._site = web.TCPSite(self._runner, "127.0.0.1", self.port)
         await self._site.start()
         self.port = self._runner.addresses[0][1]
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Add those of a kind of server that has more."""
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
@@ -137,7 +141,7 @@ class LoopbackServer:
             )
         if body.get("stream"):
             return await _streamed(request, body, answer)
-        return web.json_response(_completion(body, answer), status=answer.status)
+        return web.json_response(completion(body, answer), status=answer.status)
 
     async def _take(self, seconds: float) -> None:
         self._at_once += 1
@@ -155,7 +159,7 @@ async def _streamed(
     request: web.Request, body: dict[str, Any], answer: Answer
 ) -> web.StreamResponse:
     """The completion as server-sent events, a word each, and its usage in the last."""
-    whole = _completion(body, answer)
+    whole = completion(body, answer)
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
 
@@ -183,7 +187,7 @@ def _num_words(body: Mapping[str, Any]) -> int:
     return sum(len(message["content"].split()) for message in body["messages"])
 
 
-def _completion(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+def completion(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
     """In vLLM's format; reports one cached prompt token."""
     prompt = _num_words(body) + TEMPLATE_TOKENS
     reply = len(answer.text.split())
