@@ -70,8 +70,20 @@ class DamagedError(AccountingError):
         self.file, self.why = str(file), why
 
 
-class LeftOutWarning(UserWarning):
+class LineWarning(UserWarning):
+    """A warning that commands print as one line: `prefix` and its message."""
+
+    prefix: ClassVar[str] = ""
+
+
+class LeftOutWarning(LineWarning):
     """A reader has left out a damaged file, or a part of what was given."""
+
+    prefix = "left out "
+
+
+class PluginWarning(LineWarning):
+    """The import of a plugin is slow, prints, or connects to a host."""
 
 
 class IncompleteError(CommandError):

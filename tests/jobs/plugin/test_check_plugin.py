@@ -69,7 +69,12 @@ def test_it_passes_on_each_kind(kind: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_it_prints_what_it_finds(tmp_path: Path) -> None:
     changed(tmp_path, "metric", "conf/prompts/mine/family.yaml", "[mine, ", "[")
-    told = succeeded(command(tmp_path, "check", "mine", "methods=closed_book", "rater=none"))
+    with (tmp_path / "mine" / "mine.py").open("a") as module:
+        module.write("print('{')\n")
+    done = command(tmp_path, "check", "mine", "methods=closed_book", "rater=none")
+    told = succeeded(done)
+    (line,) = done.stderr.splitlines()
+    assert "plugins=mine: its import takes " in line and "prints '{'" in line
     assert "| metric | mine | no   |" in told and "| family | mine | yes  |" in told
     assert "killed at request 2 of 3 and resumed: " in told
     assert "methods=closed_book rater=none" in told.splitlines()[-1]
