@@ -7,11 +7,9 @@ from typing import Any
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import PARENT
-from pipeline.core.prompts import PROMPTS
 from pipeline.core.registry import LISTED
 from pipeline.core.rows import RECORDS
-from pipeline.work.stage import ROLES, STAGES
-from stages.corpora.reading.corpus import FORMATS
+from pipeline.work.stage import ROLES
 
 _FILES = {  # in the folder `conf`
     "method": "method/*.yaml", "corpus": "corpus/*.yaml", "memory": "memory/*.yaml",
@@ -41,10 +39,7 @@ def brought(folder: Path) -> Brought:
 
 def _registered() -> Iterator[tuple[tuple[str, str], Any]]:
     """All that is registered by kind and name, and its class or function."""
-    for kinds in STAGES.values():
-        yield from ((("stage", stage.label()), stage) for stage in kinds.values())
-    for kind, known in (("prompt", PROMPTS), ("table", RECORDS), ("corpus", FORMATS)):
-        yield from (((kind, name), one) for name, one in known.items())
+    yield from ((("table", name), record) for name, record in RECORDS.items())
     for kind, listed in LISTED.items():
         yield from (((kind.removesuffix("s"), name), found.one) for name, found in listed.items())
 
@@ -85,7 +80,8 @@ def used(resolved: ResolvedRun, connection: Any) -> set[tuple[str, str]]:
         *(("method", Path(method.file).stem) for method in resolved.methods),
         *(("engine", engine.name) for role in ROLES for engine in config.engines(role)),
         *(("rater", engine.name) for engine in config.engines("judge")),
-        *(("corpus", name) for name in (config.corpus.name, config.corpus.format)),
+        ("corpus", config.corpus.name),
+        ("format", config.corpus.format),
         ("memory", config.memory.name),
         ("experiment", config.name or ""),
         ("family", Path(resolved.family.folder).name),

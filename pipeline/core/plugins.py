@@ -58,8 +58,9 @@ def load_plugins(folders: Sequence[str]) -> list[Path]:
     Raises UsageError, a single line, for a folder that does not exist, cannot be imported or has
     the name of another plugin.
     """
+    installed = import_installed()  # first: a plugin that takes a name of ours is the one to change
     found = [load_folder(Path(folder).resolve(), f"plugins={folder}") for folder in folders]
-    return [place / "conf" for place in [*found, *import_installed()] if (place / "conf").is_dir()]
+    return [place / "conf" for place in [*found, *installed] if (place / "conf").is_dir()]
 
 
 @cache

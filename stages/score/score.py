@@ -14,17 +14,18 @@ from scores where metric like 'scrolls_%' group by all) group by method`.
 """
 
 from asyncio import to_thread
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import field_validator
 
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, UnitRows
-from pipeline.work.stage import GOLD, ORIGINAL, Column, QuestionKind, Stage
+from pipeline.work.measure_names import ORIGINAL
+from pipeline.work.stage import GOLD, Column, Columns, Stage
 from stages.read.answer_from_context import GIVEN
 from stages.score.metric_functions import METRICS
 from stages.score.metrics import ABOUT_PARTS, PARTS, load_rouge
@@ -66,6 +67,7 @@ class ScoreAnswers(Stage):
     question_fields = (
         "question", "options", "only_judged", "task", "classes", "original_references", *GOLD,
     )  # fmt: skip
+    report_columns: ClassVar[Columns] = {"choice": (_CHOICE,), "any": _OF_EVIDENCE}
     metrics: tuple[str, ...]
 
     @field_validator("metrics", mode="before")
@@ -89,7 +91,7 @@ class ScoreAnswers(Stage):
         """None: `run` looks at each answer's problem."""
         return None
 
-    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
+    def columns(self) -> Columns:
         metrics = [
             _BETTER(name, name, 40 + place, geometric_mean_of=PARTS.get(name, ()),
                     about=ABOUT_PARTS.get(name) or METRICS[name].about)
@@ -103,9 +105,9 @@ class ScoreAnswers(Stage):
         )
         return {
             "free": (*metrics, *([_EPISODES] if "mind2web_step" in self.metrics else [])),
-            "choice": (_CHOICE,),
+            "choice": self.report_columns["choice"],
             "corrected": tuple(map(_of_originals, metrics)),
-            "any": (*_OF_EVIDENCE, *of_rankings),
+            "any": (*self.report_columns["any"], *of_rankings),
         }
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Score]:

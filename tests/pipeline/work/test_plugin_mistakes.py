@@ -13,6 +13,7 @@ from pipeline.core.plugins import load_plugins
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.rows import RECORDS
 from pipeline.work.class_checks import refuse_wrong_record
+from pipeline.work.measure_names import MEASURES
 from pipeline.work.stage import STAGES, Stage
 from stages.builtin import load_builtin
 from tests.support.command import own_process, sql, succeed, succeeded
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import QuestionRow
-from pipeline.work.stage import Stage
+from pipeline.work.stage import Column, Stage
 from stages.tables.pages import Page
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,16 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
      "ShoutQuestion.prompts is no tuple of Prompt classes"),
     (WRITES, WRITES + "\n    role: ClassVar[str] = 'writer'",
      "ShoutQuestion.role 'writer' is none; there are reader, memory, extractor, query_expander,"),
+    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'any': Column('loud', 'loud', 9)}",
+     "ShoutQuestion.report_columns is no map of tuples; write `{'any': (Column(...),)}`, or in"),
+    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'all': ()}",
+     "ShoutQuestion.report_columns is no map of tuples; write `{'any': (Column(...),)}`, or in"),
+    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = [Column('loud', 'loud', 9)]",
+     "in place of any free, choice, corrected"),
+    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'any': (Column('lr_1', 'x', 9),)}",
+     "ShoutQuestion makes the measure 'lr_1', which is that of stages.tables.answers.Rating"),
+    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'any': (Column('a-b', 'x', 9),)}",
+     "loud/shout.py: ShoutQuestion: the measure 'a-b': write a small letter"),
     (WRITES, WRITES + "\n    mark: Sign", "cannot be imported: NameError: name 'Sign'"),
     ("async def run", "def run", "ShoutQuestion.run is not async; write `async def run(self, rows"),
     ("async def run", "async def rum", "ShoutQuestion.run is missing; write it"),
@@ -101,7 +112,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test loads is forgotten after it."""
     load_builtin()
     monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
-    known: list[dict[str, Any]] = [STAGES, RECORDS, PROMPTS]
+    known: list[dict[str, Any]] = [STAGES, RECORDS, PROMPTS, MEASURES]
     before = [copy.copy(one) for one in known]
     yield
     for one, names in zip(known, before, strict=True):
