@@ -131,22 +131,25 @@ def _import_folder(name: str, folder: Path) -> None:
         if spec.loader is not None:
             spec.loader.exec_module(package)
         import_all(package)
-        _refuse_copies(name, folder, {*sys.modules} - known)
+        _refuse_copies(folder, {*sys.modules} - known)
     except (UsageError, *_IMPORT_ERRORS) as error:
         for module in {*sys.modules} - known:
             if module.startswith(spec.name):
                 del sys.modules[module]
-        if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(name):
+        top = (getattr(error, "name", None) or "").split(".")[0]
+        own = {name, *(file.relative_to(folder).parts[0] for file in plugin_files(folder, "py"))}
+        if isinstance(error, ModuleNotFoundError) and {top, f"{top}.py"} & own:
             raise UsageError(_ABSOLUTE.format(error.name)) from None
         raise
 
 
-def _refuse_copies(name: str, folder: Path, modules: Iterable[str]) -> None:
-    """Raise UsageError if a plugin has imported a module of its own by the folder's name: another
-    copy of it, which workers might not find."""
+def _refuse_copies(folder: Path, modules: Iterable[str]) -> None:
+    """Raise UsageError if a plugin has imported a module of its own by another name than below
+    PARENT: another copy of it, which workers might not find and no step's hash has."""
+    files = {str(file) for file in plugin_files(folder, "py")}
     for module in modules:
         file = getattr(sys.modules[module], "__file__", None)
-        if module.split(".")[0] == name and file and Path(file).is_relative_to(folder):
+        if file in files and module.split(".")[0] != PARENT:
             raise UsageError(_ABSOLUTE.format(module))
 
 

@@ -72,7 +72,8 @@ class Stage(Settings):
 
     name: ClassVar[str]
     kind: ClassVar[str] = ""  # distinguishes stages of the same name
-    version: ClassVar[int]  # raise when the rows it makes change meaning
+    # Raised when the rows it makes change meaning. A plugin's without one is hashed by its source.
+    version: ClassVar[int] = 0
     reads: ClassVar[tuple[type[Record], ...]] = ()
     writes: ClassVar[type[Record]]
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()  # all that it may ask
@@ -95,7 +96,8 @@ class Stage(Settings):
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         list_columns(cls)
-        is_base = cls.__abstractmethods__ and not {"version", "kind"} & {*cls.__dict__}
+        of_stage = {"version", "kind"} if is_ours(cls) else {"version", "kind", "name"}
+        is_base = cls.__abstractmethods__ and not of_stage & {*cls.__dict__}
         if is_base or ABC in cls.__bases__:
             return
         refuse_wrong_stage(cls, ROLES)

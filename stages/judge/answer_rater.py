@@ -43,7 +43,6 @@ class AnswerRater(Stage, ABC):
         class RateFluent(AnswerRater):
             name = "rate"
             kind = "fluent"  # as a family names it: `judging: {rate: {kind: fluent}}`
-            version = 1
             rubrics = {"fluent": JudgeFluent}  # a YesOrNo with a template of its own
     """
 

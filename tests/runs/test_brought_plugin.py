@@ -112,10 +112,20 @@ def test_what_changed_is_made_anew(plugin: Path, tmp_path: Path) -> None:
     succeeded(own_process("run", *words(tmp_path)))
     assert counted(tmp_path) == calls
     assert measured(tmp_path) == {"first_letter": [0, 100], "fluent": [100, 100]}
+    change(
+        plugin / "first_letter.py", "from .letters", "from gistmill_plugins.brought_plugin.letters"
+    )
     change(plugin / "fluent.py", "    def is_right", NEVER)
     succeeded(own_process("run", *words(tmp_path)))
     assert counted(tmp_path) == {"answer": 2, "rate": 4}
     assert measured(tmp_path) == {"first_letter": [0, 100], "fluent": [0, 0]}
+    change(plugin / "letters.py", "answer[:1] != reference[:1]", "answer[:1] == reference[:1]")
+    change(plugin / "fluent.py", "class RateFluent(AnswerRater):", SHOUTED)
+    succeeded(own_process("run", *words(tmp_path)))
+    assert counted(tmp_path) == {"answer": 2, "rate": 6}
+    assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [0, 0]}
+    query = "select distinct messages[-1].content as sent from calls where stage = 'rate'"
+    assert all("RIVERS RISE" in row["sent"] for row in command.sql(tmp_path / "warehouse", query))
 
 
 @pytest.mark.slow
@@ -143,6 +153,11 @@ NEVER = """    def read(self, reply, is_cut):
         return "no"
 
     def is_right"""
+
+SHOUTED = """class RateFluent(AnswerRater):
+    def wanted(self, question, answer):
+        return super().wanted(question, answer.upper())
+"""  # a stage without a version
 
 
 def change(file: Path, old: str, new: str) -> None:

@@ -52,7 +52,6 @@ DATACLASS = "@dataclass(frozen=True, slots=True, kw_only=True)"
 WRITES = "    writes: ClassVar[type] = Shout"
 KEY = '    key: ClassVar[tuple[str, ...]] = ("question_id",)'
 LOADED = [  # what is replaced, by what, and the line that says what is wrong
-    ("    version: ClassVar[int] = 1\n", "", "ShoutQuestion.version is no int"),
     ("[int] = 1", "[str] = '1'", "ShoutQuestion.version is no int; write `version: ClassVar[...]"),
     ('    name: ClassVar[str] = "shout"\n', "", "ShoutQuestion.name is no str"),
     ('"shout"\n', "None\n", "ShoutQuestion.name is no str; write `name: ClassVar[...] = ...`"),
@@ -83,6 +82,9 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
     (WRITES, WRITES + "\n    mark: Sign", "cannot be imported: NameError: name 'Sign'"),
     ("async def run", "def run", "ShoutQuestion.run is not async; write `async def run(self, rows"),
     ("async def run", "async def rum", "ShoutQuestion.run is missing; write it"),
+    ("    version: ClassVar[int] = 1\n    writes: ClassVar[type] = Shout\n\n    async def run",
+     "    writes: ClassVar[type] = Shout\n\n    async def rum",
+     "ShoutQuestion.run is missing; write it"),
     ('"shout"\n', '"gist"\n', "ShoutQuestion is the stage gist, which is that of"),
     ("length: int", "length: dict",
      "Shout.length is no column's type; a column is str, int, float, bool, datetime, a tuple"),
@@ -98,6 +100,8 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
     ('"shouts"', '"answers"', "Shout writes the table 'answers', which is that of"),
     ('"shouts"', '"runs"', "the table 'runs': not a name that SQL can use, or that of a view"),
     ('"shouts"', '"My-Shouts"', "the table 'My-Shouts': not a name that SQL can use"),
+    ("import datetime", "import shout", "a module imports shout, of the plugin itself; write"),
+    ("import datetime", "from loud.shout import Shout", "imports loud, of the plugin itself;"),
     ("import datetime", "import nosuch", "cannot be imported: ModuleNotFoundError: No module"),
     ("import datetime", "1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
     ("import datetime", "def f(:", "cannot be imported: SyntaxError: invalid syntax"),
@@ -140,6 +144,7 @@ def test_our_own_records_have_none() -> None:
     assert len(ours) > 50
     for stage in ours:
         refuse_wrong_record(stage.writes)
+        assert stage.version > 0
 
 
 RETURNED = {  # a kind of the stage: the body of its `run`, and what its problem rows say
