@@ -24,6 +24,11 @@ Problem = Literal[
     "upstream",  # a row that this one depends on has a problem itself
     "bad_input",  # an entry of a file that is no valid document, question or answer
 ]
+# What somebody's code may raise: a plugin's module while it is imported, a metric.
+CODE_ERRORS = (
+    ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError, ArithmeticError,
+    LookupError, AssertionError, RuntimeError, OSError,
+)  # fmt: skip
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 PROBLEMS: tuple[str, ...] = get_args(Problem)
 _stderr = 2

@@ -26,16 +26,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeline.core.errors import PluginWarning, UsageError
+from pipeline.core.errors import CODE_ERRORS, PluginWarning, UsageError
 from pipeline.core.settings import CONF
 
 _GROUP = "gistmill.plugins"
 PARENT = "gistmill_plugins"  # the package of all that are loaded from folders
-# What a broken module may raise while it is imported.
-_IMPORT_ERRORS = (
-    ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError, ArithmeticError,
-    LookupError, AssertionError, RuntimeError, OSError,
-)  # fmt: skip
 _ABSOLUTE = "a module imports {}, of the plugin itself; write `from .module import name`"
 _PLACES: dict[str, Path] = {}  # package name -> folder, of plugins loaded by this process
 
@@ -132,7 +127,7 @@ def _import_folder(name: str, folder: Path) -> None:
             spec.loader.exec_module(package)
         import_all(package)
         _refuse_copies(folder, {*sys.modules} - known)
-    except (UsageError, *_IMPORT_ERRORS) as error:
+    except (UsageError, *CODE_ERRORS) as error:
         for module in {*sys.modules} - known:
             if module.startswith(spec.name):
                 del sys.modules[module]
@@ -161,7 +156,7 @@ def _called(place: str, load: Callable[[], Any]) -> Any:
             return load()
     except UsageError as error:
         raise UsageError(f"{place}: {error}") from None
-    except _IMPORT_ERRORS as error:
+    except CODE_ERRORS as error:
         where = error.__traceback__
         while where is not None and where.tb_next is not None:
             where = where.tb_next

@@ -172,14 +172,20 @@ def counted(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("value", ["'much'", "None", "101", "-1", "float('nan')", "True", "1 / 0"])
-def test_a_metric_that_makes_no_score(plugin: Path, tmp_path: Path, value: str) -> None:
+def test_a_metric_that_makes_no_score_costs_no_other(
+    plugin: Path, tmp_path: Path, value: str
+) -> None:
     change(plugin / "first_letter.py", "100.0 * same(answer, reference)", value)
     succeeded(own_process("run", *words(tmp_path, "max_problem_rate=1")))
-    rows = command.sql(tmp_path / "warehouse", "select distinct problem, detail from scores")
-    assert {row["problem"] for row in rows} == {"unit_failed"}
+    rows = command.sql(tmp_path / "warehouse", "select metric, value, problem, detail from scores")
+    others = [row for row in rows if row["metric"] != "first_letter"]
+    failed = [row for row in rows if row["metric"] == "first_letter"]
+    assert [(row["value"], row["problem"]) for row in failed] == [(None, "unit_failed")] * 2
     told = "first_letter returned" if value != "1 / 0" else "division by zero"
-    assert all("first_letter.py" in row["detail"] and told in row["detail"] for row in rows)
-    assert measured(tmp_path)["fluent"] == [100, 100], "the judge is another stage"
+    assert all("first_letter.py" in row["detail"] and told in row["detail"] for row in failed)
+    assert {row["problem"] for row in others} == {None}
+    assert [row["value"] for row in others if row["metric"] == "squad_em"] == [0, 0]
+    assert measured(tmp_path) == {"fluent": [100, 100]}
 
 
 @pytest.mark.slow
