@@ -18,8 +18,8 @@ from jobs.config.run_config import RunConfig
 from pipeline.asking.readers import num_slots
 from pipeline.core.engine import Request
 from pipeline.core.errors import CommandError, EngineError, UsageError
-from pipeline.core.plugins import pickle_with_plugins, unpickle_with_plugins
 from pipeline.engines.vllm import VllmSettings
+from pipeline.work.pickling import pickle_with_plugins, unpickle_with_plugins
 
 WORDS = ("engine.max_workers=1",)
 PEERS = {

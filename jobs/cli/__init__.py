@@ -22,7 +22,7 @@ from jobs.cli import (
     table_verbs,
 )
 from jobs.cli.app import app, complain, warn
-from jobs.output.print_tables import warn_of_left_out
+from jobs.output.print_tables import warn_in_lines
 from jobs.run.interruption import INTERRUPTED, raise_at_ctrl_c
 from pipeline.core.errors import CommandError, IncompleteError, UsageError
 from pipeline.files.storage_retries import filesystem_errors, refusal_error
@@ -53,7 +53,7 @@ def main() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     asked = sys.argv[1:]
     try:
-        with warn_of_left_out(warn):
+        with warn_in_lines(warn):
             code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
         code = code if asked else 2
         if code == _INTERRUPTED:

@@ -51,8 +51,9 @@ def check(
 ) -> None:
     """Run a plugin on one document, kill that run, and resume it.
 
-    Without Ray. Takes words of run in place of its own choices, such as engine=extractive. A file
-    sample.* in the folder is what the plugin's corpus reads. Exit code 3 if rows have problems.
+    Without Ray, once for each engine, family, memory and corpus that it brings. Takes words of run
+    in place of its own choices, such as engine=extractive. A file sample.* in the folder is what
+    its corpora read, or the extractor of that ending. Exit code 3 if rows have problems.
 
     \b
     Example:
@@ -62,6 +63,7 @@ def check(
 
     found = check_plugin(folder, words or [])
     print_found(found, check_parts, json)
-    for line in found.wrong:
+    wrong = dict.fromkeys(line for run in found.runs for line in run.wrong)
+    for line in wrong:
         complain(line)
-    raise typer.Exit(3 if found.wrong else 0)
+    raise typer.Exit(3 if wrong else 0)

@@ -7,10 +7,9 @@ from upath import UPath
 
 from jobs.cli.app import RUN, Json, WholeTables, reading
 from jobs.config.options import ReadOptions
-from jobs.output.print_tables import exact_rows, print_found, print_parts
+from jobs.output.print_tables import exact_rows, print_found, print_json, print_parts
 from jobs.warehouse.ls import listing, listing_parts
-from jobs.warehouse.registered import described, described_parts
-from jobs.warehouse.schema import read_schema, schema_page, schema_parts, table_named, table_parts
+from jobs.warehouse.schema import named, named_parts, read_schema, schema_page, schema_parts
 from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.sql.sql_sandbox import only_select, rows_within
@@ -44,6 +43,9 @@ def sql(
 
 @reading("plugins")
 def ls(
+    kind: Annotated[
+        str | None, typer.Argument(help="List these alone: methods, stages, prompts ...")
+    ] = None,
     warehouse: Annotated[
         UPath | None, typer.Option(parser=as_path, metavar="DIR", help="Its runs and steps.")
     ] = None,
@@ -54,21 +56,21 @@ def ls(
 ) -> None:
     """List what there is to choose from, or a warehouse's runs.
 
-    Corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
-    warehouse=DIR its runs, the latest first, and steps.
+    Corpora, methods, engines and experiments, and the names of stages, prompts, metrics ..., with
+    plugins=DIR those of plugins, too; with warehouse=DIR its runs, the latest first, and steps.
 
     \b
     Example:
       gistmill ls --warehouse warehouse
     """
-    print_found(listing(warehouse, options.plugins), listing_parts, json, markdown)
+    print_found(listing(warehouse, options.plugins, kind), listing_parts, json, markdown)
 
 
 @reading("plugins")
 def schema(
-    table: Annotated[
+    name: Annotated[
         str | None,
-        typer.Argument(help="A table, view, engine, metric, rubric.", show_default=False),
+        typer.Argument(help="A table, view, stage, prompt, metric ...", show_default=False),
     ] = None,
     *,
     options: ReadOptions,
@@ -79,7 +81,8 @@ def schema(
 ) -> None:
     """Say what every table, view and column means.
 
-    And every problem code, engine, metric and rubric; with plugins=DIR those of plugins, too.
+    And every problem code; of a NAME that gistmill ls lists what it does, and its settings. With
+    plugins=DIR those of plugins, too.
 
     \b
     Example:
@@ -88,9 +91,11 @@ def schema(
     found = read_schema(options.plugins)
     if markdown:
         print_parts(schema_page(found), whole=True)
-    elif table is not None and (one := described(table)):
-        print_found(one, described_parts, json)
-    elif table is not None:
-        print_found(table_named(found, table), table_parts, json)
+    elif name is not None:
+        of_name = named(found, name)
+        if json:
+            print_json(of_name[0] if len(of_name) == 1 else of_name)
+        else:
+            print_parts(named_parts(of_name))
     else:
         print_found(found, schema_parts, json)

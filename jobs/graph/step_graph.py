@@ -14,7 +14,7 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.variants import Variant
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import version_of
+from pipeline.core.registry import source_of, version_of
 from pipeline.core.rows import Document, IndexRow, Question, Record
 from pipeline.families.family import Family
 from pipeline.store.sql.memory_names import WHOLE_TEXT, of_repeat
@@ -204,6 +204,7 @@ class _Graph:
             corpus=self.config.corpus.name,
             name=stage.name,
             version=stage.version,
+            source=source_of(type(stage)),
             writes=stage.writes,
             settings=stage.hashed(),
             prompts=self._prompts(stage, engine),

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from jobs.output.cells import CONTROLS, Part, Table, printable
 from jobs.output.markdown import markdown
-from pipeline.core.errors import LeftOutWarning
+from pipeline.core.errors import LineWarning
 
 _Found = TypeVar("_Found")
 
@@ -93,22 +93,24 @@ _MOST_LINES = 20
 
 
 @contextmanager
-def warn_of_left_out(warn: Callable[[str], None]) -> Iterator[None]:
-    """Give `warn` a line per file that is left out inside the context, up to 20."""
+def warn_in_lines(warn: Callable[[str], None]) -> Iterator[None]:
+    """Give `warn` a line per LineWarning inside the context, such as one per file that is left out,
+    up to 20."""
     found: dict[str, None] = {}
     with warnings.catch_warnings():
         show_other = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-            line = f"gistmill: left out {' '.join(str(message).split())}"
-            if not issubclass(category, LeftOutWarning):
+            if not issubclass(category, LineWarning):
                 show_other(message, category, *where, **more)
-            elif line not in found:
+                return
+            line = f"gistmill: {category.prefix}{' '.join(str(message).split())}"
+            if line not in found:
                 found[line] = None
                 if len(found) <= _MOST_LINES:
                     warn(line)
 
-        warnings.simplefilter("always", LeftOutWarning)
+        warnings.simplefilter("always", LineWarning)
         warnings.showwarning = show
         yield
     if len(found) > _MOST_LINES:

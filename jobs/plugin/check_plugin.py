@@ -2,7 +2,7 @@
 came of it."""
 
 import tempfile
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Heading, Part, Table, counted
-from jobs.plugin.brought import Brought, brought, used, words_of
+from jobs.plugin.brought import brought, used, words_of
 from jobs.plugin.counted_run import counted_run, killed_run, requests
 from jobs.problems.cause_lines import cause_lines
 from pipeline.asking.readers import num_slots
@@ -23,17 +23,17 @@ Rows = list[dict[str, Any]]
 _STEPS = """
 select step_id, stage, version, inputs, ok, skipped, problem
 from accounting join steps using (step_id)"""
+_UNREAD = ("extractor", "no")
 _ANEW = "make them of rows and settings alone"
 
 
 @dataclass(frozen=True)
-class PluginCheck:
+class CheckedRun:
     """`words` of the run, which sends `requests` where nothing kills it. It was killed at
     number `killed_at` (None: it sends none), and resumed; `sent_again` were sent twice. `wrong`: a
     line for all that is not as it should be, the causes of problem rows among it."""
 
     words: Sequence[str]
-    brings: Rows
     steps: Rows
     requests: int
     killed_at: int | None
@@ -41,17 +41,35 @@ class PluginCheck:
     wrong: Sequence[str]
 
 
+@dataclass(frozen=True)
+class PluginCheck:
+    """Rows of what the plugin `brings`, and the runs in which it was `used`."""
+
+    brings: Rows
+    runs: Sequence[CheckedRun]
+
+
 def check_plugin(folder: Path, given: Sequence[str]) -> PluginCheck:
     """Check the plugin in a folder. `given`: words of a run, which take the place of others.
 
     Raises UsageError for a mistake in the plugin that shows before a run, another
-    CommandError where its run ends early.
+    CommandError where a run ends early.
     """
     load_plugins([str(folder)])
     found = brought(folder.resolve())
     if not found:
         raise UsageError(f"{folder}: brings nothing; gistmill plugin new writes one that works")
-    words = words_of(folder, found, given)
+    in_runs = set[tuple[str, str]]()
+    runs = [_checked(words, in_runs) for words in words_of(folder, found, given)]
+    brings = [
+        {"kind": kind, "name": name, "used": "yes" if (kind, name) in in_runs else "no"}
+        for kind, name in found
+    ]
+    return PluginCheck(brings, runs)
+
+
+def _checked(words: Sequence[str], in_runs: set[tuple[str, str]]) -> CheckedRun:
+    """Run it whole, and killed and resumed; add what it uses to `in_runs`."""
     resolved = read_run(words)
     with tempfile.TemporaryDirectory(prefix="gistmill-check-") as place:
         whole, resumed = Path(place, "whole"), Path(place, "resumed")
@@ -59,12 +77,12 @@ def check_plugin(folder: Path, given: Sequence[str]) -> PluginCheck:
         killed_at = num_sent // 2 + 1 if num_sent else None
         again = max(_launch(words, resumed, killed_at) - num_sent, 0)
         with connect(whole) as connection, connect(resumed) as other:
-            brings = _brings(found, used(resolved, connection))
+            in_runs |= used(words, resolved, connection)
             steps = _steps(resolved, connection)
             wrong = [*cause_lines(connection), *_differences(resolved, connection, other)]
     if again > num_slots(resolved.config.engine):
         wrong.append(f"{again} requests were sent again, more than were in flight: {_ANEW}")
-    return PluginCheck(words, brings, steps, num_sent, killed_at, again, wrong)
+    return CheckedRun(words, steps, num_sent, killed_at, again, wrong)
 
 
 def _launch(words: Sequence[str], folder: Path, killed_at: int | None = None) -> int:
@@ -77,17 +95,10 @@ def _launch(words: Sequence[str], folder: Path, killed_at: int | None = None) ->
     return requests(counts)
 
 
-def _brings(found: Brought, in_run: Container[tuple[str, str]]) -> Rows:
-    return [
-        {"kind": kind, "name": name, "used": "yes" if (kind, name) in in_run else "no"}
-        for kind, name in found
-    ]
-
-
 def _steps(resolved: ResolvedRun, connection: Any) -> Rows:
-    """A row per step, in their order: what became of its inputs."""
+    """A row per step that has inputs, in their order: what became of these."""
     made = {row["step_id"]: row for row in query(connection, _STEPS)}
-    return [made[step.id] for step in resolved.steps]
+    return [made[step.id] for step in resolved.steps if step.id in made]
 
 
 def _differences(resolved: ResolvedRun, connection: Any, other: Any) -> Iterator[str]:
@@ -100,17 +111,26 @@ def _differences(resolved: ResolvedRun, connection: Any, other: Any) -> Iterator
 
 
 def check_parts(found: PluginCheck) -> Iterator[Part]:
-    """Tables of what it brings and of the run's steps; a line of what the kill cost."""
+    """Tables of what it brings and of the steps of each run; lines of what the kill cost."""
     yield Heading("what it brings", 2)
     yield Table(found.brings, left=("kind", "name", "used"))
+    for run in found.runs:
+        yield from _run_parts(run)
+    unread = [row["name"] for row in found.brings if (row["kind"], row["used"]) == _UNREAD]
+    if unread:
+        names = ", ".join(f"sample.{name}" for name in unread)
+        yield f"an extractor is run where the folder has a file for it: {names}"
+
+
+def _run_parts(run: CheckedRun) -> Iterator[Part]:
     yield Heading("steps of a run on one document", 2)
-    yield Table(found.steps)
-    if found.killed_at is None:
+    yield Table(run.steps)
+    if run.killed_at is None:
         yield "it sends no request; a run that is killed repeats the unit that it was at"
     else:
-        again = counted(found.sent_again, "request")
-        killed = f"killed at request {found.killed_at} of {found.requests}"
+        again = counted(run.sent_again, "request")
+        killed = f"killed at request {run.killed_at} of {run.requests}"
         yield f"{killed} and resumed: {again} sent again"
-    if not found.wrong:
+    if not run.wrong:
         yield "no row has a problem, and all are as without the kill"
-    yield f"the run: gistmill run {' '.join(found.words)}"
+    yield f"the run: gistmill run {' '.join(run.words)}"

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from pipeline.asking.kept_engines import KeptEngines
 from pipeline.asking.reader import Reader
 from pipeline.asking.readers import ReplyFormat
 from pipeline.core.engine import EngineSettings, Request
+from pipeline.core.errors import LineWarning
 from pipeline.families.family import Family
 from pipeline.worker.inline import InlineHost
 
@@ -27,11 +29,16 @@ def counted_run(words: Sequence[str], counts: Path, killed_at: int | None = None
 
 
 def killed_run(words: Sequence[str], counts: Path, killed_at: int) -> None:
-    """As `counted_run`, in a process of its own."""
+    """As `counted_run`, in a process of its own, which repeats no warning."""
     spawned = multiprocessing.get_context("spawn")
-    process = spawned.Process(target=counted_run, args=(words, counts, killed_at))
+    process = spawned.Process(target=_without_warnings, args=(words, counts, killed_at))
     process.start()
     process.join()
+
+
+def _without_warnings(words: Sequence[str], counts: Path, killed_at: int) -> None:
+    warnings.simplefilter("ignore", LineWarning)
+    counted_run(words, counts, killed_at)
 
 
 def requests(counts: Path) -> int:

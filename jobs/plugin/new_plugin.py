@@ -8,8 +8,8 @@ from pathlib import Path
 
 from jobs.warehouse.ls import listing
 from pipeline.core.errors import UsageError
-from pipeline.core.prompts import PROMPTS
 from pipeline.core.rows import RECORDS
+from pipeline.work.measure_names import MEASURES, why_no_measure
 from pipeline.work.stage import STAGES
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -25,6 +25,8 @@ def new_plugin(name: str, kind: str) -> list[Path]:
     that of a Python module or of something of ours.
     """
     _refuse_unusable(name)
+    if kind in ("metric", "judge") and (why := why_no_measure(name)):
+        raise UsageError(f"{name}: no {kind} can have this name: {why}")
     class_name = "".join(map(str.capitalize, name.split("_")))
     templates = sorted(file for file in (_TEMPLATES / kind).rglob("*") if file.is_file())
     made = []
@@ -55,5 +57,5 @@ def _names() -> Iterator[tuple[str, str]]:
         yield from ((group, row["name"]) for row in rows)
     for stage, kinds in STAGES.items():
         yield from (("stages", name) for name in (stage, *kinds))
-    yield from (("prompts", name) for name in PROMPTS)
     yield from (("tables", name) for name in RECORDS)
+    yield from (("measures", name) for name in MEASURES)

@@ -14,7 +14,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF, YAML_LOADER, Settings, refuse_nonsense
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import as_path
-from pipeline.work.stage import ORIGINAL, Column
+from pipeline.work.measure_names import ORIGINAL
+from pipeline.work.stage import Column
 
 CANONICAL, PAPER = "canonical", "paper"
 _METHOD = re.compile(r"([A-Za-z]\w*)(?:\((.*)\))?(?:\[(.*)\])?", re.DOTALL)

@@ -10,8 +10,10 @@ from upath import UPath
 
 from jobs.graph.read_run import GROUPS
 from jobs.output.cells import Heading, Part, Table
-from jobs.warehouse.registered import registered
+from jobs.warehouse.registered import names_table, registered
+from pipeline.core.errors import UsageError
 from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.registry import LISTED, hint
 from pipeline.core.settings import CONF
 from pipeline.families.family_file import read_family_file
 from pipeline.files.lease import RUN, holder
@@ -24,22 +26,35 @@ from pipeline.work.methods import methods_in
 Rows = list[dict[str, Any]]
 
 
-def listing(warehouse: UPath | None, plugins: str | None) -> dict[str, Rows]:
+def listing(
+    warehouse: UPath | None, plugins: str | None, kind: str | None = None
+) -> dict[str, Rows]:
     """The runs and steps of a warehouse, or without one the choices of every config group, the
-    methods and prompt families, including those of plugins."""
+    methods and families, and all that is registered, including those of plugins; with `kind` these
+    alone. Raises UsageError for a kind that there is not."""
     if warehouse is not None:
-        return _warehouse(warehouse)
-    return _choices([CONF, *load_plugins(plugin_folders(plugins))])
+        found = _warehouse(warehouse)
+    else:
+        found = _choices([CONF, *load_plugins(plugin_folders(plugins))])
+    if kind is not None and kind not in found:
+        raise UsageError(f"ls {kind}: no such kind; {hint(kind, [*found])}")
+    return found if kind is None else {kind: found[kind]}
 
 
 def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
-    """A table per kind of what is listed, but for damaged files, which are on standard error."""
+    """A table per kind of what is listed, but for damaged files, which are on standard error. Of
+    what methods and families are made of the names alone, unless it is the only kind."""
+    of_code = {name: rows for name, rows in found.items() if name in LISTED and len(found) > 1}
     for name, rows in found.items():
-        if name != "left_out":
+        if name != "left_out" and name not in of_code:
             names = [*rows[0]] if rows else []
             texts = [n for n in names if not any(isinstance(row[n], int) for row in rows)]
             yield Heading(name, 2)
             yield Table([_shown(row, rows) for row in rows], left=texts)
+    if of_code:
+        yield Heading("by kind", 2)
+        yield names_table(of_code)
+        yield "gistmill ls KIND says what each is, gistmill schema NAME all about one."
 
 
 def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
@@ -65,10 +80,7 @@ def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
         {"name": file.parent.name, "base": ", ".join(read_family_file(file.parent).base)}
         for file in files("prompts/*/family.yaml")
     ]
-    others = registered()
-    for kind in ("engines", "trackers"):  # those that have a file in the group
-        del others[kind]
-    return {**groups, "methods": methods, "prompts": families, **others}
+    return {**groups, "methods": methods, "families": families, **registered()}
 
 
 def _row(file: Path) -> dict[str, Any]:

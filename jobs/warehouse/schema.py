@@ -7,7 +7,7 @@ import inspect
 import re
 import tempfile
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -17,7 +17,13 @@ from typing import Any
 import pipeline.store.sql
 from jobs.output.cells import Heading, Part, Table, on_one_line
 from jobs.warehouse.field_comments import field_comments
-from jobs.warehouse.registered import Rows, registered
+from jobs.warehouse.registered import (
+    Rows,
+    described,
+    described_parts,
+    names_table,
+    registered,
+)
 from pipeline.core import errors
 from pipeline.core.arrow import schema
 from pipeline.core.errors import Problem, UsageError
@@ -67,6 +73,10 @@ class SchemaTable:
     about: str
     key: tuple[str, ...]
     columns: tuple[SchemaColumn, ...]
+
+
+Described = SchemaTable | Mapping[str, Any]
+"""A table, or what is registered."""
 
 
 @dataclass(frozen=True)
@@ -153,27 +163,35 @@ def _views() -> Views:
     return made
 
 
-def table_named(found: Schema, name: str) -> SchemaTable:
-    """A table or view, by its name or that of its rows of all runs. Raises UsageError."""
+def named(found: Schema, name: str) -> list[Described]:
+    """All that has this name: a table or view, which that of its rows of all runs names, too, and
+    what is registered. Raises UsageError where nothing has it."""
     known = {table.name: table for table in found.tables}
-    name_of_run = name.removeprefix("all_")
-    if name_of_run in known:
-        return known[name_of_run]
+    table = known.get(name.removeprefix("all_"))
+    of_name: list[Described] = [*([table] if table else []), *described(name)]
+    if of_name:
+        return of_name
     others = [row["name"] for rows in found.registered.values() for row in rows]
+    kinds = ", ".join(kind.removesuffix("s") for kind in found.registered)
     raise UsageError(
-        f"{name}: no such table, view, engine, metric or rubric; {hint(name, [*known, *others])}"
+        f"{name}: no such table, view, {kinds}; {hint(name, [*dict.fromkeys((*known, *others))])}"
     )
 
 
 def schema_parts(found: Schema) -> list[Part]:
     """All tables and views, and the problem codes."""
     rows = [{"name": t.name, "is": _kind(t), "a row is": t.about} for t in found.tables]
-    return [Table(rows, left=("is", "a row is")), _problems(found), *_registered(found)]
+    return [Table(rows, left=("is", "a row is")), _problems(found), names_table(found.registered)]
 
 
-def table_parts(table: SchemaTable) -> list[Part]:
-    """The columns of a table."""
-    return [f"{table.name}, a {_kind(table)}: {table.about}", _columns(table)]
+def named_parts(found: Sequence[Described]) -> Iterator[Part]:
+    """The columns of a table, the settings of others."""
+    for one in found:
+        if isinstance(one, SchemaTable):
+            yield f"{one.name}, a {_kind(one)}: {one.about}"
+            yield _columns(one)
+        else:
+            yield from described_parts(one)
 
 
 def schema_page(found: Schema) -> Iterator[Part]:

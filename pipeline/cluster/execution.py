@@ -17,9 +17,9 @@ from pipeline.cluster.joining import first_cause, join, nodes, refuse_shadowed_w
 from pipeline.cluster.plan_source import PlanSource, read_one_by_one
 from pipeline.cluster.ray_watch import RayWatch
 from pipeline.core.errors import CommandError, EngineError, UsageError
-from pipeline.core.plugins import pickle_with_plugins
 from pipeline.core.settings import ClusterSettings
 from pipeline.work.executions import Work
+from pipeline.work.pickling import pickle_with_plugins
 from pipeline.worker.executor import Summary
 from pipeline.worker.outcomes import (
     DOCUMENTS_OVER_SLOTS,
@@ -134,9 +134,11 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
         raise (error.cause if isinstance(error.cause, CommandError) else error) from None
     except ray.exceptions.RayActorError as error:
         refuse_shadowed_workers(error)
+        kind, _, text = (cause := first_cause(error)).partition(": ")
+        if kind.endswith(f".{UsageError.__name__}"):
+            raise UsageError(text) from None
         raise EngineError(
-            f"a worker cannot be started: {first_cause(error)}; fix that, then run the same "
-            "command to resume"
+            f"a worker cannot be started: {cause}; fix that, then run the same command to resume"
         ) from None
     except ray.exceptions.GetTimeoutError:
         minutes = pool.cluster.wait_minutes

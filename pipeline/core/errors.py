@@ -24,6 +24,11 @@ Problem = Literal[
     "upstream",  # a row that this one depends on has a problem itself
     "bad_input",  # an entry of a file that is no valid document, question or answer
 ]
+# What somebody's code may raise: a plugin's module while it is imported, a metric.
+CODE_ERRORS = (
+    ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError, ArithmeticError,
+    LookupError, AssertionError, RuntimeError, OSError,
+)  # fmt: skip
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 PROBLEMS: tuple[str, ...] = get_args(Problem)
 _stderr = 2
@@ -70,8 +75,20 @@ class DamagedError(AccountingError):
         self.file, self.why = str(file), why
 
 
-class LeftOutWarning(UserWarning):
+class LineWarning(UserWarning):
+    """A warning that commands print as one line: `prefix` and its message."""
+
+    prefix: ClassVar[str] = ""
+
+
+class LeftOutWarning(LineWarning):
     """A reader has left out a damaged file, or a part of what was given."""
+
+    prefix = "left out "
+
+
+class PluginWarning(LineWarning):
+    """The import of a plugin is slow, prints, or connects to a host."""
 
 
 class IncompleteError(CommandError):

@@ -6,44 +6,33 @@ import one another by `from .module import name`. The `.sql` files of its tables
 (sql_files.py); its subfolder `conf` has the layout of ours (`conf/method/*.yaml`,
 `conf/prompts/<family>/`, `conf/corpus/`, `conf/experiment/`).
 `plugins=FOLDER,FOLDER` loads plugins; an installed package registers one in the entry point group
-`gistmill.plugins`, as gistmill does with its own stages. Modules and `.sql` files are sent to
-workers, whose machines need not have the folder.
+`gistmill.plugins`, as gistmill does with its own stages.
 """
 
 import importlib
 import importlib.metadata
 import importlib.util
-import pickle
 import sys
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from functools import cache, partial
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import EntryPoint
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import CODE_ERRORS, PluginWarning, UsageError
 from pipeline.core.settings import CONF
 
 _GROUP = "gistmill.plugins"
 PARENT = "gistmill_plugins"  # the package of all that are loaded from folders
-# What a broken module may raise while it is imported.
-_IMPORT_ERRORS = (
-    ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError, ArithmeticError,
-    LookupError, AssertionError, RuntimeError, OSError,
-)  # fmt: skip
 _ABSOLUTE = "a module imports {}, of the plugin itself; write `from .module import name`"
 _PLACES: dict[str, Path] = {}  # package name -> folder, of plugins loaded by this process
-
-
-@dataclass(frozen=True)
-class Plugin:
-    """A plugin's modules and .sql files by relative path, to be sent to another machine."""
-
-    name: str
-    files: Mapping[str, bytes]
 
 
 def plugin_folders(plugins: str | None) -> list[str]:
@@ -64,8 +53,9 @@ def load_plugins(folders: Sequence[str]) -> list[Path]:
     Raises UsageError, a single line, for a folder that does not exist, cannot be imported or has
     the name of another plugin.
     """
-    found = [_imported(Path(folder).resolve(), f"plugins={folder}") for folder in folders]
-    return [place / "conf" for place in [*found, *import_installed()] if (place / "conf").is_dir()]
+    installed = import_installed()  # first: a plugin that takes a name of ours is the one to change
+    found = [load_folder(Path(folder).resolve(), f"plugins={folder}") for folder in folders]
+    return [place / "conf" for place in [*found, *installed] if (place / "conf").is_dir()]
 
 
 @cache
@@ -74,21 +64,28 @@ def import_installed() -> tuple[Path, ...]:
     folders."""
     places = []
     for entry in importlib.metadata.entry_points(group=_GROUP):
-        package = _called(f"the installed plugin {entry.name} ({entry.value})", entry.load)
-        import_all(package)
+        is_ours = entry.value == "stages"
+        place = f"the installed plugin {entry.name} ({entry.value})"
+        package = _loaded(entry) if is_ours else _called(place, partial(_loaded, entry))
         places.append(Path(next(iter(package.__path__))))
     return tuple(places)
+
+
+def _loaded(entry: EntryPoint) -> ModuleType:
+    package: ModuleType = entry.load()
+    import_all(package)
+    return package
 
 
 def import_all(package: ModuleType) -> None:
     """Import every module below a package, which registers what it defines."""
     for folder in package.__path__:
-        for file in _files(Path(folder), "py"):
+        for file in plugin_files(Path(folder), "py"):
             parts = file.relative_to(folder).with_suffix("").parts
             importlib.import_module(".".join([package.__name__, *parts]).removesuffix(".__init__"))
 
 
-def _files(folder: Path, ending: str) -> list[Path]:
+def plugin_files(folder: Path, ending: str) -> list[Path]:
     """The files of a package and its subfolders that end so, with or without an __init__.py. Paths
     that are not importable names, such as a virtual environment in .venv, are left out, and
     pytest's files (test_*.py, conftest.py)."""
@@ -99,14 +96,15 @@ def _files(folder: Path, ending: str) -> list[Path]:
     ]
 
 
-def _imported(folder: Path, place: str) -> Path:
+def load_folder(folder: Path, place: str) -> Path:
+    """Import a plugin's modules once; returns the folder. Raises UsageError naming `place`."""
     name = folder.name
     if not folder.is_dir():
         raise UsageError(f"{place}: no such folder; name one that holds Python modules")
     if not name.isidentifier():
         raise UsageError(f"{place}: {name!r} cannot be imported; name the folder like my_plugin")
     if name not in _PLACES:
-        _called(place, lambda: _import_folder(name, folder))
+        _called(place, partial(_import_folder, name, folder))
         _PLACES[name] = folder
     elif _PLACES[name] != folder:
         raise UsageError(f"{place}: {_PLACES[name]} has the same name; rename one of the folders")
@@ -128,22 +126,25 @@ def _import_folder(name: str, folder: Path) -> None:
         if spec.loader is not None:
             spec.loader.exec_module(package)
         import_all(package)
-        _refuse_copies(name, folder, {*sys.modules} - known)
-    except (UsageError, *_IMPORT_ERRORS) as error:
+        _refuse_copies(folder, {*sys.modules} - known)
+    except (UsageError, *CODE_ERRORS) as error:
         for module in {*sys.modules} - known:
             if module.startswith(spec.name):
                 del sys.modules[module]
-        if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(name):
+        top = (getattr(error, "name", None) or "").split(".")[0]
+        own = {name, *(file.relative_to(folder).parts[0] for file in plugin_files(folder, "py"))}
+        if isinstance(error, ModuleNotFoundError) and {top, f"{top}.py"} & own:
             raise UsageError(_ABSOLUTE.format(error.name)) from None
         raise
 
 
-def _refuse_copies(name: str, folder: Path, modules: Iterable[str]) -> None:
-    """Raise UsageError if a plugin has imported a module of its own by the folder's name: another
-    copy of it, which workers might not find."""
+def _refuse_copies(folder: Path, modules: Iterable[str]) -> None:
+    """Raise UsageError if a plugin has imported a module of its own by another name than below
+    PARENT: another copy of it, which workers might not find and no step's hash has."""
+    files = {str(file) for file in plugin_files(folder, "py")}
     for module in modules:
         file = getattr(sys.modules[module], "__file__", None)
-        if module.split(".")[0] == name and file and Path(file).is_relative_to(folder):
+        if file in files and module.split(".")[0] != PARENT:
             raise UsageError(_ABSOLUTE.format(module))
 
 
@@ -151,10 +152,11 @@ def _called(place: str, load: Callable[[], Any]) -> Any:
     """The result of `load`. An exception of the plugin's code becomes a UsageError with its
     line."""
     try:
-        return load()
+        with _watched(place):
+            return load()
     except UsageError as error:
         raise UsageError(f"{place}: {error}") from None
-    except _IMPORT_ERRORS as error:
+    except CODE_ERRORS as error:
         where = error.__traceback__
         while where is not None and where.tb_next is not None:
             where = where.tb_next
@@ -165,45 +167,44 @@ def _called(place: str, load: Callable[[], Any]) -> Any:
         ) from None
 
 
-def loaded_folders() -> list[str]:
+def loaded_folders() -> list[Path]:
     """The folders of the plugins that `plugins=` named in this process."""
-    return [str(folder) for folder in _PLACES.values()]
+    return [*_PLACES.values()]
 
 
-def pack_plugins() -> tuple[Plugin, ...]:
-    """The plugins loaded by this process, to be sent to workers."""
-    return tuple(Plugin(name, _contents(folder)) for name, folder in _PLACES.items())
+_SLOW = 2.0  # seconds
+_CONNECTIONS: dict[int, set[str]] = {}  # thread that imports a plugin -> hosts it has connected to
 
 
-def _contents(folder: Path) -> dict[str, bytes]:
-    files = [*_files(folder, "py"), *_files(folder, "sql")]
-    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+@contextmanager
+def _watched(place: str) -> Iterator[None]:
+    """Give a PluginWarning, with the seconds that it took, of an import that is slow, prints, or
+    connects to a host. What it prints is not shown: standard output may be a command's JSON."""
+    _hook_connections()
+    thread, printed, began = threading.get_ident(), StringIO(), time.monotonic()
+    _CONNECTIONS[thread] = set()
+    try:
+        with redirect_stdout(printed):
+            yield
+    finally:
+        hosts = _CONNECTIONS.pop(thread)
+    seconds, text = time.monotonic() - began, " ".join(printed.getvalue().split())
+    did = [
+        *([f"prints {text[:40]!r}"] if text else []),
+        *(f"connects to {host}" for host in sorted(hosts)),
+    ]
+    if did or seconds > _SLOW:
+        what = " and ".join([f"takes {seconds:.1f} s", *did])
+        warnings.warn(f"{place}: its import {what}; leave that to `run` or `start`", PluginWarning,
+                      stacklevel=2)  # fmt: skip
 
 
-def pickle_with_plugins(what: Any) -> bytes:
-    """`what`, pickled together with the loaded plugins, whose classes it may contain."""
-    return pickle.dumps((pack_plugins(), pickle.dumps(what)))
+@cache
+def _hook_connections() -> None:
+    """Note the hosts that threads in _CONNECTIONS connect to; Python removes no such hook."""
 
+    def note(event: str, args: tuple[Any, ...]) -> None:
+        if event == "socket.connect" and isinstance(args[1], tuple):  # else no host: a local socket
+            _CONNECTIONS.get(threading.get_ident(), set()).add(str(args[1][0]))
 
-def unpickle_with_plugins(content: bytes) -> Any:
-    """Unpickle what `pickle_with_plugins` made, once its plugins are imported.
-
-    It comes from this run's own driver through Ray, where whoever can write can execute code
-    anyway; nothing that a warehouse, a corpus or a server holds is ever unpickled.
-    """
-    plugins, what = pickle.loads(content)
-    with tempfile.TemporaryDirectory(prefix="gistmill-plugin-") as place:
-        for plugin in plugins:
-            if plugin.name not in _PLACES:
-                _imported(_written(plugin, Path(place)), f"plugins={plugin.name}")
-    return pickle.loads(what)
-
-
-def _written(plugin: Plugin, place: Path) -> Path:
-    """The plugin's folder, with its files, which are needed while it is imported."""
-    folder = place.resolve() / plugin.name
-    folder.mkdir()  # a plugin may have no modules, only configuration
-    for path, text in plugin.files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(text)
-    return folder
+    sys.addaudithook(note)

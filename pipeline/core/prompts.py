@@ -14,7 +14,7 @@ from typing_extensions import TypedDict  # pydantic takes no other before Python
 
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.refusals import Refusals
-from pipeline.core.registry import register
+from pipeline.core.registry import first_sentence, list_as, register
 
 T = TypeVar("T")
 _NEEDED = ("max_reply_tokens", "extractive", "expected", "samples")  # in every subclass
@@ -71,6 +71,7 @@ class Prompt(Generic[T]):
                     f"{cls.__module__}: the prompt {cls.__name__} has no {member}; write one"
                 )
         register(PROMPTS, name, cls, f"is the prompt {name!r}")
+        list_as("prompts", name, cls, first_sentence(cls))
 
     def earlier(self) -> "tuple[Prompt[Any], str] | None":
         """The prompt that this one follows in one conversation, and the value of the reply to that,

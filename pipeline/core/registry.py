@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.core.errors import UsageError
+from pipeline.core.plugins import PARENT
 
 _LIKE = 0.74  # of difflib's ratio
 _FEW = 30  # names that a message lists
@@ -65,15 +66,22 @@ def is_ours(one: Any) -> bool:
 
 
 def version_of(one: Any) -> int | str | None:
-    """The version of a registered class or function, hashed into steps: its own `version`, else 8
-    hex of the source of its module and of those that this imports by `from .name`. None for one of
-    ours without a version.
+    """The version of a registered class or function, hashed into steps: the hash of its source, or
+    else its `version`; None for one of ours without a version. Raises as `source_of`."""
+    version: int | None = getattr(one, "version", None)
+    return source_of(one) or version
+
+
+def source_of(one: Any) -> str | None:
+    """8 hex of the source of a plugin's class or function: of its module and of those of its
+    package that this imports. None for one of ours, and where it, or a base that is not ours, has a
+    `version`.
 
     Raises UsageError for one without either, as in a notebook.
     """
-    version: int | str | None = getattr(one, "version", None)
-    if version is not None or is_ours(one):
-        return version
+    bases = getattr(one, "__mro__", (one,))
+    if is_ours(one) or any("version" in vars(base) for base in bases if not is_ours(base)):
+        return None
     if one.__module__ not in _SOURCES:
         raise UsageError(f"{one.__module__}: {one.__name__} is in no file; give it a `version`")
     return _SOURCES[one.__module__]
@@ -84,23 +92,37 @@ def _remember_source(module: str) -> None:
     origin = getattr(sys.modules[module], "__file__", None)
     if not origin:
         return
+    depth = 2 if module.split(".")[0] == PARENT else 1
+    package = ".".join(module.split(".")[:depth])
+    folder = Path(next(iter(getattr(sys.modules.get(package), "__path__", ())), origin))
     read, waiting = dict[Path, bytes](), [Path(origin)]
     while waiting:
         file = waiting.pop()
         if file not in read and file.is_file():
             read[file] = file.read_bytes()
-            waiting += _imported(file, read[file])
+            waiting += _imported(file, read[file], package, folder)
     found = sorted((relpath(file, Path(origin).parent), read[file]) for file in read)
     _SOURCES[module] = hashlib.sha256(repr(found).encode()).hexdigest()[:8]
 
 
-def _imported(file: Path, source: bytes) -> Iterator[Path]:
-    """The files that may be those of relative imports; of `from .a import b` those of a and a.b."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            module = file.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+def _imported(file: Path, source: bytes, package: str, folder: Path) -> Iterator[Path]:
+    """The files that may be those of a source's imports of its package, which is in `folder`."""
+    for level, name in _names(ast.parse(source)):
+        own = name if level else name.removeprefix(f"{package}.")
+        if level or own != name:
+            module = (file.parents[level - 1] if level else folder).joinpath(*own.split("."))
             yield from (module.with_suffix(".py"), module / "__init__.py")
-            yield from (module / f"{alias.name}.py" for alias in node.names)
+
+
+def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The level and name of each module that may be imported: of `from .a import b` a and a.b."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            of = node.module or ""
+            yield node.level, of
+            yield from ((node.level, f"{of}.{name.name}".lstrip(".")) for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((0, name.name) for name in node.names)
 
 
 def _origin(one: Any) -> tuple[str, str]:

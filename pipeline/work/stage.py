@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
-from pipeline.core.registry import register
+from pipeline.core.registry import first_sentence, is_ours, list_as, register
 from pipeline.core.rows import Document, IndexRow, Question, Record, UnitRows, is_per_question
 from pipeline.core.settings import Settings
-from pipeline.work.class_checks import refuse_wrong_stage
+from pipeline.work.class_checks import refuse_wrong_columns, refuse_wrong_stage
+from pipeline.work.measure_names import register_measure
 
 Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
 ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "query_expander", "judge")
@@ -28,9 +29,6 @@ QuestionKind = Literal["any", "free", "choice", "corrected"]
 ASKED = ("question", "options", "asked_at")  # fields of a question that prompts show
 GOLD = ("references", "answer_index", "evidence")  # fields that only judges and scores may use
 Corpus = Iterable[tuple[Document, Sequence[Question]]]
-
-
-ORIGINAL = "_original"  # ends the names of metrics against references before a correction
 
 
 @dataclass(frozen=True)
@@ -58,6 +56,11 @@ class Column:
     right_labels: Sequence[str] = ("yes",)
 
 
+Columns = Mapping[QuestionKind, tuple[Column, ...]]
+"""By kind of question: any, free (if some questions are free-form), choice (if some have options),
+corrected (if the references of some were)."""
+
+
 class Stage(Settings):
     """Base class of stages; its fields are its settings, all hashed into the step's name. A setting
     that a method's YAML leaves out is taken from the family, the corpus or the run.
@@ -69,7 +72,8 @@ class Stage(Settings):
 
     name: ClassVar[str]
     kind: ClassVar[str] = ""  # distinguishes stages of the same name
-    version: ClassVar[int]  # raise when the rows it makes change meaning
+    # Raised when the rows it makes change meaning. A plugin's without one is hashed by its source.
+    version: ClassVar[int] = 0
     reads: ClassVar[tuple[type[Record], ...]] = ()
     writes: ClassVar[type[Record]]
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()  # all that it may ask
@@ -87,15 +91,19 @@ class Stage(Settings):
     reads_as_made: ClassVar[tuple[type[Record], ...]] = ()
     starts_memory: ClassVar[bool] = False  # a pagination, on which other index rows are based
     asks_in_turn: ClassVar[bool] = False  # calls for a document or question are sequential
+    report_columns: ClassVar[Columns] = {}  # those that it has with any settings
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
-        is_base = cls.__abstractmethods__ and not {"version", "kind"} & {*cls.__dict__}
+        list_columns(cls)
+        of_stage = {"version", "kind"} if is_ours(cls) else {"version", "kind", "name"}
+        is_base = cls.__abstractmethods__ and not of_stage & {*cls.__dict__}
         if is_base or ABC in cls.__bases__:
             return
         refuse_wrong_stage(cls, ROLES)
         kinds = STAGES.setdefault(cls.name, {})
         register(kinds, cls.kind, cls, f"is the stage {cls.label()}")
+        list_as("stages", cls.label(), cls, first_sentence(cls))
 
     @classmethod
     def label(cls) -> str:
@@ -192,10 +200,9 @@ class Stage(Settings):
         """Raise UsageError, naming `place`, if its settings cannot work with those of the stages
         whose rows it reads."""
 
-    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
-        """Its columns of the report by kind of question: any, free (if some questions are
-        free-form), choice (if some have options), corrected (if the references of some were)."""
-        return {}
+    def columns(self) -> Columns:
+        """Its columns of the report, with those that its settings lead to."""
+        return self.report_columns
 
     @classmethod
     def per_question(cls) -> bool:
@@ -206,3 +213,14 @@ class Stage(Settings):
     def is_index(cls) -> bool:
         """True if it writes rows of a document's memory."""
         return issubclass(cls.writes, IndexRow)
+
+
+def list_columns(stage: type[Stage]) -> None:
+    """List the columns that the class itself declares. Raises UsageError for what is none, and
+    where a plugin's has the name of another measure."""
+    own = stage.__dict__.get("report_columns", {})
+    refuse_wrong_columns(stage, own, Column, get_args(QuestionKind))
+    for column in (column for columns in own.values() for column in columns):
+        list_as("columns", column.measure, stage, column.about)
+        if not is_ours(stage):
+            register_measure(column.measure, stage)

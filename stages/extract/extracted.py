@@ -56,7 +56,7 @@ def extractor(*endings: str) -> Callable[[Extract], Extract]:
                 why = f"{ending!r}: write small letters and digits, of no text file"
                 raise UsageError(f"{file_of(function)}: the extractor of {why}")
             register(EXTRACTORS, ending, function, f"reads files that end in .{ending}")
-            list_as("file kinds", ending, function, first_sentence(function))
+            list_as("extractors", ending, function, first_sentence(function))
         return function
 
     return add

@@ -83,7 +83,7 @@ class _Child:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # end closes it
         self._process = subprocess.Popen(
             # -P: no module of the folder that the command was started in.
-            [sys.executable, "-P", "-m", "stages.extract.child", *loaded_folders()],
+            [sys.executable, "-P", "-m", "stages.extract.child", *map(str, loaded_folders())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -4,6 +4,7 @@ import asyncio
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.registry import first_sentence
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.class_checks import file_of
-from pipeline.work.stage import Column, QuestionKind, Role, Stage
+from pipeline.work.stage import Column, Columns, Role, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
 from stages.tables.answers import VALUES, Answer, Rating
 from stages.tables.measures import register_rubric
@@ -42,7 +43,6 @@ class AnswerRater(Stage, ABC):
         class RateFluent(AnswerRater):
             name = "rate"
             kind = "fluent"  # as a family names it: `judging: {rate: {kind: fluent}}`
-            version = 1
             rubrics = {"fluent": JudgeFluent}  # a YesOrNo with a template of its own
     """
 
@@ -60,24 +60,11 @@ class AnswerRater(Stage, ABC):
             why = "is no map of rubrics to prompts; write `{name: Prompt}`"
             raise UsageError(f"{file_of(cls)}: {cls.__name__}.rubrics {why}")
         cls.prompts = tuple(cls.rubrics.values())
+        if own and "report_columns" not in cls.__dict__:
+            cls.report_columns = _columns(own)
         super().__pydantic_init_subclass__(**more)
         for rubric in own:
             register_rubric(rubric, cls)
-
-    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
-        """The share of yes of each rubric; a partial yes counts half."""
-        columns = [
-            Column(
-                rubric,
-                rubric,
-                53 + place,
-                about=first_sentence(prompt),
-                more_is_better=True,
-                is_judged=True,
-            )
-            for place, (rubric, prompt) in enumerate(self.rubrics.items())
-        ]
-        return {"free": tuple(columns)}
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
         """The verdicts on an answer to a question with references, by reference: here one for each
@@ -153,6 +140,17 @@ class AnswerRater(Stage, ABC):
         )
         if not is_whole:
             raise AccountingError(f"{rows.document.document_id}: ratings do not match questions")
+
+
+def _columns(rubrics: Rubrics) -> Columns:
+    """The share of yes of each rubric; a partial yes counts half."""
+    judged = partial(Column, more_is_better=True, is_judged=True)
+    return {
+        "free": tuple(
+            judged(rubric, rubric, 53 + place, about=first_sentence(prompt))
+            for place, (rubric, prompt) in enumerate(rubrics.items())
+        )
+    }
 
 
 def _place(row: Rating) -> tuple[int | None, str | None]:

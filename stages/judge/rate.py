@@ -19,7 +19,7 @@ from functools import partial
 from typing import ClassVar
 
 from pipeline.core.rows import Question
-from pipeline.work.stage import Column, QuestionKind
+from pipeline.work.stage import Column, Columns
 from stages.judge.answer_rater import AnswerRater, Rubrics, Wanted
 from stages.prompts.judging.rate_permissive import PermissiveRating
 from stages.prompts.judging.rate_strict import StrictRating
@@ -33,10 +33,12 @@ from stages.prompts.judging.rubrics import (
 )
 from stages.prompts.judging.yes_or_no import YesOrNo
 
+_judged = partial(Column, more_is_better=True, is_judged=True)
 _EXACT = (
     "share of answers that the rater calls exact, of those that it scored: yes by the strict or "
     "the permissive prompt for any reference (ReadAgent section 4.1)"
 )
+_PARTLY = "the same of exact or partial (permissive prompt)"
 
 
 class RateAnswers(AnswerRater):
@@ -45,17 +47,12 @@ class RateAnswers(AnswerRater):
     name = "rate"
     version = 2
     rubrics: ClassVar[Rubrics] = {"strict": StrictRating, "permissive": PermissiveRating}
-
-    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
-        judged = partial(Column, more_is_better=True, is_judged=True)
-        lr_2 = "the same of exact or partial (permissive prompt)"
-        partly = ("yes", "partially")
-        return {
-            "free": (
-                judged("lr_1", "LR-1", 30, about=_EXACT),
-                judged("lr_2", "LR-2", 31, about=lr_2, right_labels=partly),
-            )
-        }
+    report_columns: ClassVar[Columns] = {
+        "free": (
+            _judged("lr_1", "LR-1", 30, about=_EXACT),
+            _judged("lr_2", "LR-2", 31, about=_PARTLY, right_labels=("yes", "partially")),
+        )
+    }
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
         return [
@@ -81,6 +78,16 @@ _RIGHT = (
     "share of answers that the rater calls right by the rubric of the question's type, of those "
     "that it scored"
 )
+_BY_TYPE = (
+    _judged("accuracy", "accuracy", 50, about=_RIGHT),
+    _judged(
+        "accuracy_by_type", "by type", 51, False, mean_of_means=("accuracy", "question_type"),
+        about="mean of the means of that over question types",
+    ),
+    _judged(
+        "accuracy_abstention", "abstention", 52, about="the same of abstention questions alone"
+    ),
+)  # fmt: skip
 
 
 class RateByType(AnswerRater):
@@ -90,32 +97,10 @@ class RateByType(AnswerRater):
     kind = "by_type"
     version = 1
     rubrics: ClassVar[Rubrics] = _PROMPTS
+    report_columns: ClassVar[Columns] = {"free": _BY_TYPE}
     question_fields = (
         "question", "options", "references", "question_type", "task",
     )  # fmt: skip
-
-    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
-        by_type = ("accuracy", "question_type")
-        judged = partial(Column, more_is_better=True, is_judged=True)
-        return {
-            "free": (
-                judged("accuracy", "accuracy", 50, about=_RIGHT),
-                judged(
-                    "accuracy_by_type",
-                    "by type",
-                    51,
-                    False,
-                    mean_of_means=by_type,
-                    about="mean of the means of that over question types",
-                ),
-                judged(
-                    "accuracy_abstention",
-                    "abstention",
-                    52,
-                    about="the same of abstention questions alone",
-                ),
-            )
-        }
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
         rubric = rubric_of(question.task, question.question_type)

@@ -2,21 +2,25 @@
 question."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
 from pipeline.core.prompts import Asked
 from pipeline.core.rows import Question, Record, UnitRows
-from pipeline.work.stage import Column, QuestionKind, Stage
+from pipeline.work.stage import Column, Columns, Stage
 from stages.tables.lookups import Query
 from stages.text.words import num_words, plain
 
 Kind = Literal[
     "question", "span", "surrogate", "draft", "point", "hypothetical", "sub_question", "time_range"
 ]
+_QUERIES = Column(
+    "queries", "queries", 15, has_interval=False,
+    about="texts that pages are searched by, of a question",
+)  # fmt: skip
 
 
 class MakeQueries(Stage):
@@ -26,6 +30,7 @@ class MakeQueries(Stage):
 
     name = "queries"
     writes = Query
+    report_columns: ClassVar[Columns] = {"any": (_QUERIES,)}
 
     def numbered(self, found: Sequence[Query]) -> list[Query]:
         """The queries of a question with their numbers."""
@@ -33,10 +38,6 @@ class MakeQueries(Stage):
 
     def empty(self, rows: UnitRows, about: Record) -> Query:
         return Query.about(about, kind="question")
-
-    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
-        about = "texts that pages are searched by, of a question"
-        return {"any": (Column("queries", "queries", 15, has_interval=False, about=about),)}
 
 
 class FilterQueries(MakeQueries):

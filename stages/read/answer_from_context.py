@@ -5,8 +5,9 @@ imported_answers.py."""
 import asyncio
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 from pydantic import Field, PositiveInt
@@ -15,7 +16,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
-from pipeline.work.stage import Column, QuestionKind
+from pipeline.work.stage import Column, Columns
 from stages.index.budget import Budgeted, pages_within
 from stages.index.context import Context, raw_pages
 from stages.index.page_layout import ShowsGistMemory, orders_alike
@@ -29,19 +30,26 @@ from stages.text.fit_to_limit import fit_to_limit
 from stages.text.words import num_words
 
 GIVEN = "given"  # the `reader` of answers that came in a file: what they rest on is not known
-_COMPRESSION = (
-    "100 x (1 - words of gists and raw text in the final context / words of the document); "
-    "ReadAgent's compression rate"
-)
-LENGTH = Column("length", "length", 100, has_interval=False, about="words of the answer")
-
-TOKENS_READ = Column(
-    "tokens_read",
-    "tokens read",
-    81,
-    has_interval=False,
+_column = partial(Column, has_interval=False)
+LENGTH = _column("length", "length", 100, about="words of the answer")
+TOKENS_READ = _column(
+    "tokens_read", "tokens read", 81,
     about="tokens of gists and raw text in the final context, by the reader's tokenizer",
-)
+)  # fmt: skip
+_READ = (
+    _column(
+        "compression_rate", "CR", 10,
+        about="100 x (1 - words of gists and raw text in the final context / words of the "
+        "document); ReadAgent's compression rate",
+    ),
+    _column(
+        "lookups", "# LU", 20,
+        about="distinct pages whose raw text is in the final context (ReadAgent)",
+    ),
+    _column(
+        "words_read", "words read", 80, about="words of gists and raw text in the final context"
+    ),
+)  # fmt: skip
 
 
 class AnswerFromContext(Budgeted):
@@ -57,6 +65,7 @@ class AnswerFromContext(Budgeted):
     name = "answer"
     writes = Answer
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
+    report_columns: ClassVar[Columns] = {"any": (*_READ, LENGTH)}
     first_page: int = Field(ge=0, le=1)
     answer_words: PositiveInt | None
     answer_page_tags: bool
@@ -184,34 +193,9 @@ class AnswerFromContext(Budgeted):
     def empty(self, rows: UnitRows, about: Record) -> Answer:
         return Answer.about(about, num_document_words=rows.document.num_words)
 
-    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
-        return {
-            "any": (
-                Column(
-                    "compression_rate",
-                    "CR",
-                    10,
-                    has_interval=False,
-                    about=_COMPRESSION,
-                ),
-                Column(
-                    "lookups",
-                    "# LU",
-                    20,
-                    has_interval=False,
-                    about="distinct pages whose raw text is in the final context (ReadAgent)",
-                ),
-                Column(
-                    "words_read",
-                    "words read",
-                    80,
-                    has_interval=False,
-                    about="words of gists and raw text in the final context",
-                ),
-                *([] if self.budget is None else [TOKENS_READ]),
-                LENGTH,
-            )
-        }
+    def columns(self) -> Columns:
+        more = () if self.budget is None else (TOKENS_READ,)
+        return {"any": (*self.report_columns["any"], *more)}
 
 
 def room_tokens(ask: Ask, prompt: type[Prompt[Any]] = AnswerQuestion) -> int:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, Record, UnitRows
-from pipeline.work.stage import Column, Corpus, QuestionKind, Stage
+from pipeline.work.stage import Columns, Corpus, Stage
 from stages.corpora.reading.row_checks import kind_of
 from stages.prompts.readagent.answer import parse_option
 from stages.read.answer_from_context import GIVEN, LENGTH
@@ -30,6 +30,7 @@ class ImportedAnswer(Stage):
     writes = Answer
     document_fields = ("num_words",)
     question_fields = ("options",)
+    report_columns: ClassVar[Columns] = {"any": (LENGTH,)}
     file: str
 
     @cached_property
@@ -52,9 +53,6 @@ class ImportedAnswer(Stage):
 
     def hashed(self) -> dict[str, Any]:
         return {"kind": self.kind}
-
-    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
-        return {"any": (LENGTH,)}
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
         """Questions -> one Answer each, in question order.

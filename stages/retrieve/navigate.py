@@ -2,16 +2,15 @@
 A.1.2)."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.prompts import Asked
 from pipeline.core.rows import Question, UnitRows
-from pipeline.work.stage import Column, QuestionKind
+from pipeline.work.stage import Columns
 from stages.index.budget import Budgeted
 from stages.prompts.memwalker.actions import ANSWER, REVERT
 from stages.prompts.memwalker.read_leaf import LeafReply, ReadLeaf, answer_text
@@ -43,6 +42,7 @@ class Navigate(Budgeted):
     writes = Visit
     prompts = (Triage, ReadLeaf)
     asks_in_turn = True
+    report_columns: ClassVar[Columns] = {"any": COLUMNS}
     reasoning: bool
     working_memory: Literal["visited", "path", "none"]
     keep_memory: Literal["first", "last"]
@@ -151,9 +151,6 @@ class Navigate(Budgeted):
             to_node = walk.node.node_index
             walk.rejected.clear()
         return replace(row, action="revert", to_node=to_node)
-
-    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
-        return {"any": COLUMNS}
 
 
 def _answered(row: Visit, asked: Asked[LeafReply]) -> Visit:

@@ -11,7 +11,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.registry import first_sentence, list_as, version_of
 from pipeline.core.rows import Question
 from pipeline.work.class_checks import file_of
-from stages.tables.measures import register_measure
+from pipeline.work.measure_names import register_measure
 
 _MOST = 100 + 1e-6  # with the error of floating point
 METRICS: "dict[str, Metric]" = {}

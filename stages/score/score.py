@@ -2,7 +2,8 @@
 
 All values are 0-100. An answer with a problem scores 0 and its rows have problem `upstream`: the
 mean over all rows is the headline, the mean over rows without a problem the answered-only one. A
-metric that does not apply to a question, such as one for Chinese to an English one, is None there.
+metric that does not apply to a question, such as one for Chinese to an English one, is None there;
+so is one whose function raises, with problem `unit_failed`, and costs no other score.
 
 Where a question's references were corrected (`corpus.corrections`) its answer is scored against the
 original ones, too, as `rougeL_stem_original`; the view `measures` has these of all questions then.
@@ -13,18 +14,20 @@ Some metrics are no mean over questions (`metrics.PARTS`): the rows are of their
 from scores where metric like 'scrolls_%' group by all) group by method`.
 """
 
+import traceback
 from asyncio import to_thread
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import field_validator
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import Problem
+from pipeline.core.errors import CODE_ERRORS, Problem
 from pipeline.core.rows import Question, UnitRows
-from pipeline.work.stage import GOLD, ORIGINAL, Column, QuestionKind, Stage
+from pipeline.work.measure_names import ORIGINAL
+from pipeline.work.stage import GOLD, Column, Columns, Stage
 from stages.read.answer_from_context import GIVEN
 from stages.score.metric_functions import METRICS
 from stages.score.metrics import ABOUT_PARTS, PARTS, load_rouge
@@ -54,6 +57,15 @@ _OF_EVIDENCE = (
 )  # fmt: skip
 
 
+class _Value(NamedTuple):
+    """The columns of a row that are about its metric."""
+
+    metric: str
+    value: float | None
+    problem: Problem | None = None
+    detail: str | None = None
+
+
 class ScoreAnswers(Stage):
     """`metrics` apply to free-form answers; multiple choice is scored by `accuracy`. Among them may
     be RANKING_MEASURES, which are columns of the report and no scores."""
@@ -66,6 +78,7 @@ class ScoreAnswers(Stage):
     question_fields = (
         "question", "options", "only_judged", "task", "classes", "original_references", *GOLD,
     )  # fmt: skip
+    report_columns: ClassVar[Columns] = {"choice": (_CHOICE,), "any": _OF_EVIDENCE}
     metrics: tuple[str, ...]
 
     @field_validator("metrics", mode="before")
@@ -89,7 +102,7 @@ class ScoreAnswers(Stage):
         """None: `run` looks at each answer's problem."""
         return None
 
-    def columns(self) -> Mapping[QuestionKind, tuple[Column, ...]]:
+    def columns(self) -> Columns:
         metrics = [
             _BETTER(name, name, 40 + place, geometric_mean_of=PARTS.get(name, ()),
                     about=ABOUT_PARTS.get(name) or METRICS[name].about)
@@ -103,16 +116,16 @@ class ScoreAnswers(Stage):
         )
         return {
             "free": (*metrics, *([_EPISODES] if "mind2web_step" in self.metrics else [])),
-            "choice": (_CHOICE,),
+            "choice": self.report_columns["choice"],
             "corrected": tuple(map(_of_originals, metrics)),
-            "any": (*_OF_EVIDENCE, *of_rankings),
+            "any": (*self.report_columns["any"], *of_rankings),
         }
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Score]:
         """Questions + Answers -> Scores, in question order, then by metric.
 
         Every question has an `evidence_recall` row, None without gold evidence. Precision is None
-        where no raw text was read. No calls. Problem: upstream.
+        where no raw text was read. No calls. Problems: upstream; unit_failed (a metric raised).
         """
         if any(name.startswith(("rouge", "scrolls_")) for name in self.metrics):
             load_rouge()
@@ -122,66 +135,67 @@ class ScoreAnswers(Stage):
     def _scores(self, rows: UnitRows) -> list[Score]:
         answers = {answer.question_id: answer for answer in rows[Answer]}
         return [
-            Score.about(
-                question,
-                metric=metric,
-                value=value,
-                problem=problem,
-                skipped=answers[question.question_id].skipped,
-            )
+            Score.about(question, **one._asdict(), skipped=answers[question.question_id].skipped)
             for question in rows.questions
-            for metric, value, problem in self._values(question, answers[question.question_id])
+            for one in self._values(question, answers[question.question_id])
         ]
 
-    def _values(
-        self, question: Question, answer: Answer
-    ) -> Iterator[tuple[str, float | None, Problem | None]]:
+    def _values(self, question: Question, answer: Answer) -> Iterator[_Value]:
         if answer.skipped:
-            yield "evidence_recall", None, None
+            yield _Value("evidence_recall", None)
             return
         problem: Problem | None = "upstream" if answer.problem else None
-        for metric, value in self._quality(question, answer):
-            yield metric, value, problem
+        for one in self._quality(question, answer):
+            yield one._replace(problem=one.problem or problem)
         if answer.reader == GIVEN:
-            yield "evidence_recall", None, problem
+            yield _Value("evidence_recall", None, problem)
             return
         unread: Problem | None = "upstream" if answer.num_context_words is None else None
         for metric, share in _evidence(question, answer):
-            yield metric, share, unread
+            yield _Value(metric, share, unread)
 
-    def _quality(self, question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:
+    def _quality(self, question: Question, answer: Answer) -> Iterator[_Value]:
         if question.options:
             if question.answer_index is not None:
                 right = answer.problem is None and answer.answer_index == question.answer_index
-                yield "accuracy", 100.0 * right
+                yield _Value("accuracy", 100.0 * right)
             return
         if question.only_judged:
             return
         yield from self._overlap(question, answer)
         if question.original_references is not None:
             original = replace(question, references=question.original_references)
-            for name, value in self._overlap(original, answer):
-                yield name + ORIGINAL, value
+            for one in self._overlap(original, answer):
+                yield one._replace(metric=one.metric + ORIGINAL)
 
-    def _overlap(self, question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:
+    def _overlap(self, question: Question, answer: Answer) -> Iterator[_Value]:
         """Every metric against the question's references; nothing without any."""
         if not question.references:
             return
         text = answer.answer if answer.problem is None else None
         asked = [name for name in self.metrics if name not in RANKING_MEASURES]
         for name in dict.fromkeys(part for m in asked for part in PARTS.get(m, (m,))):
-            metric = METRICS[name]
-            value = metric.score(text, question) if text and metric.applies(question) else 0.0
-            yield name, value if metric.applies(question) else None
+            yield _scored(name, text, question)
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Score]:
         return [
-            Score.about(question, metric=metric, value=value, problem=problem, detail=detail)
-            for question in rows.questions
-            for metric, value, _ in self._values(
-                question, Answer.about(question, problem="upstream")
+            Score.about(
+                question, metric=one.metric, value=one.value, problem=problem, detail=detail
             )
+            for question in rows.questions
+            for one in self._values(question, Answer.about(question, problem="upstream"))
         ]
+
+
+def _scored(name: str, text: str | None, question: Question) -> _Value:
+    """The metric's value of an answer, 0 without one; where it raises, why there is none."""
+    metric = METRICS[name]
+    try:
+        if not metric.applies(question):
+            return _Value(name, None)
+        return _Value(name, metric.score(text, question) if text else 0.0)
+    except CODE_ERRORS:
+        return _Value(name, None, "unit_failed", traceback.format_exc(limit=-3))
 
 
 def _of_originals(column: Column) -> Column:

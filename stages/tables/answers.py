@@ -114,13 +114,13 @@ def _verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(QuestionRow):
     """One metric of one answer, 0-100; 0 with problem `upstream` where the answer failed; null
-    where the metric does not apply to the question, or was not asked for (`skipped`)."""
+    where the metric does not apply to the question, was not asked for (`skipped`), or raised."""
 
     table = "scores"
     key = ("question_id", "metric")
     drawn = True
     metric: str  # its name in the report; ..._original: against references before a correction
-    value: float | None  # 0-100; null where the metric does not apply
+    value: float | None  # 0-100; null where the metric does not apply, or raised
     skipped: bool = False  # the metric does not apply, or was not asked for
 
     @classmethod

@@ -1,16 +1,13 @@
-"""Measures by name: each is made by one metric, one rubric of a judge, or a table's SQL."""
+"""The names of our own measures, and of the rubrics of judges."""
 
-import re
 from typing import Any
 
-from pipeline.core.errors import UsageError
 from pipeline.core.registry import first_sentence, is_ours, list_as, register
-from pipeline.work.class_checks import file_of
-from pipeline.work.stage import ORIGINAL
+from pipeline.work.measure_names import MEASURES, register_measure
 from stages.tables.answers import Answer, Rating, Score
 from stages.tables.lookups import RANKING_MEASURES, Lookup, Visit
 
-_MEASURES: dict[str, Any] = {  # and what makes it
+MEASURES |= {  # and what makes them
     **dict.fromkeys(("lr_1", "lr_2", "accuracy_by_type", "accuracy_abstention"), Rating),
     "accuracy": Score,
     **dict.fromkeys(("scrolls_rouge", "mind2web_episode"), Score),
@@ -21,16 +18,6 @@ _MEASURES: dict[str, Any] = {  # and what makes it
     **dict.fromkeys(("text_read", "text_read_right"), Visit),
 }
 _RUBRICS: dict[str, Any] = {}  # and the judge's class, which asks for verdicts by it
-_NAME = re.compile(r"[a-z]\w*", re.ASCII)
-
-
-def register_measure(name: str, maker: Any) -> None:
-    """Add a metric's function or a judge's class. Raises UsageError, naming its file, for a name
-    that another measure has or that no column can have."""
-    if not _NAME.fullmatch(name) or name.endswith(ORIGINAL):
-        what = f"a small letter, then letters, digits and _, not ending in {ORIGINAL}"
-        raise UsageError(f"{file_of(maker)}: {maker.__name__}: the measure {name!r}: write {what}")
-    register(_MEASURES, name, maker, f"makes the measure {name!r}")
 
 
 def register_rubric(name: str, judge: Any) -> None:

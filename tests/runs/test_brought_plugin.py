@@ -115,10 +115,20 @@ def test_what_changed_is_made_anew(plugin: Path, tmp_path: Path) -> None:
     succeeded(own_process("run", *words(tmp_path)))
     assert counted(tmp_path) == calls
     assert measured(tmp_path) == {"first_letter": [0, 100], "fluent": [100, 100]}
+    change(
+        plugin / "first_letter.py", "from .letters", "from gistmill_plugins.brought_plugin.letters"
+    )
     change(plugin / "fluent.py", "    def is_right", NEVER)
     succeeded(own_process("run", *words(tmp_path)))
     assert counted(tmp_path) == {"answer": 2, "rate": 4}
     assert measured(tmp_path) == {"first_letter": [0, 100], "fluent": [0, 0]}
+    change(plugin / "letters.py", "answer[:1] != reference[:1]", "answer[:1] == reference[:1]")
+    change(plugin / "fluent.py", "class RateFluent(AnswerRater):", SHOUTED)
+    succeeded(own_process("run", *words(tmp_path)))
+    assert counted(tmp_path) == {"answer": 2, "rate": 6}
+    assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [0, 0]}
+    query = "select distinct messages[-1].content as sent from calls where stage = 'rate'"
+    assert all("RIVERS RISE" in row["sent"] for row in command.sql(tmp_path / "warehouse", query))
 
 
 @pytest.mark.slow
@@ -147,6 +157,11 @@ NEVER = """    def read(self, reply, is_cut):
 
     def is_right"""
 
+SHOUTED = """class RateFluent(AnswerRater):
+    def wanted(self, question, answer):
+        return super().wanted(question, answer.upper())
+"""  # a stage without a version
+
 
 def change(file: Path, old: str, new: str) -> None:
     assert old in file.read_text()
@@ -160,14 +175,20 @@ def counted(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("value", ["'much'", "None", "101", "-1", "float('nan')", "True", "1 / 0"])
-def test_a_metric_that_makes_no_score(plugin: Path, tmp_path: Path, value: str) -> None:
+def test_a_metric_that_makes_no_score_costs_no_other(
+    plugin: Path, tmp_path: Path, value: str
+) -> None:
     change(plugin / "first_letter.py", "100.0 * same(answer, reference)", value)
     succeeded(own_process("run", *words(tmp_path, "max_problem_rate=1")))
-    rows = command.sql(tmp_path / "warehouse", "select distinct problem, detail from scores")
-    assert {row["problem"] for row in rows} == {"unit_failed"}
+    rows = command.sql(tmp_path / "warehouse", "select metric, value, problem, detail from scores")
+    others = [row for row in rows if row["metric"] != "first_letter"]
+    failed = [row for row in rows if row["metric"] == "first_letter"]
+    assert [(row["value"], row["problem"]) for row in failed] == [(None, "unit_failed")] * 2
     told = "first_letter returned" if value != "1 / 0" else "division by zero"
-    assert all("first_letter.py" in row["detail"] and told in row["detail"] for row in rows)
-    assert measured(tmp_path)["fluent"] == [100, 100], "the judge is another stage"
+    assert all("first_letter.py" in row["detail"] and told in row["detail"] for row in failed)
+    assert {row["problem"] for row in others} == {None}
+    assert [row["value"] for row in others if row["metric"] == "squad_em"] == [0, 0]
+    assert measured(tmp_path) == {"fluent": [100, 100]}
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ KEYS = {
     "rate agreement": "warehouse run method where", "retry": "warehouse run problem cluster",
     "prompts export": "plugins",
 }  # fmt: skip
-BEFORE = {"trace": "q", "show": "d", "sql": "x", "schema": "t", "export view": "v",
+BEFORE = {"trace": "q", "show": "d", "sql": "x", "schema": "t", "ls": "k", "export view": "v",
           "rate import": "f", "prompts export": "a b"}  # fmt: skip
 
 

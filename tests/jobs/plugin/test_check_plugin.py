@@ -3,6 +3,7 @@ ones."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +19,8 @@ BRINGS = {
     "metric": {("metric", "mine"), ("family", "mine")},
     "engine": {("engine", "mine"), ("rater", "mine")},
     "judge": {("stage", "rate (kind mine)"), ("prompt", "judge_mine"), ("rubric", "mine"),
-              ("family", "mine")},
-    "corpus": {("corpus", "mine")},
+              ("column", "mine"), ("family", "mine")},
+    "corpus": {("corpus", "mine"), ("format", "mine")},
     "family": {("family", "mine")},
 }  # fmt: skip
 # Of 1200 words model pagination makes 9 pages by 8 requests; 3 answers, 2 verdicts on each. The
@@ -27,6 +28,7 @@ BRINGS = {
 # ends no page, so that other windows are asked about; the sample's document is one page.
 REQUESTS = {"method": 8 + 3 + 6, "metric": 8 + 9 + 3 + 6, "judge": 8 + 9 + 3 + 3,
             "family": 8 + 9 + 3 + 6, "corpus": 1 + 1 + 2}  # fmt: skip
+BROUGHT = ROOT / "tests" / "support" / "brought_plugin"
 MOST_IN_FLIGHT = 5  # 1.25 of engine.sequences
 
 
@@ -57,19 +59,42 @@ def test_it_passes_on_each_kind(kind: str, tmp_path: Path) -> None:
     found = json.loads(succeeded(command(tmp_path, "check", "mine", "--json")))
     assert {(row["kind"], row["name"]) for row in found["brings"]} == BRINGS[kind]
     assert {row["used"] for row in found["brings"]} == {"yes"}
-    assert found["wrong"] == []
+    (run,) = found["runs"]
+    assert run["wrong"] == []
     asked = 1 if kind == "corpus" else 3
-    inputs = {row["stage"]: (row["inputs"], row["ok"]) for row in found["steps"]}
+    inputs = {row["stage"]: (row["inputs"], row["ok"]) for row in run["steps"]}
     assert inputs["documents"] == (1, 1) and inputs["answer"] == (asked, asked)
-    assert found["requests"] == REQUESTS.get(kind, found["requests"])
-    assert found["killed_at"] == found["requests"] // 2 + 1
-    assert 1 <= found["sent_again"] <= MOST_IN_FLIGHT
+    assert run["requests"] == REQUESTS.get(kind, run["requests"])
+    assert run["killed_at"] == run["requests"] // 2 + 1
+    assert 1 <= run["sent_again"] <= MOST_IN_FLIGHT
+
+
+@pytest.mark.slow
+def test_each_engine_and_extractor_is_run(tmp_path: Path) -> None:
+    plugin = shutil.copytree(BROUGHT, tmp_path / "brought_plugin")
+    (plugin / "sample.tsv").write_text("The river rose.\tWhat did the river do?\tRise.\n")
+    other = (plugin / "conf/engine/echo.yaml").read_text().replace("sequences: ", "sequences: 1")
+    (plugin / "conf/engine/echo_slow.yaml").write_text(other)
+    told = succeeded(command(tmp_path, "check", "brought_plugin"))
+    assert told.endswith("has a file for it: sample.srt\n") and told.count("the run: ") == 2
+    (plugin / "sample.srt").write_text("0:01 --> 0:02\nThe river rose.\n")
+    found = json.loads(succeeded(command(tmp_path, "check", "brought_plugin", "--json")))
+    assert {row["used"] for row in found["brings"]} == {"yes"}, found["brings"]
+    assert [[word for word in run["words"] if word.startswith(("engine", "corpus="))]
+            for run in found["runs"]] == [
+        ["engine=echo", "corpus=lines"], ["engine=echo_slow", "corpus=text"]
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
 def test_it_prints_what_it_finds(tmp_path: Path) -> None:
     changed(tmp_path, "metric", "conf/prompts/mine/family.yaml", "[mine, ", "[")
-    told = succeeded(command(tmp_path, "check", "mine", "methods=closed_book", "rater=none"))
+    with (tmp_path / "mine" / "mine.py").open("a") as module:
+        module.write("print('{')\n")
+    done = command(tmp_path, "check", "mine", "methods=closed_book", "rater=none")
+    told = succeeded(done)
+    (line,) = done.stderr.splitlines()
+    assert "plugins=mine: its import takes " in line and "prints '{'" in line
     assert "| metric | mine | no   |" in told and "| family | mine | yes  |" in told
     assert "killed at request 2 of 3 and resumed: " in told
     assert "methods=closed_book rater=none" in told.splitlines()[-1]
@@ -84,7 +109,7 @@ def test_a_method_that_asks_nothing(tmp_path: Path) -> None:
 
 BROKEN = [  # kind, file, what is replaced, by what; the line on standard error, exit code 3
     ("method", "mine.py", "return [", "return 1 / 0 and [",
-     "3 questions of 1 document, such as: ZeroDivisionError: division by zero (mine.py:19); see"),
+     "3 questions of 1 document, such as: ZeroDivisionError: division by zero (mine.py:18); see"),
     ("method", "mine.py", "return [page.page_index for page in pages]",
      "import random\n        return random.sample(range(len(pages)), len(pages))",
      "lookups: its rows were others without the kill: make them of rows and settings alone"),
@@ -121,18 +146,25 @@ def test_a_metric_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_words_of_its_run(tmp_path: Path) -> None:
-    """All methods, the first engine, corpus and family, unless others are given."""
+    """All methods, and each engine, corpus, memory and family, unless others are given."""
     found = [("stage", "look_up (kind a)"), ("method", "a"), ("method", "b"), ("engine", "e"),
-             ("corpus", "c"), ("corpus", "d"), ("family", "f")]  # fmt: skip
+             ("corpus", "c"), ("corpus", "d"), ("family", "f"), ("extractor", "srt"),
+             ("memory", "m"), ("memory", "n")]  # fmt: skip
     (tmp_path / "sample.csv").write_text("")
     place = [f"plugins={tmp_path}", "limit=1", "cluster=inline"]
+    (tmp_path / "sample.srt").write_text("")
     assert words_of(tmp_path, found, ["engine=extractive", "limit=2"]) == [
-        f"plugins={tmp_path}", "cluster=inline", "methods=a,b", "family=f", "corpus=c",
-        f"corpus.path={tmp_path / 'sample.csv'}", "engine=extractive", "limit=2",
+        [f"plugins={tmp_path}", "cluster=inline", "methods=a,b", "family=f", f"memory={memory}",
+         f"corpus={corpus}", f"corpus.path={tmp_path / file}", "engine=extractive", "limit=2"]
+        for memory, corpus, file in (
+            ("m", "c", "sample.csv"), ("n", "d", "sample.csv"), ("n", "text", "sample.srt")
+        )
     ]  # fmt: skip
     ours = ["corpus=synthetic", "corpus.num_documents=1", "corpus.words=1200", "corpus.questions=3"]
-    assert words_of(tmp_path, [], []) == [*place, "methods=gist_only", *ours]
-    assert words_of(tmp_path, [], ["corpus=demo"]) == [*place, "methods=gist_only", "corpus=demo"]
+    assert words_of(tmp_path, [], []) == [[*place, "methods=gist_only", *ours]]
+    assert words_of(tmp_path, found[-3:], ["corpus=demo", "memory=m"]) == [
+        [*place, "methods=gist_only", "corpus=demo", "memory=m"]
+    ]
 
 
 @pytest.mark.parametrize("word", ["cluster=local", "plugins=other", "warehouse=w", "run=r"])

@@ -139,7 +139,7 @@ def test_its_methods_are_listed() -> None:
     assert "bm25" in methods
     without = json.loads(succeeded(own_process("ls", "--json")))
     assert [row for row in listed["methods"] if row["name"] != "quotes"] == without["methods"]
-    assert listed["prompts"] == without["prompts"]
+    assert listed["families"] == without["families"]
 
 
 def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> Path:

@@ -13,6 +13,7 @@ from pipeline.core.plugins import load_plugins
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.rows import RECORDS
 from pipeline.work.class_checks import refuse_wrong_record
+from pipeline.work.measure_names import MEASURES
 from pipeline.work.stage import STAGES, Stage
 from stages.builtin import load_builtin
 from tests.support.command import own_process, sql, succeed, succeeded
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import QuestionRow
-from pipeline.work.stage import Stage
+from pipeline.work.stage import Column, Stage
 from stages.tables.pages import Page
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,6 @@ DATACLASS = "@dataclass(frozen=True, slots=True, kw_only=True)"
 WRITES = "    writes: ClassVar[type] = Shout"
 KEY = '    key: ClassVar[tuple[str, ...]] = ("question_id",)'
 LOADED = [  # what is replaced, by what, and the line that says what is wrong
-    ("    version: ClassVar[int] = 1\n", "", "ShoutQuestion.version is no int"),
     ("[int] = 1", "[str] = '1'", "ShoutQuestion.version is no int; write `version: ClassVar[...]"),
     ('    name: ClassVar[str] = "shout"\n', "", "ShoutQuestion.name is no str"),
     ('"shout"\n', "None\n", "ShoutQuestion.name is no str; write `name: ClassVar[...] = ...`"),
@@ -69,9 +69,22 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
      "ShoutQuestion.prompts is no tuple of Prompt classes"),
     (WRITES, WRITES + "\n    role: ClassVar[str] = 'writer'",
      "ShoutQuestion.role 'writer' is none; there are reader, memory, extractor, query_expander,"),
+    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'any': Column('loud', 'loud', 9)}",
+     "ShoutQuestion.report_columns is no map of tuples; write `{'any': (Column(...),)}`, or in"),
+    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'all': ()}",
+     "ShoutQuestion.report_columns is no map of tuples; write `{'any': (Column(...),)}`, or in"),
+    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = [Column('loud', 'loud', 9)]",
+     "in place of any free, choice, corrected"),
+    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'any': (Column('lr_1', 'x', 9),)}",
+     "ShoutQuestion makes the measure 'lr_1', which is that of stages.tables.answers.Rating"),
+    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'any': (Column('a-b', 'x', 9),)}",
+     "loud/shout.py: ShoutQuestion: the measure 'a-b': write a small letter"),
     (WRITES, WRITES + "\n    mark: Sign", "cannot be imported: NameError: name 'Sign'"),
     ("async def run", "def run", "ShoutQuestion.run is not async; write `async def run(self, rows"),
     ("async def run", "async def rum", "ShoutQuestion.run is missing; write it"),
+    ("    version: ClassVar[int] = 1\n    writes: ClassVar[type] = Shout\n\n    async def run",
+     "    writes: ClassVar[type] = Shout\n\n    async def rum",
+     "ShoutQuestion.run is missing; write it"),
     ('"shout"\n', '"gist"\n', "ShoutQuestion is the stage gist, which is that of"),
     ("length: int", "length: dict",
      "Shout.length is no column's type; a column is str, int, float, bool, datetime, a tuple"),
@@ -87,6 +100,8 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
     ('"shouts"', '"answers"', "Shout writes the table 'answers', which is that of"),
     ('"shouts"', '"runs"', "the table 'runs': not a name that SQL can use, or that of a view"),
     ('"shouts"', '"My-Shouts"', "the table 'My-Shouts': not a name that SQL can use"),
+    ("import datetime", "import shout", "a module imports shout, of the plugin itself; write"),
+    ("import datetime", "from loud.shout import Shout", "imports loud, of the plugin itself;"),
     ("import datetime", "import nosuch", "cannot be imported: ModuleNotFoundError: No module"),
     ("import datetime", "1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
     ("import datetime", "def f(:", "cannot be imported: SyntaxError: invalid syntax"),
@@ -101,7 +116,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test loads is forgotten after it."""
     load_builtin()
     monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
-    known: list[dict[str, Any]] = [STAGES, RECORDS, PROMPTS]
+    known: list[dict[str, Any]] = [STAGES, RECORDS, PROMPTS, MEASURES]
     before = [copy.copy(one) for one in known]
     yield
     for one, names in zip(known, before, strict=True):
@@ -129,6 +144,7 @@ def test_our_own_records_have_none() -> None:
     assert len(ours) > 50
     for stage in ours:
         refuse_wrong_record(stage.writes)
+        assert stage.version > 0
 
 
 RETURNED = {  # a kind of the stage: the body of its `run`, and what its problem rows say

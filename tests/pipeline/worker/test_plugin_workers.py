@@ -4,6 +4,7 @@ tests/pipeline/core/test_plugins.py has whole runs.
 """
 
 import json
+import platform
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.core.plugins import load_plugins, pickle_with_plugins
+from pipeline.core.plugins import load_plugins
 from pipeline.core.rows import RECORDS, Document, Question, UnitRows
+from pipeline.work.pickling import pickle_with_plugins
 from pipeline.work.stage import STAGES
 from tests.support.command import ROOT
 
@@ -67,7 +69,7 @@ select {run}shout from {prefix}shouts;
 ELSEWHERE = """
 import asyncio, json, sys
 from pathlib import Path
-from pipeline.core.plugins import unpickle_with_plugins
+from pipeline.work.pickling import unpickle_with_plugins
 made = Path(sys.argv[1]).read_bytes()
 stage, rows = unpickle_with_plugins(made)
 (made,) = asyncio.run(stage.run(rows, None))
@@ -107,3 +109,24 @@ def test_a_process_that_cannot_import_the_folder_executes_its_stage(
     shout, module, package, sections = json.loads(done.stdout)
     assert (shout, package, sections) == ("WHO?!", "gistmill_plugins.loud_plugin.rows", ["loud"])
     assert not module.startswith(str(tmp_path)) and not Path(module).exists()
+
+
+def test_an_installed_plugin_that_is_missing_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
+    (tmp_path / "installed_here.py").write_text("class Stage:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import installed_here  # type: ignore[import-not-found]
+
+    (tmp_path / "sent").write_bytes(pickle_with_plugins((installed_here.Stage(), None)))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", ELSEWHERE, str(tmp_path / "sent")],
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr.splitlines()[-1] == (
+        f"pipeline.core.errors.UsageError: on the machine {platform.node()}: "
+        "No module named 'installed_here'; install there what plugins need"
+    )

@@ -7,7 +7,7 @@ import pytest
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
-from stages.tables.measures import register_measure
+from pipeline.work.measure_names import register_measure
 from tests.support.runs.finished_run import FinishedRun
 
 

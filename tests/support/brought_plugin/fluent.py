@@ -20,5 +20,4 @@ class JudgeFluent(YesOrNo):
 class RateFluent(AnswerRater):
     name = "rate"
     kind = "fluent"
-    version = 1
     rubrics: ClassVar[Rubrics] = {"fluent": JudgeFluent}
