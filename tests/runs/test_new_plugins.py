@@ -1,0 +1,111 @@
+"""A new plugin of each kind where its author would run it: from the folder that holds it, in a
+notebook, and on a Ray whose workers are on another machine; run, and run again."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from nbformat.v4 import new_code_cell, new_notebook
+from ray.cluster_utils import Cluster
+
+from jobs.plugin.new_plugin import KINDS, new_plugin
+from tests.support.command import ROOT, sql, succeeded
+from tests.support.docs.notebooks import execute
+
+pytestmark = pytest.mark.slow
+
+SYNTHETIC = ("corpus=synthetic", "corpus.num_documents=2", "corpus.words=1200")
+OF_KIND = {
+    "method": (*SYNTHETIC, "memory=uniform", "methods=own_method(top_k=1..2)"),
+    "metric": (*SYNTHETIC, "methods=full_text", "family=own_metric"),
+    "engine": (*SYNTHETIC, "methods=full_text", "engine=own_engine"),
+    "judge": (*SYNTHETIC, "methods=full_text", "family=own_judge"),
+    "corpus": ("corpus=own_corpus", "corpus.path=own_corpus/sample.tsv", "methods=full_text"),
+    "family": (*SYNTHETIC, "methods=gist_only", "family=own_family"),
+}
+MADE = {  # a query of what the plugin made, of all rows that there must be; its columns are equal
+    "method": "select count(*), sum((used = [0] or used = [0, 1])::int) from lookups",
+    "metric": "select count(*), count(value) from scores where metric = 'own_metric'",
+    "engine": "select count(*), sum((engine = 'own_engine')::int) from calls",
+    "judge": "select count(*), count(value) from ratings where rubric = 'own_judge'",
+    "corpus": "select 2, count(*) from documents where corpus = 'own_corpus'",
+    "family": "select count(*), sum((messages[-1].content like 'Write down%')::int) from calls "
+    "where prompt = 'gist'",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a new plugin of each kind."""
+    monkeypatch.chdir(tmp_path)
+    for kind in KINDS:
+        new_plugin(f"own_{kind}", kind)
+    return tmp_path
+
+
+def words(kind: str, *more: str) -> list[str]:
+    return [*OF_KIND[kind], f"plugins=own_{kind}", f"warehouse={kind}", "run=own", *more]
+
+
+def made(folder: Path, kind: str) -> tuple[int, int]:
+    """The number of rows that the plugin made, and of calls."""
+    (row,) = sql(folder / kind, f"select * from ({MADE[kind]}) as of(number, own)")
+    assert row["number"] == row["own"] > 0, row
+    (calls,) = sql(folder / kind, "select count(*) as n from all_calls")
+    return row["number"], calls["n"]
+
+
+def run(folder: Path, kind: str, *more: str, **environment: str) -> tuple[int, int]:
+    """Run the command in the folder; what was made."""
+    done = subprocess.run(
+        [sys.executable, "-m", "jobs", "run", *words(kind, *more)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    succeeded(done)
+    return made(folder, kind)
+
+
+def test_each_kind_from_the_folder_that_holds_it(folder: Path) -> None:
+    assert {*OF_KIND} == {*KINDS}
+    for kind in KINDS:
+        first = run(folder, kind, "cluster=inline")
+        assert run(folder, kind, "cluster=inline") == first
+
+
+def test_each_kind_in_a_notebook(folder: Path) -> None:
+    """In one kernel, in which all are loaded; the command goes on with its runs."""
+    lines = [f"gistmill.run(*{words(kind, 'cluster=inline')}).exit_code" for kind in KINDS]
+    cells = [new_code_cell(line) for line in ("import gistmill", *lines)]  # type: ignore[no-untyped-call]
+    outputs = execute(new_notebook(cells=cells), folder)  # type: ignore[no-untyped-call]
+    results = [cell[-1].data["text/plain"] for cell in outputs.values() if cell]
+    assert results == ["0"] * len(KINDS)
+    for kind in KINDS:
+        first = made(folder, kind)
+        assert run(folder, kind, "cluster=inline") == first
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Of a Ray whose head has no CPU for workers; another node has two."""
+    monkeypatch.setattr(ray._private.utils, "set_sigterm_handler", lambda handler: None)
+    ray.shutdown()  # of the tests before
+    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    cluster.add_node(num_cpus=2)
+    yield cluster.address
+    cluster.shutdown()
+
+
+def test_each_kind_on_another_machine(folder: Path, address: str) -> None:
+    joined = ("cluster=ray", "cluster.address=auto")
+    for kind in KINDS:
+        first = run(folder, kind, *joined, RAY_ADDRESS=address)
+        assert run(folder, kind, *joined, RAY_ADDRESS=address) == first
