@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.core.errors import AccountingError
 from pipeline.store import connect
-from pipeline.store.sql.accounts import StepCounts, accounts
+from pipeline.store.sql.accounts import StepCounts, accounts, parts_of_run
 from pipeline.store.sql.connection import query
 from stages.tables.answers import Score
 from stages.tables.pages import Page
@@ -78,6 +78,17 @@ def test_accounts_by_hand(warehouse: Warehouse) -> None:
     plan_everything(warehouse)
     assert counted(warehouse) == {"documents": (4, 1, 1, 1, 1), "answer": (5, 1, 1, 1, 2)}
     assert [(step.inputs, step.not_done) for step in check(warehouse)] == [(5, 2), (4, 1)]
+
+
+def test_a_large_run_is_counted_step_by_step(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan_everything(warehouse)
+    whole = check(warehouse)
+    monkeypatch.setattr("pipeline.store.sql.accounts._MOST_INPUTS", 0)
+    with connect(warehouse.folder) as connection:
+        assert len([*parts_of_run(connection)]) == len(whole) > 1
+        assert accounts(connection) == whole
 
 
 def test_a_row_that_is_missing_breaks_the_accounts(warehouse: Warehouse) -> None:
