@@ -1,11 +1,19 @@
 """Runs that several test files look at, made once; and the longest files first."""
 
+import copy
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from pipeline.core.prompts import PROMPTS
+from pipeline.core.registry import LISTED
+from pipeline.core.rows import RECORDS
+from pipeline.work.measure_names import MEASURES
+from pipeline.work.stage import STAGES
+from stages.builtin import load_builtin
 from tests.support.clusters.ray_head import RayHead
 from tests.support.command import WHOLE_QMSUM, gistmill
 from tests.support.docs.browser import Browser, chromium
@@ -47,6 +55,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("whole") and not WHOLE_QMSUM.is_file():
         why = f"{WHOLE_QMSUM} is missing: set GISTMILL_DATA to the folder of the whole corpora"
         pytest.fail(f"{why} (CONTRIBUTING.md says what it holds)", pytrace=False)
+
+
+@pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test loads is forgotten after it."""
+    load_builtin()
+    monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
+    known: list[dict[str, Any]] = [STAGES, RECORDS, PROMPTS, MEASURES, *LISTED.values()]
+    before = [copy.copy(one) for one in known]
+    yield
+    for one, names in zip(known, before, strict=True):
+        one.clear()
+        one.update(names)
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,7 @@ def test_one_table_and_json() -> None:
     assert (
         refused("schema", "lookup")
         == "lookup: no such table, view, column, engine, extractor, format, metric, prompt, "
-        "rubric, stage; nearest: lookups, look_up (kind dense), look_up (kind none)"
+        "rubric, stage, tracker; nearest: lookups, look_up (kind dense), look_up (kind none)"
     )
     assert refused("schema", "run=a").startswith("'run=a': unknown option; there are plugins=")
     assert refused("schema", "plugins=nowhere").startswith("plugins=nowhere: no such folder")

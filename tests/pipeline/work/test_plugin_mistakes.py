@@ -1,21 +1,14 @@
 """Mistakes in a plugin: one line where it is imported, or problem rows of its own method alone."""
 
-import copy
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import load_plugins
-from pipeline.core.prompts import PROMPTS
-from pipeline.core.rows import RECORDS
 from pipeline.work.class_checks import refuse_wrong_record
-from pipeline.work.measure_names import MEASURES
 from pipeline.work.stage import STAGES, Stage
-from stages.builtin import load_builtin
 from tests.support.command import own_process, sql, succeed, succeeded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
@@ -109,19 +102,6 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
      "    name: ClassVar[str] = 'say'\n\nclass ShoutQuestion",
      "the prompt Say has no max_reply_tokens; write one"),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test loads is forgotten after it."""
-    load_builtin()
-    monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
-    known: list[dict[str, Any]] = [STAGES, RECORDS, PROMPTS, MEASURES]
-    before = [copy.copy(one) for one in known]
-    yield
-    for one, names in zip(known, before, strict=True):
-        one.clear()
-        one.update(names)
 
 
 @pytest.mark.usefixtures("registries")

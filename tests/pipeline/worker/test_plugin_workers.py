@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.plugins import load_plugins
-from pipeline.core.rows import RECORDS, Document, Question, UnitRows
+from pipeline.core.rows import Document, Question, UnitRows
 from pipeline.work.pickling import pickle_with_plugins
 from pipeline.work.stage import STAGES
 from tests.support.command import ROOT
@@ -86,14 +86,11 @@ def plugin(folder: Path) -> Path:
     return folder
 
 
-def test_a_process_that_cannot_import_the_folder_executes_its_stage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("registries")
+def test_a_process_that_cannot_import_the_folder_executes_its_stage(tmp_path: Path) -> None:
     folder = plugin(tmp_path / "here" / "loud_plugin")
-    monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
     assert load_plugins([str(folder)]) == [folder / "conf"]
-    monkeypatch.delitem(RECORDS, "shouts")  # and is gone again after this test
-    stage = STAGES.pop("shout")[""].model_validate({"mark": "!"})
+    stage = STAGES["shout"][""].model_validate({"mark": "!"})
     asked = Question(document_id="d1", question_id="q1", question="Who?")
     rows = UnitRows(document=Document(document_id="d1"), questions=(asked,))
     (tmp_path / "sent").write_bytes(pickle_with_plugins((stage, rows)))
