@@ -38,7 +38,7 @@ def told(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_a_tracker_of_a_plugin_is_told_config_progress_and_table(tmp_path: Path) -> None:
-    succeeded(gistmill(*with_plugin(tmp_path)))
+    succeeded(own_process(*with_plugin(tmp_path)))
     first, *between, last = told(tmp_path)
     assert (first["what"], first["run"]) == ("start", "night")
     assert (first["config"]["limit"], first["config"]["engine"]["name"]) == (None, "extractive")
@@ -51,7 +51,7 @@ def test_a_tracker_of_a_plugin_is_told_config_progress_and_table(tmp_path: Path)
 
 def test_the_same_command_is_the_same_run_there(tmp_path: Path) -> None:
     for _ in range(2):
-        succeeded(gistmill(*with_plugin(tmp_path)))
+        succeeded(own_process(*with_plugin(tmp_path)))
     ids = [one["run_id"] for one in told(tmp_path) if one["what"] == "start"]
     assert len(ids) == 2 and ids[0] == ids[1]
 
@@ -61,7 +61,7 @@ def test_a_tracker_that_fails_is_one_warning_and_no_end_of_the_run(
     tmp_path: Path, fails_at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LINES_FAIL_AT", fails_at)
-    done = gistmill(*with_plugin(tmp_path))
+    done = own_process(*with_plugin(tmp_path))
     assert done.returncode == 0, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if "tracker" in line]
     assert line == "tracker=lines: its server is away; the run goes on without it"
@@ -71,7 +71,7 @@ def test_a_tracker_that_fails_is_one_warning_and_no_end_of_the_run(
 def test_a_run_that_fails_is_told_as_failed(tmp_path: Path) -> None:
     command = [*with_plugin(tmp_path), "engine=openai", "engine.base_url=http://127.0.0.1:9/v1",
                "engine.model=m", "engine.retries=0"]  # fmt: skip
-    assert gistmill(*command).returncode == 1
+    assert own_process(*command).returncode == 1
     assert (told(tmp_path)[-1]["what"], told(tmp_path)[-1]["exit_code"]) == ("end", 1)
 
 

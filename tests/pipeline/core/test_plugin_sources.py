@@ -51,7 +51,7 @@ class Plugin:
 
 
 @pytest.fixture
-def plugin(tmp_path: Path) -> Plugin:
+def plugin(tmp_path: Path, registries: None) -> Plugin:
     return Plugin(tmp_path / tmp_path.name)
 
 
