@@ -94,7 +94,7 @@ def schema(
     elif name is not None:
         of_name = named(found, name)
         if json:
-            print_json(of_name[0] if len(of_name) == 1 else of_name)
+            print_json(of_name)
         else:
             print_parts(named_parts(of_name))
     else:

@@ -79,7 +79,8 @@ def test_each_engine_and_extractor_is_run(tmp_path: Path) -> None:
     assert told.endswith("has a file for it: sample.srt\n") and told.count("the run: ") == 2
     (plugin / "sample.srt").write_text("0:01 --> 0:02\nThe river rose.\n")
     found = json.loads(succeeded(command(tmp_path, "check", "brought_plugin", "--json")))
-    assert {row["used"] for row in found["brings"]} == {"yes"}, found["brings"]
+    unused = [row["kind"] for row in found["brings"] if row["used"] == "no"]
+    assert unused == ["tracker"], "a check tells nobody of its runs"
     assert [[word for word in run["words"] if word.startswith(("engine", "corpus="))]
             for run in found["runs"]] == [
         ["engine=echo", "corpus=lines"], ["engine=echo_slow", "corpus=text"]

@@ -54,7 +54,8 @@ def test_it_has_what_a_warehouse_has(found: Schema, hand: HandRun) -> None:
 
 @pytest.mark.slow
 def test_one_table_and_json() -> None:
-    table = json.loads(succeed("schema", "lookups", "--json"))
+    table, column = json.loads(succeed("schema", "lookups", "--json"))
+    assert (column["name"], column["is"]) == ("lookups", "column")
     assert (table["name"], table["key"]) == ("lookups", ["question_id", "turn"])
     used = next(column for column in table["columns"] if column["name"] == "used")
     assert used == {
@@ -73,7 +74,7 @@ def test_one_table_and_json() -> None:
     assert (
         refused("schema", "lookup")
         == "lookup: no such table, view, column, engine, extractor, format, metric, prompt, "
-        "rubric, stage, tracker; nearest: lookups, look_up (kind dense), look_up (kind none)"
+        "rubric, stage, tracker; nearest: lookups, look_up_s, look_up_p"
     )
     assert refused("schema", "run=a").startswith("'run=a': unknown option; there are plugins=")
     assert refused("schema", "plugins=nowhere").startswith("plugins=nowhere: no such folder")

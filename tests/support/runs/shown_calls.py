@@ -12,7 +12,7 @@ def shown(warehouse: AnyPath, run: str | None = None) -> list[dict[str, Any]]:
     """Those of every document and question; each row of the view `calls` is there once."""
     with connect(warehouse, run) as connection:
         rows = connection.execute("select step_id, unit, call_index from calls").fetchall()
-        documents = connection.execute("select document_id from documents").fetchall()
+        documents = connection.execute("select document_id from documents order by all").fetchall()
         questions = connection.execute(
             "select question_id from questions order by document_id, question_id"
         ).fetchall()
