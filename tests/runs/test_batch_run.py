@@ -136,7 +136,7 @@ def test_single_lines_that_fail_are_rows_with_a_problem(tmp_path: Path) -> None:
         assert problems == {"q1": "refused", "q2": "engine_failed", "q3": None}
         assert [len(wave) for wave in server.waves()] == [3, 1], "engine.retries=1"
         server.answer = lambda body: Answer()
-        succeeded(gistmill("retry", f"warehouse={tmp_path / 'warehouse'}"))
+        succeeded(gistmill("retry", f"warehouse={tmp_path / 'warehouse'}", "cluster=inline"))
         assert len(server.waves()[-1]) == 2
     assert {row["problem"] for row in calls(tmp_path)} == {None}
 
