@@ -95,21 +95,29 @@ def run(
             compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
             prepared = prepare_launch(resolved, folder, warn, retry_policy, listener)
             has_work = start_launch(prepared, folder, held)
-            write_only_while(folder.warehouse, FILE)
             with tracked(prepared.run, folder, warn) as tracking:
-                try:
-                    executor = RunExecutor(prepared, folder, host, listener, tracking.progress)
+                executor = RunExecutor(prepared, folder, host, listener, tracking.progress)
+                with _end_noted(folder, executor):
                     _execute(executor, prepared, folder, held, warn, stop if has_work else None)
-                    if executor.progress.ended:
-                        folder.ended(executor.progress.ended)
-                except CommandError as error:
-                    folder.ended(str(error))
-                    raise
-                finally:
-                    write_always(folder.warehouse)
                 outcome, headline = _outcome(prepared, folder, executor.progress, warn, look)
                 tracking.result(headline, outcome.exit_code)
             return outcome
+
+
+@contextmanager
+def _end_noted(folder: RunFolder, executor: RunExecutor) -> Iterator[None]:
+    """Write to the warehouse only while it is there, and note in the run's folder why the execution
+    in the `with` block has ended early."""
+    write_only_while(folder.warehouse, FILE)
+    try:
+        yield
+        if executor.progress.ended:
+            folder.ended(executor.progress.ended)
+    except CommandError as error:
+        folder.ended(str(error))
+        raise
+    finally:
+        write_always(folder.warehouse)
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
