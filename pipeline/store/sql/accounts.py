@@ -12,6 +12,8 @@ from pipeline.store.sql.connection import query
 _MOST_INPUTS = 500_000  # at once
 _COUNTED = """select step_id, method, inputs, ok, problem, skipped, not_done
 from accounting left join steps using (step_id) where {} order by step_id"""
+_ROWS = """select step_id, count(*) as n from {} semi join steps using (step_id)
+group by all order by step_id"""
 _ANSWERED = "from answered_by order by engine, calls desc, answered_by"
 
 
@@ -38,7 +40,7 @@ class StepCounts:
 def accounts(connection: Any) -> list[StepCounts]:
     """The counts of every step, by step_id. Raises AccountingError unless inputs = ok + problem +
     skipped + not_done, and if two rows have the same key."""
-    parts = [*parts_of_run(connection)]
+    parts = parts_of_run(connection)
     rows = [row for part in parts for row in query(connection, _COUNTED.format(part))]
     counts = [StepCounts(**row) for row in rows]
     for step in counts:
@@ -49,15 +51,16 @@ def accounts(connection: Any) -> list[StepCounts]:
                 f"{_first_lost(connection, step.step_id)}"
             )
     for table in RECORDS:
-        for part in parts:
+        for part in parts_of_run(connection, f"raw_{table}"):
             _refuse_doubles(connection, table, part)
     return counts
 
 
-def parts_of_run(connection: Any) -> Iterator[str]:
-    """Conditions on `step_id` under which DuckDB reads a run's views part by part: of all inputs of
-    a large run together it would hold some kilobytes a question."""
-    rows = query(connection, "select step_id, count(*) as n from planned group by all order by 1")
+def parts_of_run(connection: Any, table: str = "planned") -> Iterator[str]:
+    """Conditions on `step_id`, for the run's steps that have rows in `table`, under which DuckDB
+    reads its views part by part: of a large run's inputs together it would hold kilobytes a
+    question."""
+    rows = query(connection, _ROWS.format(table))
     if sum(row["n"] for row in rows) <= _MOST_INPUTS:
         yield "true"
     else:
