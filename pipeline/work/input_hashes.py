@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
 from typing import Any
 
 from pipeline.core.rows import Document, Question, Span
@@ -15,13 +14,9 @@ from pipeline.work.steps import Step
 Fields = tuple[str, ...] | None
 """Names of the record fields that a stage is given; None stands for all."""
 _STATE = ("problem", "skipped", "detail")  # every stage is given these, too
-# Columns that earlier versions did not have: not hashed at their defaults, so that committed
-# questions are found again.
-_ADDED = {"original_question": None, "original_references": None, "skipped": False}
-_FIELDS = {
-    kind: (names := sorted(field.name for field in dataclasses.fields(kind)), attrgetter(*names))
-    for kind in (Document, Question)
-}
+# Columns of questions that earlier versions did not have: not hashed at their defaults, so that
+# committed questions are found again.
+_ADDED = ("original_question", "original_references", "skipped")
 _LONG = 1_000  # characters; a longer value is hashed once, for all sets of fields
 
 
@@ -70,35 +65,55 @@ class DocumentKey:
 
 def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]:
     """For each set of fields, a hash of the row's ids, its problem and those fields."""
-    ids = (row.document_id, getattr(row, "question_id", None))
-    names, values = _FIELDS[type(row)]
-    added = _ADDED if isinstance(row, Question) else {}
-    own = {name: _short(value) for name, value in zip(names, values(row), strict=True)
-           if name not in added or value != added[name]}  # fmt: skip
-    state = tuple(name for name in _STATE if own.get(name))
+    ids = _encoded((row.document_id, getattr(row, "question_id", None)))
+    own = _encoded_fields(row)
+    state = tuple(name for name in _STATE if getattr(row, name, None))
     found = {}
     for fields in sets:
-        chosen = names if fields is None else _chosen(fields, state)
-        used = {name: own[name] for name in chosen if name in own}
-        found[fields] = sha_of_json(_ROW.encode((ids, used)), 32)
+        chosen = own if fields is None else _chosen(fields, state)
+        used = ",".join(own[name] for name in chosen if name in own)
+        found[fields] = sha_of_json(f"[{ids},{{{used}}}]", 32)
+    return found
+
+
+def _encoded_fields(row: Document | Question) -> dict[str, str]:
+    """The fields that are hashed, by name, each as it stands in canonical JSON."""
+    found = {}
+    for name, default, encoded in _fields(type(row)):
+        value = getattr(row, name)
+        own = encoded if value is default else f'"{name}":{_encoded(value)}'
+        if own is not None:
+            found[name] = own
     return found
 
 
 @cache
-def _chosen(fields: tuple[str, ...], state: tuple[str, ...]) -> set[str]:
-    return {*fields, *state}
+def _fields(kind: type[Any]) -> list[tuple[str, Any, str | None]]:
+    """The fields of a class in order, each with its default and how that is hashed, as most fields
+    of most rows are at theirs; None: not at all."""
+    added = _ADDED if kind is Question else ()
+    defaults = {field.name: None if field.default is dataclasses.MISSING else field.default
+                for field in dataclasses.fields(kind)}  # fmt: skip
+    return [(name, default, None if name in added else f'"{name}":{_encoded(default)}')
+            for name, default in sorted(defaults.items())]  # fmt: skip
 
 
-def _short(value: Any) -> Any:
-    """A field as it is hashed: a long text is replaced by its hash."""
-    return sha(value) if isinstance(value, str) and len(value) > _LONG else value
+@cache
+def _chosen(fields: tuple[str, ...], state: tuple[str, ...]) -> list[str]:
+    return sorted({*fields, *state})
+
+
+def _encoded(value: Any) -> str:
+    """A field's value as it is hashed: a long text is replaced by its hash."""
+    is_long = isinstance(value, str) and len(value) > _LONG
+    return _ROW.encode(sha(value) if is_long else value)
 
 
 def _of_span(span: Span) -> dict[str, int]:
     return {"end_char": span.end_char, "start_char": span.start_char}
 
 
-# As `canonical_json`, of a row's fields in one call.
+# As `canonical_json`, with spans.
 _ROW = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_of_span)
 
 
