@@ -79,7 +79,8 @@ def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]
 def _encoded_fields(row: Document | Question) -> dict[str, str]:
     """The fields that are hashed, by name, each as it stands in canonical JSON."""
     found = {}
-    for name, default, encoded in _fields(type(row)):
+    kind: type[Any] = type(row)
+    for name, default, encoded in _fields(kind):
         value = getattr(row, name)
         own = encoded if value is default else f'"{name}":{_encoded(value)}'
         if own is not None:
