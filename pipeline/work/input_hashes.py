@@ -79,8 +79,7 @@ def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]
 def _encoded_fields(row: Document | Question) -> dict[str, str]:
     """The fields that are hashed, by name, each as it stands in canonical JSON."""
     found = {}
-    kind: type[Any] = type(row)
-    for name, default, encoded in _fields(kind):
+    for name, default, encoded in _FIELDS[type(row)]:
         value = getattr(row, name)
         own = encoded if value is default else f'"{name}":{_encoded(value)}'
         if own is not None:
@@ -88,7 +87,6 @@ def _encoded_fields(row: Document | Question) -> dict[str, str]:
     return found
 
 
-@cache
 def _fields(kind: type[Any]) -> list[tuple[str, Any, str | None]]:
     """The fields of a class in order, each with its default and how that is hashed, as most fields
     of most rows are at theirs; None: not at all."""
@@ -116,6 +114,7 @@ def _of_span(span: Span) -> dict[str, int]:
 
 # As `canonical_json`, with spans.
 _ROW = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_of_span)
+_FIELDS = {kind: _fields(kind) for kind in (Document, Question)}
 
 
 def mask_fields(row: Any, fields: tuple[str, ...]) -> Any:
