@@ -30,7 +30,7 @@ class Script:
 
 
 async def replay(engine: Engine, script: Script, at_once: int) -> tuple[float, float]:
-    """ReplyLog `script` with at most `at_once` concurrent requests.
+    """Replay `script` with at most `at_once` concurrent requests.
 
     Returns wall seconds until all are answered, and the CPU seconds of this process meanwhile.
     """
