@@ -97,6 +97,8 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
     ("import datetime", "from loud.shout import Shout", "imports loud, of the plugin itself;"),
     ("import datetime", "import nosuch", "cannot be imported: ModuleNotFoundError: No module"),
     ("import datetime", "1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
+    ("import datetime", "class Odd(Exception):\n    pass\nraise Odd('no\\nmodel')",
+     "cannot be imported: Odd: no model ("),
     ("import datetime", "def f(:", "cannot be imported: SyntaxError: invalid syntax"),
     ("class ShoutQuestion", "@dataclass(frozen=True)\nclass Say(Prompt[str]):\n"
      "    name: ClassVar[str] = 'say'\n\nclass ShoutQuestion",
