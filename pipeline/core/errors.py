@@ -60,6 +60,10 @@ def _escaped(text: str) -> str:
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+class UnsetError(UsageError):
+    """A key of the config that has no value yet."""
+
+
 class AccountingError(CommandError):
     """Rows were lost, doubled or do not match their inputs."""
 
