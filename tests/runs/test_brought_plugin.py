@@ -202,6 +202,17 @@ def test_a_metric_that_makes_no_score_costs_no_other(
     assert measured(tmp_path) == {"fluent": [100, 100]}
 
 
+def test_a_judge_with_labels_of_its_own_is_a_line_of_its_rows(plugin: Path, tmp_path: Path) -> None:
+    """A scale is read as yes, partially and no; other labels would have no value."""
+    change(plugin / "fluent.py", "    def is_right", NEVER.replace('"no"', "4"))
+    succeeded(own_process("run", *words(tmp_path, "max_problem_rate=1")))
+    rows = command.sql(tmp_path / "warehouse", "select value, problem, detail from ratings")
+    assert [(row["value"], row["problem"]) for row in rows] == [(None, "unit_failed")] * 2
+    told = "fluent.py: JudgeFluent.read returned 4; return yes, partially, no or None"
+    assert all(told in row["detail"] for row in rows)
+    assert measured(tmp_path)["first_letter"] == [100, 0]
+
+
 @pytest.mark.slow
 def test_they_are_listed_and_described(plugin: Path) -> None:
     own = f"plugins={plugin}"
