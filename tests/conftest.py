@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.registry import LISTED
-from pipeline.core.rows import RECORDS
+from pipeline.core.rows import RECORDS, SQL_NAMES
 from pipeline.work.measure_names import MEASURES
 from pipeline.work.stage import STAGES
 from stages.builtin import load_builtin
@@ -62,7 +62,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test loads is forgotten after it."""
     load_builtin()
     monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
-    known: list[dict[str, Any]] = [STAGES, RECORDS, PROMPTS, MEASURES, *LISTED.values()]
+    known: list[dict[str, Any]] = [STAGES, RECORDS, SQL_NAMES, PROMPTS, MEASURES, *LISTED.values()]
     before = [copy.copy(one) for one in known]
     yield
     for one, names in zip(known, before, strict=True):

@@ -51,19 +51,20 @@ def check(
 ) -> None:
     """Run a plugin on one document, kill that run, and resume it.
 
-    Without Ray, once for each engine, family, memory and corpus that it brings. Takes words of run
-    in place of its own choices, such as engine=extractive. A file sample.* in the folder is what
-    its corpora read, or the extractor of that ending. Exit code 3 if rows have problems.
+    Without Ray, once for each engine, family, memory, corpus and experiment that it brings; a
+    tracker is given figures and a table. Takes words of run in place of its own choices, such as
+    engine=extractive. A file sample.* in the folder is what its corpora read, or the extractor of
+    that ending. Exit code 3 if rows have problems.
 
     \b
     Example:
       gistmill plugin check my_method
     """
-    from jobs.plugin.check_plugin import check_parts, check_plugin  # here: it imports the stages
+    from jobs.plugin.check_plugin import check_plugin  # here: they import the stages
+    from jobs.plugin.show_check import check_parts
 
     found = check_plugin(folder, words or [])
     print_found(found, check_parts, json)
-    wrong = dict.fromkeys(line for run in found.runs for line in run.wrong)
-    for line in wrong:
+    for line in found.wrong:
         complain(line)
-    raise typer.Exit(3 if wrong else 0)
+    raise typer.Exit(3 if found.wrong else 0)

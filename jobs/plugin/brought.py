@@ -1,6 +1,6 @@
 """List what a plugin brings, and make the words of a run that uses it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -16,6 +16,7 @@ from pipeline.work.stage import ROLES
 _FILES = {  # in the folder `conf`
     "method": "method/*.yaml", "corpus": "corpus/*.yaml", "memory": "memory/*.yaml",
     "engine": "engine/*.yaml", "rater": "rater/*.yaml", "experiment": "experiment/*.yaml",
+    "tracker": "tracker/*.yaml",
 }  # fmt: skip
 _DOCUMENT = {  # of 1200 words, with three questions that it answers
     "corpus": "synthetic", "corpus.num_documents": "1", "corpus.words": "1200",
@@ -55,8 +56,9 @@ def words_of(folder: Path, found: Brought, given: Sequence[str]) -> list[list[st
     keys = {word.partition("=")[0] for word in given}
     if own := keys.intersection(_OF_THE_CHECK):
         raise UsageError(f"{min(own)}=: a check has its own; leave it out")
-    words = {"plugins": str(folder), "limit": "1", "cluster": "inline"}
-    words["methods"] = ",".join(_names(found, "method")) or "gist_only"
+    if "experiment" in keys and words_of_each("experiment", folder, found, given):
+        return []
+    words = {**_small(folder), "methods": ",".join(_names(found, "method")) or "gist_only"}
     choices = [
         [{kind: name} for name in _names(found, kind)] or [{}]
         for kind in ("engine", "family", "memory")
@@ -69,7 +71,27 @@ def words_of(folder: Path, found: Brought, given: Sequence[str]) -> list[list[st
         reduce(or_, [own[min(index, len(own) - 1)] for own in choices], words)
         for index in range(number)
     ]
-    return [[*(f"{k}={v}" for k, v in run.items() if k not in keys), *given] for run in runs]
+    return [_with(run, given) for run in runs]
+
+
+def words_of_each(
+    kind: str, folder: Path, found: Brought, given: Sequence[str]
+) -> dict[str, list[str]]:
+    """By name the words of a run with each of the plugin's experiments, or trackers; with the one
+    alone that is `given`."""
+    chosen = [word.partition("=")[2] for word in given if word.startswith(f"{kind}=")]
+    names = [name for name in _names(found, kind) if name in chosen or not chosen]
+    return {name: _with({**_small(folder), kind: name}, given) for name in names}
+
+
+def _small(folder: Path) -> dict[str, str]:
+    return {"plugins": str(folder), "limit": "1", "cluster": "inline"}
+
+
+def _with(words: Mapping[str, str], given: Sequence[str]) -> list[str]:
+    """The words, those `given` in place of others of their keys."""
+    keys = {word.partition("=")[0] for word in given}
+    return [*(f"{key}={value}" for key, value in words.items() if key not in keys), *given]
 
 
 def _names(found: Brought, kind: str) -> list[str]:

@@ -3,27 +3,32 @@ came of it."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.output.cells import Heading, Part, Table, counted
-from jobs.plugin.brought import brought, used, words_of
+from jobs.plugin.brought import brought, used, words_of, words_of_each
 from jobs.plugin.counted_run import counted_run, killed_run, requests
 from jobs.problems.cause_lines import cause_lines
+from jobs.run.tracking import tracked
 from pipeline.asking.readers import num_slots
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import CommandError, UnsetError, UsageError
 from pipeline.core.plugins import load_plugins
+from pipeline.core.registry import is_ours
 from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import query
+from pipeline.work.stage import ROLES
 
 Rows = list[dict[str, Any]]
 _STEPS = """
 select step_id, stage, version, inputs, ok, skipped, problem
 from accounting join steps using (step_id)"""
-_UNREAD = ("extractor", "no")
+_FIGURES = {"units": 1, "planned_units": 2}
+_HEADLINE = ({"method": "gist_only", "answered": "1/1"},)
 _ANEW = "make them of rows and settings alone"
 
 
@@ -43,10 +48,14 @@ class CheckedRun:
 
 @dataclass(frozen=True)
 class PluginCheck:
-    """Rows of what the plugin `brings`, and the runs in which it was `used`."""
+    """Rows of what the plugin `brings`, and the runs in which it was `used`. `not_run`: a line for
+    each experiment and tracker that cannot be tried; `wrong`: those of the runs, and one for each
+    tracker that raises."""
 
     brings: Rows
     runs: Sequence[CheckedRun]
+    not_run: Sequence[str]
+    wrong: Sequence[str]
 
 
 def check_plugin(folder: Path, given: Sequence[str]) -> PluginCheck:
@@ -59,13 +68,51 @@ def check_plugin(folder: Path, given: Sequence[str]) -> PluginCheck:
     found = brought(folder.resolve())
     if not found:
         raise UsageError(f"{folder}: brings nothing; gistmill plugin new writes one that works")
-    in_runs = set[tuple[str, str]]()
-    runs = [_checked(words, in_runs) for words in words_of(folder, found, given)]
+    in_runs, not_run, wrong = set[tuple[str, str]](), list[str](), list[str]()
+    of_runs = [word for word in given if not word.startswith("tracker")]
+    runs = [_checked(words, in_runs) for words in words_of(folder, found, of_runs)]
+    for name, words in words_of_each("experiment", folder, found, of_runs).items():
+        with _or_why_not(f"experiment={name}", not_run, UnsetError):
+            resolved = read_run(words)
+            with _or_why_not(f"experiment={name}", not_run, CommandError):
+                _refuse_models(resolved)
+                runs.append(_checked(words, in_runs))
+    for name, words in words_of_each("tracker", folder, found, given).items():
+        with _or_why_not(f"tracker={name}", not_run, UnsetError):
+            wrong += _tracked(read_run(words))
+            in_runs.add(("tracker", name))
     brings = [
         {"kind": kind, "name": name, "used": "yes" if (kind, name) in in_runs else "no"}
         for kind, name in found
     ]
-    return PluginCheck(brings, runs)
+    wrong += [line for run in runs for line in run.wrong]
+    return PluginCheck(brings, runs, not_run, [*dict.fromkeys(wrong)])
+
+
+@contextmanager
+def _or_why_not(what: str, not_run: list[str], error: type[CommandError]) -> Iterator[None]:
+    """Add a line to `not_run` where the block raises such an error."""
+    try:
+        yield
+    except error as why:
+        not_run.append(f"{what} is not tried: {why}; a check takes such words with {what}")
+
+
+def _refuse_models(resolved: ResolvedRun) -> None:
+    """Raise UsageError if the run would ask a model of one of our engines."""
+    engines = [engine for role in ROLES for engine in resolved.config.engines(role)]
+    if names := [one.name for one in engines if is_ours(type(one)) and one.is_model]:
+        raise UsageError(f"it asks a model (engine {names[0]})")
+
+
+def _tracked(resolved: ResolvedRun) -> list[str]:
+    """Give the run's tracker its config, figures of progress and a final table, as a run does;
+    returns a line if it raises."""
+    told = list[str]()
+    with tracked(resolved, RunFolder("check", "check"), told.append) as tracking:
+        tracking.progress(_FIGURES)
+        tracking.result(_HEADLINE, 0)
+    return told
 
 
 def _checked(words: Sequence[str], in_runs: set[tuple[str, str]]) -> CheckedRun:
@@ -108,29 +155,3 @@ def _differences(resolved: ResolvedRun, connection: Any, other: Any) -> Iterator
         rows = f"from {table} order by all"
         if query(connection, rows) != query(other, rows):
             yield f"{table}: its rows were others without the kill: {_ANEW}"
-
-
-def check_parts(found: PluginCheck) -> Iterator[Part]:
-    """Tables of what it brings and of the steps of each run; lines of what the kill cost."""
-    yield Heading("what it brings", 2)
-    yield Table(found.brings, left=("kind", "name", "used"))
-    for run in found.runs:
-        yield from _run_parts(run)
-    unread = [row["name"] for row in found.brings if (row["kind"], row["used"]) == _UNREAD]
-    if unread:
-        names = ", ".join(f"sample.{name}" for name in unread)
-        yield f"an extractor is run where the folder has a file for it: {names}"
-
-
-def _run_parts(run: CheckedRun) -> Iterator[Part]:
-    yield Heading("steps of a run on one document", 2)
-    yield Table(run.steps)
-    if run.killed_at is None:
-        yield "it sends no request; a run that is killed repeats the unit that it was at"
-    else:
-        again = counted(run.sent_again, "request")
-        killed = f"killed at request {run.killed_at} of {run.requests}"
-        yield f"{killed} and resumed: {again} sent again"
-    if not run.wrong:
-        yield "no row has a problem, and all are as without the kill"
-    yield f"the run: gistmill run {' '.join(run.words)}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from jobs.graph.manifest import run_manifest
 from jobs.graph.resolved_run import ResolvedRun
+from pipeline.core.errors import contained
 from pipeline.core.redaction import redacted
 from pipeline.core.settings import sha
 from pipeline.store.runs.run_folder import RunFolder
@@ -55,13 +56,12 @@ class Tracking:
             self._complain(f"has not taken everything within {_LAST_SECONDS:g} s of the run's end")
 
     def _send(self) -> None:
-        failures: tuple[type[Exception], ...] = (OSError, *self._settings.failures())
-        try:
+        with contained() as raised:
             tracker = self._settings.start(self._run)
             while tracker and (call := self._calls.get()):
                 call(tracker)
-        except failures as error:
-            self._complain(" ".join(str(error).split()) or type(error).__name__)
+        if raised.error:
+            self._complain(raised.line())
 
     def _complain(self, why: str) -> None:
         self._warn(redacted(f"tracker={self._settings.name}: {why}; the run goes on without it"))

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from omegaconf.omegaconf import register_default_resolvers
 
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import UnsetError, UsageError
 from pipeline.core.registry import hint
 from pipeline.core.secrets import refuse_secret, refuse_secrets
 from pipeline.core.settings import CONF
@@ -45,6 +45,7 @@ _DEFAULT_RESOLVERS = (
     "oc.dict.values",
 )  # fmt: skip
 _NOT_READ = "{} is not read, as the config is stored with the run; write the value itself"
+_MISSING = "Missing mandatory value"
 _HYDRA_RESOLVERS = ("hydra", "now", "python_version")  # Hydra registers them whenever it starts
 
 
@@ -69,7 +70,8 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
             word = str(error.override).removeprefix("++")
             raise UsageError(f"{word}: cannot be parsed; put quotes around the value") from None
         except (HydraException, OmegaConfBaseException) as error:
-            raise UsageError(_one_line(error, overrides, folders)) from None
+            kind = UnsetError if _MISSING in str(error) else UsageError
+            raise kind(_one_line(error, overrides, folders)) from None
     assert isinstance(resolved, dict)
     composed = {str(key): value for key, value in resolved.items()}
     refuse_secrets(composed)
@@ -136,7 +138,7 @@ def _escaped(found: re.Match[str]) -> str:
 def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path]) -> str:
     """Hydra's multi-line error as one line that says what to do."""
     text = str(error)
-    if "Missing mandatory value" in text:
+    if _MISSING in text:
         key = getattr(error, "full_key", None) or text.rpartition(" ")[2]
         return f"{key} is not set; add {key}=..."
     resolver = re.search(r"Unsupported interpolation type ([\w.]+)", text)

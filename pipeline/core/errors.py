@@ -5,7 +5,10 @@ Those that end a command carry its exit code. All other failures become rows.
 
 import os
 import re
-from contextlib import suppress
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import ClassVar, Literal, NoReturn, get_args
 
 from pipeline.core.redaction import redacted
@@ -24,11 +27,6 @@ Problem = Literal[
     "upstream",  # a row that this one depends on has a problem itself
     "bad_input",  # an entry of a file that is no valid document, question or answer
 ]
-# What somebody's code may raise: a plugin's module while it is imported, a metric.
-CODE_ERRORS = (
-    ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError, ArithmeticError,
-    LookupError, AssertionError, RuntimeError, OSError,
-)  # fmt: skip
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 PROBLEMS: tuple[str, ...] = get_args(Problem)
 _stderr = 2
@@ -60,6 +58,10 @@ class UsageError(CommandError):
 
 def _escaped(text: str) -> str:
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class UnsetError(UsageError):
+    """A key of the config that has no value yet."""
 
 
 class AccountingError(CommandError):
@@ -120,6 +122,37 @@ class EngineError(CommandError):
 
 class StartError(EngineError):
     """The engine cannot start: the message says what to do. Ends the run."""
+
+
+@dataclass
+class Raised:
+    """The exception of a block of a plugin's code; None where there was none."""
+
+    error: Exception | None = None
+
+    def trace(self) -> str:
+        """Its traceback, the innermost three calls."""
+        return "".join(traceback.format_exception(self.error, limit=-3))
+
+    def line(self) -> str:
+        """Its class, its message and its place, in one line."""
+        assert self.error is not None
+        (frame,) = traceback.extract_tb(self.error.__traceback__, limit=-1)
+        why = " ".join(str(self.error).split())
+        return f"{type(self.error).__name__}: {why} ({frame.filename}:{frame.lineno})"
+
+
+@contextmanager
+def contained(*beside: type[Exception]) -> Iterator[Raised]:
+    """Execute a block that calls a plugin's code. An exception of any class ends the block alone,
+    and is in what this yields; those `beside` are raised."""
+    raised = Raised()
+    try:
+        yield raised
+    except beside:
+        raise
+    except Exception as error:  # noqa: BLE001  # the only broad handler: a plugin may raise anything
+        raised.error = error
 
 
 def end_process(line: str) -> NoReturn:

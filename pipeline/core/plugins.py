@@ -26,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeline.core.errors import CODE_ERRORS, PluginWarning, UsageError
+from pipeline.core.errors import PluginWarning, UsageError, contained
 from pipeline.core.settings import CONF
 
 _GROUP = "gistmill.plugins"
@@ -122,20 +122,22 @@ def _import_folder(name: str, folder: Path) -> None:
     package = importlib.util.module_from_spec(spec)
     known = {*sys.modules}
     sys.modules[spec.name] = package
-    try:
+    with contained() as raised:
         if spec.loader is not None:
             spec.loader.exec_module(package)
         import_all(package)
         _refuse_copies(folder, {*sys.modules} - known)
-    except (UsageError, *CODE_ERRORS) as error:
-        for module in {*sys.modules} - known:
-            if module.startswith(spec.name):
-                del sys.modules[module]
-        top = (getattr(error, "name", None) or "").split(".")[0]
-        own = {name, *(file.relative_to(folder).parts[0] for file in plugin_files(folder, "py"))}
-        if isinstance(error, ModuleNotFoundError) and {top, f"{top}.py"} & own:
-            raise UsageError(_ABSOLUTE.format(error.name)) from None
-        raise
+        return
+    for module in {*sys.modules} - known:
+        if module.startswith(spec.name):
+            del sys.modules[module]
+    error = raised.error
+    assert error is not None
+    top = (getattr(error, "name", None) or "").split(".")[0]
+    own = {name, *(file.relative_to(folder).parts[0] for file in plugin_files(folder, "py"))}
+    if isinstance(error, ModuleNotFoundError) and {top, f"{top}.py"} & own:
+        raise UsageError(_ABSOLUTE.format(error.name)) from None
+    raise error
 
 
 def _refuse_copies(folder: Path, modules: Iterable[str]) -> None:
@@ -151,20 +153,11 @@ def _refuse_copies(folder: Path, modules: Iterable[str]) -> None:
 def _called(place: str, load: Callable[[], Any]) -> Any:
     """The result of `load`. An exception of the plugin's code becomes a UsageError with its
     line."""
-    try:
-        with _watched(place):
-            return load()
-    except UsageError as error:
-        raise UsageError(f"{place}: {error}") from None
-    except CODE_ERRORS as error:
-        where = error.__traceback__
-        while where is not None and where.tb_next is not None:
-            where = where.tb_next
-        line = f"{where.tb_frame.f_code.co_filename}:{where.tb_lineno}" if where else ""
-        why = " ".join(str(error).split())
-        raise UsageError(
-            f"{place}: cannot be imported: {type(error).__name__}: {why} ({line}); fix it"
-        ) from None
+    with contained() as raised, _watched(place):
+        return load()
+    if isinstance(raised.error, UsageError):
+        raise UsageError(f"{place}: {raised.error}") from None
+    raise UsageError(f"{place}: cannot be imported: {raised.line()}; fix it") from None
 
 
 def loaded_folders() -> list[Path]:

@@ -65,6 +65,12 @@ def is_ours(one: Any) -> bool:
     return one.__module__.split(".")[0] in ("pipeline", "stages")
 
 
+def plugin_of(module: str) -> str:
+    """The package of a module's plugin."""
+    parts = module.split(".")
+    return ".".join(parts[: 2 if parts[0] == PARENT else 1])
+
+
 def version_of(one: Any) -> int | str | None:
     """The version of a registered class or function, hashed into steps: the hash of its source, or
     else its `version`; None for one of ours without a version. Raises as `source_of`."""
@@ -92,8 +98,7 @@ def _remember_source(module: str) -> None:
     origin = getattr(sys.modules[module], "__file__", None)
     if not origin:
         return
-    depth = 2 if module.split(".")[0] == PARENT else 1
-    package = ".".join(module.split(".")[:depth])
+    package = plugin_of(module)
     folder = Path(next(iter(getattr(sys.modules.get(package), "__path__", ())), origin))
     read, waiting = dict[Path, bytes](), [Path(origin)]
     while waiting:

@@ -30,11 +30,12 @@ import pyarrow as pa
 
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.registry import register
-from pipeline.core.sql_files import PARTS, table_sql
+from pipeline.core.sql_files import PARTS, table_sql, view_names
 from pipeline.core.trace_lines import Line, columns_line, titled
 
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
 RECORDS: "dict[str, type[Record]]" = {}
+SQL_NAMES: "dict[str, type[Record]]" = {}  # tables, and views of their SQL
 _IDS = ("document_id", "question_id", "page_index")  # that a row has of what it is about
 _TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
 _VIEWS = (  # that DuckDB has of every warehouse
@@ -92,11 +93,13 @@ class Record:
         table = cls.__dict__.get("table")
         if table is None:
             return
-        if table in _VIEWS or not _TABLE_NAME.fullmatch(table):
-            raise UsageError(
-                f"{cls.__module__}: the table {table!r}: not a name that SQL can use, or that of a "
-                "view; rename it"
-            )
+        names = (table, *view_names(cls.sql()))
+        for name in names:
+            if name in _VIEWS or (name == table and not _TABLE_NAME.fullmatch(name)):
+                raise UsageError(
+                    f"{cls.__module__}: the table or view {name!r}: not a name that SQL can use, "
+                    "or that of a view of every warehouse; rename it"
+                )
         old = [name for name in ("views", *PARTS) if _is_class_variable(cls, name)]
         if old:
             raise UsageError(
@@ -104,7 +107,8 @@ class Record:
                 "the module; move it there"
             )
         register(RECORDS, table, cls, f"writes the table {table!r}")
-        cls.sql()  # for its mistakes: a plugin is refused when it is loaded
+        for name in names:
+            register(SQL_NAMES, name, cls, f"makes the table or view {name!r}")
 
     @classmethod
     def sql(cls) -> Mapping[str, str]:

@@ -118,6 +118,11 @@ def table_sql(module: str, table: str) -> Mapping[str, str]:
     return found
 
 
+def view_names(sections: Mapping[str, str]) -> list[str]:
+    """Those of the views among the sections of a table; SQL does not distinguish cases."""
+    return [name.lower() for name in sections if name not in PARTS]
+
+
 def table_views(sections: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:
     """The views among the sections of a table: their section's name, and `create view`."""
     for name, sql in sections.items():

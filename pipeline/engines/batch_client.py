@@ -29,8 +29,14 @@ class Batch:
     why: str
 
 
+class UnlistedError(FailedError):
+    """The server lists no batches, so that nobody can say whether it has one."""
+
+
 class BatchClient(OpenAIClient):
     """Requests about batches; they raise FailedError as those of OpenAIClient do."""
+
+    _files_sent: frozenset[str] = frozenset()  # for which a batch was requested
 
     async def upload(self, lines: bytes) -> str:
         """Upload a file of requests, a JSON line each; returns the file's id."""
@@ -39,10 +45,11 @@ class BatchClient(OpenAIClient):
         return _id_of(made)
 
     async def create(self, file_id: str) -> Batch:
-        """The batch of a file, which is created unless there is one: an earlier request that was
-        cut off may have done it."""
-        if found := await self.find(file_id):
+        """The batch of a file. It is looked for if an earlier request, which was cut off, may have
+        created it. Raises as `find`."""
+        if file_id in self._files_sent and (found := await self.find(file_id)):
             return found
+        self._files_sent |= {file_id}
         with self._errors():
             made = await self._client.batches.create(
                 input_file_id=file_id, endpoint=URL, completion_window=_WINDOW
@@ -50,15 +57,15 @@ class BatchClient(OpenAIClient):
         return _batch(made)
 
     async def find(self, file_id: str) -> Batch | None:
-        """The batch of a file, among the newest; None if there is none, or the server lists no
-        batches."""
+        """The batch of a file, among the newest; None if there is none. Raises UnlistedError if the
+        server lists no batches."""
         try:
             with self._errors():
                 page = await self._client.batches.list(limit=_LISTED)
         except FailedError as error:
-            if error.blame != "request":
+            if error.blame != "request" or error.problem == "timeout":
                 raise
-            return None
+            raise UnlistedError(str(error), "request") from None
         listed: Any = getattr(page, "data", None)
         of_file = (one for one in listed or () if getattr(one, "input_file_id", None) == file_id)
         return next(map(_batch, of_file), None)

@@ -15,7 +15,7 @@ from upath import UPath
 from pipeline.core.engine import Reply
 from pipeline.core.errors import OutageError
 from pipeline.core.settings import sha, sha_of_json
-from pipeline.engines.batch_client import ENDED, URL, Batch, BatchClient
+from pipeline.engines.batch_client import ENDED, URL, Batch, BatchClient, UnlistedError
 from pipeline.engines.outage import FailedError
 from pipeline.files.place import delete, list_paths, read_object, write_json
 
@@ -170,7 +170,7 @@ class Waves:
 
     async def _submit(self, wave: Wave) -> None:
         """Send a wave, and give its lines their outcomes. Raises OutageError if the server refuses
-        it, or somebody has cancelled it there."""
+        it, somebody has cancelled it there, or it may have been sent before."""
         content = await to_thread(wave.content)
         try:
             file_id = await self._send(partial(self._client.upload, content))
@@ -179,6 +179,8 @@ class Waves:
             wave.batch = batch
             await self._note(wave, file_id)
             batch = await self._follow(wave, batch)
+        except UnlistedError:
+            raise self._undecided(wave, file_id) from None
         except FailedError as error:
             raise self._refusal(str(error)) from None
         if batch.status in _REFUSED:
@@ -196,6 +198,8 @@ class Waves:
             if found:
                 await self._follow(wave, found)
                 return
+        except UnlistedError:
+            raise self._undecided(wave, file_id) from None
         except FailedError as error:
             if error.blame != "request" or error.problem == "timeout":
                 raise self._refusal(str(error)) from None
@@ -218,6 +222,15 @@ class Waves:
         return OutageError(
             f"{named}the server refuses a batch ({words}); run the same command to resume once "
             "that is fixed"
+        )
+
+    def _undecided(self, wave: Wave, file_id: str) -> OutageError:
+        """Nobody but the user can find out whether the wave would be paid twice."""
+        return OutageError(
+            f"{self._client.address}: a batch of the file {file_id} may have been created already, "
+            "and the server lists no batches; if you find it there, "
+            f'write its id as "batch" into {wave.note} and remove "sha256" there, else delete '
+            "that file; then run the same command"
         )
 
     async def _note(self, wave: Wave, file_id: str) -> None:

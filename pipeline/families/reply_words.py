@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from pipeline.core.refusals import Refusals
+from pipeline.core.reply_forms import plain_text
+from pipeline.families.chinese_numerals import with_digits
 
 Words = Mapping[str, Sequence[str]]
 """English words of a prompt's grammar -> those of the family's language that stand for them."""
@@ -15,14 +17,26 @@ _COLON = re.compile(r"[*_]*\s*[:：]\Z")  # after a label, which may be in bold
 
 def in_english(text: str, words: Words) -> str:
     """A reply with the grammar's words in English; of words that begin alike the longest counts.
-    Words that are all capitals stay so ("STOPP" is "STOP")."""
-    english = {_key(own): word for word, many in words.items() for own in many}
+    Words that are all capitals stay so ("STOPP" is "STOP"). A word that ends with a full stop in
+    English is a whole reply, with or without one; page numbers become digits where 第 is `page`."""
+    whole = plain_text(text).rstrip(" .!。").lower()
+    for word, many in words.items():
+        if word.endswith(".") and whole in map(str.lower, many):
+            return word
+    if "第" in words.get("page", ()):
+        text = with_digits(text)
+    english = {_key(own): word for word, many in _inside(words) for own in many}
     return _replaced(text, tuple(english.items()))
 
 
 def in_own_language(text: str, words: Words) -> str:
     """A constrained reply, or a regex of several, with the English words as the first of each."""
-    return _replaced(text, tuple((_key(word), own[0]) for word, own in words.items() if word))
+    return _replaced(text, tuple((_key(word), own[0]) for word, own in _inside(words) if word))
+
+
+def _inside(words: Words) -> list[tuple[str, Sequence[str]]]:
+    """The words that may stand anywhere in a reply."""
+    return [(word, own) for word, own in words.items() if not word.endswith(".")]
 
 
 def refusals_in_english(refusals: Refusals, words: Words) -> Refusals:

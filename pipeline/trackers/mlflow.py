@@ -24,11 +24,6 @@ class MlflowSettings(TrackerSettings):
 
     package: ClassVar[str | None] = "mlflow"
 
-    def failures(self) -> tuple[type[Exception], ...]:
-        from mlflow.exceptions import MlflowException
-
-        return (MlflowException,)
-
     def start(self, run: TrackedRun) -> "MlflowTracker":
         from mlflow import MlflowClient
 

@@ -25,7 +25,8 @@ class TrackedRun:
 
 
 class Tracker(Protocol):
-    """Is called in a thread of its own, by one call at a time."""
+    """Is called in a thread of its own, by one call at a time. What it raises ends its calls, with
+    a warning, and not the run."""
 
     def progress(self, figures: Mapping[str, float]) -> None:
         """Keep how far the run is: the units and calls done so far, and others by name."""
@@ -59,13 +60,8 @@ class TrackerSettings(Settings):
                 f"'gistmill[{self.name}]'"
             )
 
-    def failures(self) -> tuple[type[Exception], ...]:
-        """The exceptions with which it may fail, beside OSError."""
-        return ()
-
     def start(self, run: TrackedRun) -> Tracker | None:
-        """Begin to track a run, or go on with it; None: nothing is kept. Raises as `failures`
-        says."""
+        """Begin to track a run, or go on with it; None: nothing is kept."""
         raise NotImplementedError
 
 

@@ -22,11 +22,6 @@ class WandbSettings(TrackerSettings):
 
     package: ClassVar[str | None] = "wandb"
 
-    def failures(self) -> tuple[type[Exception], ...]:
-        import wandb
-
-        return (wandb.Error,)
-
     def start(self, run: TrackedRun) -> "WandbTracker":
         import wandb
 

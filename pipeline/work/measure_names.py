@@ -1,15 +1,17 @@
 """Measures by name: each is made by one metric, one rubric of a judge, or a table's SQL, of which a
-stage declares the column."""
+stage may declare the column."""
 
 import re
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import register
+from pipeline.core.registry import plugin_of, register
+from pipeline.core.rows import Record
 from pipeline.work.class_checks import file_of
 
 ORIGINAL = "_original"  # ends the names of metrics against references before a correction
 MEASURES: dict[str, Any] = {}  # and the function or class that makes it
+_MADE = re.compile(r"'([^']*)'\s+(?:as\s+)?measure\b", re.IGNORECASE)  # by a table's SQL
 _NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 
@@ -18,7 +20,22 @@ def register_measure(name: str, maker: Any) -> None:
     file, for a name that another measure has or that no column can have."""
     if why := why_no_measure(name):
         raise UsageError(f"{file_of(maker)}: {maker.__name__}: the measure {name!r}: {why}")
-    register(MEASURES, name, maker, f"makes the measure {name!r}")
+    _register(name, maker)
+
+
+def register_made(record: type[Record]) -> None:
+    """Add the measures that the SQL of a plugin's table makes, where it has their names. Raises
+    UsageError for one that another plugin has, or ours."""
+    for name in _MADE.findall(record.sql().get("measures", "")):
+        _register(name, record)
+
+
+def _register(name: str, maker: Any) -> None:
+    """A plugin's table makes what a column of its stage shows: its classes may share a name."""
+    other = MEASURES.get(name)
+    are_classes = isinstance(other, type) and isinstance(maker, type)
+    if not are_classes or plugin_of(other.__module__) != plugin_of(maker.__module__):
+        register(MEASURES, name, maker, f"makes the measure {name!r}")
 
 
 def why_no_measure(name: str) -> str | None:

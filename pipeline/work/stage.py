@@ -17,7 +17,7 @@ from pipeline.core.registry import first_sentence, is_ours, list_as, register
 from pipeline.core.rows import Document, IndexRow, Question, Record, UnitRows, is_per_question
 from pipeline.core.settings import Settings
 from pipeline.work.class_checks import refuse_wrong_columns, refuse_wrong_stage
-from pipeline.work.measure_names import register_measure
+from pipeline.work.measure_names import register_made, register_measure
 
 Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
 ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "query_expander", "judge")
@@ -101,6 +101,8 @@ class Stage(Settings):
         if is_base or ABC in cls.__bases__:
             return
         refuse_wrong_stage(cls, ROLES)
+        if not is_ours(cls.writes):
+            register_made(cls.writes)
         kinds = STAGES.setdefault(cls.name, {})
         register(kinds, cls.kind, cls, f"is the stage {cls.label()}")
         list_as("stages", cls.label(), cls, first_sentence(cls))

@@ -5,12 +5,18 @@ committed other rows, and an upstream stage may fail after its first rows: then 
 again on what is committed, and of its replies those are used that answer the same requests.
 """
 
-import traceback
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import AccountingError, EngineError, OutageError, Problem, StorageError
+from pipeline.core.errors import (
+    AccountingError,
+    EngineError,
+    OutageError,
+    Problem,
+    StorageError,
+    contained,
+)
 from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.work.input_hashes import mask_fields
 from pipeline.work.made_rows import unmatched_rows, wrong_rows
@@ -89,9 +95,6 @@ async def _failed(stage: Stage, rows: UnitRows, why: _Failure) -> Sequence[Recor
 
 async def _tried(making: Awaitable[Sequence[Record] | _Failure]) -> Sequence[Record] | _Failure:
     """The rows, or why there are none."""
-    try:
+    with contained(EngineError, OutageError, AccountingError, StorageError) as raised:
         return await making
-    except (EngineError, OutageError, AccountingError, StorageError):
-        raise
-    except Exception:  # noqa: BLE001  # the only broad handler: a bad unit must not end the run
-        return _Failure("unit_failed", traceback.format_exc(limit=-3))
+    return _Failure("unit_failed", raised.trace())

@@ -169,5 +169,9 @@ async def _rated(row: Rating, prompt: Prompt[Any], ask: Ask) -> Rating:
         return row
     subject = Subject(question_id=row.question_id, reference_index=row.reference_index)
     asked = await ask(prompt, subject)
+    if asked.value not in (None, *VALUES):
+        of = type(prompt)
+        why = f"{of.__name__}.read returned {asked.value!r}; return {', '.join(VALUES)} or None"
+        raise ValueError(f"{file_of(of)}: {why}")
     value = None if asked.value is None else VALUES[asked.value]
     return replace(row, label=asked.value, value=value, problem=asked.problem)

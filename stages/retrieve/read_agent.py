@@ -22,7 +22,7 @@ from stages.index.page_layout import ShowsGistMemory
 from stages.prompts.parsing.passages import Passage, shown
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.prompts.readagent.look_up_s import UNREAD, SequentialLookUp
+from stages.prompts.readagent.look_up_s import SequentialLookUp
 from stages.retrieve.look_up import LookUp, turn_row
 from stages.tables.lookups import Dropped, Lookup
 from stages.tables.pages import Gist, Page
@@ -172,7 +172,7 @@ class ReadAgentS(_FromGists):
             prompt = replace(
                 self._prompt(rows, question, used, refused),
                 previous_answer=previous,
-                correction=UNREAD if problem else "",
+                last_was_unread=problem is not None,
             )
             subject = Subject(question_id=question.question_id, turn=turn, attempt=attempt)
             asked = await ask(prompt, subject)

@@ -14,7 +14,6 @@ Some metrics are no mean over questions (`metrics.PARTS`): the rows are of their
 from scores where metric like 'scrolls_%' group by all) group by method`.
 """
 
-import traceback
 from asyncio import to_thread
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import field_validator
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import CODE_ERRORS, Problem
+from pipeline.core.errors import Problem, contained
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.measure_names import ORIGINAL
 from pipeline.work.stage import GOLD, Column, Columns, Stage
@@ -190,12 +189,11 @@ class ScoreAnswers(Stage):
 def _scored(name: str, text: str | None, question: Question) -> _Value:
     """The metric's value of an answer, 0 without one; where it raises, why there is none."""
     metric = METRICS[name]
-    try:
+    with contained() as raised:
         if not metric.applies(question):
             return _Value(name, None)
         return _Value(name, metric.score(text, question) if text else 0.0)
-    except CODE_ERRORS:
-        return _Value(name, None, "unit_failed", traceback.format_exc(limit=-3))
+    return _Value(name, None, "unit_failed", raised.trace())
 
 
 def _of_originals(column: Column) -> Column:

@@ -152,6 +152,13 @@ def test_files_of_a_kind_of_its_own(plugin: Path, tmp_path: Path) -> None:
     assert "its extractor returned str; return Extracted" in row["detail"]
 
 
+REFUSE = """class RefusedError(Exception):
+    pass
+
+def refuse():
+    raise RefusedError("not this one")
+
+"""
 NEVER = """    def read(self, reply, is_cut):
         return "no"
 
@@ -174,21 +181,36 @@ def counted(folder: Path) -> dict[str, int]:
     return {row["stage"]: row["n"] for row in rows}
 
 
-@pytest.mark.parametrize("value", ["'much'", "None", "101", "-1", "float('nan')", "True", "1 / 0"])
+@pytest.mark.parametrize(
+    "value", ["'much'", "None", "101", "-1", "float('nan')", "True", "1 / 0", "refuse()"]
+)
 def test_a_metric_that_makes_no_score_costs_no_other(
     plugin: Path, tmp_path: Path, value: str
 ) -> None:
     change(plugin / "first_letter.py", "100.0 * same(answer, reference)", value)
+    change(plugin / "first_letter.py", "from .letters", REFUSE + "from .letters")
     succeeded(own_process("run", *words(tmp_path, "max_problem_rate=1")))
     rows = command.sql(tmp_path / "warehouse", "select metric, value, problem, detail from scores")
     others = [row for row in rows if row["metric"] != "first_letter"]
     failed = [row for row in rows if row["metric"] == "first_letter"]
     assert [(row["value"], row["problem"]) for row in failed] == [(None, "unit_failed")] * 2
-    told = "first_letter returned" if value != "1 / 0" else "division by zero"
+    raised = {"1 / 0": "division by zero", "refuse()": "RefusedError: not this one"}
+    told = raised.get(value, "first_letter returned")
     assert all("first_letter.py" in row["detail"] and told in row["detail"] for row in failed)
     assert {row["problem"] for row in others} == {None}
     assert [row["value"] for row in others if row["metric"] == "squad_em"] == [0, 0]
     assert measured(tmp_path) == {"fluent": [100, 100]}
+
+
+def test_a_judge_with_labels_of_its_own_is_a_line_of_its_rows(plugin: Path, tmp_path: Path) -> None:
+    """A scale is read as yes, partially and no; other labels would have no value."""
+    change(plugin / "fluent.py", "    def is_right", NEVER.replace('"no"', "4"))
+    succeeded(own_process("run", *words(tmp_path, "max_problem_rate=1")))
+    rows = command.sql(tmp_path / "warehouse", "select value, problem, detail from ratings")
+    assert [(row["value"], row["problem"]) for row in rows] == [(None, "unit_failed")] * 2
+    told = "fluent.py: JudgeFluent.read returned 4; return yes, partially, no or None"
+    assert all(told in row["detail"] for row in rows)
+    assert measured(tmp_path)["first_letter"] == [100, 0]
 
 
 @pytest.mark.slow

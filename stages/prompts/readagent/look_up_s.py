@@ -25,9 +25,6 @@ from stages.prompts.parsing.replies import NUMBERS, is_declined, is_requested, o
 
 STOP = "STOP"
 _Turn = int | Literal["stop"]
-UNREAD = (
-    "Your last reply named no page, or several. Reply with one line, in one of these two forms."
-)
 _MOST_MENTIONS = 1_000  # of pages, whose sentences are looked at
 _EXPECTED_TURNS = 3  # before a look-up stops
 _PAGE = re.compile(
@@ -59,9 +56,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
     refused: tuple[int, ...]  # page numbers just asked for in vain: read already or not there
     previous_answer: str = ""  # what was answered from the pages read so far, where families ask
     asked_at: str = ""  # the date of the question, where it has one
-    correction: str = (
-        ""  # what was wrong with the reply to this very question, if it was unreadable
-    )
+    last_was_unread: bool = False  # the last reply to this very question
 
     def read(self, reply: str, is_cut: bool) -> int | Literal["stop"] | None:
         return parse_page_or_stop(reply)
@@ -102,7 +97,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
             cls(MEMORY, QUESTION, OPTIONS, pages_read=(6101, 6104), refused=(8102, 8103)),
             cls(MEMORY, QUESTION, (), (6101,), (), "The sexton {{ rang }} <2>."),
             cls(MEMORY, QUESTION, (), (6101,), (8102,), asked_at=DATE),
-            cls(MEMORY, QUESTION, (), (), (), correction=UNREAD),
+            cls(MEMORY, QUESTION, (), (), (), last_was_unread=True),
         )
 
     @classmethod

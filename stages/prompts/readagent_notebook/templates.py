@@ -153,8 +153,8 @@ def _completed(prompt: str, text: str, shown: Sequence[str]) -> tuple[str, list[
         )
         added.append("options")
     if prompt == "look_up_s":
-        text += "{{ turned_down(refused, previous_answer, correction) }}"
-        added.append("refused, previous_answer, correction")
+        text += "{{ turned_down(refused, previous_answer, last_was_unread) }}"
+        added.append("refused, previous_answer, last_was_unread")
     if prompt == FREE:
         text += "{{ length(answer_words) }}"
         added.append("answer_words")

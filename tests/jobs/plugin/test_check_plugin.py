@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from jobs.plugin.brought import words_of
+from jobs.plugin.brought import words_of, words_of_each
 from tests.support.command import ROOT, one_line, refused, succeeded
 
 BRINGS = {
@@ -77,14 +77,81 @@ def test_each_engine_and_extractor_is_run(tmp_path: Path) -> None:
     (plugin / "conf/engine/echo_slow.yaml").write_text(other)
     told = succeeded(command(tmp_path, "check", "brought_plugin"))
     assert told.endswith("has a file for it: sample.srt\n") and told.count("the run: ") == 2
+    assert "\ntracker=lines is not tried: tracker.file is not set; add tracker.file=...; " in told
     (plugin / "sample.srt").write_text("0:01 --> 0:02\nThe river rose.\n")
     found = json.loads(succeeded(command(tmp_path, "check", "brought_plugin", "--json")))
     unused = [row["kind"] for row in found["brings"] if row["used"] == "no"]
-    assert unused == ["tracker"], "a check tells nobody of its runs"
+    assert unused == ["tracker"]
     assert [[word for word in run["words"] if word.startswith(("engine", "corpus="))]
             for run in found["runs"]] == [
         ["engine=echo", "corpus=lines"], ["engine=echo_slow", "corpus=text"]
     ]  # fmt: skip
+
+
+SMALL = ["corpus=synthetic", "corpus.words=300", "corpus.questions=1", "corpus.num_documents=1"]
+
+
+@pytest.mark.slow
+def test_a_tracker_is_given_figures_and_a_table(tmp_path: Path) -> None:
+    plugin = shutil.copytree(BROUGHT, tmp_path / "brought_plugin")
+    own = [*SMALL, "tracker=lines", "tracker.file=told"]
+    told = succeeded(command(tmp_path, "check", "brought_plugin", *own))
+    assert "| tracker" in told and "is not tried" not in told
+    first, *between, last = map(json.loads, (tmp_path / "told").read_text().splitlines())
+    assert first["config"]["plugins"] == "brought_plugin"
+    assert between == [{"what": "progress", "units": 1, "planned_units": 2}]
+    assert (last["headline"], last["exit_code"]) == (
+        [{"method": "gist_only", "answered": "1/1"}],
+        0,
+    )
+    module = plugin / "lines_tracker.py"
+    module.write_text(module.read_text().replace('"progress", **figures', 'figures["pages"]'))
+    done = command(tmp_path, "check", "brought_plugin", *own)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 3 and line.startswith("tracker=lines: KeyError: 'pages' (")
+
+
+@pytest.mark.slow
+def test_each_experiment_is_run_where_it_can_be(tmp_path: Path) -> None:
+    folder = tmp_path / "mine" / "conf" / "experiment"
+    folder.mkdir(parents=True)
+    text = "# @package _global_\ndefaults:\n  - override /corpus: {}\nmethods: closed_book\n"
+    (folder / "small.yaml").write_text(text.format("demo"))
+    (folder / "far.yaml").write_text(text.format("jsonl"))
+    model = text.format("demo").replace("  -", "  - override /engine: openai\n  -")
+    (folder / "model.yaml").write_text(f"{model}engine: {{base_url: http://h/v1, model: m}}\n")
+    found = json.loads(succeeded(command(tmp_path, "check", "mine", "--json")))
+    assert [(row["name"], row["used"]) for row in found["brings"]] == [
+        ("far", "no"), ("model", "no"), ("small", "yes")
+    ]  # fmt: skip
+    assert [line.partition("; a check")[0] for line in found["not_run"]] == [
+        "experiment=far is not tried: corpus.path is not set; add corpus.path=...",
+        "experiment=model is not tried: it asks a model (engine openai)",
+    ]
+    asked = [{row["stage"]: row["inputs"] for row in run["steps"]} for run in found["runs"]]
+    assert [row["answer"] for row in asked] == [3, 10], "the demo's first text has 10 questions"
+    assert "gist" in asked[0] and "gist" not in asked[1]
+    nowhere = ["experiment=far", "corpus.path=nowhere"]
+    found = json.loads(succeeded(command(tmp_path, "check", "mine", "--json", *nowhere)))
+    assert found["runs"] == [] and "nowhere: no such file or folder" in found["not_run"][0]
+    (folder / "small.yaml").write_text(text.format("demo").replace("closed_", "closde_"))
+    assert "no method 'closde_book'" in one_line(
+        command(tmp_path, "check", "mine", "experiment=small")
+    )
+
+
+def test_the_words_of_each(tmp_path: Path) -> None:
+    """Of all experiments, or the one that is named with words of its own."""
+    found = [("experiment", "a"), ("tracker", "t"), ("experiment", "b")]
+    own = [f"plugins={tmp_path}", "limit=1", "cluster=inline"]
+    assert words_of_each("experiment", tmp_path, found, ["methods=bm25"]) == {
+        "a": [*own, "experiment=a", "methods=bm25"], "b": [*own, "experiment=b", "methods=bm25"]
+    }  # fmt: skip
+    given = ["experiment=b", "corpus.path=p"]
+    assert words_of_each("experiment", tmp_path, found, given) == {"b": [*own, *given]}
+    assert words_of(tmp_path, found, given) == []
+    assert len(words_of(tmp_path, found, ["experiment=demo"])) == 1
+    assert words_of_each("experiment", tmp_path, found, ["experiment=demo"]) == {}
 
 
 @pytest.mark.slow

@@ -280,17 +280,42 @@ def test_a_batch_that_the_server_has_forgotten_is_sent_again(tmp_path: Path) -> 
     assert len([*tmp_path.glob("*.json")]) == 1, "the note of the forgotten one is deleted"
 
 
-@pytest.mark.parametrize("can_list", [True, False])
-def test_a_batch_whose_creation_was_cut_off_is_found(can_list: bool, tmp_path: Path) -> None:
-    """By the file that it is of; a server that lists no batches makes another one."""
-    with BatchServer(is_cut_off=True, can_list=can_list) as server:
+def test_a_batch_whose_creation_was_cut_off_is_found(tmp_path: Path) -> None:
+    """By the file that it is of."""
+    with BatchServer(is_cut_off=True) as server:
         found = replies(server, ["a"], tmp_path, outage_minutes=1.0)
     assert [one.text for one in found] == ["a short reply"]
-    assert len(server.batches) == (1 if can_list else 2)
+    assert len(server.batches) == 1
 
 
-def test_one_whose_id_never_came_is_found_by_its_file(tmp_path: Path) -> None:
-    """The process is killed between the server's creation of the batch and its response."""
+@pytest.mark.parametrize("is_killed", [True, False])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_where_no_batches_are_listed_the_user_says_whether_there_is_one(
+    is_there: bool, is_killed: bool, tmp_path: Path
+) -> None:
+    """It is not paid twice unasked, by the same process or the next."""
+    with BatchServer(answer=echo, can_list=False) as server:
+        if is_killed:
+            killed_while_it_is_created(server, tmp_path)
+        else:
+            server.is_cut_off = True
+        for _ in range(2):
+            with pytest.raises(OutageError, match="of the file file-0 may have been") as caught:
+                replies(server, ["a"], tmp_path, outage_minutes=1.0)
+        (note,), told = tmp_path.glob("*.json"), str(caught.value)
+        assert f'write its id as "batch" into {note} and remove "sha256" there, else delete' in told
+        assert len(server.batches) == 1
+        if is_there:
+            noted = {**json.loads(note.read_text()), "batch": "batch-0"}
+            note.write_text(json.dumps({k: v for k, v in noted.items() if k != "sha256"}))
+        else:
+            note.unlink()
+        assert [one.text for one in replies(server, ["a"], tmp_path)] == ["said a"]
+        assert len(server.batches) == (1 if is_there else 2)
+
+
+def killed_while_it_is_created(server: BatchServer, folder: Path) -> None:
+    """Between the server's creation of the batch and its response."""
 
     async def ask(engine: BatchEngine) -> None:
         asked = asyncio.create_task(engine.generate(request("a")))
@@ -298,9 +323,14 @@ def test_one_whose_id_never_came_is_found_by_its_file(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
         asked.cancel()
 
-    with BatchServer(answer=echo, is_silent=True) as server:
-        used(settings(server.url), ask, tmp_path)
-        server.is_silent = False
+    server.is_silent = True
+    used(settings(server.url), ask, folder)
+    server.is_silent = False
+
+
+def test_one_whose_id_never_came_is_found_by_its_file(tmp_path: Path) -> None:
+    with BatchServer(answer=echo) as server:
+        killed_while_it_is_created(server, tmp_path)
         assert [one.text for one in replies(server, ["a"], tmp_path)] == ["said a"]
         assert len(server.batches) == 1
 

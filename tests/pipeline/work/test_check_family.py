@@ -93,8 +93,7 @@ def test_a_look_up_prompt_shorter_than_the_answers_is_found(broken: Path, name: 
     head = source[: source.index("Leave the question")]
     rest = {
         "look_up_p": "{{ max_pages }}",
-        "look_up_s": "{{ answered(previous_answer) }}{{ exclude(pages_read, refused) }}"
-        "{{ correction }}",
+        "look_up_s": "{{ answered(previous_answer) }}{{ exclude(pages_read, refused) }}",
     }[name]
     (broken / f"{name}.jinja").write_text(head + rest)
     assert checked(broken) == [f"{broken}: {name}: shorter than answer; lengthen it"]

@@ -197,7 +197,7 @@ def test_named_fields_and_one_page_at_a_time(tmp_path: Path) -> None:
     shown = text(family, with_more)
     assert "Who rang?\n(A) a\n(B) b\n" in shown
     assert "already: 9\n" in shown and "would be: The sexton.\n" in shown
-    assert made["found"][0]["added"] == ["options", "refused, previous_answer, correction"]
+    assert made["found"][0]["added"] == ["options", "refused, previous_answer, last_was_unread"]
 
 
 def test_a_family_that_fails_its_check_says_so(tmp_path: Path) -> None:

@@ -9,6 +9,10 @@ from typing import Any, Literal
 from pipeline.trackers.tracker import Rows, TrackedRun, TrackerSettings
 
 
+class AwayError(Exception):
+    """One that only the plugin knows."""
+
+
 class Lines:
     def __init__(self, settings: "LinesSettings") -> None:
         self.settings = settings
@@ -26,15 +30,12 @@ class LinesSettings(TrackerSettings):
     name: Literal["lines"]
     file: str
 
-    def failures(self) -> tuple[type[Exception], ...]:
-        return (ArithmeticError,)
-
     def start(self, run: TrackedRun) -> Lines:
         self.write("start", run=run.name, run_id=run.run_id, config=run.config)
         return Lines(self)
 
     def write(self, what: str, **about: Any) -> None:
         if os.environ.get("LINES_FAIL_AT") == what:
-            raise ArithmeticError("its server\nis away")
+            raise AwayError("its server\nis away")
         with Path(self.file).open("a", encoding="utf-8") as file:
             file.write(json.dumps({"what": what, **about}) + "\n")
