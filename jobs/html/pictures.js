@@ -16,7 +16,7 @@ async function differences(run, measure, parameters) {
   const by = await load(`against-${place}`);
   const methods = methodsOf(run).filter((name) => name in by);
   const given = parameters.get("baseline") ?? "";
-  const other = document.body.dataset.served === "view" && given.startsWith("run:") ? given : null;
+  const other = document.body.dataset.served && given.startsWith("run:") ? given : null;
   if (!methods.length && !other) return null;
   const baseline = other ?? (methods.includes(given) ? given : defaultBaseline(run, methods, measure));
   const rows = other ? await load(`run-${place}-${encodeURIComponent(given.slice(4))}`) : by[baseline];

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from jobs.compare.against_each import against_each
+from jobs.compare.against_each import against_each, against_run
 from jobs.compare.paired_values import RunValues
 from jobs.config.options import ReadOptions
 from jobs.html.chunks import compressed_chunk
@@ -98,6 +98,15 @@ class Source:
         for number, content in enumerate(contents):
             yield f"part-{number}", compressed_chunk(content)
 
+    def run_chunks(self, other: RunValues) -> Iterator[Chunk]:
+        """By every measure of answers, each method against the same one of another run."""
+        for number in range(len(self.scores)):
+            yield f"run-{number}-{other.name}", self.against_run(number, other)
+
+    def against_run(self, number: int, other: RunValues) -> bytes:
+        found = against_run(self._own_values(), other, self.scores[number])
+        return compressed_chunk({"content": found})
+
     def image_chunks(self) -> Iterator[Chunk]:
         """Images of pages of PDFs for a bundle: those with gold evidence first, then those that a
         method read, up to 200."""
@@ -146,10 +155,12 @@ class Source:
 
     def _against(self, number: int) -> bytes:
         """All methods against each other by a measure of answers."""
+        return compressed_chunk({"content": against_each(self._own_values(), self.scores[number])})
+
+    def _own_values(self) -> RunValues:
         if self._values is None:
             self._values = self._opened.enter_context(RunValues.opened(self._options))
-        measure = self.scores[number]
-        return compressed_chunk({"content": against_each(self._values, measure)})
+        return self._values
 
     def _document_id(self, number: int) -> str:
         return str(self._summary["documents"][number]["document_id"])
