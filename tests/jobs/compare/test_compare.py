@@ -249,7 +249,7 @@ def test_a_page_compares_the_same_questions_of_the_same_method(tmp_path: Path) -
     made.add("second", {"m1": {"accuracy": {"a1": 30.0, "b1": 0.0, "d1": 0.0}},
                         "m3": {"accuracy": {"a1": 100.0}}},
              asked={"b1": "Something else?"}, version=2)  # fmt: skip
-    options = [ReadOptions(made.warehouse.folder, run=run) for run in ("first", "second")]
+    options = [ReadOptions(as_path(made.warehouse.folder), run=run) for run in ("first", "second")]
     with RunValues.opened(options[0]) as first, RunValues.opened(options[1]) as second:
         (row,) = against_run(first, second, "accuracy")
         assert against_run(first, second, "rouge1") == []
