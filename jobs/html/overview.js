@@ -3,14 +3,15 @@ async function overview(run, parameters) {
   const { report } = run;
   const measures = report.measures.filter((name) => report.rows.some((row) => row.means[name]?.mean != null));
   const measure = measures.includes(parameters.get("score")) ? parameters.get("score") : measures[0];
+  const documents = run.documents.filter((row) => !row.problem && !row.skipped);
   return { subject: "run", title: "Run", ready: () => toPart(parameters.get("part")), parts: [
-    heading(el("span", { class: "hidden" }, "Run "), facts(plural(run.documents.length, "document"), `${number(run.documents.reduce((sum, row) => sum + (row.problem ? 0 : row.num_words), 0))} words`, plural(run.questions.length, "question"))),
+    heading(el("span", { class: "hidden" }, "Run "), facts(plural(documents.length, "document"), `${number(documents.reduce((sum, row) => sum + row.num_words, 0))} words`, plural(run.questions.length, "question"))),
     el("p", { class: "quiet" }, run.foot),
     run.remarks.map((note) => el("p", { class: "note" }, note)),
     leftOut(report.left_out),
     causeNote(run),
     scores(run),
-    el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. ", report.rows.some((row) => row.best.length) && `Bold: ${run.about_best}`),
+    measures.length > 0 && el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. ", report.rows.some((row) => row.best.length) && `Bold: ${run.about_best}`),
     measures.length > 0 && [
       el("div", { class: "filters" }, filter("score", measures.map((name) => [name, headingOf(run, name)]), measure, (event) => { location.hash = linkWith({ score: event.target.value }); })),
       el("div", { class: "pictures" }, await differences(run, measure, parameters), claims(run, measure)),

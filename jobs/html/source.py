@@ -49,10 +49,12 @@ class Source:
         self._options = replace(options, run=report.run)
         self._connection = connect(options.warehouse, self.run)
         create_chosen_table(self._connection, options)
-        number_questions(self._connection, report.foot["rater"], options.where is not None)
+        is_subset = options.where is not None
+        number_questions(self._connection, report.foot["rater"], is_subset)
         folder = RunFolder(options.warehouse, self.run)
         facts = folder.report_facts("judging")
-        self._summary = {**summary(self._connection, report, names), "judging": facts["judging"]}
+        found = summary(self._connection, report, names, is_subset)
+        self._summary = {**found, "judging": facts["judging"]}
         # For each question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         self._traces = Traces(self._connection, facts["stages"])
