@@ -1,7 +1,7 @@
 // The run as a whole: what one may claim of its methods, what they read, cost and failed at.
 async function overview(run, parameters) {
   const { report } = run;
-  const measures = report.measures.filter((name) => report.rows.some((row) => row.means[name]?.mean != null));
+  const measures = scoredBy(report);
   const measure = measures.includes(parameters.get("score")) ? parameters.get("score") : measures[0];
   const documents = run.documents.filter((row) => !row.problem && !row.skipped);
   return { subject: "run", title: "Run", ready: () => toPart(parameters.get("part")), parts: [
@@ -21,6 +21,11 @@ async function overview(run, parameters) {
     el("h3", null, "Cost"),
     costs(run),
   ] };
+}
+
+// The measures of answers that some method has a value of.
+function scoredBy(report) {
+  return report.measures.filter((name) => report.rows.some((row) => row.means[name]?.mean != null));
 }
 
 function toPart(name) {
