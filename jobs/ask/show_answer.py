@@ -105,12 +105,15 @@ def _commands(answer: AskedAnswer, asked: Asked, quoted: Sequence[QuotedPage]) -
 
 
 def _wrapped(text: str, indent: str) -> str:
-    """The text at the terminal's width, or in one line where there is no terminal; no word is
-    cut."""
+    """The lines of a text at the terminal's width, or as they are where there is no terminal; no
+    word is cut."""
     if not sys.stdout.isatty():
-        return indent + text
+        return textwrap.indent(text, indent)
     width = shutil.get_terminal_size().columns
-    return textwrap.fill(
-        text, width, initial_indent=indent, subsequent_indent=indent,
-        break_long_words=False, break_on_hyphens=False,
+    return "\n".join(
+        textwrap.fill(
+            line, width, initial_indent=indent, subsequent_indent=indent,
+            break_long_words=False, break_on_hyphens=False,
+        )
+        for line in text.splitlines()
     )  # fmt: skip

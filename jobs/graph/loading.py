@@ -42,7 +42,7 @@ def load_corpus(
     documents, questions = steps[:2]
     said = _LoadingWarnings(warn, config.corpus.corrections is not None)
     for loaded in chosen_documents(config):
-        key = DocumentKey.of(loaded.document, loaded.questions, steps)
+        key = DocumentKey.of(loaded.document, loaded.questions, steps, loaded.is_named_only)
         by_id = {question.question_id: question for question in loaded.questions}
         units = plan_document(steps, key, committed, config.questions_per_unit)
         for unit in units:

@@ -2,12 +2,13 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jobs.compare.paired_values import RunValues
 from jobs.config.options import ReadOptions
 from jobs.html.chunks import compressed_chunk
 from jobs.html.run_page import Chunk, page
@@ -19,6 +20,7 @@ from pipeline.files.processes import part_name
 from pipeline.store.sql.connect import run_name
 
 _RUNS = "data/runs.gz"  # which every bundle has
+_MOST_COMPARED = 8  # runs, the newest ones, with which each is compared
 _WRITTEN = ("index.html", "run", "data")  # all that a bundle consists of
 
 
@@ -76,18 +78,30 @@ def _write_runs(options: ReadOptions, beside: Path) -> tuple[list[dict[str, Any]
         found = [row for row in site.runs() if options.run in (None, row["run"])]
     rows: list[dict[str, Any]] = []
     left_out: dict[str, CommandError] = {}
-    for row in sorted(found, key=lambda row: row["run"] != chosen):
-        path = row["path"] if rows else ""
-        try:
-            _write_run(replace(options, run=row["run"]), beside / path, "../../" if path else "")
-            rows.append({**row, "path": path})
-        except CommandError as error:
-            left_out[row["run"]] = error
-            shutil.rmtree(beside / path)
+    with ExitStack() as stack:
+        newest = _values(stack, options, [row["run"] for row in found])
+        for row in sorted(found, key=lambda row: row["run"] != chosen):
+            run, path = row["run"], row["path"] if rows else ""
+            others = [values for name, values in newest.items() if name != run]
+            try:
+                _write_run(replace(options, run=run), beside / path, path, others)
+                rows.append({**row, "path": path, "is_compared": run in newest})
+            except CommandError as error:
+                left_out[run] = error
+                shutil.rmtree(beside / path)
     if not rows:
         raise next(iter(left_out.values()))
     (beside / _RUNS).write_bytes(compressed_chunk({"content": rows}))
     return rows, {run: str(error) for run, error in left_out.items()}
+
+
+def _values(stack: ExitStack, options: ReadOptions, runs: Sequence[str]) -> dict[str, RunValues]:
+    """The values of the newest runs; those are the first."""
+    found = {}
+    for run in runs[:_MOST_COMPARED] if len(runs) > 1 else ():
+        with suppress(CommandError):  # its page is left out, too
+            found[run] = stack.enter_context(RunValues.opened(replace(options, run=run)))
+    return found
 
 
 def _replace(place: Path, beside: Path) -> None:
@@ -106,16 +120,20 @@ def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def _write_run(options: ReadOptions, folder: Path, root: str) -> None:
-    """The page of a run and its data."""
+def _write_run(options: ReadOptions, folder: Path, path: str, others: Sequence[RunValues]) -> None:
+    """The page of a run and its data, compared with the `others`. `path`: of its folder, from the
+    root."""
     (folder / "data").mkdir(parents=True)
+    root = "../../" if path else ""
     with closing(Source(options)) as source:
         page(source.run, (), (), "bundle", root).dump(str(folder / "index.html"), encoding="utf-8")
-        for name, content in _chunks(source):
+        for name, content in _chunks(source, others):
             (folder / "data" / f"{name}.gz").write_bytes(content)
 
 
-def _chunks(source: Source) -> Iterator[Chunk]:
+def _chunks(source: Source, others: Sequence[RunValues]) -> Iterator[Chunk]:
     yield source.first(is_served=False)
     yield from source.chunks()
+    for other in others:
+        yield from source.run_chunks(other)
     yield from source.image_chunks()

@@ -1,16 +1,17 @@
 // The run as a whole: what one may claim of its methods, what they read, cost and failed at.
 async function overview(run, parameters) {
   const { report } = run;
-  const measures = report.measures.filter((name) => report.rows.some((row) => row.means[name]?.mean != null));
+  const measures = scoredBy(report);
   const measure = measures.includes(parameters.get("score")) ? parameters.get("score") : measures[0];
+  const documents = run.documents.filter((row) => !row.problem && !row.skipped);
   return { subject: "run", title: "Run", ready: () => toPart(parameters.get("part")), parts: [
-    heading(el("span", { class: "hidden" }, "Run "), facts(plural(run.documents.length, "document"), `${number(run.documents.reduce((sum, row) => sum + (row.problem ? 0 : row.num_words), 0))} words`, plural(run.questions.length, "question"))),
+    heading(el("span", { class: "hidden" }, "Run "), facts(plural(documents.length, "document"), `${number(documents.reduce((sum, row) => sum + row.num_words, 0))} words`, plural(run.questions.length, "question"))),
     el("p", { class: "quiet" }, run.foot),
     run.remarks.map((note) => el("p", { class: "note" }, note)),
     leftOut(report.left_out),
     causeNote(run),
     scores(run),
-    el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. ", report.rows.some((row) => row.best.length) && `Bold: ${run.about_best}`),
+    measures.length > 0 && el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. ", report.rows.some((row) => row.best.length) && `Bold: ${run.about_best}`),
     measures.length > 0 && [
       el("div", { class: "filters" }, filter("score", measures.map((name) => [name, headingOf(run, name)]), measure, (event) => { location.hash = linkWith({ score: event.target.value }); })),
       el("div", { class: "pictures" }, await differences(run, measure, parameters), claims(run, measure)),
@@ -20,6 +21,11 @@ async function overview(run, parameters) {
     el("h3", null, "Cost"),
     costs(run),
   ] };
+}
+
+// The measures of answers that some method has a value of.
+function scoredBy(report) {
+  return report.measures.filter((name) => report.rows.some((row) => row.means[name]?.mean != null));
 }
 
 function toPart(name) {

@@ -84,7 +84,7 @@ function memoryOf({ slot, one, question, document }) {
   const words = rareWords(question.options[answer?.answer_index] ?? answer?.answer, pages);
   const seen = { slot, read: new Set(read), evidence: question.evidence, words, isBeside: false };
   return [
-    el("p", { class: "quiet" }, isOwn ? `Memory ${memory}. ` : `It has no memory; the pages are those of ${memory}. `, legend()),
+    el("p", { class: "quiet" }, isOwn ? `Memory ${memory}. ` : `It has no memory; the pages are those of ${memory}. `, legend(question)),
     memoryPart(document, memory, seen),
   ];
 }
@@ -110,6 +110,6 @@ function verdictsPart(one) {
   ];
 }
 
-function legend() {
-  return ["Pages that were read are open, of others the gist is shown. ", el("mark", { class: "evidence" }, "gold evidence"), " ", el("mark", { class: "word" }, "rare words of the answer")];
+function legend(question) {
+  return ["Pages that were read are open, of others the gist is shown. ", question.evidence.length > 0 && [el("mark", { class: "evidence" }, "gold evidence"), " "], el("mark", { class: "word" }, "rare words of the answer")];
 }

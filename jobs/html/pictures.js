@@ -16,7 +16,7 @@ async function differences(run, measure, parameters) {
   const by = await load(`against-${place}`);
   const methods = methodsOf(run).filter((name) => name in by);
   const given = parameters.get("baseline") ?? "";
-  const other = document.body.dataset.served === "view" && given.startsWith("run:") ? given : null;
+  const other = document.body.dataset.served && given.startsWith("run:") ? given : null;
   if (!methods.length && !other) return null;
   const baseline = other ?? (methods.includes(given) ? given : defaultBaseline(run, methods, measure));
   const rows = other ? await load(`run-${place}-${encodeURIComponent(given.slice(4))}`) : by[baseline];
@@ -26,7 +26,7 @@ async function differences(run, measure, parameters) {
   const columns = [
     { heading: "method", value: (row) => shortName(run, row.method), shown: (row) => el("span", { title: row.method }, el("span", { class: `dot ${toneOf(run, row.method)}`, "aria-hidden": "true" }), shortName(run, row.method)) },
     { heading: "difference", about: "mean of method minus baseline over the questions that both have a value of, with its 95% interval over documents", isNumber: true, value: (row) => row.figures.difference, shown: (row) => differenceCell(row) },
-    { heading: `${number(at.low)} … 0 … ${number(at.high)}`, value: (row) => row.figures.difference, shown: (row) => forestRow(run, row, at) },
+    { heading: [...new Set([at.low, 0, at.high])].map((end) => number(end)).join(" … "), value: (row) => row.figures.difference, shown: (row) => forestRow(run, row, at) },
     { heading: "p", about: "two-sided sign-flip test over documents, adjusted by Holm for the methods shown", isNumber: true, value: (row) => row.p_holm, shown: (row) => pText(row.p_holm) },
     { heading: "won–lost", about: "questions on which the method is higher, and on which the baseline is; others are ties", isNumber: true, value: (row) => row.figures.wins - row.figures.losses, shown: (row) => `${row.figures.wins}–${row.figures.losses}` },
   ];

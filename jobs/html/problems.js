@@ -14,20 +14,21 @@ function problems(run) {
   return dataTable({ caption: "Causes of problems", columns, rows: run.causes });
 }
 
-// To all of its rows: the questions that it reached, or where it reached none the documents.
+// To all of its rows: the questions that it reached, or where it reached none the documents. What a
+// question file names wrongly is neither.
 function causeAnchor(run, row) {
-  const view = row.questions.length ? "questions" : "documents";
-  return el("a", { href: link({ view, cause: run.causes.indexOf(row) }) }, row.problem.replaceAll("_", " "));
+  const view = row.questions.length ? "questions" : row.documents.length ? "documents" : null;
+  return el(view ? "a" : "span", { href: view && link({ view, cause: run.causes.indexOf(row) }) }, row.problem.replaceAll("_", " "));
 }
 
 // One line at the top of the run: how much failed, and the cause of most of it.
 function causeNote(run) {
   const [first] = run.causes;
   if (!first) return null;
-  const reached = first.questions.length ? plural(first.questions.length, "question") : plural(first.documents.length, "document");
+  const reached = first.questions.length ? plural(first.questions.length, "question") : first.documents.length ? plural(first.documents.length, "document") : null;
   return el("p", { class: "note bad" }, el("b", null, plural(run.causes.length, "cause"), " of problems. "),
     "Most rows: ", causeAnchor(run, first), ` in ${first.stage}, ${plural(first.num_rows, "row")}`,
-    first.num_after > 0 && ` and ${number(first.num_after)} after ${first.num_rows === 1 ? "it" : "them"}`, `, on ${reached}.`,
+    first.num_after > 0 && ` and ${number(first.num_after)} after ${first.num_rows === 1 ? "it" : "them"}`, reached && `, on ${reached}`, ".",
     run.causes.length > 1 && [" ", el("a", { href: link({ part: "problems" }) }, "All causes")]);
 }
 

@@ -3,8 +3,9 @@ const SECONDS_AT_WORK = 3, SECONDS_IDLE = 20, SECONDS_UNTIL_NEW = 15;
 
 async function runList(run) {
   const rows = await load("runs");
-  const { root, served } = document.body.dataset;
+  const { root } = document.body.dataset;
   const own = (row) => row.run === run.report.run;
+  const isCompared = (row) => !own(row) && row.is_compared && row.methods > 0 && scoredBy(run.report).length > 0;
   const columns = [
     { heading: "run", value: (row) => row.run, shown: (row) => el("a", { href: own(row) ? "#" : `${root}${row.path}` || "./", "data-step": "", dir: "auto" }, el("b", null, row.run), own(row) && " (this one)") },
     { heading: "state", about: "problems: more rows with one than the run allows", value: (row) => row.state },
@@ -12,7 +13,7 @@ async function runList(run) {
     { heading: "corpus", value: (row) => row.corpus },
     { heading: "engine", value: (row) => row.engine },
     ...["documents", "questions", "methods"].map((name) => ({ heading: name, value: (row) => row[name], isNumber: true })),
-    ...(served === "view" ? [{ heading: "differences", value: () => "", shown: (row) => (own(row) ? "-" : el("a", { href: link({ baseline: `run:${row.run}` }) }, "to this one's methods")) }] : []),
+    { heading: "differences", value: () => "", shown: (row) => (isCompared(row) ? el("a", { href: link({ baseline: `run:${row.run}` }) }, "to this one's methods") : "-") },
   ];
   return { subject: "list=runs", title: "Runs", parts: [heading("Runs"), dataTable({ caption: "Runs", columns, rows })] };
 }

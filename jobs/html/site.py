@@ -2,12 +2,12 @@
 others in run/NAME/. `gistmill view` serves them, `--bundle` writes them."""
 
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 from urllib.parse import quote, unquote
 
-from jobs.compare.compare import compare
+from jobs.compare.paired_values import RunValues
 from jobs.config.options import ReadOptions
 from jobs.html.chunks import compressed_chunk
 from jobs.html.run_page import page
@@ -51,9 +51,10 @@ class Site:
         return self._data(run, rest.removeprefix("data/")) if rest[:5] == "data/" else None
 
     def runs(self) -> list[dict[str, Any]]:
-        """The runs of the warehouse, the last one first, each with the path of its page."""
+        """The runs of the warehouse, the last one first, each with the path of its page and whether
+        others can be compared with it."""
         rows = listing(self._options.warehouse, None)["runs"]
-        return [{**row, "path": self.path(row["run"])} for row in rows]
+        return [{**row, "path": self.path(row["run"]), "is_compared": True} for row in rows]
 
     def path(self, run: str) -> str:
         return "" if run == self._chosen else f"run/{quote(run, safe='')}/"
@@ -97,16 +98,14 @@ class Site:
         """Each method of the run against the same one of another run: run-NUMBER-NAME, the number
         of a measure of answers."""
         _, number, other = [*name.split("-", 2), "", ""][:3]
-        measures = dict(enumerate(self._opened(run).scores))
-        measure = measures.get(int(number)) if number.isascii() and number.isdigit() else None
-        if measure is None or unquote(other) not in self._names():
+        source = self._opened(run)
+        measures = {str(number) for number in range(len(source.scores))}
+        if number not in measures or unquote(other) not in self._names():
             return None
-        both = replace(self._options, run=f"{run},{unquote(other)}", metric=measure)
-        rows: list[dict[str, Any]] = []
-        with suppress(UsageError):  # nothing in common
-            rows = [{"method": row.a.method, "figures": asdict(row.figures), "p_holm": row.p_holm}
-                    for row in compare(both, ()).rows if row.figures]  # fmt: skip
-        return GZIP, compressed_chunk({"content": rows})
+        options = replace(self._options, run=unquote(other))
+        with suppress(UsageError), RunValues.opened(options) as values:
+            return GZIP, source.against_run(int(number), values)
+        return GZIP, compressed_chunk({"content": []})
 
     def _names(self) -> set[str]:
         return {file.parent.name for file in planned_files(self._options.warehouse)}

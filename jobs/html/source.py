@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from jobs.compare.against_each import against_each
+from jobs.compare.against_each import against_each, against_run
 from jobs.compare.paired_values import RunValues
 from jobs.config.options import ReadOptions
 from jobs.html.chunks import compressed_chunk
@@ -49,10 +49,12 @@ class Source:
         self._options = replace(options, run=report.run)
         self._connection = connect(options.warehouse, self.run)
         create_chosen_table(self._connection, options)
-        number_questions(self._connection, report.foot["rater"], options.where is not None)
+        is_subset = options.where is not None
+        number_questions(self._connection, report.foot["rater"], is_subset)
         folder = RunFolder(options.warehouse, self.run)
         facts = folder.report_facts("judging")
-        self._summary = {**summary(self._connection, report, names), "judging": facts["judging"]}
+        found = summary(self._connection, report, names, is_subset)
+        self._summary = {**found, "judging": facts["judging"]}
         # For each question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         self._traces = Traces(self._connection, facts["stages"])
@@ -97,6 +99,15 @@ class Source:
         contents = (content for parts in batches for content in self._traces.contents(parts))
         for number, content in enumerate(contents):
             yield f"part-{number}", compressed_chunk(content)
+
+    def run_chunks(self, other: RunValues) -> Iterator[Chunk]:
+        """By every measure of answers, each method against the same one of another run."""
+        for number in range(len(self.scores)):
+            yield f"run-{number}-{other.name}", self.against_run(number, other)
+
+    def against_run(self, number: int, other: RunValues) -> bytes:
+        found = against_run(self._own_values(), other, self.scores[number])
+        return compressed_chunk({"content": found})
 
     def image_chunks(self) -> Iterator[Chunk]:
         """Images of pages of PDFs for a bundle: those with gold evidence first, then those that a
@@ -146,10 +157,12 @@ class Source:
 
     def _against(self, number: int) -> bytes:
         """All methods against each other by a measure of answers."""
+        return compressed_chunk({"content": against_each(self._own_values(), self.scores[number])})
+
+    def _own_values(self) -> RunValues:
         if self._values is None:
             self._values = self._opened.enter_context(RunValues.opened(self._options))
-        measure = self.scores[number]
-        return compressed_chunk({"content": against_each(self._values, measure)})
+        return self._values
 
     def _document_id(self, number: int) -> str:
         return str(self._summary["documents"][number]["document_id"])

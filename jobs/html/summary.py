@@ -2,6 +2,7 @@
 a line per question and document."""
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -34,10 +35,13 @@ def number_questions(connection: Any, rater: str | None, is_subset: bool) -> Non
     query(connection, _SQL["valued"])  # once, as the view joins many tables
 
 
-def summary(connection: Any, report: Report, names: Names | None) -> dict[str, Any]:
+def summary(
+    connection: Any, report: Report, names: Names | None, is_subset: bool
+) -> dict[str, Any]:
     """The content of the page's first chunk; questions and documents in the order of their
-    numbers. Headings and memories are named by `names`; methods, by which the page finds their
-    rows, are not: `method_names` has what is shown of them."""
+    numbers; of a subset the causes that reached these. Headings and memories are named by `names`;
+    methods, by which the page finds their rows, are not: `method_names` has what is shown of
+    them."""
     printed = named(report, names)
     found = replace(printed, rows=report.rows)
     shown = dataclasses.asdict(found)
@@ -55,7 +59,7 @@ def summary(connection: Any, report: Report, names: Names | None) -> dict[str, A
         "foot": provenance_line(report),
         "tones": tones_of(row.method for row in report.rows),
         "groups": {column.measure: group_of(column, report) for column in report.columns},
-        "causes": _causes(connection, documents, questions),
+        "causes": _causes(connection, documents, questions, _OF_LISTED if is_subset else "true"),
         "measures": measures(connection),
         "documents": documents,
         "questions": questions,
@@ -63,18 +67,23 @@ def summary(connection: Any, report: Report, names: Names | None) -> dict[str, A
     }
 
 
-def _causes(connection: Any, documents: Rows, questions: Rows) -> Rows:
-    """The causes of what failed in these documents and questions, which are numbers."""
+def _causes(connection: Any, documents: Rows, questions: Rows, where: str) -> Rows:
+    """The causes of what failed, with the numbers of those that they reached of these documents and
+    questions: a document that the corpus does not have is none, nor is a bad question."""
     numbers = {row["document_id"]: row["number"] for row in documents}
     asked = {row["question_id"]: row["number"] for row in questions}
     return [
         {
             **cause,
-            "documents": sorted(numbers[name] for name in cause["documents"] or ()),
-            "questions": sorted(asked[name] for name in cause["questions"]),
+            "documents": _numbered(cause["documents"] or (), numbers),
+            "questions": _numbered(cause["questions"], asked),
         }
-        for cause in causes(connection, _OF_LISTED)
+        for cause in causes(connection, where)
     ]
+
+
+def _numbered(names: Iterable[str], numbers: Mapping[str, int]) -> list[int]:
+    return sorted(numbers[name] for name in names if name in numbers)
 
 
 def _problems(connection: Any, questions: Rows) -> Rows:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jobs.graph.preparation import Prepared
+from jobs.output.cells import counted
 from jobs.plan.cost_rates import Reference
 from jobs.plan.pilot import DryRunShards, Pilot, choose_pilot, execute_pilot, load_pilot
 from pipeline.core.calls import Call
@@ -114,7 +115,8 @@ def assumptions(
 
 def _counted(pilot: Pilot) -> str:
     if pilot.is_whole:
-        return f"counted: all {pilot.num_documents:,} documents that are left; nothing is scaled"
+        left = counted(pilot.num_documents, "document")
+        return f"counted: {left}, all that is left; nothing is scaled"
     return (
         f"counted: {len(pilot.documents)} of {pilot.num_documents:,} documents, spaced by length, "
         f"with {pilot.num_questions:,} questions; scaled to the words and questions of all"

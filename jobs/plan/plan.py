@@ -15,7 +15,7 @@ from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.read_run import read_config
 from jobs.graph.resolved_run import ResolvedRun, resolve
-from jobs.output.cells import Heading, Part, Table
+from jobs.output.cells import Heading, Part, Table, counted
 from jobs.output.print_tables import print_found
 from jobs.plan.cost_rates import Options, Reference, num_engines, rates_of, reference
 from jobs.plan.estimate import MEASURES, NO_COST, Estimate, Numbers, assumptions, estimate
@@ -181,8 +181,9 @@ def _parts(plan: Mapping[str, Any]) -> list[Part]:
         return [head, "nothing is left to do; a run makes no model call"]
     has_price = plan["all"]["expected"]["money"] is not None
     facts = (
-        f"{corpus['documents']:,} documents, {corpus['documents_to_do']:,} of them with something "
-        f"to ask, {corpus['questions']:,} questions, {short(corpus['words'])} words; "
+        f"{counted(corpus['documents'], 'document')}, {corpus['documents_to_do']} of them with "
+        f"something to ask, {counted(corpus['questions'], 'question')}, "
+        f"{short(corpus['words'])} words; "
         f"{short(sum(plan['disk'].values()))}B of disk"
     )
     return [

@@ -94,7 +94,9 @@ def stored_config(folder: RunFolder) -> RunConfig:
 
 
 _BAD = {
-    "document": "select document_id as id from documents where problem is not null or skipped",
+    "document": """select document_id as id from documents where problem is not null or skipped
+        union all select document_id from questions anti join documents using (document_id)
+        where problem is not null""",
     "question": """select question_id as id from questions
         where problem is not null or skipped or document_id in
             (select document_id from documents where problem is not null or skipped)""",

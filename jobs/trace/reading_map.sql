@@ -1,6 +1,6 @@
 -- name: question
-select document_id, evidence, length(d.text) as num_chars
-from questions q join documents d using (document_id) where question_id = getvariable('question');
+select document_id, evidence, coalesce(length(d.text), 0) as num_chars
+from questions q left join documents d using (document_id) where question_id = getvariable('question');
 
 -- name: page_spans
 select document_id, memory, list({page_index: page_index, start_char: start_char, end_char: end_char}

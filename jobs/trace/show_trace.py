@@ -1,13 +1,14 @@
 """`gistmill trace`: print a trace and, with `--prompts`, its calls as text; record classes format
 their rows."""
 
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import indent, shorten
 from typing import Any
 
-from jobs.config.options import ReadOptions
+from jobs.config.options import WAREHOUSE, ReadOptions
 from jobs.output.cells import Verbatim
 from jobs.output.pager import hanging, show_paged
 from jobs.output.print_tables import is_fitted, print_json, print_parts
@@ -70,14 +71,14 @@ def show_trace(
     if as_json:
         print_json(found.as_json())
         return
-    texts = [text for text in _texts(found, full) if text]
+    texts = [text for text in _texts(found, full, options) if text]
     if is_fitted(whole=False):
         show_paged("\n\n".join(hanging(text, shutil.get_terminal_size().columns) for text in texts))
     else:
         print_parts(map(Verbatim, texts))
 
 
-def _texts(found: Trace, full: bool) -> Iterator[str]:
+def _texts(found: Trace, full: bool, options: ReadOptions) -> Iterator[str]:
     yield "\n".join(_question(found.question))
     for memory, sections in found.memories.items():
         if memory != SHARED:
@@ -85,8 +86,8 @@ def _texts(found: Trace, full: bool) -> Iterator[str]:
         yield from (_text(lines, full) for lines in _of_memory(sections, full))
         yield _text(sent_lines(found.made(memory)), full)
     if found.memories and not full:
-        document = found.question["document_id"]
-        yield f"gistmill show {document} prints a memory, --full all of them here"
+        command = _show_command(found.question["document_id"], options)
+        yield f"{command} prints a memory, --full all of them here"
     if not found.methods:
         yield "no method has answered it"
     has_repeats = any(repeat for _, repeat in found.methods)
@@ -95,6 +96,13 @@ def _texts(found: Trace, full: bool) -> Iterator[str]:
         rows = _text([line for section in sections for line in _lines(section)], full, "  ")
         yield f"{title}\n{rows}"
         yield _text(sent_lines(found.asked(method, repeat)), full, "  ")
+
+
+def _show_command(document_id: str, options: ReadOptions) -> str:
+    """The command that prints the document's memory, in the same run and warehouse."""
+    words = [] if options.run is None else [f"run={options.run}"]
+    words += [] if options.warehouse == WAREHOUSE else [f"warehouse={options.warehouse}"]
+    return shlex.join(["gistmill", "show", document_id, *words])
 
 
 def _question(question: dict[str, Any]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 select q.*, d.title, d.num_words as document_words,
   list_transform(evidence, lambda s: substring(d.text, s.start_char + 1, s.end_char - s.start_char))
     as evidence_texts
-from questions q join documents d using (document_id) where question_id = getvariable('question');
+from questions q left join documents d using (document_id) where question_id = getvariable('question');
 
 -- name: like
 select question_id from questions

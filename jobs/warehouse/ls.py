@@ -133,7 +133,7 @@ def _state(folder: RunFolder, counts: Sequence[Mapping[str, Any]], most_problems
 
 
 _RUNS = """
-select run, count(distinct document_id) filter (d.problem is null) as documents,
+select run, count(distinct d.document_id) filter (d.problem is null) as documents,
   count(distinct question_id) filter (q.problem is null) as questions,
   count(distinct method) as methods, count(distinct step_id) as steps
 from all_planned left join raw_steps using (step_id)

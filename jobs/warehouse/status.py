@@ -21,16 +21,15 @@ from jobs.output.terminal import fitted_to_terminal
 from jobs.problems.cause_lines import cause_lines
 from jobs.run.progress import document_text, progress_line, refusal_text
 from pipeline.core.errors import UsageError
-from pipeline.core.sql_files import filled, sql_beside
 from pipeline.files.lease import RUN, holder
 from pipeline.store.sql.accounts import parts_of_run
 from pipeline.store.sql.connection import query
 
-_SQL = sql_beside(__file__)
 Rows = list[dict[str, Any]]
 _NO_LIMIT = 10**6
 _COUNTS = ("inputs", "ok", "problem", "skipped", "not_done", "calls", "prompt_tokens",
            "cached_tokens", "reply_tokens", "seconds")  # fmt: skip
+_STEPS = f"select stage, method, repeat, step_id, {', '.join(_COUNTS)} from runs"
 # Columns that are left out where the table is too wide, the first one first.
 _SPARED = ("seconds", "cached tokens", "steps", "reply tokens", "skipped", "prompt tokens", "calls",
            "ok")  # fmt: skip
@@ -78,7 +77,7 @@ def _found(options: ReadOptions) -> dict[str, Any]:
     with options.opened() as (folder, connection):
         steps = _in_order(
             [row for part in parts_of_run(connection)
-             for row in query(connection, filled(_SQL["steps"], part=part))],
+             for row in query(connection, f"{_STEPS} where {part}")],
             folder.report_facts()["stages"],
         )  # fmt: skip
         (sizes,) = query(connection, "from call_bytes")

@@ -1,19 +1,29 @@
 """Small files in the user's cache folder, $XDG_CACHE_HOME/gistmill or ~/.cache/gistmill, which may
-be deleted at any time. Where it cannot be read or written nothing is kept, which is no error."""
+be deleted at any time; what was not used for 30 days is. Where it cannot be read or written nothing
+is kept, which is no error."""
 
 import os
+import time
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path, write
 from pipeline.files.storage_retries import ignore_refusals
 
+_SECONDS_UNUSED = 30 * 24 * 3600.0
+
 
 def kept(kind: str, entry: str) -> bytes | None:
-    """The content of an entry; None where there is none. `kind`: the sub-folder."""
+    """The content of an entry, which is used now; None where there is none. `kind`: the
+    sub-folder."""
     with suppress(OSError, RuntimeError):
-        return (_folder(kind) / entry).read_bytes()
+        file = _folder(kind) / entry
+        content = file.read_bytes()
+        with suppress(OSError):
+            os.utime(file)
+        return content
     return None
 
 
@@ -23,6 +33,17 @@ def keep(kind: str, entry: str, content: bytes) -> None:
         folder = _folder(kind)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write(as_path(folder / entry), content)
+        _delete_unused(folder)
+
+
+@cache  # a process does so once
+def _delete_unused(folder: Path) -> None:
+    """Delete the entries that nobody has used for 30 days."""
+    before = time.time() - _SECONDS_UNUSED
+    for file in folder.iterdir():
+        with suppress(OSError):  # another process has deleted it
+            if file.lstat().st_mtime < before:
+                file.unlink()
 
 
 def _folder(kind: str) -> Path:

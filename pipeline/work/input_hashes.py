@@ -32,17 +32,22 @@ class QuestionKey:
 @dataclass(frozen=True, slots=True)
 class DocumentKey:
     """The hashes of one document and its questions that name units; the driver keeps nothing else
-    of it."""
+    of it. `is_named_only`: questions name it, and the corpus does not have it."""
 
     document_id: str
     shas: Mapping[Fields, str]
     num_words: int
     is_bad: bool
     questions: tuple[QuestionKey, ...]
+    is_named_only: bool = False
 
     @classmethod
     def of(
-        cls, document: Document, questions: Iterable[Question], steps: Sequence[Step]
+        cls,
+        document: Document,
+        questions: Iterable[Question],
+        steps: Sequence[Step],
+        is_named_only: bool = False,
     ) -> "DocumentKey":
         """The key for `steps`, whose stages name the fields they use."""
         of_question = dict.fromkeys(step.question_fields for step in steps if step.per_question)
@@ -60,6 +65,7 @@ class DocumentKey:
                 )
                 for question in questions
             ),
+            is_named_only,
         )
 
 

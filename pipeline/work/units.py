@@ -81,8 +81,9 @@ def plan_document(
 
     Hashes of ids put the document's questions into chunks of about `questions_per_unit`. Committed
     questions keep their unit; those of a chunk that are left form one. So the same units are formed
-    again after a crash, and a question that is added makes one more. A bad document has question
-    units only, for `upstream` rows; a bad question is in `questions` only.
+    again after a crash, and a question that is added makes one more. A bad document has, beside its
+    own row, question units only, for `upstream` rows; one that the corpus does not have no row
+    either; a bad question is in `questions` only.
     """
     planned: dict[str, list[Unit]] = {}
     num_chunks = -(-len(key.questions) // questions_per_unit)
@@ -91,7 +92,7 @@ def plan_document(
     for step in steps:
         if step.per_question:
             planned[step.id] = _question_units(step, key, planned, committed, chunk_of)
-        elif step.writes is Document or not key.is_bad:
+        elif not key.is_bad or (step.writes is Document and not key.is_named_only):
             planned[step.id] = [_document_unit(step, key, planned, committed)]
         else:
             planned[step.id] = []

@@ -1,5 +1,6 @@
 """Running heads and feet of a PDF's pages, and page numbers: lines at one height of several pages
-whose words recur, or whose numbers count the pages."""
+whose words recur, whose numbers count the pages, or that name two entries of their page, as the
+guide words of dictionaries do."""
 
 import re
 from collections import Counter
@@ -20,6 +21,7 @@ _ALONE = re.compile(
     r"(?:\W*(?i:page|seite|p\.|s\.))?\W*(\d{1,4}|[ivxlcIVXLC]{1,7})\W*"
     r"(?:(?i:of|von|/)\W*\d{1,4}\W*)?"
 )
+_DASH = re.compile(r"\s*[–—]\s*|\s+-\s+")
 
 
 class _Row(NamedTuple):
@@ -58,6 +60,8 @@ class _Row(NamedTuple):
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The lines of each page that are none of its head or foot."""
     edges = [_rows(page, lines) for page, lines in enumerate(pages)]
+    guides = {row for rows, lines in zip(edges, pages, strict=True) for row in rows
+              if _names_entries(row, lines)}  # fmt: skip
     running: set[_Row] = set()
     steps = {1}  # a page's number less its place in the file
     own: dict[_Row, set[str]] = {}
@@ -69,16 +73,32 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
         sure = [
             row
             for row in band
-            if any(texts[text] > 1 for text in row.texts())
+            if row in guides
+            or any(texts[text] > 1 for text in row.texts())
             or (row.numbers() & counted and (row.is_number or words[row.words] > 1))
         ]
         if len(sure) >= max(2, _LEAST_PAGES * len(pages), _LEAST_SHARE * len(band)):
             running |= {*band}
             steps |= counted
-            own |= _own_texts(band, counted)
+            own |= _own_texts([row for row in band if row not in guides], counted)
     left = {id(line): _only(line, own.get(row, ())) for rows in edges
             for row in _outermost(rows, running, steps) for line in row.lines}  # fmt: skip
     return [[kept for line in lines if (kept := left.get(id(line), line))] for lines in pages]
+
+
+def _names_entries(row: _Row, lines: Sequence[Line]) -> bool:
+    """True if the row has two parts, and an entry of its page begins with the first, a later one
+    with the second."""
+    cells = (cell for line in row.lines for cell in line.cells())
+    parts = [part for cell in cells for part in _DASH.split(_text(cell)) if part]
+    if len(parts) != 2:
+        return False
+    others = [line.text for line in lines if line not in row.lines]
+    first, last = (
+        [place for place, text in enumerate(others) if re.match(rf"{re.escape(part)}\b", text)]
+        for part in parts
+    )
+    return bool(first and last) and first[0] < last[-1]
 
 
 def _own_texts(band: Sequence[_Row], counted: set[int]) -> dict[_Row, set[str]]:

@@ -14,8 +14,9 @@ _LEAST, _MOST = 20, 60  # words of a passage, where sentences allow them
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Consecutive sentences of a page; `score`: the summed weight of the terms that they share with
-    answer and question, 0 if there are none."""
+    """Consecutive sentences of a page in one line, with headings and rows of tables on lines of
+    their own; `score`: the summed weight of the terms that they share with answer and question, 0
+    if there are none."""
 
     text: str
     score: float
@@ -31,7 +32,8 @@ def passage(page: str, question: str, answer: str, weight: Mapping[str, float]) 
     """The best sentence of `page` and those beside it that share weight, too, up to 60 words; any,
     up to 20. `weight`: of each term, by `rarity`."""
     sentences = [page[start:end].strip() for start, end in sentence_spans(page)]
-    sentences = [" ".join(text.split()) for text in sentences if text]
+    sentences = [_on_lines([" ".join(line.split()) for line in text.splitlines()])
+                 for text in sentences if text]  # fmt: skip
     wanted = {term: weight.get(term, 0.0) for term in terms(f"{question}\n{answer}")}
     own = [{*terms(text)} & wanted.keys() for text in sentences]
     scores = [sum(map(wanted.__getitem__, found)) for found in own]
@@ -46,4 +48,10 @@ def passage(page: str, question: str, answer: str, weight: Mapping[str, float]) 
             break
         first, last = min(first, best), max(last, best)
     shared = set[str]().union(*own[first : last + 1])
-    return Quote(" ".join(sentences[first : last + 1]), sum(map(wanted.__getitem__, shared)))
+    return Quote(_on_lines(sentences[first : last + 1]), sum(map(wanted.__getitem__, shared)))
+
+
+def _on_lines(parts: Sequence[str]) -> str:
+    """The parts in one line, or on a line each if one is a heading or a row of a table."""
+    plain = [part.strip() for part in parts if part.strip()]
+    return ("\n" if any(part.startswith(("#", "|")) for part in plain) else " ").join(plain)

@@ -1,12 +1,17 @@
 """Bad rows among good ones cost only themselves: the run goes on, every input is counted."""
 
 import json
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from upath import UPath
 
+from jobs.config.options import ReadOptions
+from jobs.html.source import Source
+from tests.jobs.html.test_html import opened
 from tests.support.command import gistmill, succeed
 
 pytestmark = pytest.mark.slow
@@ -69,7 +74,6 @@ class Case:
     answered: tuple[str, ...]
     upstream: tuple[str, ...]
     skipped: int  # by the rater: multiple choice
-    only_named: int = 0  # of the bad documents, those that are in no line but in a question's
 
 
 CASES = [
@@ -78,14 +82,12 @@ CASES = [
         {"documents.jsonl": DOCUMENTS, "questions.jsonl": QUESTIONS},
         ("documents.jsonl:2", "documents.jsonl:3", "documents.jsonl:5", "documents.jsonl:6",
          "questions.jsonl:2", "questions.jsonl:3", "questions.jsonl:7", "questions.jsonl:8"),
-        # Six lines, and one each for the torn question and the document z, which status leaves out.
-        documents=(8, 2, 6),
+        documents=(6, 2, 4),  # neither the torn question nor the document z has a line of its own
         questions=(8, 4, 4),
         asked=(4, 2, 2),
         answered=("Who is Rosa?", "Who likes the winter?"),
         upstream=("Upstream too?", "Upstream?"),
         skipped=1,
-        only_named=2,
     ),
     Case(
         "qmsum",
@@ -165,9 +167,9 @@ def test_questions_of_bad_documents_are_upstream_in_every_method(bad: BadRun) ->
 def test_status_counts_reconcile(bad: BadRun) -> None:
     found = json.loads(succeed("status", f"warehouse={bad.warehouse}", "--json"))
     case = bad.case
-    inputs, good, bad_ones = case.documents
+    good = case.documents[1]
     expected = {
-        "documents": (inputs - case.only_named, good, bad_ones - case.only_named, 0),
+        "documents": (*case.documents, 0),
         "questions": (*case.questions, 0),
         "paginate": (good, good, 0, 0),  # bad documents are no inputs of it
         "gist": (good, good, 0, 0),
@@ -187,6 +189,22 @@ def test_inputs_reconcile_in_sql(bad: BadRun) -> None:
     off = "inputs <> ok + problem + skipped + not_done or not_done > 0"
     assert bad.sql(f"select * from accounting where {off}") == []
     assert bad.sql("select count(*) from accounting") == [(4 + 4 * len(METHODS),)]
+
+
+def test_documents_that_questions_alone_name_are_none(bad: BadRun) -> None:
+    """`accounting`, `ls` and the page count what the corpus has; the page has all problems."""
+    documents, questions = bad.case.documents, bad.case.questions
+    ((inputs, ok, problem),) = bad.sql(
+        "select inputs, ok, problem from accounting where step_id like 'documents-%'"
+    )
+    assert (inputs, ok, problem) == documents
+    (listed,) = json.loads(succeed("ls", "runs", f"warehouse={bad.warehouse}", "--json"))["runs"]
+    assert (listed["documents"], listed["questions"]) == (documents[1], questions[1])
+    with closing(Source(ReadOptions(UPath(bad.warehouse)))) as source:
+        index = opened(source.first(is_served=True)[1])
+    assert len(index["documents"]) == documents[0]
+    (cause,) = index["causes"]
+    assert (cause["problem"], cause["num_rows"]) == ("bad_input", documents[2] + questions[2])
 
 
 def test_a_rater_that_is_no_model_fills_no_lr_column(bad: BadRun) -> None:

@@ -73,7 +73,9 @@ class Corrections(ABC):
                   for own, row in self.rows.items()]  # fmt: skip
         for row, wrong in [*unused, *self._bad]:
             asked = misfit(row, _id(row), wrong)
-            yield Loaded(bad_document(asked.document_id, row.detail(wrong)), (asked,))
+            yield Loaded(
+                bad_document(asked.document_id, row.detail(wrong)), (asked,), is_named_only=True
+            )
 
 
 class QuestionCorrections(Corrections):

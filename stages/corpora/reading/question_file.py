@@ -87,7 +87,8 @@ class QuestionFile:
         questions = tuple(
             bad_question(row, document_id, self._id(row, document_id)[0], wrong) for row in rows
         )
-        return Loaded(bad_document(document_id, rows[0].detail(wrong)), questions)
+        missing = bad_document(document_id, rows[0].detail(wrong))
+        return Loaded(missing, questions, is_named_only=True)
 
     def _id(self, row: Row, document_id: str) -> tuple[str, str | None]:
         value = row.value or {}

@@ -49,6 +49,29 @@ def test_differences_are_those_of_compare(page: Browser, warehouse: Path) -> Non
         assert won == f"{figures['losses']}–{figures['wins']}"
 
 
+def test_variants_have_one_colour_and_are_told_apart_by_their_names(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """At every mark that is coloured stands what differs: in tables, pictures, lanes, answers."""
+    write_corpus(tmp_path / "corpus", 1)
+    variants = ("bm25(top_k=1)", "bm25(top_k=3)", "bm25(top_k=3)[memory=tokens]")
+    warehouse = finished(tmp_path, "engine=extractive", "rater=none", methods=",".join(variants))
+    file = tmp_path / "page.html"
+    succeed("report", "--html", file, f"warehouse={warehouse}")
+    browser.open(file.as_uri())
+    names = ["BM25 (top_k=1)", "BM25 (top_k=3)", "BM25 (top_k=3, memory=tokens)"]
+    assert {*browser.run("return Object.values((await load('index')).tones)")} == {0}
+    assert browser.texts(".scores tbody th") == names
+    assert browser.texts(".forest tbody th") == names[1:]
+    labels = ["bm25(top_k=1)", "top_k=3", "top_k=3,memory=tokens"]
+    assert browser.texts(".drawn .method .label") == labels
+    browser.go(f"#question=v0-m3&method={variants[0]}&with={variants[1]}")
+    assert browser.texts(".lane-row .name") == names
+    heads = browser.texts(".answer h3")
+    assert [head[1:].strip()[: len(names[0])] for head in heads] == names[:2]
+    assert browser.complaints() == []
+
+
 def test_only_what_a_test_says_is_marked(page: Browser) -> None:
     marked = page.run(
         "const figures = { difference: 9, low: 1, high: 20 };"

@@ -15,6 +15,7 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
+from jobs.html import bundle
 from jobs.html import site as html_site
 from jobs.html.bundle import write_bundle
 from jobs.html.serve import listening
@@ -180,6 +181,31 @@ def test_a_bundle_leaves_out_the_runs_that_a_report_refuses(tmp_path: Path) -> N
     assert not (tmp_path / "no").exists()
 
 
+def test_a_bundle_compares_each_run_with_the_newest_others(
+    two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `view` does; with a limit of one run that is `day`, the last."""
+    write_bundle(ReadOptions(UPath(two)), tmp_path / "all")
+    folders = {"day": tmp_path / "all", "night": tmp_path / "all" / "run" / "night"}
+    for run, other in (("day", "night"), ("night", "day")):
+        with site_of(two, run) as site:
+            names = [
+                f"run-{n}-{other}"
+                for n in range(len(read(site, "data/index")["report"]["measures"]))
+            ]
+            for name in names:
+                assert opened((folders[run] / "data" / f"{name}.gz").read_bytes()) == read(
+                    site, f"data/{name}"
+                )
+        assert {file.stem for file in (folders[run] / "data").glob("run-*")} == {*names}
+    monkeypatch.setattr(bundle, "_MOST_COMPARED", 1)
+    write_bundle(ReadOptions(UPath(two)), tmp_path / "one")
+    rows = opened((tmp_path / "one" / "data" / "runs.gz").read_bytes())
+    assert {row["run"]: row["is_compared"] for row in rows} == {"day": True, "night": False}
+    compared = {file.stem.split("-", 2)[2] for file in (tmp_path / "one").rglob("run-*.gz")}
+    assert compared == {"day"}
+
+
 @pytest.mark.slow
 def test_a_bundle_replaces_only_what_it_has_written(two: Path, tmp_path: Path) -> None:
     folder = tmp_path / "site"
@@ -234,7 +260,10 @@ def test_a_bundle_is_shown_by_a_plain_web_server(
         assert browser.texts("header h1") == ["day"]
         browser.go("#view=runs")
         links = [str(link.get_attribute("href")) for link in browser.all("tbody a")]
-        assert links == [f"{address}#", f"{address}run/night/"]
+        assert links == [f"{address}#", f"{address}run/night/", f"{address}#baseline=run%3Anight"]
+        browser.open(links[2])
+        browser.wait("return document.querySelector('.forest') !== null")
+        assert browser.texts(".forest tbody th") == ["Full text"]
         browser.open(links[1])
         assert browser.texts("header h1") == ["night"]
         browser.go(f"#question=v1-m3&method={BM25}&tab=memory")

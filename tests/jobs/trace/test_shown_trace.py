@@ -28,7 +28,12 @@ def test_of_a_memory_only_the_parts_are_shown_unless_all_is_asked_for(warehouse:
     shown = succeed("trace", "q1", f"warehouse={warehouse}")
     of_memory = shown.partition("\n== ")[0]
     assert f"GIST MEMORY ({len(gists)} pages)\n" in of_memory and gists[0] not in of_memory
-    assert "gistmill show d1 prints a memory, --full all of them here" in shown
+    command = f"gistmill show d1 warehouse={warehouse}"
+    assert f"\n{command} prints a memory, --full all of them here\n" in shown
+    assert "page 0" in succeed(*command.split()[1:])
+    (run,) = {row["run"] for row in sql(warehouse, "select run from planned")}
+    of_run = succeed("trace", "q1", f"run={run}", f"warehouse={warehouse}")
+    assert f"gistmill show d1 run={run} warehouse={warehouse} prints" in of_run
     whole = succeed("trace", "q1", f"warehouse={warehouse}", "--full")
     assert all(gist in whole for gist in gists) and "gistmill show" not in whole
 

@@ -90,6 +90,29 @@ def test_a_part_of_a_row_that_stands_on_its_page_alone_is_text() -> None:
     assert all(f"Keeper: {title}" in found for title in titles)
 
 
+@pytest.mark.parametrize("is_dashed", [False, True])
+def test_guide_words_of_a_dictionary_are_left_out(is_dashed: bool) -> None:
+    """They differ from page to page, have no number, and name entries; a heading there stays."""
+    entries = ["abacus", "abbey", "abbot", "anchor", "apple", "apron", "arrow", "ashes"]
+    pages = []
+    for first, last in zip(entries[::2], entries[1::2], strict=True):
+        guides = [(60, 760, f"{first} – {last}")] if is_dashed else [
+            (60, 760, first), (480, 760, last)]  # fmt: skip
+        pages.append([*guides, *lines(f"{first} n. {PROSE[0]}", PROSE[1], f"{last} n. {PROSE[2]}")])
+    pages.append([(60, 760, "Signs – Sources"), *lines(*PROSE)])
+    found = read(drawn(*pages))
+    words = " ".join(found).split()
+    assert [words.count(entry) for entry in entries] == [1] * len(entries)
+    assert "Signs – Sources" in " ".join(found)
+
+
+def test_two_words_above_text_that_does_not_begin_with_them_are_text() -> None:
+    tops = ("oil – bread", "lamp – rope", "boat – tower")
+    pages = [[(60, 760, top), *lines(*PROSE[n:], *PROSE[:n])] for n, top in enumerate(tops)]
+    found = " ".join(read(drawn(*pages)))
+    assert all(top in found for top in tops)
+
+
 def test_what_stands_at_one_height_but_neither_recurs_nor_counts_is_text() -> None:
     rows = [("1851", "17"), ("1853", "25"), ("1857", "90")]
     pages = [[*lines(f"Year {'abc'[n]}", *PROSE), (60, 40, year), (300, 40, f"{sum_} pounds")]

@@ -42,6 +42,15 @@ def test_a_short_sentence_has_one_beside_it_and_those_that_share_words_are_kept(
     assert passage(longer, "well mill", "", {"well": 2.0, "mill": 1.0}).text == sentence("well", 35)
 
 
+def test_headings_and_rows_of_a_table_have_lines_of_their_own() -> None:
+    table = "| Part | Cost |\n|---|---|\n| wheel | 40 |"
+    page = f"# The mill\n\nThe wheel\nis of oak.\n\n{table}\n"
+    weight = {"mill": 1.0, "wheel": 1.0, "oak": 1.0}
+    assert passage(page, "mill wheel oak", "", weight) == Quote(
+        f"# The mill\nThe wheel is of oak.\n{table}", 3.0
+    )
+
+
 @pytest.mark.parametrize("page", ["", "   ", "\n\n"])
 def test_a_page_without_a_sentence_has_none(page: str) -> None:
     assert passage(page, "well", "", {"well": 1.0}) == Quote("", 0.0)
