@@ -35,6 +35,10 @@ _UNASKED = (
     "No question was asked; these are the memories. `gistmill show DOCUMENT` prints one, "
     "`gistmill ask` and runs with questions answer from them."
 )
+_NOT_COMPARED = (
+    "Answers are compared with nothing: no question has `references`, or `options` and the "
+    "`answer_index` of the right one."
+)
 _WITHOUT_INTERVAL = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
 BEST = (
     "from the highest mean of a column in which more is better down to the last that does not "
@@ -80,6 +84,7 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     `intervals` at its end. `costs`: with those of methods, beside the report's columns."""
     parts: list[Part] = [Heading(report.run), *_incomplete(report), *_unread(report)]
     parts += [*_other_models(report), _corpus(report), *_corrections(report)]
+    parts += _not_compared(report)
     parts += _answers(report, costs) if report.rows else [_UNASKED, *memory_parts(report)]
     parts += planned_parts(report)
     if report.rows:
@@ -167,7 +172,12 @@ def _small(mean: Mean) -> str:
 
 def notes(report: Report) -> list[str]:
     """Notes that a reader of the scores must know first."""
-    return [*_incomplete(report), *_unread(report), *_other_models(report), *_no_model(report)]
+    first = (_incomplete, _unread, _other_models, _not_compared, _no_model)
+    return [note for of in first for note in of(report)]
+
+
+def _not_compared(report: Report) -> list[str]:
+    return [_NOT_COMPARED] if report.rows and not report.measures else []
 
 
 def _unread(report: Report) -> list[str]:
