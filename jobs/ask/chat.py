@@ -9,6 +9,7 @@ from jobs.ask.ask_words import ask_words, chat_words
 from jobs.ask.asker import Asked, Asker
 from jobs.ask.doing import Doing
 from jobs.ask.show_answer import print_asked, write_html
+from jobs.html.page_file import check_page_name
 from jobs.output.cells import counted, printable
 from jobs.output.print_tables import json_text, print_json, print_line
 from pipeline.core.errors import CommandError
@@ -27,6 +28,8 @@ def ask(
 ) -> int:
     """Ask, print the answer and the passages that it rests on; returns the run's exit code."""
     named, question = ask_words(words)
+    if html:
+        check_page_name(html)  # before anything is read
     with Doing(warn) as doing, Asker(named, doing, most_words) as asker:
         asked = asker.ask(question, each)
     if as_json:

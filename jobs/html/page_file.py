@@ -27,15 +27,21 @@ class Written:
     bytes: int
 
 
+def check_page_name(file: Path) -> None:
+    """Raise UsageError unless a page can be called so: it ends in .html and its folder is there."""
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"--html {file}: not a name that ends in .html; write --html FILE.html")
+    if not file.parent.is_dir():
+        raise UsageError(f"--html {file}: no folder {file.parent}; write it elsewhere")
+
+
 def write_page(options: ReadOptions, file: Path) -> Written:
     """Write the page of a run, with a progress bar in a terminal. An older file of the name is
     replaced once the new one is whole.
 
-    Raises UsageError as `gistmill report` does, and if the file cannot be written or does not end
-    in .html.
+    Raises UsageError as `gistmill report` does, and if the file cannot be written or called so.
     """
-    if file.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"--html {file}: not a name that ends in .html; write --html FILE.html")
+    check_page_name(file)
     delete_abandoned(as_path(file))
     beside = file.with_name(part_name(file.name))
     console = Console(stderr=True, no_color=True)

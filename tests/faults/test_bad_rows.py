@@ -11,6 +11,7 @@ from upath import UPath
 
 from jobs.config.options import ReadOptions
 from jobs.html.source import Source
+from jobs.trace.reading_map import read_reading_map
 from tests.jobs.html.test_html import opened
 from tests.support.command import gistmill, succeed
 
@@ -205,6 +206,18 @@ def test_documents_that_questions_alone_name_are_none(bad: BadRun) -> None:
     assert len(index["documents"]) == documents[0]
     (cause,) = index["causes"]
     assert (cause["problem"], cause["num_rows"]) == ("bad_input", documents[2] + questions[2])
+
+
+def test_a_bad_question_is_shown_whatever_it_names(bad: BadRun) -> None:
+    """Also one whose document the corpus does not have."""
+    options = ReadOptions(UPath(bad.warehouse))
+    questions = bad.sql("select question_id, detail from questions where problem = 'bad_input'")
+    assert len(questions) == bad.case.questions[2]
+    for question, detail in questions:
+        assert f"problem: bad_input {detail}\n" in succeed(
+            "trace", question, f"warehouse={bad.warehouse}"
+        )
+        assert read_reading_map(options, question).methods == {}
 
 
 def test_a_rater_that_is_no_model_fills_no_lr_column(bad: BadRun) -> None:

@@ -223,7 +223,7 @@ def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
     words = ("report", f"warehouse={run.warehouse}", "--html")
     nowhere = tmp_path / "no" / "page.html"
     assert refused(*words, nowhere) == (
-        f"--html {nowhere}: No such file or directory; write it elsewhere"
+        f"--html {nowhere}: no folder {nowhere.parent}; write it elsewhere"
     )
     (tmp_path / "folder.html").mkdir()
     assert "Is a directory" in refused(*words, tmp_path / "folder.html")
