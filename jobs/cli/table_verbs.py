@@ -70,7 +70,7 @@ def ls(
 def schema(
     name: Annotated[
         str | None,
-        typer.Argument(help="A table, view, stage, prompt, metric ...", show_default=False),
+        typer.Argument(help="A table, view, stage, metric, method ...", show_default=False),
     ] = None,
     *,
     options: ReadOptions,
@@ -81,8 +81,8 @@ def schema(
 ) -> None:
     """Say what every table, view and column means.
 
-    And every problem code; of a NAME that gistmill ls lists what it does, and its settings. With
-    plugins=DIR those of plugins, too.
+    And every problem code; of a NAME that gistmill ls lists what it does, and its settings or
+    its file. With plugins=DIR those of plugins, too.
 
     \b
     Example:

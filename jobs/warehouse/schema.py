@@ -16,6 +16,7 @@ from typing import Any
 
 import pipeline.store.sql
 from jobs.output.cells import Heading, Part, Table, on_one_line
+from jobs.warehouse.described_files import conf_files, described_files, file_parts
 from jobs.warehouse.field_comments import field_comments
 from jobs.warehouse.registered import (
     Rows,
@@ -30,6 +31,7 @@ from pipeline.core.errors import Problem, UsageError
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.registry import hint
 from pipeline.core.rows import RECORDS, STAMPS, Record
+from pipeline.core.settings import CONF
 from pipeline.core.sql_files import sql_sections
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
@@ -76,23 +78,24 @@ class SchemaTable:
 
 
 Described = SchemaTable | Mapping[str, Any]
-"""A table, or what is registered."""
+"""A table, what is registered, or a file of `conf`."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """All tables and views in order of their names, the problem codes with their meanings, and what
-    else plugins may add (registered.py)."""
+    """All tables and views in order of their names, the problem codes with their meanings, what
+    else plugins may add (registered.py), and the files of `conf`."""
 
     tables: tuple[SchemaTable, ...]
     problems: Mapping[str, str]
     registered: Mapping[str, Rows]
+    files: Rows
 
 
 def read_schema(plugins: str | None = None) -> Schema:
     """The schema of every warehouse, with the tables of plugins. Raises UsageError for a plugin
     that cannot be loaded."""
-    load_plugins(plugin_folders(plugins))
+    confs = [CONF, *load_plugins(plugin_folders(plugins))]
     source = inspect.getsource(errors)
     told = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
     views = _views()
@@ -106,7 +109,7 @@ def read_schema(plugins: str | None = None) -> Schema:
     ]
     tables.sort(key=lambda table: (table.is_view, table.name))
     problems = {code: told.get(code, "") for code in typing.get_args(Problem)}
-    return Schema(tuple(tables), problems, registered())
+    return Schema(tuple(tables), problems, registered(), conf_files(confs))
 
 
 def _typed() -> dict[str, dict[str, str]]:
@@ -164,17 +167,20 @@ def _views() -> Views:
 
 
 def named(found: Schema, name: str) -> list[Described]:
-    """All that has this name: a table or view, which that of its rows of all runs names, too, and
-    what is registered. Raises UsageError where nothing has it."""
+    """All that has this name: a table or view, which that of its rows of all runs names, too, what
+    is registered, and files. Raises UsageError where nothing has it."""
     known = {table.name: table for table in found.tables}
     table = known.get(name.removeprefix("all_"))
-    of_name: list[Described] = [*([table] if table else []), *described(name)]
+    files = described_files(found.files, name)
+    of_name: list[Described] = [*([table] if table else []), *described(name), *files]
     if of_name:
         return of_name
     others = [row["name"] for rows in found.registered.values() for row in rows]
-    kinds = ", ".join(kind.removesuffix("s") for kind in found.registered)
+    others += [row["name"] for row in found.files]
+    kinds = [kind.removesuffix("s") for kind in found.registered] + [r["is"] for r in found.files]
     raise UsageError(
-        f"{name}: no such table, view, {kinds}; {hint(name, [*dict.fromkeys((*known, *others))])}"
+        f"{name}: no such table, view, {', '.join(dict.fromkeys(kinds))}; "
+        f"{hint(name, [*dict.fromkeys((*known, *others))])}"
     )
 
 
@@ -185,11 +191,13 @@ def schema_parts(found: Schema) -> list[Part]:
 
 
 def named_parts(found: Sequence[Described]) -> Iterator[Part]:
-    """The columns of a table, the settings of others."""
+    """The columns of a table, the text of a file, the settings of others."""
     for one in found:
         if isinstance(one, SchemaTable):
             yield f"{one.name}, a {_kind(one)}: {one.about}"
             yield _columns(one)
+        elif "file" in one:
+            yield from file_parts(one)
         else:
             yield from described_parts(one)
 

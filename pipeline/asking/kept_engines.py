@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from pipeline.asking.reader import Reader
-from pipeline.asking.readers import ReplyFormat, reader_of
+from pipeline.asking.readers import ReplyFormat, reader_of, started
 from pipeline.core.engine import Closable, Engine, EngineSettings, OnText, Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.core.prompts import Message
@@ -30,7 +30,7 @@ class KeptEngines:
                 for other, (known, _) in list(self._started.items()):
                     if known.gpus:
                         await self._end(other)
-            self._started[key] = settings, await settings.start()
+            self._started[key] = settings, await started(settings)
         engine = self._started[key][1]
         reader = reader_of(engine, settings, family, reply_format)
         return replace(reader, engine=_Kept(engine, lambda: self._started.pop(key, None), self))

@@ -6,6 +6,8 @@ from typing import Literal
 from pipeline.asking.reader import Reader
 from pipeline.asking.slots import Slots
 from pipeline.core.engine import Engine, EngineSettings
+from pipeline.core.errors import CommandError, StartError, contained
+from pipeline.core.registry import is_ours
 from pipeline.core.settings import sha
 from pipeline.engines import batch, extractive, scripted, simulated, vllm  # noqa: F401  # found by name
 from pipeline.engines.openai import OpenAIEngine
@@ -15,6 +17,7 @@ ReplyFormat = Literal["free", "constrained"]
 
 # Requests admitted per sequence of the engine; oversubscription keeps its batch full.
 _SLOTS_PER_SEQUENCE = 1.25
+_NEEDED = ("name", "context_tokens", "generate", "count_tokens")  # of an engine
 
 
 def num_slots(settings: EngineSettings) -> int:
@@ -31,7 +34,21 @@ async def start_reader(
     settings: EngineSettings, family: Family, reply_format: ReplyFormat
 ) -> Reader:
     """Start an engine and return its Reader. Raises StartError if it cannot start."""
-    return reader_of(await settings.start(), settings, family, reply_format)
+    return reader_of(await started(settings), settings, family, reply_format)
+
+
+async def started(settings: EngineSettings) -> Engine:
+    """The engine. Raises StartError, of a plugin's engine for all that its `start` raises, and for
+    what is no engine."""
+    if is_ours(type(settings)):
+        return await settings.start()
+    place = f"engine={settings.name}: {type(settings).__name__}.start"
+    with contained(CommandError) as raised:
+        engine = await settings.start()
+        if missing := [name for name in _NEEDED if not hasattr(engine, name)]:
+            raise StartError(f"{place} returned {type(engine).__name__}, without {missing[0]}")
+        return engine
+    raise StartError(f"{place}: {raised.line()}; fix it")
 
 
 def reader_of(

@@ -23,10 +23,10 @@ from typing import (
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 from upath import UPath
 
-from pipeline.core.errors import Problem
+from pipeline.core.errors import CommandError, Problem, UsageError, contained
 from pipeline.core.prompts import Constraint, Message, Prompt
 from pipeline.core.registry import first_sentence, list_as, register
-from pipeline.core.settings import Settings
+from pipeline.core.settings import Settings, canonical_json
 
 Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years
 NumWorkers = Annotated[int, Field(gt=0, le=100_000)]
@@ -181,12 +181,20 @@ class EngineSettings(Settings):
         return self.name
 
     def identity(self) -> dict[str, Any]:
-        """The settings that change replies, which are hashed; limits and addresses are not."""
+        """The settings that change replies, which are hashed; limits and addresses are not. Raises
+        UsageError where `own_identity` raises, or returns what is no JSON."""
         sampling: dict[str, Any] = {"temperature": self.temperature}
         if self.temperature > 0:
             sampling["seed"] = self.seed
-        own = {"engine": self.name, "context_tokens": self.context_tokens}
-        return {**own, **self.own_identity(), **sampling}
+        with contained(CommandError) as raised:
+            own = {"engine": self.name, "context_tokens": self.context_tokens}
+            found = {**own, **self.own_identity(), **sampling}
+            canonical_json(found)
+            return found
+        raise UsageError(
+            f"engine={self.name}: {type(self).__name__}.own_identity: {raised.line()}; return what "
+            "JSON can hold"
+        )
 
     @abstractmethod
     def own_identity(self) -> Mapping[str, Any]:

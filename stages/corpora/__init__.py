@@ -7,13 +7,16 @@ that cannot be read becomes a row too, with problem `bad_input` and a `detail` o
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import is_ours
 from stages.corpora.reading.corpus import FORMATS, Corpus, FileCorpus, refuse_missing
 from stages.corpora.reading.corrections import corrected
 from stages.corpora.reading.loaded import Loaded
 from stages.corpora.reading.opening import refuse_no_file
+from stages.corpora.reading.plugin_documents import plugin_documents
 
 __all__ = ["Corpus", "Loaded", "corpus_of", "load"]
 
@@ -37,10 +40,11 @@ def load(corpus: Corpus) -> Iterator[Loaded]:
     the path holds nothing of this format, or `corpus.corrections` none of its questions.
     """
     corpus.check()
+    rows = corpus.load if is_ours(type(corpus)) else partial(plugin_documents, corpus)
     if corpus.corrections is None:
-        return corpus.load()
+        return rows()
     refuse_missing(corpus.corrections, "corpus.corrections")
     if not corpus.corrections.is_dir():
         refuse_no_file(corpus.corrections, "set corpus.corrections=...")
     split = corpus.split if isinstance(corpus, FileCorpus) else None
-    return corrected(corpus.load, corpus.corrections, corpus.name, split)
+    return corrected(rows, corpus.corrections, corpus.name, split)

@@ -79,8 +79,10 @@ def memory_with_appended(
 
 
 def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
-    """The raw pages `used` alone, in document order."""
+    """The raw pages `used` alone, in document order. Raises ValueError for one that is missing."""
     used = set(used)
+    if missing := used - {page.page_index for page in rows[Page]}:
+        raise ValueError(f"there is no page {min(missing)}; page indexes count from 0")
     read = [page for page in rows[Page] if page.page_index in used]
     return Context(
         passages=tuple(

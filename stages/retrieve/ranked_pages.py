@@ -13,6 +13,7 @@ from pydantic import Field, PositiveInt
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Vectors
+from pipeline.work.class_checks import file_of
 from pipeline.work.stage import ASKED, GOLD
 from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn, turn_row
 from stages.tables.keys import Embedding
@@ -34,8 +35,15 @@ class RankedPages(LookUp):
         return [ranked_turn(question, self.ranking(rows[Page], question), self.top_k)]
 
     def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        """The pages of `best` with what each scored; here with no score."""
-        return [RankedPage(index) for index in self.best(pages, question)]
+        """The pages of `best` with what each scored; here with no score. Raises ValueError for one
+        that is not there, or is there twice."""
+        best, left = self.best(pages, question), {page.page_index for page in pages}
+        for index in best:
+            if index not in left:
+                why = f"best returned {index!r}, which is no page, or was there before"
+                raise ValueError(f"{file_of(type(self))}: {type(self).__name__}.{why}")
+            left.remove(index)
+        return [RankedPage(index) for index in best]
 
     @abstractmethod
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:

@@ -80,7 +80,7 @@ def _checked(name: str, function: Callable[..., float], answer: str, right: Any)
     value = function(answer, right)
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= _MOST:
         raise TypeError(
-            f"{file_of(function)}: the metric {name} returned {value!r}; return 0 to 100"
+            f"{file_of(function)}: the metric {name} returned {repr(value)[:40]}; return 0 to 100"
         )
     return float(value)
 

@@ -104,7 +104,8 @@ HOMES = {
 BROAD_HANDLER = "pipeline/core/errors.py"
 CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
     "pipeline/core/plugins.py", "pipeline/worker/stage_run.py", "stages/score/score.py",
-    "jobs/run/tracking.py",
+    "pipeline/core/engine.py", "pipeline/asking/readers.py", "jobs/run/tracking.py",
+    "stages/corpora/reading/plugin_documents.py",
 }  # fmt: skip
 OF_VARIABLES = "pipeline/core/plugins.py"  # imports what a user names
 # A prompt is called as the stage that asks it, for they are one thing to a reader.

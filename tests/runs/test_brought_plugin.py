@@ -276,6 +276,53 @@ def test_a_mistake_is_one_line(
     assert told in line and ("brought_plugin" in line or "yaml" in file)
 
 
+LOADED = "yield Loaded(document, (question,))"
+LOADERS = [  # what is replaced in the loader, by what, and the line that says what is wrong
+    ('line.split("\\t")', 'line.split(";")', "ValueError: not enough values to unpack"),
+    ("document =", "import zipfile; raise zipfile.BadZipFile(text)\n            document =",
+     "BadZipFile: The river rose in spring. ("),
+    ("text)", "' ')", "BadInputError: the text has no words"),
+    (LOADED, "yield document, (question,)", "item 0: tuple, not Loaded(document, (question, ...))"),
+    (LOADED, "yield Loaded(document, [question])", "Loaded, not Loaded(document, (question, ..."),
+    (LOADED, "yield Loaded(question, ())", "item 0: Question, not Document"),
+    ("question=asked", "question=None", "question: Input should be a valid string, not None"),
+    ('"q{number}"', '"q"', "item 1: another question 'q' came before"),
+    ('"d{number}", text', '"d", text', "question 'q0': its document_id is not the document's"),
+    ("yield", "return", "TypeError: 'Loaded' object is not iterable"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "told"), LOADERS)
+def test_a_loader_that_raises_or_yields_something_else_is_one_line(
+    plugin: Path, tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    change(plugin / "lines_corpus.py", old, new)
+    line = one_line(own_process("run", *words(tmp_path, "cluster=inline")))
+    assert line.startswith("brought_plugin/lines_corpus.py: LinesCorpus.load: ")
+    assert told in line
+
+
+ENGINES = [  # what is replaced in the engine, by what, and the line that says what is wrong
+    ("return Echo()", "raise KeyError('token')", "EchoSettings.start: KeyError: 'token' ("),
+    ("return Echo()", "Echo()", "EchoSettings.start returned NoneType, without name"),
+    ("async def count_tokens", "async def count", "start returned Echo, without count_tokens"),
+    ('{"version": 1}', '{"version": object()}', "own_identity: TypeError: Object of type object"),
+    ('{"version": 1}', "self.version", "own_identity: AttributeError: "),
+    ('{"version": 1}', "None", "own_identity: TypeError: 'NoneType' object is not a mapping"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "told"), ENGINES)
+def test_an_engine_that_cannot_start_is_one_line(
+    plugin: Path, tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    change(plugin / "echo.py", old, new)
+    done = own_process("run", *words(tmp_path, "cluster=inline"))
+    (line,) = [line for line in done.stderr.splitlines() if not line.startswith("reading")]
+    assert done.returncode in (1, 2) and line.startswith("gistmill: engine=echo: EchoSettings.")
+    assert told in line
+
+
 def test_two_plugins_that_define_one_name(plugin: Path, tmp_path: Path) -> None:
     names = {"echo": "engine 'echo'", "first_letter": "measure 'first_letter'",
              "fluent": "prompt 'judge_fluent'", "lines_corpus": "format 'lines'"}  # fmt: skip

@@ -74,8 +74,17 @@ def test_one_table_and_json() -> None:
     assert (
         refused("schema", "lookup")
         == "lookup: no such table, view, column, engine, extractor, format, metric, prompt, "
-        "rubric, stage, tracker; nearest: lookups, look_up_s, look_up_p"
+        "rubric, stage, tracker, method, corpus, memory, rater, cluster, experiment, family; "
+        "nearest: lookups, look_up_s, look_up_p"
     )
+    method = (
+        "arguments: {top_k: 3}\noptional: {budget: {top_k: null}}\nstages:\n  look_up: {kind: bm25"
+    )
+    shown = succeed("schema", "bm25")
+    assert shown.startswith("bm25, method of ") and method in shown
+    family, memory = succeed("schema", "german"), succeed("schema", "uniform")
+    assert family.startswith("german, family of ") and '\n  look_up_s: "Seite {}"\n' in family
+    assert memory.startswith("uniform, memory of ")
     assert refused("schema", "run=a").startswith("'run=a': unknown option; there are plugins=")
     assert refused("schema", "plugins=nowhere").startswith("plugins=nowhere: no such folder")
 

@@ -1,5 +1,7 @@
 """Look-up without a model: BM25, random and oracle pages, and who may see gold."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 
@@ -9,6 +11,7 @@ from pipeline.core.rows import Document, Question, Span, UnitRows
 from pipeline.work.input_hashes import mask_fields
 from pipeline.work.stage import GOLD, STAGES, Stage
 from stages.gathered.given_memory import GivenGists, PaginateGiven
+from stages.index.context import raw_pages
 from stages.judge.rate import RateAnswers, RateByType
 from stages.read.audited_answers import KnownAnswer
 from stages.read.imported_answers import ImportedAnswer
@@ -19,6 +22,28 @@ from stages.tables.pages import Gist, Page
 from tests.support.reading import book, given_to, looked_up, never, question, run
 
 PAGES = ["The bell rang. ", "A candle burned. ", "Bell, bell and book! ", "Smoke rose. "]
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize(("best", "wrong"), [([1, 4], 4), ([1, -1], -1), ([2, 1, 2], 2)])
+def test_a_ranking_of_pages_that_are_not_there_or_there_twice(best: list[int], wrong: int) -> None:
+    class Elsewhere(RandomPages):
+        """Looks up what there is not."""
+
+        kind = "elsewhere"
+
+        def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+            return best
+
+    rows = book(PAGES, questions=[question()])
+    told = f"test_retrieve.py: Elsewhere.best returned {wrong}, which is no page"
+    with pytest.raises(ValueError, match=re.escape(told)):
+        Elsewhere(top_k=1, seed=0, repeat=0).ranking(rows[Page], rows.questions[0])
+
+
+def test_raw_pages_that_are_not_there_are_refused() -> None:
+    with pytest.raises(ValueError, match="there is no page 7"):
+        raw_pages(book(PAGES), [0, 7], first_page=0)
 
 
 def look_up(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[Lookup]:
