@@ -1,6 +1,7 @@
 """Runs that several test files look at, made once; and the longest files first."""
 
 import copy
+import gc
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +26,8 @@ settings.register_profile("without deadline", deadline=None)
 settings.load_profile("without deadline")
 # Several tests run side by side: each Ray of theirs has one CPU, which most runs put one worker on.
 os.environ.setdefault("RAY_OVERRIDE_RESOURCES", '{"CPU": 1}')
-
+# A full collection, as of each compaction, would look through all tests: they are frozen.
+gc.disable()
 
 # Files that take minutes: side by side, none of them should be begun last.
 LONGEST = (
@@ -48,6 +50,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in {*left_out}]
     order = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

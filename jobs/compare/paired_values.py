@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.report.report import chosen_rater, create_chosen_table, shown_columns
+from jobs.report.chosen import chosen_rater, create_chosen_table, shown_columns
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.sql_files import sql_beside

@@ -17,9 +17,10 @@ from jobs.html.page_images import pictured_text, used_pages
 from jobs.html.page_traces import Part, Traces
 from jobs.html.run_page import Chunk
 from jobs.html.summary import number_questions, summary, values
+from jobs.report.chosen import create_chosen_table
 from jobs.report.columns import with_columns
 from jobs.report.names import PAPER, read_names
-from jobs.report.report import create_chosen_table, make_report
+from jobs.report.report import make_report
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder

@@ -6,9 +6,10 @@ from typing import Any
 from jobs.audit.show_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.markdown import markdown
+from jobs.report.chosen import FALLBACK
 from jobs.report.memory_sizes import distribution_table
 from jobs.report.planned_against_made import planned_tables
-from jobs.report.report import FALLBACK, Report, Row
+from jobs.report.report import Report, Row
 from jobs.report.show_costs import by_method, cost_parts
 from jobs.statistics.means import LEAST_DOCUMENTS, Mean
 from pipeline.work.stage import Column

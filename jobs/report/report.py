@@ -7,13 +7,18 @@ from typing import Any
 
 from jobs.audit.judge_audit import JudgeAudit, judge_audits
 from jobs.config.options import ReadOptions
+from jobs.report.chosen import (
+    FALLBACK,
+    chosen_methods,
+    chosen_rater,
+    create_chosen_table,
+    shown_columns,
+)
 from jobs.report.costs import Costs, Prices, costs_of
 from jobs.report.memory_sizes import Distribution, distributions
 from jobs.report.planned_against_made import planned_beside
 from jobs.statistics.claims import best_of, p_values, pairs_of
 from jobs.statistics.means import Key, Mean, means_of
-from pipeline.core.errors import UsageError
-from pipeline.core.registry import nearest
 from pipeline.core.rows import RECORDS
 from pipeline.core.settings import sha
 from pipeline.core.sql_files import filled, sql_beside
@@ -21,7 +26,6 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import other_models
 from pipeline.store.sql.connection import errors_of, query
 from pipeline.store.sql.memory_names import SHARED, is_shared_sql
-from pipeline.store.sql.sql_sandbox import expression
 from pipeline.work.stage import Column
 
 _SQL = sql_beside(__file__)
@@ -122,64 +126,6 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
     )
 
 
-def create_chosen_table(connection: Any, options: ReadOptions) -> None:
-    """Create the table `chosen` of the report's questions; `by_value` is the group of each, and
-    numbers (`question_place`, `document_place`) stand for the longer ids in the table `mine`."""
-    documents = """(select document_id, title, num_words as num_document_words,
-        row_number() over (order by document_id)::int as document_place from documents)"""
-    source = f"""(select q.*, title, num_document_words, document_place
-        from questions q join {documents} using (document_id) where q.problem is null
-            and q.skipped is not true)"""
-    group = expression(connection, "by", options.by or "null")
-    condition = expression(connection, "where", options.where or "true")
-    query(  # the line breaks end a comment at the end of an expression
-        connection,
-        f"""create temp table chosen as select question_id, document_place,
-        row_number() over ()::int as question_place,
-        (\n{group}\n)::varchar as by_value from {source} where (\n{condition}\n)""",
-    )
-    if options.where and not query(connection, "select 1 as one from chosen limit 1"):
-        raise UsageError(f"where={condition}: leaves no question of the run")
-
-
-def chosen_rater(connection: Any, wanted: str | None) -> str | None:
-    """The rater whose verdicts are shown: the only one whose name starts with `wanted`; None
-    without raters. Raises UsageError if there are several, or none with that prefix."""
-    raters = [row["rater"] for row in query(connection, _RATERS)]
-    found = [rater for rater in raters if wanted is None or rater.startswith(wanted)]
-    if wanted is not None and not found:
-        known = ", ".join(raters) or "no model that rates"
-        raise UsageError(f"rater={wanted}: the run has {known}")
-    if len(found) > 1:
-        raise UsageError(f"the run has several raters; add rater=one of {', '.join(found)}")
-    return found[0] if found else None
-
-
-def chosen_methods(methods: Sequence[str], begins: str | None) -> list[str]:
-    """The methods whose names begin so. Raises UsageError if there are none."""
-    found = [method for method in methods if method.startswith(begins or "")]
-    if begins and not found:
-        near = nearest(begins, sorted(methods), 5)
-        raise UsageError(f"method={begins}: not in the run; nearest: {near}")
-    return found
-
-
-def shown_columns(
-    connection: Any, found: Mapping[str, Any]
-) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """The columns for the kinds of questions that the run has; and the names of those that measure
-    answers, which are the ones specific to a kind of question and stand first."""
-    kinds = query(connection, _SQL["kinds"])[0]
-    # Runs of earlier versions have no columns of corrected questions.
-    own = [Column(**column) for kind in ("free", "choice", "corrected") if kinds[kind]
-           for column in found.get(kind, ())]  # fmt: skip
-    of_any = [Column(**column) for column in found["any"]]
-    measures = {column.measure for column in own}
-    columns = {c.measure: c for c in sorted(
-        [*own, *of_any, FALLBACK], key=lambda c: (c.measure not in measures, c.place))}  # fmt: skip
-    return tuple(columns.values()), tuple(name for name in columns if name in measures)
-
-
 def _main(
     found: Mapping[str, Any], measures: Sequence[str], rows: Sequence[Row]
 ) -> tuple[str, ...]:
@@ -252,12 +198,7 @@ _FACTS = (  # of the run's config, beside its stages
     "corpus", "engine", "is_model", "methods", "columns", "judging", "family", "wording",
     "reply_format",
 )  # fmt: skip
-FALLBACK = Column(  # of the view `fallbacks`
-    "fallback", "fallback %", 90, has_interval=False,
-    about="share of the page ends of the method's memory that were chosen without a usable reply",
-)  # fmt: skip
 _IS_SHARED = is_shared_sql("memory")
-_RATERS = "select distinct rater from raters order by rater"
 INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from planned_done_rows"
 
 

@@ -1,8 +1,3 @@
--- name: kinds
-select bool_or(len(options) = 0 and len("references") > 0) as free,
-  bool_or(len(options) > 0) as choice, bool_or(original_references is not null) as corrected
-from questions where skipped is not true;
-
 -- name: corrections
 -- What the corrections of the corpus came to; null of a run without any.
 select count(original_question) as reworded,

@@ -68,7 +68,7 @@ class ExtractiveEngine:
         return sum(num_tokens(message["content"]) for message in messages)
 
 
-@lru_cache(maxsize=4)  # a prompt is counted when its length is checked and when it is answered
+@lru_cache(maxsize=16)  # a prompt is counted when its length is checked and when it is answered
 def num_tokens(text: str) -> int:
     """The number of tokens: runs of letters and digits, and each punctuation mark."""
     return sum(1 for _ in _TOKEN.finditer(text))  # a list of them would be larger than the text

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.docs.executed_pages import Outcome, execute
-from tests.support.docs.fork_server import ForkServer
+from tests.support.fork_server import ForkServer
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.command import ROOT, without_ray
+from tests.support.command import ROOT
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
+from tests.support.without_ray import without_ray
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 

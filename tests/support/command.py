@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
+from tests.support.fork_server import forked, started
+from tests.support.without_ray import needs_ray, without_ray
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"  # ships with the project
@@ -40,10 +42,12 @@ def gistmill(*words: str | Path) -> "CompletedProcess[str]":
 
 
 def own_process(*words: str | Path, timeout: float = 300) -> "CompletedProcess[str]":
-    """Run the command in a process of its own, as a user does: for what is killed, or left to the
-    environment. It works without Ray unless a cluster is named."""
-    command = [sys.executable, "-m", "jobs", *without_ray(*words)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+    """Run the command in a process of its own: for what is left to the environment, or loads a
+    plugin, which stays in a process. It works without Ray unless a cluster is named."""
+    if needs_ray(*words):
+        command = [sys.executable, "-m", "jobs", *map(str, words)]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+    return forked("gistmill", *map(str, words), folder=ROOT, timeout=timeout)
 
 
 def succeed(*words: str | Path, code: int = 0) -> str:
@@ -86,25 +90,6 @@ def without_identity(text: str) -> str:
     return re.sub(r"(scripted:\w+)-[0-9a-f]{4}", r"\1", text)
 
 
-def without_ray(*words: str | Path) -> list[str]:
-    """The words of a command that works with `cluster=inline` unless they name a cluster, or vLLM,
-    which would load its model into the process of the test."""
-    if _executes(*words) and not any(_OF_A_CLUSTER.match(str(word)) for word in words):
-        words = (*words, "cluster=inline")
-    return [str(word) for word in words]
-
-
-_OF_A_CLUSTER = re.compile(r"cluster=|\w+=vllm$")
-
-
-def _executes(verb: str | Path = "", *words: str | Path) -> bool:
-    """Whether these words ask a model: `rate sheet` does not, and `run --help` only explains."""
-    if "--help" in words or "-h" in words:
-        return False
-    people = ("sheet", "import", "agreement")
-    return verb in ("run", "score") or (verb == "rate" and not {*words[:1]} & {*people})
-
-
 @contextmanager
 def _argv(*words: str) -> Iterator[None]:
     before = sys.argv
@@ -118,9 +103,8 @@ def _argv(*words: str) -> Iterator[None]:
 def in_terminal(width: int, *words: str, pager: str = "cat") -> str:
     """What the command prints in a terminal of so many columns and 50 lines."""
     ours, theirs = pty.openpty()
-    env = {**os.environ, "COLUMNS": str(width), "LINES": "50", "PAGER": pager, "TERM": "xterm"}
-    command = [sys.executable, "-m", "jobs", *words]
-    process = subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, env=env)
+    env = {"COLUMNS": str(width), "LINES": "50", "PAGER": pager, "TERM": "xterm"}
+    process = started().start(["gistmill", *words], ROOT, env, theirs, theirs, 2)
     os.close(theirs)
     found = b""
     try:

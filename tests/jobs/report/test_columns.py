@@ -4,9 +4,10 @@ import re
 
 import pytest
 
+from jobs.report.chosen import FALLBACK
 from jobs.report.columns import COST_COLUMNS, group_of, known_columns, with_columns
 from jobs.report.names import Names
-from jobs.report.report import FALLBACK, Report, Row
+from jobs.report.report import Report, Row
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import STAGES, Column
 from stages.score.metric_functions import METRICS

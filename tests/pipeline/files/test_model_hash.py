@@ -1,5 +1,6 @@
 """A model is named by all of its content, wherever it lies, and read once for every change."""
 
+import functools
 import os
 import resource
 import shutil
@@ -57,12 +58,17 @@ def settled_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @contextmanager
 def opened_files() -> Iterator[list[str]]:
     """The names of all files that this process opens within the block."""
-    _opened.clear()
-    yield _opened
+    opened = _noted()
+    opened.clear()
+    yield opened
 
 
-_opened: list[str] = []
-sys.addaudithook(lambda event, args: _opened.append(str(args[0])) if event == "open" else None)
+@functools.cache
+def _noted() -> list[str]:
+    """The names of all files that this process opens from the first call on."""
+    opened: list[str] = []
+    sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+    return opened
 
 
 @pytest.mark.parametrize("offset", [0, CHUNK - 1, CHUNK, 2 * CHUNK, BIG - 1])

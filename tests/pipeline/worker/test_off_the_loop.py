@@ -46,15 +46,19 @@ class Watch:
             self.on_the_loop.append(f"{event} {path}")
 
 
-WATCH = Watch()
-sys.addaudithook(WATCH.hook)  # stays for as long as the process
+@pytest.fixture(scope="module")
+def hooked() -> Watch:
+    """It stays for as long as the process, and takes time of everything in it."""
+    made = Watch()
+    sys.addaudithook(made.hook)
+    return made
 
 
 @pytest.fixture
-def watch(tmp_path: Path) -> Any:
-    WATCH.folder, WATCH.on_the_loop, WATCH.num_elsewhere = str(tmp_path), [], 0
-    yield WATCH
-    WATCH.folder = None
+def watch(hooked: Watch, tmp_path: Path) -> Any:
+    hooked.folder, hooked.on_the_loop, hooked.num_elsewhere = str(tmp_path), [], 0
+    yield hooked
+    hooked.folder = None
 
 
 def test_the_watch_sees_both(watch: Watch, tmp_path: Path) -> None:

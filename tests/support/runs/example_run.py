@@ -2,14 +2,12 @@
 stays in the process that loads it."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.support.command import ROOT
+from tests.support.fork_server import forked
 
 EXAMPLES = ROOT / "docs" / "examples"
 _CODE = """
@@ -34,14 +32,7 @@ def example_rows(
     """The rows by table of a run of the example in `folder`; `plugin`: where it is not called as
     the method. It starts in docs/examples, and names the plugin as it is called there."""
     own = [plugin or method.partition("(")[0], method, replies, words, str(folder), more]
-    done = subprocess.run(
-        [sys.executable, "-c", _CODE, json.dumps(own)],
-        cwd=EXAMPLES,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = forked("-c", _CODE, json.dumps(own), folder=EXAMPLES)
     assert done.returncode == 0, done.stderr
     rows: Rows = json.loads(done.stdout.splitlines()[-1])
     return rows
