@@ -13,7 +13,7 @@ from jobs.trace.sent import Rows, SentCalls
 from jobs.trace.trace import STEPS, TABLES
 from pipeline.core.rows import RECORDS, Record
 from pipeline.core.sql_files import sql_beside
-from pipeline.core.trace_lines import PLACE, Line, RawText, columns_line
+from pipeline.core.trace_lines import PLACE, Line, RawText, columns_line, lines_of
 from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
@@ -115,7 +115,7 @@ class Traces:
         if record is not None and record.drawn:
             shown = {"rows": [{k: v for k, v in r.items() if k not in PLACE} for r in rows]}
         else:
-            lines = record.trace_all(rows) if record else [columns_line(row) for row in rows]
+            lines = lines_of(record.trace_all, rows) if record else map(columns_line, rows)
             shown = {"lines": [_line(line) for line in lines]}
         return {
             "stage": self._steps[step_id],

@@ -1,4 +1,4 @@
-"""What a check of a plugin found, as `gistmill plugin check` prints it."""
+"""The tables and lines that `gistmill plugin check` prints."""
 
 from collections.abc import Iterator
 

@@ -14,7 +14,7 @@ from jobs.output.pager import hanging, show_paged
 from jobs.output.print_tables import is_fitted, print_json, print_parts
 from jobs.trace.trace import Section, Trace, trace
 from pipeline.core.plugins import load_plugins, plugin_folders
-from pipeline.core.trace_lines import Line, RawText, columns_line, titled
+from pipeline.core.trace_lines import Line, RawText, columns_line, lines_of, titled
 from pipeline.store.sql.memory_names import SHARED
 
 _ABOUT = ("page_index", "turn", "reference_index", "attempt")
@@ -137,15 +137,16 @@ def _lines_of_memory(section: Section, rows: list[dict[str, Any]], full: bool) -
     bad = [row for row in rows if row.get("problem")]
     if section.record is None:
         return titled(title, rows if full else bad, lambda row: [columns_line(row)])
-    lines = section.record.trace_all(rows)
+    lines, trace = lines_of(section.record.trace_all, rows), section.record.trace
     if full or not lines:
         return lines
-    return titled(lines[0] if isinstance(lines[0], str) else title, bad, section.record.trace)
+    head = lines[0] if isinstance(lines[0], str) else title
+    return lines_of(lambda own: titled(head, own, trace), bad)
 
 
 def _lines(section: Section) -> Sequence[Line]:
     if section.record is not None:
-        return section.record.trace_all(section.rows)
+        return lines_of(section.record.trace_all, section.rows)
     return [f"{section.stage}: {columns_line(row)}" for row in section.rows]
 
 

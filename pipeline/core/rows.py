@@ -97,8 +97,8 @@ class Record:
         for name in names:
             if name in _VIEWS or (name == table and not _TABLE_NAME.fullmatch(name)):
                 raise UsageError(
-                    f"{cls.__module__}: the table or view {name!r}: not a name that SQL can use, "
-                    "or that of a view of every warehouse; rename it"
+                    f"{cls.__module__}: the {'table' if name == table else 'view'} {name!r}: not a "
+                    "name that SQL can use, or that of a view; rename it"
                 )
         old = [name for name in ("views", *PARTS) if _is_class_variable(cls, name)]
         if old:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.core.errors import contained
+
 # Columns left out of a trace, as its headings identify the row already.
 PLACE = (
     *("corpus", "step_id", "unit", "method", "repeat", "memory", "input_sha"),
@@ -20,6 +22,7 @@ class RawText:
 
 
 Line = str | RawText
+Rows = Sequence[Mapping[str, Any]]
 
 
 _VECTOR = 16  # numbers; shorter lists of them are for people
@@ -39,6 +42,14 @@ def columns_line(row: Mapping[str, Any]) -> str:
         if name not in PLACE and value is not None and not is_vector(value)
     }
     return ", ".join(f"{name} {value}" for name, value in shown.items())
+
+
+def lines_of(trace: Callable[[Rows], Sequence[Line]], rows: Rows) -> Sequence[Line]:
+    """The lines that `trace` makes of rows; if it is a plugin's and raises, what it raised and the
+    lines of their columns."""
+    with contained() as raised:
+        return trace(rows)
+    return [raised.line(), *map(columns_line, rows)]
 
 
 def titled(

@@ -4,12 +4,12 @@ in a plugin is one line then, not a failure of every document."""
 import dataclasses
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from pipeline.core.arrow import arrow_type
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import UsageError, contained
 from pipeline.core.plugins import PARENT
 from pipeline.core.prompts import Prompt
 from pipeline.core.registry import is_ours
@@ -36,6 +36,17 @@ def refuse_wrong_stage(cls: Any, roles: tuple[str, ...]) -> None:
         raise _error(cls, "writes", "is no Record class with a `table`; name one")
     if not is_ours(cls):  # of ours a test does: it takes 0.1 s of CPU time
         refuse_wrong_record(writes)
+        _refuse_wrong_samples(cls.prompts)
+
+
+def _refuse_wrong_samples(prompts: Sequence[Any]) -> None:
+    """Raise UsageError for a prompt without examples, which every run renders."""
+    for prompt in prompts:
+        with contained() as raised:
+            if prompt.samples():
+                continue
+        why = raised.line() if raised.error else "there are none"
+        raise _error(prompt, "samples", f"is to return examples of the prompt; {why}")
 
 
 def refuse_wrong_record(record: Any) -> None:

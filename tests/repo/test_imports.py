@@ -105,6 +105,7 @@ BROAD_HANDLER = "pipeline/core/errors.py"
 CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
     "pipeline/core/plugins.py", "pipeline/worker/stage_run.py", "stages/score/score.py",
     "pipeline/core/engine.py", "pipeline/asking/readers.py", "jobs/run/tracking.py",
+    "pipeline/work/class_checks.py", "pipeline/core/trace_lines.py",
     "stages/corpora/reading/plugin_documents.py",
 }  # fmt: skip
 OF_VARIABLES = "pipeline/core/plugins.py"  # imports what a user names

@@ -1,4 +1,4 @@
-"""What the loader of a plugin yields, checked: it may raise, or yield, anything."""
+"""Check what the loader of a plugin yields: it may raise, or yield, anything."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,6 +1,7 @@
 """The page of a run whose methods are a plugin's, with the plugin and without it. In processes of
 its own, as what a plugin brings is known to a process for good."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,3 +43,27 @@ def test_rows_of_a_plugin_are_shown_with_and_without_it(
     assert [line.split("place ")[1][0] for line in quotes["lines"]] == ["0", "1"]
     calls = [call for call in question["calls"] if call["stage"] == "quote"]
     assert calls and all(call["messages"] for call in calls)
+
+
+TRACE = """    @classmethod
+    def trace(cls, row):
+        raise KeyError("loud")
+
+
+@dataclass(frozen=True)
+class CopyQuote"""
+
+
+@pytest.mark.slow
+def test_rows_whose_trace_raises_are_shown_by_their_columns(
+    warehouse: Path, tmp_path: Path
+) -> None:
+    plugin = shutil.copytree(PLUGIN, tmp_path / "quote_plugin")
+    text, head = (plugin / "quote.py").read_text(), "@dataclass(frozen=True)\nclass CopyQuote"
+    assert head in text
+    (plugin / "quote.py").write_text(text.replace(head, TRACE))
+    own = [f"warehouse={warehouse}", f"plugins={plugin}"]
+    told = succeeded(own_process("trace", "v0-m3", *own))
+    (line,) = [line for line in told.splitlines() if "KeyError: 'loud' (" in line]
+    assert "quote.py:" in line and "\n  place 0, page_index " in told
+    succeeded(own_process("report", "--html", tmp_path / "page.html", *own))

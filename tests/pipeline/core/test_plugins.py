@@ -206,7 +206,7 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
             "quotes.sql",
             "-- name: measure\nselect 1",
             "quotes.sql: section 'measure': neither `create view {prefix}measure as` nor one of "
-            "measures, counts, sizes, page_texts, results, memories, traced",
+            "measures, measured, counts, sizes, page_texts, results, memories, traced",
         ),
         (
             "quotes.sql",
@@ -286,7 +286,7 @@ def test_tests_beside_its_modules_are_left_out(tmp_path: Path) -> None:
     (plugin / "quote.py").rename(plugin / "test_quote.py")
     (plugin / "conftest.py").write_text("import no_such_module\n")
     found = json.loads(succeeded(own_process("schema", f"plugins={plugin}", "--json")))
-    assert "quotes" not in str(found)
+    assert "quotes" not in str(found["tables"])
     (plugin / "test_quote.py").rename(plugin / "quote.py")
     found = json.loads(succeeded(own_process("schema", f"plugins={plugin}", "--json")))
     assert "quotes" in str(found)

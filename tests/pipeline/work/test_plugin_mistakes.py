@@ -44,6 +44,30 @@ class ShoutQuestion(Stage):
 DATACLASS = "@dataclass(frozen=True, slots=True, kw_only=True)"
 WRITES = "    writes: ClassVar[type] = Shout"
 KEY = '    key: ClassVar[tuple[str, ...]] = ("question_id",)'
+SAY = """@dataclass(frozen=True)
+class Say(Prompt[str]):
+    name: ClassVar[str] = 'say'
+    max_reply_tokens: ClassVar[int] = 9
+    what: str
+
+    def extractive(self):
+        return self.what
+
+    expected = extractive
+
+    @classmethod
+    def samples(cls):
+        return (cls(),)
+
+class Sayer(Stage):
+    name: ClassVar[str] = "say"
+    writes: ClassVar[type] = Shout
+    prompts: ClassVar[tuple] = (Say,)
+
+    async def run(self, rows, ask):
+        return []
+
+class ShoutQuestion"""
 LOADED = [  # what is replaced, by what, and the line that says what is wrong
     ("[int] = 1", "[str] = '1'", "ShoutQuestion.version is no int; write `version: ClassVar[...]"),
     ('    name: ClassVar[str] = "shout"\n', "", "ShoutQuestion.name is no str"),
@@ -91,8 +115,8 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
     (DATACLASS, "", "Shout.table is that of no dataclass; write `@dataclass(frozen=True"),
     ("frozen=True, ", "", "cannot be imported: TypeError: cannot inherit non-frozen dataclass"),
     ('"shouts"', '"answers"', "Shout writes the table 'answers', which is that of"),
-    ('"shouts"', '"runs"', "the table or view 'runs': not a name that SQL can use, or that of"),
-    ('"shouts"', '"My-Shouts"', "the table or view 'My-Shouts': not a name that SQL can use"),
+    ('"shouts"', '"runs"', "the table 'runs': not a name that SQL can use, or that of"),
+    ('"shouts"', '"My-Shouts"', "the table 'My-Shouts': not a name that SQL can use"),
     ("import datetime", "import shout", "a module imports shout, of the plugin itself; write"),
     ("import datetime", "from loud.shout import Shout", "imports loud, of the plugin itself;"),
     ("import datetime", "import nosuch", "cannot be imported: ModuleNotFoundError: No module"),
@@ -103,6 +127,10 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
     ("class ShoutQuestion", "@dataclass(frozen=True)\nclass Say(Prompt[str]):\n"
      "    name: ClassVar[str] = 'say'\n\nclass ShoutQuestion",
      "the prompt Say has no max_reply_tokens; write one"),
+    ("class ShoutQuestion", SAY, "loud/shout.py: Say.samples is to return examples of the prompt; "
+     "TypeError: Say.__init__() missing 1 required positional argument: 'what' ("),
+    ("class ShoutQuestion", SAY.replace("(cls(),)", "()"), "Say.samples is to return examples of "
+     "the prompt; there are none"),
 ]  # fmt: skip
 
 

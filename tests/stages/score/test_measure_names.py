@@ -78,7 +78,7 @@ def plugin(folder: Path, table: str, view: str, measure: str) -> str:
         ("readings", "weight",
          "makes the table or view 'readings', which is that of stages.tables.answers.Answer"),
         ("Pages", "weight", "makes the table or view 'pages', which is that of stages.tables."),
-        ("runs", "weight", "the table or view 'runs': not a name that SQL can use, or that of"),
+        ("runs", "weight", "the view 'runs': not a name that SQL can use, or that of"),
         ("seconds", "weight", "'seconds', which is that of gistmill_plugins.plugin_firsts"),
         ("Firsts", "weight", "'firsts', which is that of gistmill_plugins.plugin_firsts"),
         ("third", "lookups", "makes the measure 'lookups', which is that of stages.tables."),
