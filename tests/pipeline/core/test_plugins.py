@@ -206,7 +206,7 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
             "quotes.sql",
             "-- name: measure\nselect 1",
             "quotes.sql: section 'measure': neither `create view {prefix}measure as` nor one of "
-            "measures, counts, sizes, page_texts, results, memories, traced",
+            "measures, measured, counts, sizes, page_texts, results, memories, traced",
         ),
         (
             "quotes.sql",
