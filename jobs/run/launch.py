@@ -25,6 +25,7 @@ from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
 from jobs.run.progress import Listener, Progress
 from jobs.run.tracking import tracked
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
+from pipeline.files.folder_guard import write_always, write_only_while
 from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.files.named_paths import refuse_unreachable_path, unwritable
 from pipeline.files.place import (
@@ -32,8 +33,6 @@ from pipeline.files.place import (
     delete_folder,
     is_remote,
     write,
-    write_always,
-    write_only_while,
 )
 from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors
 from pipeline.store import connect

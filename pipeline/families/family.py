@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import jinja2
+from jinja2.bccache import Bucket
 from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import SandboxedEnvironment
 
@@ -37,6 +38,22 @@ _TEMPLATE_ERRORS = (
     jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError,
     RecursionError, TypeError, ValueError,
 )  # fmt: skip
+
+
+class _Compiled(jinja2.BytecodeCache):
+    """The templates that this process has compiled: families share most of theirs."""
+
+    def __init__(self) -> None:
+        self._code: dict[tuple[str, str], Any] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._code.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key, bucket.checksum] = bucket.code
+
+
+_COMPILED = _Compiled()
 
 
 @dataclass(frozen=True)
@@ -151,6 +168,7 @@ class Family:
     def _environment(self) -> SandboxedEnvironment:
         return SandboxedEnvironment(
             loader=jinja2.DictLoader(dict(self.sources)),
+            bytecode_cache=_COMPILED,
             undefined=jinja2.StrictUndefined,
             keep_trailing_newline=False,
             trim_blocks=True,

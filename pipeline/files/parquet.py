@@ -1,12 +1,14 @@
 """The content of Parquet files, with checksums: of each page, and of the file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.core.errors import UsageError
 from pipeline.files.checksums import BLANK, PARQUET_KEY, check_parquet, with_parquet_checksum
+from pipeline.files.place import AnyPath, as_path
 
 _LARGE = 100_000  # bytes: of a smaller file, to give the memory back costs more than to keep it
 
@@ -55,3 +57,14 @@ def refuse_changed(content: bytes) -> None:
         check_parquet(content)
     except ValueError as error:
         raise pa.ArrowInvalid(str(error)) from None
+
+
+def read_parquet_rows(path: AnyPath) -> Iterator[dict[str, Any]]:
+    """The rows of a user's Parquet file, streamed. Raises UsageError if it is not readable."""
+    try:
+        with as_path(path).open("rb") as file:
+            for batch in pq.ParquetFile(file).iter_batches(batch_size=256):
+                yield from batch.to_pylist()
+    except (pa.ArrowInvalid, OSError) as error:
+        line = str(error).splitlines()[0]
+        raise UsageError(f"{path}: not a readable Parquet file ({line}); write it again") from None

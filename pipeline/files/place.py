@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from errno import ENOENT
 from fnmatch import fnmatchcase
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -20,14 +19,14 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.files.checksums import with_checksum, without_checksum
+from pipeline.files.folder_guard import prepare_folder, refuse_another
 from pipeline.files.processes import is_abandoned, part_name
-from pipeline.files.storage_retries import with_retries
+from pipeline.files.storage_retries import ABSENT, with_retries
 
 A = TypeVar("A")
 B = TypeVar("B")
 AnyPath = str | Path | UPath
 _AT_ONCE = 16  # threads: an object store has a latency of tens of milliseconds
-_ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 def as_path(path: AnyPath) -> UPath:
@@ -50,7 +49,7 @@ def is_remote(path: UPath) -> bool:
 
 def read(path: UPath) -> bytes:
     """The content of a file. Raises FileNotFoundError and StorageError."""
-    return with_retries(path.read_bytes, path, _ABSENT)
+    return with_retries(path.read_bytes, path, ABSENT)
 
 
 def read_object(path: UPath) -> dict[str, Any]:
@@ -66,53 +65,6 @@ def read_object(path: UPath) -> dict[str, Any]:
 def make_folder(path: UPath) -> None:
     """Make a local folder, and those above it. Raises StorageError."""
     with_retries(lambda: prepare_folder(path), path)
-
-
-_marked: dict[UPath, tuple[str, bytes]] = {}  # folder -> the name and content of a file in it
-
-
-def write_only_while(folder: UPath, name: str) -> None:
-    """From now on write below a folder only while its file `name` is as it is now: not in a folder
-    made again where it was moved away, nor in another one. Raises StorageError."""
-    with suppress(*_ABSENT):
-        _marked[folder] = (name, read(folder / name))
-
-
-def write_always(folder: UPath) -> None:
-    """Take `write_only_while` back."""
-    _marked.pop(folder, None)
-
-
-def prepare_folder(path: UPath) -> None:
-    """Make a local folder to write in, once, and those above it. Raises OSError."""
-    _refuse_another(path)
-    if path in _marked:  # it is there; made again, it would be another
-        return
-    try:
-        path.mkdir(exist_ok=True)
-    except FileNotFoundError:  # each above is checked for itself: the marked one may go meanwhile
-        prepare_folder(path.parent)
-        path.mkdir(exist_ok=True)
-
-
-def _refuse_another(path: UPath) -> None:
-    for folder, (name, content) in _marked.items():
-        if path.is_relative_to(folder) and not _holds(folder / name, content):
-            raise FileNotFoundError(ENOENT, "moved away, or replaced by another", str(folder))
-
-
-def _holds(path: UPath, content: bytes) -> bool:
-    """True if a small file has this content. Asked before each write: a local one is read without
-    Python's buffers, which would take twice as many system calls."""
-    with suppress(*_ABSENT):
-        if is_remote(path):
-            return path.read_bytes() == content
-        opened = os.open(str(path), os.O_RDONLY)
-        try:
-            return os.read(opened, len(content) + 1) == content
-        finally:
-            os.close(opened)
-    return False
 
 
 def is_file(path: UPath) -> bool:
@@ -140,7 +92,7 @@ def list_names(folder: UPath) -> list[str]:
 
 
 def _names_here(folder: UPath) -> list[str]:
-    with suppress(*_ABSENT):  # ten times faster than paths for 100,000 files
+    with suppress(*ABSENT):  # ten times faster than paths for 100,000 files
         return [entry.name for entry in os.scandir(str(folder))]
     return []
 
@@ -157,7 +109,7 @@ def _matching_here(folder: UPath, pattern: str) -> list[UPath]:
 
 
 def _raise_unless_absent(error: OSError) -> None:
-    if not isinstance(error, _ABSENT):
+    if not isinstance(error, ABSENT):
         raise error
 
 
@@ -167,9 +119,9 @@ def path_kind(path: UPath) -> str | None:
     # Not by fsspec's `isfile`: if a store does not answer, it returns False.
     try:
         if is_remote(path):
-            return str(with_retries(lambda: path.fs.info(path.path)["type"], path, _ABSENT))
-        mode = with_retries(path.stat, path, _ABSENT).st_mode
-    except _ABSENT:
+            return str(with_retries(lambda: path.fs.info(path.path)["type"], path, ABSENT))
+        mode = with_retries(path.stat, path, ABSENT).st_mode
+    except ABSENT:
         return None
     return "file" if S_ISREG(mode) else "directory" if S_ISDIR(mode) else "other"
 
@@ -194,12 +146,12 @@ def _matching(folder: UPath, pattern: str) -> list[UPath]:
 def modified_at(path: UPath) -> float:
     """The time a file was last written, as time.time(). Raises FileNotFoundError and
     StorageError."""
-    return float(with_retries(lambda: path.stat().st_mtime, path, _ABSENT))
+    return float(with_retries(lambda: path.stat().st_mtime, path, ABSENT))
 
 
 def file_size(path: UPath) -> int:
     """The size of a file in bytes. Raises FileNotFoundError and StorageError."""
-    return int(with_retries(lambda: path.stat().st_size, path, _ABSENT))
+    return int(with_retries(lambda: path.stat().st_size, path, ABSENT))
 
 
 def delete(path: UPath) -> None:
@@ -217,7 +169,7 @@ def delete_if_empty(path: UPath) -> None:
 def delete_folder(path: UPath) -> None:
     """Delete a folder and all in it, if it is there. Raises StorageError."""
     with suppress(FileNotFoundError):
-        with_retries(lambda: path.fs.rm(path.path, recursive=True), path, _ABSENT)
+        with_retries(lambda: path.fs.rm(path.path, recursive=True), path, ABSENT)
 
 
 def commit(path: UPath, content: bytes) -> bool:
@@ -231,7 +183,7 @@ def commit(path: UPath, content: bytes) -> bool:
 
 
 def _put(path: UPath, content: bytes) -> bool:
-    _refuse_another(path)
+    refuse_another(path)
     try:
         path.fs.pipe_file(path.path, content, mode="create")
     except FileExistsError:

@@ -32,6 +32,7 @@ _TRANSIENT = {
     )
     if hasattr(errno, name)
 }  # fmt: skip
+ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _FOR_GOOD = (PermissionError, FileNotFoundError, FileExistsError, IsADirectoryError,
              NotADirectoryError)  # fmt: skip
 _LIBRARIES = {  # module -> its errors that are no OSError, and those of them that may pass

@@ -6,9 +6,9 @@
 from typing import Any
 
 from pipeline.files.place import AnyPath
-from pipeline.store.shards.shards import Shards, read_parquet_rows
+from pipeline.store.shards.shards import Shards
 
-__all__ = ["Shards", "connect", "read_parquet_rows"]
+__all__ = ["Shards", "connect"]
 
 
 def connect(

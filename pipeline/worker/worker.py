@@ -21,7 +21,8 @@ from pipeline.asking.slots import Capacity
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable, Resumable
 from pipeline.core.errors import AccountingError, CommandError, StartError, StorageError, UsageError
-from pipeline.files.place import AnyPath, as_path, exists, write_only_while
+from pipeline.files.folder_guard import write_only_while
+from pipeline.files.place import AnyPath, as_path, exists
 from pipeline.files.storage_retries import refusal_error
 from pipeline.store import Shards
 from pipeline.store.shards.layout import FILE

@@ -181,25 +181,35 @@ def counted(folder: Path) -> dict[str, int]:
     return {row["stage"]: row["n"] for row in rows}
 
 
-@pytest.mark.parametrize(
-    "value", ["'much'", "None", "101", "-1", "float('nan')", "True", "1 / 0", "refuse()"]
-)
-def test_a_metric_that_makes_no_score_costs_no_other(
-    plugin: Path, tmp_path: Path, value: str
-) -> None:
-    change(plugin / "first_letter.py", "100.0 * same(answer, reference)", value)
-    change(plugin / "first_letter.py", "from .letters", REFUSE + "from .letters")
+NO_SCORES = ("'much'", "None", "101", "-1", "float('nan')", "True", "1 / 0", "refuse()")
+RAISED = {"1 / 0": "division by zero", "refuse()": "RefusedError: not this one"}
+WRONG = """
+
+@metric("wrong_{number}")
+def wrong_{number}(answer: str, reference: str) -> float:
+    \"\"\"No score.\"\"\"
+    return {value}
+"""
+
+
+def test_metrics_that_make_no_score_cost_no_other(plugin: Path, tmp_path: Path) -> None:
+    wrong = {f"wrong_{number}": value for number, value in enumerate(NO_SCORES)}
+    with (plugin / "first_letter.py").open("a") as file:
+        file.write(REFUSE)
+        file.writelines(WRONG.format(number=n, value=value) for n, value in enumerate(NO_SCORES))
+    named = f"[first_letter, {', '.join(wrong)},"
+    change(plugin / "conf" / "prompts" / "brought" / "family.yaml", "[first_letter,", named)
     succeeded(own_process("run", *words(tmp_path, "max_problem_rate=1")))
     rows = command.sql(tmp_path / "warehouse", "select metric, value, problem, detail from scores")
-    others = [row for row in rows if row["metric"] != "first_letter"]
-    failed = [row for row in rows if row["metric"] == "first_letter"]
-    assert [(row["value"], row["problem"]) for row in failed] == [(None, "unit_failed")] * 2
-    raised = {"1 / 0": "division by zero", "refuse()": "RefusedError: not this one"}
-    told = raised.get(value, "first_letter returned")
-    assert all("first_letter.py" in row["detail"] and told in row["detail"] for row in failed)
+    others = [row for row in rows if row["metric"] not in wrong]
     assert {row["problem"] for row in others} == {None}
     assert [row["value"] for row in others if row["metric"] == "squad_em"] == [0, 0]
-    assert measured(tmp_path) == {"fluent": [100, 100]}
+    assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
+    for metric, value in wrong.items():
+        failed = [row for row in rows if row["metric"] == metric]
+        assert [(row["value"], row["problem"]) for row in failed] == [(None, "unit_failed")] * 2
+        told = RAISED.get(value, f"{metric} returned")
+        assert all("first_letter.py" in row["detail"] and told in row["detail"] for row in failed)
 
 
 def test_a_judge_with_labels_of_its_own_is_a_line_of_its_rows(plugin: Path, tmp_path: Path) -> None:

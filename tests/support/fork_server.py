@@ -5,6 +5,7 @@ A command is "gistmill" and its words, or "-c", code, and its words, as Python's
 """
 
 import atexit
+import gc
 import json
 import os
 import signal
@@ -21,11 +22,15 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from jobs.cli import main
+from pipeline.core.compose import compose
 from pipeline.core.plugins import load_plugins
 from tests.support.without_ray import without_ray
 
 _ROOT = Path(__file__).parents[2]
-_IMPORTED = ("gistmill.testing", "jobs.html.show_html", "jobs.run.launch", "pipeline.worker.worker")
+_IMPORTED = (
+    "gistmill.testing", "jobs.html.show_html", "jobs.run.launch", "pandas", "pytest",
+    "pipeline.worker.worker", "rouge_score.rouge_scorer",
+)  # fmt: skip
 _MOST = 2**20  # bytes of a command's words and environment
 # What asks: it sends its words, folder, environment and standard streams, and ends as told.
 _COMMAND = """#!{python} -SE
@@ -112,6 +117,8 @@ def _serve(address: str) -> None:
     for name in _IMPORTED:
         import_module(name)
     load_plugins([])
+    compose([])  # Hydra looks for its own plugins once
+    gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)

@@ -19,7 +19,7 @@ import ijson
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.store import read_parquet_rows
+from pipeline.files.parquet import read_parquet_rows
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.opening import (
     InPieces,

@@ -2,13 +2,15 @@
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from jobs.cli.app import complain, warn
 from pipeline.store.runs.run_folder import RunFolder
-from tests.support.command import gistmill, one_line, own_process, refused
+from tests.support.command import ROOT, gistmill, one_line, refused
 
 pytestmark = pytest.mark.sampled
 
@@ -222,9 +224,16 @@ def test_a_warehouse_with_another_run(place: Place) -> None:
         (["sql", "select 1"], "no run there; start one with gistmill run, or set warehouse="),
     ],
 )
-def test_in_a_process_of_its_own(place: Place, words: list[str], says: str) -> None:
+def test_nothing_is_made(place: Place, words: list[str], says: str) -> None:
     named = [*words, f"warehouse={place.warehouse}"] if len(words) > 1 else words
-    assert says in one_line(own_process(*named))
+    assert says in refused(*named)
+    assert not place.warehouse.exists()
+
+
+def test_in_a_process_that_has_imported_nothing(place: Place) -> None:
+    command = [sys.executable, "-m", "gistmill", "run", "limit=0", f"warehouse={place.warehouse}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert "limit=0: Input should be greater than 0" in one_line(done)
     assert not place.warehouse.exists()
 
 

@@ -88,14 +88,14 @@ def test_every_run_has_its_page(two: Path) -> None:
         assert methods == {"night": {BM25, "full_text"}, "day": {"bm25(top_k=2)", "full_text"}}
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["run/nosuch/", "run/nosuch/data/index", "run/day", "run/", "run/../", "run/..%2Fnight/",
-     "run/day/data/run-0", "run/day/data/run-9-night", "run/day/data/run-x-night", "data/run-0-no"],
-)  # fmt: skip
-def test_other_paths_have_nothing(two: Path, path: str) -> None:
+def test_other_paths_have_nothing(two: Path) -> None:
+    others = (
+        "run/nosuch/", "run/nosuch/data/index", "run/day", "run/", "run/../", "run/..%2Fnight/",
+        "run/day/data/run-0", "run/day/data/run-9-night", "run/day/data/run-x-night",
+        "data/run-0-no",
+    )  # fmt: skip
     with site_of(two, "night") as site:
-        assert site.get(path) is None
+        assert {path for path in others if site.get(path) is not None} == set()
 
 
 def test_runs_are_compared_method_by_method(two: Path) -> None:

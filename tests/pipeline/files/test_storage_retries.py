@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import StorageError
+from pipeline.files.folder_guard import write_always, write_only_while
 from pipeline.files.place import (
     as_path,
     commit,
@@ -21,8 +22,6 @@ from pipeline.files.place import (
     modified_at,
     read,
     write,
-    write_always,
-    write_only_while,
 )
 from pipeline.files.storage_retries import (
     Advisory,

@@ -16,8 +16,9 @@ from upath import UPath
 
 from pipeline.core.calls import Call
 from pipeline.core.errors import AccountingError, StorageError, UsageError
+from pipeline.files.parquet import read_parquet_rows
 from pipeline.files.place import write_json
-from pipeline.store import Shards, read_parquet_rows
+from pipeline.store import Shards
 from stages.tables.answers import Answer
 from stages.tables.pages import Gist
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step

@@ -1,14 +1,11 @@
 """What docs/extending.md says of the examples: files and lines; and the test that it shows."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-from tests.support.command import ROOT
 from tests.support.docs.pages import blocks, page
+from tests.support.fork_server import forked
 from tests.support.runs.example_run import EXAMPLES
 
 PAGE = "docs/extending.md"
@@ -36,7 +33,6 @@ def test_the_test_that_it_shows_passes(tmp_path: Path) -> None:
     (code,) = [code for code in blocks(PAGE, "python") if "gistmill.testing" in code]
     shutil.copytree(EXAMPLES / "raptor", tmp_path / "raptor")
     (tmp_path / "test_raptor.py").write_text(code)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_raptor.py"]
-    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
-                          capture_output=True, text=True, timeout=300)  # fmt: skip
+    pytest = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    done = forked("-c", pytest, "-q", "-p", "no:cacheprovider", "test_raptor.py", folder=tmp_path)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
