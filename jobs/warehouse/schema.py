@@ -177,11 +177,8 @@ def named(found: Schema, name: str) -> list[Described]:
         return of_name
     others = [row["name"] for rows in found.registered.values() for row in rows]
     others += [row["name"] for row in found.files]
-    kinds = [kind.removesuffix("s") for kind in found.registered] + [r["is"] for r in found.files]
-    raise UsageError(
-        f"{name}: no such table, view, {', '.join(dict.fromkeys(kinds))}; "
-        f"{hint(name, [*dict.fromkeys((*known, *others))])}"
-    )
+    near = hint(name, [*dict.fromkeys((*known, *others))])
+    raise UsageError(f"{name}: no table, view or choice that gistmill ls lists; {near}")
 
 
 def schema_parts(found: Schema) -> list[Part]:

@@ -83,4 +83,4 @@ def test_it_fits_a_terminal(words: tuple[str, ...]) -> None:
 
 def test_a_kind_that_there_is_not() -> None:
     assert refused("ls", "stags") == "ls stags: no such kind; nearest: stages"
-    assert refused("schema", "gisst").endswith(", rubric, stage, tracker; nearest: gist, gists")
+    assert refused("schema", "gisst").endswith("; nearest: gist, gists")

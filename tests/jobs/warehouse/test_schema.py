@@ -72,9 +72,7 @@ def test_one_table_and_json() -> None:
     everything = json.loads(succeed("schema", "--json"))
     assert everything["problems"]["empty_input"] == "a text without words"
     assert (
-        refused("schema", "lookup")
-        == "lookup: no such table, view, column, engine, extractor, format, metric, prompt, "
-        "rubric, stage, tracker, method, corpus, memory, rater, cluster, experiment, family; "
+        refused("schema", "lookup") == "lookup: no table, view or choice that gistmill ls lists; "
         "nearest: lookups, look_up_s, look_up_p"
     )
     method = (
