@@ -181,7 +181,7 @@ def _parts(plan: Mapping[str, Any]) -> list[Part]:
         return [head, "nothing is left to do; a run makes no model call"]
     has_price = plan["all"]["expected"]["money"] is not None
     facts = (
-        f"{counted(corpus['documents'], 'document')}, {corpus['documents_to_do']} of them with "
+        f"{counted(corpus['documents'], 'document')}, {corpus['documents_to_do']:,} of them with "
         f"something to ask, {counted(corpus['questions'], 'question')}, "
         f"{short(corpus['words'])} words; "
         f"{short(sum(plan['disk'].values()))}B of disk"
