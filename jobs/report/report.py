@@ -24,7 +24,7 @@ from pipeline.core.settings import sha
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import other_models
-from pipeline.store.sql.connection import errors_of, query
+from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED, is_shared_sql
 from pipeline.work.stage import Column
 
@@ -81,14 +81,16 @@ class Report:
 
 
 def make_report(options: ReadOptions) -> Report:
-    """The report of a run. Raises UsageError for an unusable run, `by`, `where` or `rater`."""
+    """The report of a run, with tokens. Raises UsageError for an unusable run, `by`, `where` or
+    `rater`."""
     with options.opened() as (folder, connection):
-        return report_of(connection, folder, options)
+        found = report_of(connection, folder, options)
+        return replace(found, rows=_with_tokens(connection, found.rows))
 
 
 def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Report:
-    """The report of the run that `connection` shows; `options` without warehouse and run. Raises
-    UsageError for an unusable `by`, `where` or `rater`."""
+    """The report of the run that `connection` shows, without tokens; `options` without warehouse
+    and run. Raises UsageError for an unusable `by`, `where` or `rater`."""
     facts = folder.report_facts(*_FACTS)
     create_chosen_table(connection, options)
     rater = chosen_rater(connection, options.rater)
@@ -103,7 +105,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         inputs=query(connection, INPUTS)[0],
         columns=columns,
         measures=measures,
-        rows=_with_tokens(connection, rows),
+        rows=rows,
         memory=_memory(connection, memories),
         memories=tuple(memories),
         stages=_stages(connection, facts["stages"]),
@@ -145,7 +147,7 @@ def _rows(
 ) -> tuple[tuple[Row, ...], int]:
     """The rows, and the number of tests behind their marks."""
     groups = query(connection, "select distinct by_value from chosen order by 1 nulls first")
-    _create_mine(connection, rater)
+    _sum_by_document(connection, rater)
     means = means_of(connection, columns)
     counts = _counts(connection, rater, costs)
     keys = [(method, group["by_value"]) for group in groups for method in methods]
@@ -156,15 +158,18 @@ def _rows(
     return tuple(rows), len(pairs)
 
 
-def _create_mine(connection: Any, rater: str | None) -> None:
-    """Create the table `mine` of the values of the chosen questions, one table's after the other's:
-    of all at once DuckDB holds what is joined for each."""
-    query(connection, _SQL["mine"])
+def _sum_by_document(connection: Any, rater: str | None) -> None:
+    """Create the view `mine` of the values of the chosen questions, and the table `of_documents` of
+    their sums, one table's after the other's: of all at once DuckDB holds what is joined for
+    each."""
+    found = []
+    query(connection, _SQL["of_documents"])
     for record in RECORDS.values():
         part, some = (record.sql().get(name) for name in ("measures", "measured"))
         if part and (some is None or query(connection, f"from ({some}\n) limit 1")):
-            with errors_of(connection):
-                connection.append("mine", filled(_SQL["values"], part=part, rater=_text(rater)))
+            found.append(filled(_SQL["values"], part=part, rater=_text(rater)))
+            query(connection, filled(_SQL["sums"], values=found[-1]))
+    query(connection, filled(_SQL["mine"], values=" union all ".join(found)))
 
 
 def _rated(
@@ -219,6 +224,9 @@ def _stages(connection: Any, stages: Sequence[str]) -> tuple[dict[str, Any], ...
 
 
 def _with_tokens(connection: Any, rows: Sequence[Row]) -> tuple[Row, ...]:
+    query(connection, _SQL["token_sums"])
+    if query(connection, "from token_sums where not is_of_all limit 1"):
+        query(connection, _SQL["tokens_of_some"])  # which reads every value again
     found: dict[Key, dict[str, Tokens]] = defaultdict(dict)
     for row in query(connection, _SQL["tokens"]):
         found[row["method"], row["by_value"]][row["measure"]] = Tokens(row["mean"], row["n"])

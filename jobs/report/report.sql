@@ -11,9 +11,24 @@ having reworded + new_references + left_out + unused > 0;
 select method, by_value, counted, sum(value)::bigint as value
 from counts join chosen using (question_id) where rater is null or rater = {rater} group by all;
 
+-- name: of_documents
+create table of_documents (method varchar, repeat int, measure varchar, by_value varchar,
+  document_place int, n bigint, total double, answered_n bigint, answered_total double);
+
+-- name: sums
+-- By decimals, as the last digit of a sum of floats differs with their order. What is no such
+-- decimal, as infinity, is the sum itself.
+insert into of_documents
+select method, repeat, measure, by_value, document_place, count(*) as n,
+  coalesce(max(value) filter (exact is null), sum(exact)) as total,
+  count(*) filter (is_answered) as answered_n,
+  coalesce(max(value) filter (exact is null and is_answered), sum(exact) filter (is_answered))
+    as answered_total
+from (select *, try_cast(value as decimal(38, 15)) as exact from ({values}))
+group by all;
+
 -- name: mine
-create table mine (method varchar, repeat int, document_place int, question_place int,
-  measure varchar, value double, is_answered bool, by_value varchar);
+create view mine as {values};
 
 -- name: values
 -- By a subquery, as DuckDB would take the values for fewer than the questions and hold them all.
@@ -48,8 +63,29 @@ select stage, count(*) as calls, sum(prompt_tokens)::bigint as prompt_tokens,
   sum(reply_tokens)::bigint as reply_tokens
 from calls where not is_shared group by stage order by list_position([{stages}], stage);
 
+-- name: token_sums
+-- Tokens of contexts, over the answers that have a value of a measure and whose tokens were counted.
+-- Where all questions of a document have a value, they are those that were counted.
+create temp table token_sums as
+with asked as (
+  select by_value, document_place, count(*) as num_asked from chosen group by all)
+select s.*, s.n = num_asked as is_of_all, t.n as num_read, t.total as num_tokens
+from of_documents s
+join asked a on a.document_place = s.document_place and a.by_value is not distinct from s.by_value
+join of_documents t on t.measure = 'tokens_read' and t.method = s.method and t.repeat = s.repeat
+  and t.document_place = s.document_place and t.by_value is not distinct from s.by_value;
+
+-- name: tokens_of_some
+insert into token_sums by name
+with partly as (
+  select distinct method, measure, document_place from token_sums where not is_of_all)
+select s.method, s.by_value, s.measure, true as is_of_all, count(*) as num_read,
+  sum(t.value order by t.value) as num_tokens
+from mine s semi join partly using (method, measure, document_place)
+join (from mine where measure = 'tokens_read') t using (method, repeat, question_place)
+group by all;
+
 -- name: tokens
--- Of contexts, over the answers that have a value of a measure and whose tokens were counted.
-select s.method, s.by_value, s.measure, avg(t.value order by t.value) as mean, count(*) as n
-from mine s join mine t using (method, repeat, question_place)
-where t.measure = 'tokens_read' group by all;
+select method, by_value, measure, sum(num_tokens order by num_tokens) / sum(num_read) as mean,
+  sum(num_read)::bigint as n
+from token_sums where is_of_all group by all;

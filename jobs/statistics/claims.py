@@ -53,8 +53,8 @@ def _pairs(means: Means, measure: str, by: str | None) -> Iterator[Pair]:
 
 
 def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
-    """The p-value of each test, over documents of the table `mine`, adjusted for all by Holm's
-    method."""
+    """The p-value of each test, over documents of the table `of_documents`, adjusted for all by
+    Holm's method."""
     columns = [[getattr(pair, name) for pair in pairs] for name in Pair.__annotations__]
     connection.execute(_SQL["pairs"], [len(pairs), *columns])
     sums = {row["place"]: row["differences"] for row in query(connection, _SQL["differences"])}

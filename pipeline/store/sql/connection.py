@@ -36,7 +36,6 @@ _NAMING = (
 )  # fmt: skip
 # A statement with a word that begins so may list all views.
 _LISTINGS = ("show", "describe", "duckdb_", "information_schema", "pg_", "sqlite_")
-_ROWS_AT_ONCE, _BATCHES_BETWEEN_CHECKPOINTS = 100_000, 10
 # DuckDB's other methods that read views: later calls on what they return may name any view, and
 # what a transaction made goes with it.
 _OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executemany", "begin"}
@@ -109,18 +108,6 @@ class Connection:
         made = zip(columns.names, types, strict=True)
         selected = ", ".join(f'unnest(?::{type_}[]) as "{column}"' for column, type_ in made)
         self.raw.execute(f"create or replace table {name} as select {selected}", lists)
-
-    def append(self, table: str, statement: str) -> None:
-        """Append the rows of a query to a table as they come, compressed some millions at a time:
-        DuckDB's own INSERT holds all of them uncompressed, which takes ten times the memory."""
-        self.execute(f"from ({statement}\n) limit 0").fetchall()  # makes the views
-        rows, cursor = self.raw.sql(statement).to_arrow_reader(_ROWS_AT_ONCE), self.raw.cursor()
-        for number, batch in enumerate(rows, 1):
-            cursor.register("batch", batch).execute(f"insert into {table} from batch")
-            if number % _BATCHES_BETWEEN_CHECKPOINTS == 0:
-                cursor.execute("checkpoint")
-        cursor.execute("checkpoint")
-        cursor.close()
 
     def make_all(self) -> None:
         """Make every view. Raises UsageError, naming file and section, for wrong SQL of a table."""

@@ -109,9 +109,10 @@ def _inputs_views(tables: Mapping[str, Any], prefix: str, rows_of: str, run: str
 
 
 def _rests_on_view(tables: Mapping[str, Any]) -> str:
-    """A row per method and memory that its rows refer to."""
+    """A row per method and memory that the rows of its steps refer to: all rows of a step to the
+    same."""
     parts = [
-        f"select method, memory from {table}"
+        f"select method, memory from raw_{table} where step_id in (select step_id from steps)"
         for table, columns in tables.items()
         if {"method", "memory"} <= {*columns.names}
     ]

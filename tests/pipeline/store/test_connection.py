@@ -142,17 +142,3 @@ def test_names_in_any_case(connection: Connection) -> None:
 def test_a_listing_of_another_catalog_has_all(connection: Connection) -> None:
     of_them = "select count(*) from pg_views where viewname in ('numbers', 'doubled')"
     assert connection.execute(of_them).fetchone() == (2,)
-
-
-def test_rows_are_appended_in_parts_and_compressed(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pipeline.store.sql.connection._ROWS_AT_ONCE", 50_000)
-    connection.execute("create table kept (number bigint, name varchar)")
-    many = "select r * n.number, 'a name' from range(400_000) t(r) cross join numbers n"
-    connection.append("kept", many)
-    found = "select count(*), sum(number), count(distinct name) from kept"
-    assert connection.execute(found).fetchall() == [(800_000, 3 * 399_999 * 200_000, 1)]
-    held = "select sum(memory_usage_bytes) from duckdb_memory() where tag = 'IN_MEMORY_TABLE'"
-    ((size,),) = connection.execute(held).fetchall()
-    assert size < 800_000 * 12  # plain: 24 bytes a row
