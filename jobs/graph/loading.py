@@ -12,7 +12,7 @@ from pipeline.core.registry import hint
 from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
 from pipeline.store import Shards
-from pipeline.work.input_hashes import DocumentKey, QuestionKey
+from pipeline.work.input_hashes import DocumentKey, QuestionKey, rows_sha
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed, Unit, plan_document
 from stages.corpora import load
@@ -32,9 +32,11 @@ def load_corpus(
     steps: Sequence[Step],
     committed: Committed,
     warn: Callable[[str], None],
-) -> Iterator[tuple[DocumentKey, list[Unit]]]:
-    """Commit the rows of every chosen document that are not `committed`; yields each document's key
-    and units after that, in corpus order.
+    is_finished: Callable[[str, str], bool] = lambda document_id, rows_sha: False,
+) -> Iterator[tuple[str, DocumentKey | None, list[Unit]]]:
+    """Commit the rows of every chosen document that are not `committed`; yields the hash of each
+    document's rows, its key and its units after that, in corpus order. A document that, by its id
+    and that hash, `is_finished` has no key and units.
 
     The first two of `steps` are those of documents and questions. `warn` gets a line per bad row,
     up to 20, at the end. Raises UsageError if the corpus cannot be used.
@@ -42,6 +44,11 @@ def load_corpus(
     documents, questions = steps[:2]
     said = _LoadingWarnings(warn, config.corpus.corrections is not None)
     for loaded in chosen_documents(config):
+        own_sha = rows_sha(loaded.document, loaded.questions, loaded.is_named_only)
+        if is_finished(loaded.document.document_id, own_sha):
+            said.add(loaded)
+            yield own_sha, None, []
+            continue
         key = DocumentKey.of(loaded.document, loaded.questions, steps, loaded.is_named_only)
         by_id = {question.question_id: question for question in loaded.questions}
         units = plan_document(steps, key, committed, config.questions_per_unit)
@@ -53,7 +60,7 @@ def load_corpus(
             elif unit.step_id == questions.id:
                 shards.commit(Question, questions, unit, [by_id[own] for own in unit.inputs])
         said.add(loaded)
-        yield key, units
+        yield own_sha, key, units
     said.warn_all()
 
 

@@ -12,33 +12,26 @@ from jobs.graph.check_config import equal_in_repeats
 from jobs.graph.loading import OwnInputs, load_corpus, match_questions
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.graph.run_plan import RunPlan
-from pipeline.core.settings import canonical_json
 from pipeline.files.place import AnyPath
 from pipeline.store import Shards
 from pipeline.work.executions import PlannedDocument
-from pipeline.work.input_hashes import DocumentKey
 from pipeline.work.units import Committed, RetryPolicy
 
 
 class CorpusSha:
-    """The hash of every document and question row of a corpus, as `sha` makes it of a list of all;
-    it is what `digest` returns once they are added."""
+    """The hash of every document and question row of a corpus: of the hashes that are added, one a
+    document, in their order."""
 
     def __init__(self) -> None:
         self._sha = hashlib.sha256()
-        self._before = "["
 
-    def add(self, key: DocumentKey) -> None:
+    def add(self, rows_sha: str) -> None:
         """Add a document and its questions."""
-        row = [key.shas[None], [question.shas[None] for question in key.questions]]
-        self._sha.update(f"{self._before}{canonical_json(row)}".encode())
-        self._before = ","
+        self._sha.update(rows_sha.encode())
 
     def digest(self) -> str:
         """The hash of what was added, 12 hex digits."""
-        whole = self._sha.copy()
-        whole.update(b"]" if self._before == "," else b"[]")
-        return whole.hexdigest()[:12]
+        return self._sha.hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -76,32 +69,33 @@ def prepare(
     if equal := equal_in_repeats(run.config, run.steps_with_engines):
         warn(equal)
     committed = replace(shards.committed(steps), retry_policy=retry_policy)
-    plan, corpus = plan or RunPlan(steps), CorpusSha()
-    left = plan.write(_planned(run, shards, committed, corpus, are_kept, warn))
+    prepared = Prepared(run, shards, committed, plan or RunPlan(steps), CorpusSha(), iter(()))
+    left = prepared.plan.write(_planned(prepared, are_kept, warn))
     for _ in left:
-        if plan.seconds < math.inf:
+        if prepared.plan.seconds < math.inf:
             break
-    return Prepared(run, shards, committed, plan, corpus, left)
+    return replace(prepared, left=left)
 
 
 def _planned(
-    run: ResolvedRun,
-    shards: Shards,
-    committed: Committed,
-    corpus: CorpusSha,
-    are_kept: bool,
-    warn: Callable[[str], None],
+    prepared: Prepared, are_kept: bool, warn: Callable[[str], None]
 ) -> Iterator[PlannedDocument]:
-    """Every document, once it is loaded, with its units. `are_kept`: its rows are committed now."""
+    """Every document, once it is loaded, with its units, but for those that the plan keeps.
+    `are_kept`: its rows are committed now."""
+    run, shards, committed, plan = prepared.run, prepared.shards, prepared.committed, prepared.plan
     config, steps = run.config, run.steps
     loading, own_inputs = {step.id for step in steps[:2]}, OwnInputs(config, steps)
-    for key, planned in load_corpus(config, shards, steps, committed, warn):
-        corpus.add(key)
+    if not any(step.stage and step.stage.inputs_per_question() for step in steps):
+        plan.look_for_finished(committed)  # else those inputs may have changed
+    for rows_sha, key, planned in load_corpus(config, shards, steps, committed, warn, plan.keeps):
+        prepared.corpus.add(rows_sha)
+        if key is None:
+            continue
         own_inputs.add(key.questions)
         units = [
             replace(unit, is_done=True) if are_kept and unit.step_id in loading else unit
             for unit in planned
         ]
         usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
-        yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units)
+        yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units, rows_sha)
     own_inputs.check(warn)

@@ -3,7 +3,7 @@ holds no more than what has not been written yet."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from tempfile import TemporaryDirectory
@@ -13,6 +13,7 @@ from upath import UPath
 from pipeline.store.runs.plan_files import PlannedWork, read_plan, write_plan
 from pipeline.work.executions import Execution, PlannedDocument, Work, weight
 from pipeline.work.steps import Step
+from pipeline.work.units import Committed
 
 Steps = Collection[str]
 """Ids of steps."""
@@ -20,8 +21,10 @@ Steps = Collection[str]
 
 class RunPlan:
     """The plan of one launch of these steps, in `folder`, by default a temporary one. `seconds`: of
-    loading, after which the documents of a file are executed while others are loaded. `loaded` is
-    called with the number of documents that were planned so far.
+    loading, after which the documents of a file are executed while others are loaded. `finished`
+    returns the hash of the rows of each document that an earlier launch has finished; those that
+    still have it are `kept` as they were planned. `loaded` is called with the number of documents
+    that were planned or kept so far.
 
     The sums are those of the documents that were planned so far: `num_units` and `num_pending`
     units; `has_chunks`: some document has pending questions in several chunks.
@@ -32,12 +35,16 @@ class RunPlan:
         steps: Sequence[Step],
         folder: UPath | None = None,
         seconds: float = math.inf,
+        finished: Callable[[Committed], Mapping[str, str]] = lambda committed: {},
         loaded: Callable[[int], None] = lambda num_documents: None,
     ) -> None:
         if folder is None:
             self._temporary = TemporaryDirectory(prefix="gistmill-plan-")
         self.folder = folder or UPath(self._temporary.name)
         self.seconds = seconds
+        self.kept = set[str]()
+        self._find_finished = finished
+        self._finished: Mapping[str, str] = {}
         self._asking = {step.id for step in steps if step.prompts}
         self._documents = Counter[frozenset[str]]()  # by the steps that they have pending units in
         self._words = dict[str, float]()  # of pending units, by step
@@ -57,6 +64,18 @@ class RunPlan:
         """Plan no more documents; those that are left make the plan incomplete."""
         self._is_stopped = True
 
+    def look_for_finished(self, committed: Committed) -> None:
+        """Look for the documents that can be kept."""
+        self._finished = self._find_finished(committed)
+
+    def keeps(self, document_id: str, rows_sha: str) -> bool:
+        """True if the document is kept: it is finished, with these rows."""
+        is_kept = self._finished.get(document_id) == rows_sha
+        if is_kept:
+            self.kept.add(document_id)
+            self._loaded(self._documents.total() + len(self.kept))
+        return is_kept
+
     def _goes_on(self, document: PlannedDocument) -> bool:
         self._is_cut = self._is_stopped
         return not self._is_cut
@@ -66,7 +85,7 @@ class RunPlan:
         self.num_units += len(document.units)
         self.num_pending += len(pending)
         self._documents[frozenset(unit.step_id for unit in pending)] += 1
-        self._loaded(self._documents.total())
+        self._loaded(self._documents.total() + len(self.kept))
         self.has_chunks |= len({unit.chunk for unit in pending if unit.inputs}) > 1
         for unit in pending:
             words = weight(unit, document.num_words, unit.step_id in self._asking)

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import Prepared, prepare
@@ -41,10 +42,11 @@ def prepare_launch(
     # What is compared with the whole corpus is compared before anything is executed.
     is_whole = folder.is_planned or resolved.config.predictions or cluster.name == "inline"
     seconds = math.inf if is_whole else _SECONDS_BEFORE_THE_FIRST
+    finished = partial(folder.finished, resolved.steps)
     told = (listener.loaded,) if listener else ()
-    plan = RunPlan(resolved.steps, folder.plan_files, seconds, *told)
+    plan = RunPlan(resolved.steps, folder.plan_files, seconds, finished, *told)
     prepared = prepare(resolved, folder.warehouse, warn, retry_policy=retry_policy, plan=plan)
-    refuse_fewer(folder, prepared.plan.folder)
+    refuse_fewer(folder, plan.folder, plan.kept)
     return prepared
 
 
@@ -72,7 +74,7 @@ def _plan_rest(prepared: Prepared, folder: RunFolder, held: Lease) -> None:
 def _write_planned(prepared: Prepared, folder: RunFolder, held: Lease) -> None:
     """Write what is planned so far; from then on it is not deleted. Raises IncompleteError if some
     of what the plan counts on may have been deleted before."""
-    folder.plan(prepared.run.steps, prepared.plan.folder)
+    folder.plan(prepared.run.steps, prepared.plan.folder, prepared.plan.kept)
     _refuse_lapsed(held)
 
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from pipeline.core.rows import Document, Question, Span
@@ -121,6 +122,14 @@ def _of_span(span: Span) -> dict[str, int]:
 # As `canonical_json`, with spans.
 _ROW = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_of_span)
 _FIELDS = {kind: _fields(kind) for kind in (Document, Question)}
+_ALL = {kind: attrgetter(*(name for name, _, _ in own)) for kind, own in _FIELDS.items()}
+
+
+def rows_sha(document: Document, questions: Iterable[Question], is_named_only: bool) -> str:
+    """A hash of every field of a document and of its questions, in order; takes a third of the time
+    of their key."""
+    of_questions = [_ALL[Question](question) for question in questions]
+    return sha_of_json(_ROW.encode([_ALL[Document](document), of_questions, is_named_only]), 32)
 
 
 def mask_fields(row: Any, fields: tuple[str, ...]) -> Any:

@@ -100,7 +100,8 @@ class Night:
     def _units(self, shards: Shards) -> dict[str, list[Unit]]:
         config, steps = self._config.config, self._steps
         how = (shards.committed(steps), lambda line: None)
-        keys = [key for key, _ in load_corpus(config, shards, steps, *how)]
+        loaded = load_corpus(config, shards, steps, *how)
+        keys = [key for _, key, _ in loaded if key]
         committed = shards.committed(steps)
         return {
             key.document_id: plan_document(

@@ -12,6 +12,9 @@ from pipeline.store.shards.footers import check_table
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
 )
+PLANNED = pa.schema([*UNITS, ("rows_sha", pa.string()), ("attempt", pa.int32())])
+"""The columns of units.parquet; earlier versions wrote those of `UNITS`. `rows_sha`: of the
+document and its questions."""
 UNIT_KEYS = pa.schema([UNITS.field(name) for name in ("step_id", "unit")])
 UnitKey = tuple[str, str]
 """A unit's step_id and name."""

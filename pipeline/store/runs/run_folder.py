@@ -8,7 +8,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from errno import ENOENT
 from functools import partial
 from typing import Any, TypeVar
@@ -34,10 +34,11 @@ from pipeline.files.place import (
     write_json,
 )
 from pipeline.files.storage_retries import Advisory, refusal_error
-from pipeline.store.runs.plan_files import left_out_of_plan, planned_inputs
-from pipeline.store.runs.planned_units import KNOWN_ANSWERS, PLAN, UNITS
+from pipeline.store.runs.plan_files import finished_documents, left_out_of_plan, planned_inputs
+from pipeline.store.runs.planned_units import KNOWN_ANSWERS, PLAN, PLANNED
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.work.steps import Step
+from pipeline.work.units import Committed
 
 A = TypeVar("A")
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
@@ -204,10 +205,15 @@ class RunFolder:
         """True if the run was started before."""
         return exists(self._units)
 
-    def missing_from(self, plan: UPath, column: str) -> set[str]:
+    def finished(self, steps: Sequence[Step], committed: Committed) -> dict[str, str]:
+        """By document the hash of its rows, of those that `finished_documents` finds. Raises
+        DamagedError."""
+        return finished_documents(self._units, steps, committed) if self.is_planned else {}
+
+    def missing_from(self, plan: UPath, column: str, kept: Collection[str] = ()) -> set[str]:
         """The values of `column` (document_id or question_id) that the run has planned so far, and
-        that are not in the files of `plan`. Raises DamagedError."""
-        return left_out_of_plan(plan, self._units, column) if self.is_planned else set()
+        that are not in the files of `plan` nor of the documents `kept`. Raises DamagedError."""
+        return left_out_of_plan(plan, self._units, column, kept) if self.is_planned else set()
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
@@ -239,10 +245,12 @@ class RunFolder:
                 delete(file)
             delete_folder(self.path / "in_flight")
 
-    def plan(self, steps: Iterable[Step], plan: UPath) -> None:
-        """Write the description of each step, once, and every input in the files of `plan`."""
+    def plan(self, steps: Iterable[Step], plan: UPath, kept: Collection[str] = ()) -> None:
+        """Write the description of each step, once, and every input in the files of `plan`; those
+        of the documents `kept` stay as they are."""
         map_in_threads(self._describe, steps)
-        write(self._units, parquet_content(UNITS, planned_inputs(plan)))
+        inputs = planned_inputs(plan, self._units, kept)
+        write(self._units, parquet_content(PLANNED, inputs))
 
     def _describe(self, step: Step) -> None:
         """Write a step's description, unless it exists.

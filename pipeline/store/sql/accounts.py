@@ -82,12 +82,15 @@ def _first_lost(connection: Any, step_id: str) -> str:
 
 
 def _refuse_doubles(connection: Any, table: str, part: str) -> None:
-    """Compares hashes first: they take a fraction of the keys' memory."""
+    """Compares hashes first, also with rows of other runs' units: without them they take longer,
+    and the keys many times the memory."""
     keys = ", ".join(("step_id", *RECORDS[table].key))
-    of_part = f"from {table} where {part} group by"
-    if not query(connection, f"select 1 as n {of_part} hash({keys}) having count(*) > 1 limit 1"):
-        return
-    doubles = f"select {keys}, min(unit), count(*) as n {of_part} {keys} having n > 1 limit 1"
+    for rows in (f"raw_{table}", table):
+        of_hash = f"from {rows} where {part} group by hash({keys})"
+        if not query(connection, f"select 1 as n {of_hash} having count(*) > 1 limit 1"):
+            return
+    doubles = (f"select {keys}, min(unit), count(*) as n from {table} where {part} group by {keys} "
+               "having n > 1 limit 1")  # fmt: skip
     for *values, unit, number in connection.execute(doubles).fetchall():
         raise AccountingError(
             f"{table}: {number} rows for one key {tuple(values)}, in unit {unit} of {values[0]}"
