@@ -1,6 +1,7 @@
 """What of a corpus may change, and what is then redone: files rewritten after a run."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from upath import UPath
 from jobs.graph.preparation import prepare
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
+from jobs.graph.run_plan import RunPlan
+from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import sql, succeed
 from tests.support.runs.written_plan import planned_units
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
@@ -51,7 +54,9 @@ def pending(resolved: ResolvedRun, warehouse: Path) -> dict[str, set[str]]:
     Loading is done by then: `documents` and `questions` name the rows that were loaded anew.
     """
     before = {file for table in LOADING for file in _files(warehouse, table)}
-    prepared = prepare(resolved, UPath(warehouse), lambda line: None)
+    finished = partial(RunFolder(warehouse, "before").finished, resolved.steps)
+    plan = RunPlan(resolved.steps, finished=finished)
+    prepared = prepare(resolved, UPath(warehouse), lambda line: None, plan=plan)
     steps = {step.id: step for step in prepared.run.steps}
     found: dict[str, set[str]] = {}
     for unit in planned_units(prepared):

@@ -34,8 +34,14 @@ from pipeline.files.place import (
     write_json,
 )
 from pipeline.files.storage_retries import Advisory, refusal_error
-from pipeline.store.runs.plan_files import finished_documents, left_out_of_plan, planned_inputs
-from pipeline.store.runs.planned_units import KNOWN_ANSWERS, PLAN, PLANNED
+from pipeline.store.runs.planned_units import (
+    KNOWN_ANSWERS,
+    PLAN,
+    PLANNED,
+    finished_documents,
+    left_out_of_plan,
+    planned_inputs,
+)
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jobs.graph.read_run import read_run
 from pipeline.core.rows import Document, Question, Span
 from pipeline.core.settings import sha
-from pipeline.work.input_hashes import DocumentKey, _shas
+from pipeline.work.input_hashes import DocumentKey, _shas, rows_sha
 from pipeline.work.input_hashes import mask_fields as given_to
 from pipeline.work.units import (
     RETRY_TIMEOUTS_ONCE,
@@ -415,3 +415,30 @@ def test_the_hash_of_a_question_is_that_of_its_fields_as_json() -> None:
     text = json.dumps([["d1", "q1"], fields], sort_keys=True, separators=(",", ":"))
     (found,) = key.questions[0].shas.values()
     assert found == hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+OTHER: dict[type, Any] = {str: "another", int: 7, bool: True, tuple: (1,), dict: {"n": 1}}
+
+
+@pytest.mark.parametrize("field", fields(Document), ids=lambda field: field.name)
+def test_the_hash_of_all_rows_is_another_where_a_field_of_the_document_is(field: Any) -> None:
+    row = document("d1", metadata={})
+    value = OTHER.get(type(getattr(row, field.name)), "another")
+    other = replace(row, **{field.name: value})
+    assert rows_sha(row, [], False) != rows_sha(other, [], False)
+
+
+@pytest.mark.parametrize("field", fields(Question), ids=lambda field: field.name)
+def test_or_of_a_question(field: Any) -> None:
+    rows = [question("q1"), question("q2")]
+    value = OTHER.get(type(getattr(rows[1], field.name)), "another")
+    other = replace(rows[1], **{field.name: value})
+    whole = rows_sha(document("d1"), rows, False)
+    assert whole != rows_sha(document("d1"), [rows[0], other], False)
+    assert whole == rows_sha(document("d1"), [question("q1"), question("q2")], False)
+
+
+def test_or_one_is_missing_or_elsewhere() -> None:
+    row, (one, two) = document("d1"), (question("q1"), question("q2"))
+    shas = [rows_sha(row, own, False) for own in ([one, two], [two, one], [one], [two], [])]
+    assert len({*shas, rows_sha(row, [one, two], True)}) == 6

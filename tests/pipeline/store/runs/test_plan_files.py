@@ -124,9 +124,9 @@ def test_the_planned_inputs_of_a_run_are_those_of_its_plan(tmp_path: Path) -> No
     night.plan([], night.plan_files)
     file = tmp_path / "runs" / "night" / "units.parquet"
     assert duckdb.execute(f"from '{file}' order by all").fetchall() == [
-        ("answer-0", "1a", "a", "q1"), ("answer-0", "1a", "a", "q2"),
-        ("answer-0", "1b", "b", None), ("paginate-0", "0a", "a", None),
-        ("paginate-0", "0b", "b", None),
+        ("answer-0", "1a", "a", "q1", None, 1), ("answer-0", "1a", "a", "q2", None, 1),
+        ("answer-0", "1b", "b", None, None, 1), ("paginate-0", "0a", "a", None, None, 1),
+        ("paginate-0", "0b", "b", None, None, 1),
     ]  # fmt: skip
     assert [*write_plan(UPath(tmp_path / "next"), [book("b", 4, "q2")])] == [True]
     assert night.missing_from(UPath(tmp_path / "next"), "document_id") == {"a"}
