@@ -169,6 +169,7 @@ def _sum_by_document(connection: Any, rater: str | None) -> None:
         if part and (some is None or query(connection, f"from ({some}\n) limit 1")):
             found.append(filled(_SQL["values"], part=part, rater=_text(rater)))
             query(connection, filled(_SQL["sums"], values=found[-1]))
+            connection.raw.execute("checkpoint")  # which compresses them
     query(connection, filled(_SQL["mine"], values=" union all ".join(found)))
 
 

@@ -69,7 +69,8 @@ from calls where not is_shared group by stage order by list_position([{stages}],
 create temp table token_sums as
 with asked as (
   select by_value, document_place, count(*) as num_asked from chosen group by all)
-select s.*, s.n = num_asked as is_of_all, t.n as num_read, t.total as num_tokens
+select s.method, s.by_value, s.measure, s.document_place, s.n = num_asked as is_of_all,
+  t.n as num_read, t.total as num_tokens
 from of_documents s
 join asked a on a.document_place = s.document_place and a.by_value is not distinct from s.by_value
 join of_documents t on t.measure = 'tokens_read' and t.method = s.method and t.repeat = s.repeat

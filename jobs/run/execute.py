@@ -22,8 +22,8 @@ from pipeline.worker.outcomes import DOCUMENTS_OVER_SLOTS
 
 
 class RunExecutor:
-    """Executes one launch of a run, with cluster=inline in `host`, by default one of its own.
-    `progress` counts its calls and units; `track` is given its states."""
+    """Executes the `plan` of one launch of a `run`; with cluster=inline in `host`, by default one
+    of its own. `progress` counts its calls and units; `track` is given its states."""
 
     def __init__(
         self,
@@ -33,16 +33,15 @@ class RunExecutor:
         listener: Listener | None = None,
         track: Callable[[Mapping[str, Any]], None] = lambda state: None,
     ) -> None:
-        self._run, self._given_host = prepared.run, host
+        self.run, self.plan, self._given_host = prepared.run, prepared.plan, host
         self._cluster = prepared.run.config.cluster
         self._is_inline = self._cluster.name == "inline"
         self._folder = folder
-        self._plan = prepared.plan
-        self._phases = with_scoring(prepared.run.phases, self._plan)
+        self._phases = with_scoring(prepared.run.phases, self.plan)
         self._launch = uuid.uuid4().hex
         self._track = track
         self.progress = Progress(
-            self._plan.num_pending,
+            self.plan.num_pending,
             self._publish,
             refused=folder.advisory.state,
             listener=listener,
@@ -73,14 +72,14 @@ class RunExecutor:
 
     def _phase(self, phase: Phase, stop: GracefulStop, look: Callable[[], None]) -> None:
         num_workers = (lambda: 1) if self._is_inline else phase.pool(self._cluster).size
-        for execution, work in phase.executions(self._plan, num_workers):
-            words = self._plan.words(execution)
+        for execution, work in phase.executions(self.plan, num_workers):
+            words = self.plan.words(execution)
             self.progress.start(execution.name, work.num_documents, words)
             self._publish(self.progress.state())
 
             def look_at_plan(execution: Execution = execution) -> None:
                 look()
-                self.progress.planned(self._plan.num_pending, self._plan.words(execution))
+                self.progress.planned(self.plan.num_pending, self.plan.words(execution))
 
             try:
                 self._execution(phase, execution.name, work, stop, look_at_plan)
@@ -105,7 +104,7 @@ class RunExecutor:
 
         def watch() -> None:
             stop.look()
-            if not self._plan.is_complete:  # workers may wait for documents
+            if not self.plan.is_complete:  # workers may wait for documents
                 stall.moved()
             stall.look()
             look()
@@ -114,7 +113,7 @@ class RunExecutor:
             stall.moved()
             self.progress.add(summary)
 
-        how = (self._run.family, self._run.config.reply_format)
+        how = (self.run.family, self.run.config.reply_format)
         engines = self._host.engines
         reader = engines.start_reader if engines else start_reader
         start = partial(reader, phase.engine, *how) if phase.engine else None

@@ -22,7 +22,7 @@ from jobs.run.exceeded_limits import exceeded_limits
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
-from jobs.run.progress import Listener, Progress
+from jobs.run.progress import Listener
 from jobs.run.tracking import tracked
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.folder_guard import write_always, write_only_while
@@ -98,7 +98,8 @@ def run(
                 executor = RunExecutor(prepared, folder, host, listener, tracking.progress)
                 with _end_noted(folder, executor):
                     _execute(executor, prepared, folder, held, warn, stop if has_work else None)
-                outcome, headline = _outcome(prepared, folder, executor.progress, warn, look)
+                del prepared  # all that is committed, by name: a kilobyte a document
+                outcome, headline = _outcome(executor, folder, warn, look)
                 tracking.result(headline, outcome.exit_code)
             return outcome
 
@@ -237,9 +238,8 @@ def _refuse_unwritable(warehouse: UPath) -> None:
 
 
 def _outcome(
-    prepared: Prepared,
+    executor: RunExecutor,
     folder: RunFolder,
-    progress: Progress,
     warn: Callable[[str], None],
     look: Look,
 ) -> tuple[Outcome, Rows]:
@@ -247,13 +247,14 @@ def _outcome(
     answered. The rows are those of `look`."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
-        found = tuple(exceeded_limits(connection, counts, prepared.run))
+        found = tuple(exceeded_limits(connection, counts, executor.run))
         folder.answered(answering_models(connection))
         for line in other_models(connection):
             warn(line)
         headline = look(connection, folder) or ()
     code = PROBLEMS if found else COMPLETE
-    not_done, is_planned = sum(step.not_done for step in counts), prepared.plan.is_complete
+    not_done, is_planned = sum(step.not_done for step in counts), executor.plan.is_complete
+    progress = executor.progress
     if not_done or not is_planned:
         left = f"{not_done} inputs" if is_planned else f"{not_done} inputs and documents not loaded"
         why = f"{left} are left; run the same command to resume"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.core.sql_files import filled, sql_beside
+from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store.sql.connection import query
 from pipeline.work.stage import Column
 
@@ -83,9 +83,11 @@ def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, 
     """Every measure of every method and group in the table `of_documents`, and the geometric means
     and the means of means, of the view `mine`, that are columns."""
     rows: dict[Key, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for row in query(connection, _SQL["overall"]):
-        compact = {name: np.asarray(row[name]) for name in ("sums", "counts")}
-        rows[row["method"], row["by_value"]][row["measure"]] = {**row, **compact}
+    measures = query(connection, "select distinct measure from of_documents order by 1")
+    for measure in (row["measure"] for row in measures):
+        for row in query(connection, filled(_SQL["overall"], measure=text(measure))):
+            compact = {name: np.asarray(row[name]) for name in ("sums", "counts")}
+            rows[row["method"], row["by_value"]][measure] = {**row, **compact}
     _draw([row for of in rows.values() for row in of.values()])
     found: dict[Key, dict[str, Mean]] = defaultdict(dict)
     parts = {c.measure: c.geometric_mean_of for c in columns if c.geometric_mean_of}
