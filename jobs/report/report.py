@@ -41,8 +41,9 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Row:
-    """One method in one group of questions (`by`); `means` by measure, `counts` by name. `tokens`:
-    of the contexts of the answers that have a value of a measure."""
+    """One method in one group of questions (`by`); `means` by measure, `counts` by name. `tokens`,
+    which only `make_report` counts: of the contexts of the answers that have a value of a
+    measure."""
 
     method: str
     by: str | None

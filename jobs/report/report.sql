@@ -69,7 +69,7 @@ from calls where not is_shared group by stage order by list_position([{stages}],
 create temp table token_sums as
 with asked as (
   select by_value, document_place, count(*) as num_asked from chosen group by all)
-select s.method, s.by_value, s.measure, s.document_place, s.n = num_asked as is_of_all,
+select s.method, s.by_value, s.measure, s.repeat, s.document_place, s.n = num_asked as is_of_all,
   t.n as num_read, t.total as num_tokens
 from of_documents s
 join asked a on a.document_place = s.document_place and a.by_value is not distinct from s.by_value
@@ -78,11 +78,12 @@ join of_documents t on t.measure = 'tokens_read' and t.method = s.method and t.r
 
 -- name: tokens_of_some
 insert into token_sums by name
-with partly as (
-  select distinct method, measure, document_place from token_sums where not is_of_all)
 select s.method, s.by_value, s.measure, true as is_of_all, count(*) as num_read,
   sum(t.value order by t.value) as num_tokens
-from mine s semi join partly using (method, measure, document_place)
+from mine s
+semi join token_sums p on not p.is_of_all and s.method = p.method and s.measure = p.measure
+  and s.repeat = p.repeat and s.document_place = p.document_place
+  and s.by_value is not distinct from p.by_value
 join (from mine where measure = 'tokens_read') t using (method, repeat, question_place)
 group by all;
 
