@@ -15,6 +15,8 @@ from jobs.graph.run_plan import RunPlan
 from pipeline.files.place import AnyPath
 from pipeline.store import Shards
 from pipeline.work.executions import PlannedDocument
+from pipeline.work.stage import Stage
+from pipeline.work.steps import Step
 from pipeline.work.units import Committed, RetryPolicy
 
 
@@ -56,7 +58,7 @@ def prepare(
     plan: RunPlan | None = None,
 ) -> Prepared:
     """Load the corpus into the warehouse, or into the given `shards`, whose loaded rows stay
-    pending, and plan every unit.
+    pending, and plan every unit, but those of documents that the plan keeps.
 
     `retry_policy`: the committed units that are planned again, by default none. `plan`: where the
     plan is written, and whether a part of it is left. `warn` gets a line per bad row, and on
@@ -85,8 +87,8 @@ def _planned(
     run, shards, committed, plan = prepared.run, prepared.shards, prepared.committed, prepared.plan
     config, steps = run.config, run.steps
     loading, own_inputs = {step.id for step in steps[:2]}, OwnInputs(config, steps)
-    if not any(step.stage and step.stage.inputs_per_question() for step in steps):
-        plan.look_for_finished(committed)  # else those inputs may have changed
+    if not any(map(_brings_inputs, steps)):  # which may have changed
+        plan.look_for_finished(committed)
     for rows_sha, key, planned in load_corpus(config, shards, steps, committed, warn, plan.keeps):
         prepared.corpus.add(rows_sha)
         if key is None:
@@ -97,5 +99,12 @@ def _planned(
             for unit in planned
         ]
         usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
-        yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units, rows_sha)
+        plan_sha = plan.sha_of(rows_sha)
+        yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units, plan_sha)
     own_inputs.check(warn)
+
+
+def _brings_inputs(step: Step) -> bool:
+    return step.stage is not None and (
+        type(step.stage).inputs_per_question is not Stage.inputs_per_question
+    )

@@ -1,5 +1,5 @@
-"""The plan of a run: the units of all its documents, in files, and the sums over them. The driver
-holds no more than what has not been written yet."""
+"""The plan of a run: the units of its documents, in files, and the sums over them. The driver holds
+no more than what has not been written yet."""
 
 import math
 from collections import Counter
@@ -10,10 +10,11 @@ from tempfile import TemporaryDirectory
 
 from upath import UPath
 
+from pipeline.core.settings import sha
 from pipeline.store.runs.plan_files import PlannedWork, read_plan, write_plan
 from pipeline.work.executions import Execution, PlannedDocument, Work, weight
 from pipeline.work.steps import Step
-from pipeline.work.units import Committed
+from pipeline.work.units import UNIT_NAMES, Committed
 
 Steps = Collection[str]
 """Ids of steps."""
@@ -22,8 +23,8 @@ Steps = Collection[str]
 class RunPlan:
     """The plan of one launch of these steps, in `folder`, by default a temporary one. `seconds`: of
     loading, after which the documents of a file are executed while others are loaded. `finished`
-    returns the hash of the rows of each document that an earlier launch has finished; those that
-    still have it are `kept` as they were planned. `loaded` is called with the number of documents
+    returns the `sha_of` each document that an earlier launch has finished; those that still have it
+    are `kept` as they were planned. `loaded` is called with the number of documents
     that were planned or kept so far.
 
     The sums are those of the documents that were planned so far: `num_units` and `num_pending`
@@ -43,6 +44,8 @@ class RunPlan:
         self.folder = folder or UPath(self._temporary.name)
         self.seconds = seconds
         self.kept = set[str]()
+        fields = [[step.id, step.document_fields, step.question_fields] for step in steps]
+        self._units_by = sha([UNIT_NAMES, fields])
         self._find_finished = finished
         self._finished: Mapping[str, str] = {}
         self._asking = {step.id for step in steps if step.prompts}
@@ -68,9 +71,14 @@ class RunPlan:
         """Look for the documents that can be kept."""
         self._finished = self._find_finished(committed)
 
+    def sha_of(self, rows_sha: str) -> str:
+        """A hash of all that a document's units follow from, but for what is committed: its rows,
+        the steps, and the fields that they use. `rows_sha`: of its rows and its questions'."""
+        return sha([self._units_by, rows_sha], 32)
+
     def keeps(self, document_id: str, rows_sha: str) -> bool:
         """True if the document is kept: it is finished, with these rows."""
-        is_kept = self._finished.get(document_id) == rows_sha
+        is_kept = self._finished.get(document_id) == self.sha_of(rows_sha)
         if is_kept:
             self.kept.add(document_id)
             self._loaded(self._documents.total() + len(self.kept))

@@ -24,7 +24,7 @@ from questions where skipped is not true"""
 
 def create_chosen_table(connection: Any, options: ReadOptions) -> None:
     """Create the table `chosen` of the report's questions; `by_value` is the group of each, and
-    numbers (`question_place`, `document_place`) stand for the longer ids in sums of values."""
+    numbers (`question_place`, `document_place`) stand for longer ids beside values and sums."""
     documents = """(select document_id, title, num_words as num_document_words,
         row_number() over (order by document_id)::int as document_place from documents)"""
     source = f"""(select q.*, title, num_document_words, document_place

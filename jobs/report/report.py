@@ -41,9 +41,8 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Row:
-    """One method in one group of questions (`by`); `means` by measure, `counts` by name. `tokens`,
-    which only `make_report` counts: of the contexts of the answers that have a value of a
-    measure."""
+    """One method in one group of questions (`by`); `means` by measure, `counts` by name. `tokens`:
+    of the contexts of the answers that have a value of a measure."""
 
     method: str
     by: str | None
@@ -82,16 +81,14 @@ class Report:
 
 
 def make_report(options: ReadOptions) -> Report:
-    """The report of a run, with tokens. Raises UsageError for an unusable run, `by`, `where` or
-    `rater`."""
+    """The report of a run. Raises UsageError for an unusable run, `by`, `where` or `rater`."""
     with options.opened() as (folder, connection):
-        found = report_of(connection, folder, options)
-        return replace(found, rows=_with_tokens(connection, found.rows))
+        return report_of(connection, folder, options)
 
 
 def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Report:
-    """The report of the run that `connection` shows, without tokens; `options` without warehouse
-    and run. Raises UsageError for an unusable `by`, `where` or `rater`."""
+    """The report of the run that `connection` shows; `options` without warehouse and run. Raises
+    UsageError for an unusable `by`, `where` or `rater`."""
     facts = folder.report_facts(*_FACTS)
     create_chosen_table(connection, options)
     rater = chosen_rater(connection, options.rater)
@@ -106,7 +103,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         inputs=query(connection, INPUTS)[0],
         columns=columns,
         measures=measures,
-        rows=rows,
+        rows=_with_tokens(connection, rows),
         memory=_memory(connection, memories),
         memories=tuple(memories),
         stages=_stages(connection, facts["stages"]),

@@ -13,19 +13,29 @@ from counts join chosen using (question_id) where rater is null or rater = {rate
 
 -- name: of_documents
 create table of_documents (method varchar, repeat int, measure varchar, by_value varchar,
-  document_place int, n bigint, total double, answered_n bigint, answered_total double);
+  document_place int, n bigint, total double, answered_n bigint, answered_total double,
+  is_of_all bool);
 
 -- name: sums
--- By decimals, as the last digit of a sum of floats differs with their order. What is no such
--- decimal, as infinity, is the sum itself.
+-- is_of_all: whether each of the document's questions has a value.
+-- By decimals, as the last digit of a sum of floats differs with their order; what decimals of this
+-- size do not hold is summed in order.
 insert into of_documents
-select method, repeat, measure, by_value, document_place, count(*) as n,
-  coalesce(max(value) filter (exact is null), sum(exact)) as total,
-  count(*) filter (is_answered) as answered_n,
-  coalesce(max(value) filter (exact is null and is_answered), sum(exact) filter (is_answered))
-    as answered_total
-from (select *, try_cast(value as decimal(38, 15)) as exact from ({values}))
-group by all;
+with asked as (
+  select by_value, document_place, count(*) as num_asked from chosen group by all),
+found as (
+  select method, repeat, measure, by_value, document_place, count(*) as n,
+    coalesce(sum(exact), 0)::double + coalesce(sum(value order by value)
+      filter (exact is null), 0) as total,
+    count(*) filter (is_answered) as answered_n,
+    coalesce(sum(exact) filter (is_answered), 0)::double + coalesce(sum(value order by value)
+      filter (exact is null and is_answered), 0) as answered_total
+  from (select *, case when value = 0 or abs(value) between 1e-3 and 1e15
+      then value::decimal(38, 15) end as exact from ({values}))
+  group by all)
+select found.*, n = num_asked as is_of_all
+from found join asked a on a.document_place = found.document_place
+  and a.by_value is not distinct from found.by_value;
 
 -- name: mine
 create view mine as {values};
@@ -67,12 +77,9 @@ from calls where not is_shared group by stage order by list_position([{stages}],
 -- Tokens of contexts, over the answers that have a value of a measure and whose tokens were counted.
 -- Where all questions of a document have a value, they are those that were counted.
 create temp table token_sums as
-with asked as (
-  select by_value, document_place, count(*) as num_asked from chosen group by all)
-select s.method, s.by_value, s.measure, s.repeat, s.document_place, s.n = num_asked as is_of_all,
+select s.method, s.by_value, s.measure, s.repeat, s.document_place, s.is_of_all,
   t.n as num_read, t.total as num_tokens
 from of_documents s
-join asked a on a.document_place = s.document_place and a.by_value is not distinct from s.by_value
 join of_documents t on t.measure = 'tokens_read' and t.method = s.method and t.repeat = s.repeat
   and t.document_place = s.document_place and t.by_value is not distinct from s.by_value;
 

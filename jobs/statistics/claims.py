@@ -53,10 +53,13 @@ def _pairs(means: Means, measure: str, by: str | None) -> Iterator[Pair]:
 
 
 def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
-    """The p-value of each test, over documents of the table `of_documents`, adjusted for all by
-    Holm's method."""
+    """The p-value of each test, over the documents' answers of both, adjusted for all by Holm's
+    method."""
     columns = [[getattr(pair, name) for pair in pairs] for name in Pair.__annotations__]
     connection.execute(_SQL["pairs"], [len(pairs), *columns])
+    query(connection, _SQL["paired_sums"])
+    if query(connection, "from paired_sums where not is_of_all limit 1"):
+        query(connection, _SQL["paired_values"])  # which reads every value again
     sums = {row["place"]: row["differences"] for row in query(connection, _SQL["differences"])}
     return holm([quick_sign_flip(sums.get(place, [])) for place in range(len(pairs))])
 

@@ -11,15 +11,15 @@ from pipeline.work.units import Unit
 
 class PlannedDocument(NamedTuple):
     """A document and its units, in the order of the steps. `num_words`: of its text. `is_bad`: it
-    cannot be read. `num_questions`: those that can be asked. `rows_sha`: of it and its
-    questions."""
+    cannot be read. `num_questions`: those that can be asked. `plan_sha`: a hash of all
+    that its units follow from."""
 
     document_id: str
     num_words: int
     is_bad: bool
     num_questions: int
     units: Sequence[Unit]
-    rows_sha: str | None = None
+    plan_sha: str | None = None
 
 
 class DocumentWork(NamedTuple):

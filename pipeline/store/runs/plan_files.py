@@ -1,5 +1,5 @@
-"""The plan of a launch, in runs/<name>/plan/: Parquet files with the units of every document, a row
-per planned input, the longest documents of each file first.
+"""The plan of a launch, in runs/<name>/plan/: Parquet files with the units of every document that
+is planned, a row per planned input, the longest documents of each file first.
 
 Whoever executes the run reads the files one after another, the first while later ones are not
 written yet. The last file has `end` in its name.
@@ -25,7 +25,8 @@ from pipeline.store.runs.planned_units import PLANNED
 from pipeline.work.executions import DocumentWork, Execution, PlannedDocument
 from pipeline.work.units import Unit
 
-# place: of the document in the corpus. chunk: null for a unit with questions of several chunks.
+# place: of the document among those that are planned. chunk: null for a unit with questions of
+# several chunks.
 _SCHEMA = pa.schema(
     [
         *PLANNED, ("input_sha", pa.string()), ("chunk", pa.int32()),
@@ -65,9 +66,9 @@ def write_plan(
 def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
     """A row per planned input: of each unit one, repeated for its questions."""
     of_units = [
-        (unit, (unit.step_id, unit.unit, document_id, rows_sha, unit.attempt, unit.chunk,
+        (unit, (unit.step_id, unit.unit, document_id, plan_sha, unit.attempt, unit.chunk,
                 unit.is_done, num_words, is_bad, num_questions, place))
-        for place, (document_id, num_words, is_bad, num_questions, units, rows_sha) in documents
+        for place, (document_id, num_words, is_bad, num_questions, units, plan_sha) in documents
         for unit in units
     ]  # fmt: skip
     columns = zip(*(row for _, row in of_units), strict=True) if of_units else ((),) * len(_OF_UNIT)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from upath import UPath
 
+from pipeline.core.errors import DamagedError
 from pipeline.files.parquet import opened_parquet, read_parquet, refuse_changed
 from pipeline.files.place import list_paths, read
 from pipeline.store.shards.footers import check_table
@@ -16,20 +17,21 @@ from pipeline.work.units import Committed
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
 )
-PLANNED = pa.schema([*UNITS, ("rows_sha", pa.string()), ("attempt", pa.int32())])
-"""The columns of units.parquet; earlier versions wrote those of `UNITS`. `rows_sha`: of the
-document and its questions."""
+PLANNED = pa.schema([*UNITS, ("plan_sha", pa.string()), ("attempt", pa.int32())])
+"""The columns of units.parquet; earlier versions wrote those of `UNITS`. `plan_sha`: a hash of all
+that the units of the row's document follow from."""
 UNIT_KEYS = pa.schema([UNITS.field(name) for name in ("step_id", "unit")])
 UnitKey = tuple[str, str]
 """A unit's step_id and name."""
 PLAN = "plan"  # the folder of the current launch's plan, in that of a run
 _ROWS_AT_ONCE = 20_000
+_MEND = "delete it and start the run again, or name another with run="
 KNOWN_ANSWERS = "known_answers.jsonl"  # in the folder of a run that audits raters
 
 
 def check_planned(file: UPath) -> None:
     """Raise DamagedError unless a run's planned inputs can be read."""
-    check_table(file, UNITS, "delete it and start the run again, or name another with run=")
+    check_table(file, UNITS, _MEND)
 
 
 def planned_files(warehouse: UPath) -> list[UPath]:
@@ -88,21 +90,17 @@ def left_out_of_plan(folder: UPath, before: UPath, column: str, kept: Collection
 
 
 def finished_documents(file: UPath, steps: Sequence[Step], committed: Committed) -> dict[str, str]:
-    """By document the `rows_sha` in a run's planned units, of those all of whose units are
-    committed as planned, and not to be planned again; none if other steps than `steps` were
-    planned. Raises DamagedError."""
+    """By document the `plan_sha` in a run's planned units, of those all of whose units are
+    committed as planned, and not to be planned again. Raises DamagedError."""
     check_planned(file)
     by_id = {step.id: step for step in steps}
-    found, seen, unfinished = dict[str, str](), set[str](), set[str]()
-    for step_id, unit, attempt, document_id, rows_sha in _units_of_documents(file):
-        seen.add(step_id)
+    found, unfinished = dict[str, str](), set[str]()
+    for step_id, unit, attempt, document_id, plan_sha in _units_of_documents(file):
         is_done = step_id in by_id and committed.attempt(step_id, unit) == attempt
         if is_done and not committed.needs_retry(by_id[step_id], unit):
-            found[document_id] = rows_sha
+            found[document_id] = plan_sha
         else:
             unfinished.add(document_id)
-    if seen != by_id.keys():
-        return {}
     return {document_id: own for document_id, own in found.items() if document_id not in unfinished}
 
 
@@ -111,7 +109,7 @@ def _units_of_documents(file: UPath) -> Iterator[tuple[Any, ...]]:
     stand together."""
     if set(PLANNED.names) - {*opened_parquet(pa.BufferReader(read(file))).schema_arrow.names}:
         return
-    names = ["step_id", "unit", "attempt", "document_id", "rows_sha"]
+    names = ["step_id", "unit", "attempt", "document_id", "plan_sha"]
     for rows in _batches(file, names):
         step, unit = rows["step_id"], rows["unit"]
         differs = pc.or_(pc.not_equal(step[1:], step[:-1]), pc.not_equal(unit[1:], unit[:-1]))
@@ -121,10 +119,13 @@ def _units_of_documents(file: UPath) -> Iterator[tuple[Any, ...]]:
 
 
 def _batches(file: UPath, columns: Sequence[str]) -> Iterator[Any]:
-    """The rows of a run's planned units, some at a time. Raises ArrowInvalid if it has changed."""
+    """The rows of a run's planned units, some at a time. Raises DamagedError."""
     content = read(file)
-    refuse_changed(content)
-    parquet = opened_parquet(pa.BufferReader(content))
-    for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False):
-        if batch.num_rows:
-            yield batch
+    try:
+        refuse_changed(content)
+        parquet = opened_parquet(pa.BufferReader(content))
+        for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False):
+            if batch.num_rows:
+                yield batch
+    except (pa.ArrowException, OSError) as error:
+        raise DamagedError(file, f"cannot be read ({error}); {_MEND}") from None

@@ -212,7 +212,7 @@ class RunFolder:
         return exists(self._units)
 
     def finished(self, steps: Sequence[Step], committed: Committed) -> dict[str, str]:
-        """By document the hash of its rows, of those that `finished_documents` finds. Raises
+        """The documents that `finished_documents` finds, with their `plan_sha`. Raises
         DamagedError."""
         return finished_documents(self._units, steps, committed) if self.is_planned else {}
 

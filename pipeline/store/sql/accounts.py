@@ -82,10 +82,10 @@ def _first_lost(connection: Any, step_id: str) -> str:
 
 
 def _refuse_doubles(connection: Any, table: str, part: str) -> None:
-    """Compares hashes first, also with rows of other runs' units: without them they take longer,
-    and the keys many times the memory."""
+    """Compares hashes first, also with rows of other runs' units of the same steps: to leave those
+    out takes longer, and the keys many times the memory."""
     keys = ", ".join(("step_id", *RECORDS[table].key))
-    for rows in (f"raw_{table}", table):
+    for rows in (f"raw_{table} semi join steps using (step_id)", table):
         of_hash = f"from {rows} where {part} group by hash({keys})"
         if not query(connection, f"select 1 as n {of_hash} having count(*) > 1 limit 1"):
             return

@@ -112,7 +112,7 @@ def _rests_on_view(tables: Mapping[str, Any]) -> str:
     """A row per method and memory that the rows of its steps refer to: all rows of a step to the
     same."""
     parts = [
-        f"select method, memory from raw_{table} where step_id in (select step_id from steps)"
+        f"select method, memory from raw_{table} where step_id in (from own)"
         for table, columns in tables.items()
         if {"method", "memory"} <= {*columns.names}
     ]

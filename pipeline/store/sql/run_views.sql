@@ -159,6 +159,7 @@ from named;
 -- name: rests_on
 create view rests_on as
 -- A row per method and memory that its rows refer to.
+with own as (select distinct step_id from planned)
 select distinct method, memory from ({parts}) where method is not null and memory is not null;
 
 -- name: memories

@@ -14,6 +14,7 @@ from pipeline.core.errors import UsageError
 from pipeline.files.parquet import parquet_content
 from pipeline.store.runs.planned_units import UNITS
 from pipeline.work.units import plan_document
+from stages.read.answer_from_context import AnswerFromMemory
 from tests.support.command import sql, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
@@ -109,6 +110,19 @@ def test_all_are_planned_for_another_method(finished: Night) -> None:
     assert outcome.exit_code == 0 and finished.planned == ["d1", "d2", "d3"]
     finished.run(DOCUMENTS, QUESTIONS, "methods=gist_only,bm25(top_k=1)")
     assert finished.planned == []
+
+
+@pytest.mark.parametrize("given", ["question_fields", "document_fields"])
+def test_all_are_planned_where_a_stage_uses_another_field(
+    finished: Night, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    """As in a later version of it: the step's id is the same, its units are named by what they
+    use."""
+    more = {"question_fields": "question_type", "document_fields": "title"}[given]
+    monkeypatch.setattr(AnswerFromMemory, given, (*getattr(AnswerFromMemory, given), more))
+    outcome = finished.run(DOCUMENTS, QUESTIONS)
+    assert finished.planned == ["d1", "d2", "d3"]
+    assert sum(outcome.calls.values()) == 3, "the answers"
 
 
 def test_what_is_not_there_any_more_is_refused(finished: Night) -> None:

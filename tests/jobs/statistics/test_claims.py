@@ -126,6 +126,34 @@ def test_a_leader_alone(tmp_path: Path) -> None:
     assert marked(made, "by=document_id < 'd'") == ["best"], "of d to l alone, 9 documents"
 
 
+def test_questions_that_only_one_method_has_a_value_of_tell_nothing(tmp_path: Path) -> None:
+    """Both miss one question a document, not the same; what both have is equal."""
+    first = {f"{d}{n}": value for d in LETTERS for n, value in ((1, 0.0), (2, 100.0), (3, None))}
+    second = {f"{d}{n}": value for d in LETTERS for n, value in ((1, 0.0), (2, None), (3, 0.0))}
+    made = reported(tmp_path, {"first": {"squad_em": first}, "second": {"squad_em": second}})
+    assert marked(made) == []
+    # Of the second question both are known now: the first method is better in all 12 documents.
+    second |= {f"{d}2": 0.0 for d in LETTERS} | {f"{d}3": None for d in LETTERS}
+    methods: dict[str, dict[str, Values]] = {
+        "first": {"squad_em": first},
+        "second": {"squad_em": second},
+    }
+    assert marked(reported(tmp_path / "both", methods)) == ["first"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("values", "mean"), [
+    ((1e24, 3e24), 2e24), ((9e22, 9e22), 9e22), ((1e-17, 3e-17), 2e-17), ((0.1, 1e23), 5e22),
+    ((0.1, 0.2), 0.15), ((-1e-4, 0.0), -5e-5),
+])  # fmt: skip
+def test_means_of_values_of_any_size(
+    tmp_path: Path, values: tuple[float, float], mean: float
+) -> None:
+    made = reported(tmp_path, {"m": {"squad_em": dict(zip(("a1", "a2"), values, strict=True))}})
+    (row,) = json.loads(succeed("report", *made.words, "--json"))["rows"]
+    assert row["means"]["squad_em"]["mean"] == pytest.approx(mean, rel=1e-12)
+
+
 @pytest.mark.slow
 def test_too_few_documents_to_tell(tmp_path: Path) -> None:
     """Of five documents p is 2 / 32 at least."""

@@ -58,9 +58,8 @@ def test_not_where_a_unit_is_planned_again(night: RunFolder) -> None:
     assert night.finished(STEPS, Retried(committed().units, {})) == {"a": "sha of a"}
 
 
-@pytest.mark.parametrize("steps", [STEPS[:1], [*STEPS, step("scores", "full_text")]])
-def test_none_where_other_steps_were_planned(night: RunFolder, steps: list[Step]) -> None:
-    assert night.finished(steps, committed()) == {}
+def test_not_where_a_step_is_none_of_the_launch(night: RunFolder) -> None:
+    assert night.finished(STEPS[:1], committed()) == {}
 
 
 def test_none_of_a_new_run_and_of_a_damaged_file(tmp_path: Path, night: RunFolder) -> None:
