@@ -24,16 +24,18 @@ insert into of_documents
 with asked as (
   select by_value, document_place, count(*) as num_asked from chosen group by all),
 found as (
-  select method, repeat, measure, by_value, document_place, count(*) as n,
-    coalesce(sum(exact), 0)::double + coalesce(sum(value order by value)
-      filter (exact is null), 0) as total,
-    count(*) filter (is_answered) as answered_n,
-    coalesce(sum(exact) filter (is_answered), 0)::double + coalesce(sum(value order by value)
-      filter (exact is null and is_answered), 0) as answered_total
+  select method, repeat, measure, by_value, document_place, count(*) as n, sum(exact) as total,
+    list(value) filter (exact is null) as others,
+    count(*) filter (is_answered) as answered_n, sum(exact) filter (is_answered) as answered_total,
+    list(value) filter (exact is null and is_answered) as answered_others
   from (select *, case when value = 0 or abs(value) between 1e-3 and 1e15
       then value::decimal(38, 15) end as exact from ({values}))
   group by all)
-select found.*, n = num_asked as is_of_all
+select method, repeat, measure, found.by_value, found.document_place, n,
+  coalesce(total, 0)::double + coalesce(list_sum(list_sort(others)), 0) as total, answered_n,
+  coalesce(answered_total, 0)::double + coalesce(list_sum(list_sort(answered_others)), 0)
+    as answered_total,
+  n = num_asked as is_of_all
 from found join asked a on a.document_place = found.document_place
   and a.by_value is not distinct from found.by_value;
 

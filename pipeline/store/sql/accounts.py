@@ -85,7 +85,8 @@ def _refuse_doubles(connection: Any, table: str, part: str) -> None:
     """Compares hashes first, also with rows of other runs' units of the same steps: to leave those
     out takes longer, and the keys many times the memory."""
     keys = ", ".join(("step_id", *RECORDS[table].key))
-    for rows in (f"raw_{table} semi join steps using (step_id)", table):
+    own = "coalesce(step_id in (select step_id from steps), false)"
+    for rows in (f"(from raw_{table} where {own})", table):
         of_hash = f"from {rows} where {part} group by hash({keys})"
         if not query(connection, f"select 1 as n {of_hash} having count(*) > 1 limit 1"):
             return

@@ -110,9 +110,9 @@ def _inputs_views(tables: Mapping[str, Any], prefix: str, rows_of: str, run: str
 
 def _rests_on_view(tables: Mapping[str, Any]) -> str:
     """A row per method and memory that the rows of its steps refer to: all rows of a step to the
-    same."""
+    same. `coalesce` as in `_of_table`."""
     parts = [
-        f"select method, memory from raw_{table} where step_id in (from own)"
+        f"select method, memory from raw_{table} where coalesce(step_id in (from own), false)"
         for table, columns in tables.items()
         if {"method", "memory"} <= {*columns.names}
     ]
