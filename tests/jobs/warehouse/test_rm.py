@@ -283,17 +283,15 @@ def test_a_collection_that_stood_still_deletes_no_more(
 def test_a_removal_while_a_run_plans_takes_nothing_from_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a run with the same units, between the look at what is committed and the plan's being
-    written; with a collection that waits for nothing else."""
+    """Of a run with the same units as a new one, between the look at what is committed and the
+    plan's being written; with a collection that waits for nothing else."""
     night = FinishedRun(tmp_path)
     RunFolder(night.warehouse, "night").write_report("made")
     runs, freed = night.warehouse / "runs", list[Freed | None]()
-    shutil.copytree(runs / "night", runs / "other")
+    shutil.move(runs / "night", runs / "other")
     real = RunFolder.plan
 
     def plan(self: RunFolder, *given: Any) -> None:
-        shutil.rmtree(runs / "night" / "alive", ignore_errors=True)
-        (runs / "night" / "units.parquet").unlink()
         remove(as_path(night.warehouse), "other")
         freed.append(collect(night.warehouse, older_than=0))
         real(self, *given)
