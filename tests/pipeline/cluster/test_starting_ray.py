@@ -37,6 +37,7 @@ def starts(monkeypatch: pytest.MonkeyPatch, error: Exception, fails: int) -> lis
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setattr(ray, "shutdown", lambda: None)
+    monkeypatch.setattr(joining, "watch_processes", lambda: None)  # there are none
     return calls
 
 
