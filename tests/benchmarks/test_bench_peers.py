@@ -54,6 +54,7 @@ def test_rates_are_between_the_first_request_and_the_last_reply() -> None:
 BURN = "import time\nwhile time.process_time() < 1: pass\ntime.sleep(0.6)"
 
 
+@pytest.mark.slow
 def test_processes_below_are_counted_also_when_they_have_ended(tmp_path: Path) -> None:
     """A child, which its parent does not wait for, takes a second of CPU time."""
     script = f"""
@@ -159,6 +160,7 @@ def own_peer(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> str:
     return name
 
 
+@pytest.mark.slow
 def test_a_peer_that_fails_has_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     why = "No CUDA here. Another sentence."
     module = own_peer(tmp_path, monkeypatch, f"raise RuntimeError({why!r})")

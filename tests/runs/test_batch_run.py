@@ -64,6 +64,7 @@ def killed(command: list[str], server: BatchServer, num_batches: int) -> None:
     assert driver.wait() == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_wave_has_all_that_can_be_asked_without_a_reply(tmp_path: Path) -> None:
     with BatchServer(answer=lambda body: Answer(text="said in four words"), looks=2) as server:
         succeeded(gistmill(*words(tmp_path, server)))
@@ -119,6 +120,7 @@ def test_a_batch_that_runs_for_longer_than_every_limit_is_waited_for(tmp_path: P
     assert max(row["seconds"] for row in calls(tmp_path)) > 15
 
 
+@pytest.mark.slow
 def test_single_lines_that_fail_are_rows_with_a_problem(tmp_path: Path) -> None:
     """One by its own fault, one that the server's file has an error for, each time."""
 
@@ -141,6 +143,7 @@ def test_single_lines_that_fail_are_rows_with_a_problem(tmp_path: Path) -> None:
     assert {row["problem"] for row in calls(tmp_path)} == {None}
 
 
+@pytest.mark.slow
 def test_a_refused_batch_ends_the_run_and_the_same_command_goes_on(tmp_path: Path) -> None:
     with BatchServer(statuses=["failed"], why="billing limit reached") as server:
         command = words(tmp_path, server)
@@ -154,6 +157,7 @@ def test_a_refused_batch_ends_the_run_and_the_same_command_goes_on(tmp_path: Pat
     assert len(calls(tmp_path)) == NUM_CALLS
 
 
+@pytest.mark.slow
 def test_a_rater_may_be_another_batch_engine_with_a_price_of_its_own(tmp_path: Path) -> None:
     with BatchServer(answer=lambda body: Answer(text="yes")) as server, BatchServer() as other:
         other.answer, other.model = server.answer, {"id": "judge", "max_model_len": 2000}

@@ -54,6 +54,7 @@ def measured(folder: Path) -> dict[str, list[float]]:
     return found
 
 
+@pytest.mark.slow
 def test_all_of_it_in_one_run(plugin: Path, tmp_path: Path) -> None:
     succeeded(own_process("run", *words(tmp_path)))
     assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
@@ -71,6 +72,7 @@ def test_all_of_it_in_one_run(plugin: Path, tmp_path: Path) -> None:
     assert r"first\_letter" in table.read_text() and "fluent" in table.read_text()
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_page_run(plugin: Path, tmp_path: Path) -> None:
     for code in blocks("docs/extending.md", "python"):
         file = plugin / code.splitlines()[0].removeprefix("# ")
@@ -192,6 +194,7 @@ def wrong_{number}(answer: str, reference: str) -> float:
 """
 
 
+@pytest.mark.slow
 def test_metrics_that_make_no_score_cost_no_other(plugin: Path, tmp_path: Path) -> None:
     wrong = {f"wrong_{number}": value for number, value in enumerate(NO_SCORES)}
     with (plugin / "first_letter.py").open("a") as file:
@@ -212,6 +215,7 @@ def test_metrics_that_make_no_score_cost_no_other(plugin: Path, tmp_path: Path) 
         assert all("first_letter.py" in row["detail"] and told in row["detail"] for row in failed)
 
 
+@pytest.mark.slow
 def test_a_judge_with_labels_of_its_own_is_a_line_of_its_rows(plugin: Path, tmp_path: Path) -> None:
     """A scale is read as yes, partially and no; other labels would have no value."""
     change(plugin / "fluent.py", "    def is_right", NEVER.replace('"no"', "4"))

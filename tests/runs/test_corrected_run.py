@@ -78,6 +78,7 @@ def test_originals_and_misfits_are_rows_of_questions(folder: Path) -> None:
     assert before == [{"question": second["original_question"]}]
 
 
+@pytest.mark.slow
 def test_the_report_has_the_means_of_both_references_over_all_questions(folder: Path) -> None:
     """By rouge_score over the answers in the table."""
     scorer = RougeScorer(["rougeL"], use_stemmer=True)
@@ -131,6 +132,7 @@ def test_a_plan_says_what_corrections_come_to_and_refuses_those_of_another_corpu
     assert line.endswith("set corpus.corrections=... or another corpus or corpus.split")
 
 
+@pytest.mark.slow
 def test_a_named_run_may_be_corrected_later(tmp_path: Path) -> None:
     """Its report is then over the corrected questions alone."""
     succeed("run", *words(tmp_path, "night"))

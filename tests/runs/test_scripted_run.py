@@ -209,6 +209,7 @@ def test_by_question_type(hand: HandRun) -> None:
     assert len(rows) == 4 * len(WORKED)
 
 
+@pytest.mark.slow
 def test_where_and_by_together(hand: HandRun) -> None:
     rows = report(hand, "where=num_document_words < 100")["rows"]
     check_rows(rows, [i for i in ALL if DOCUMENT_WORDS[i] < 100])

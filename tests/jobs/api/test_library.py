@@ -75,6 +75,7 @@ def test_a_loop_that_runs_and_a_ray_that_is_up(
     assert any("bad_input" in record.getMessage() for record in caplog.records)
 
 
+@pytest.mark.slow
 def test_reports_and_views_of_a_run(finished: FinishedRun) -> None:
     report = gistmill.report(finished.warehouse)
     assert report.run == "night"

@@ -15,6 +15,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("brings_nothing")
 
 
+@pytest.mark.slow
 def test_the_rows_of_every_table(plugin: Path) -> None:
     replies = [
         {"prompt": "answer", "match": "Who dug", "reply": "Tom dug it."},
@@ -27,6 +28,7 @@ def test_the_rows_of_every_table(plugin: Path) -> None:
     assert all("Her brother Tom" in json.dumps(call["messages"]) for call in rows["calls"])
 
 
+@pytest.mark.slow
 def test_words_go_before_its_own(plugin: Path, tmp_path: Path) -> None:
     """Pages of 24 words have two of its paragraphs; the same call again resumes the run."""
     own = ("bm25(top_k=1)", None, "memory.words=24", "run=own")
@@ -41,6 +43,7 @@ def test_another_memory_takes_the_words_of_its_own_away(plugin: Path) -> None:
     assert [page["num_words"] for page in rows["pages"]] == [48], "all of it in one segment"
 
 
+@pytest.mark.slow
 def test_a_request_without_a_reply(plugin: Path) -> None:
     rows = testing.run(plugin, "full_text", [])
     assert {row["problem"] for row in rows["answers"]} == {"engine_failed"}

@@ -60,6 +60,7 @@ def test_the_points_as_csv_and_json(made: ComparedRun, tmp_path: Path) -> None:
     assert found["points"][3]["tokens"] is None
 
 
+@pytest.mark.slow
 def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
     """Of three answers one has no score, and the context of another was not counted."""
     made = ComparedRun(tmp_path)

@@ -54,6 +54,7 @@ def test_its_steps_are_those_of_the_family(name: str, tmp_path: Path) -> None:
     assert steps(folder) != steps(name)
 
 
+@pytest.mark.slow
 def test_other_words_of_refusals_are_other_steps(tmp_path: Path) -> None:
     """Where replies are read by them, and in no run of the shipped words."""
     words = {"look_up_p": {"negations": ["keine"], "needed": ["seite"]}}
@@ -65,6 +66,7 @@ def test_other_words_of_refusals_are_other_steps(tmp_path: Path) -> None:
     assert "refusals" in with_words.hashed["family"]
 
 
+@pytest.mark.slow
 def test_other_words_of_replies_are_other_steps_and_are_copied(tmp_path: Path) -> None:
     words = {"look_up_p": {"page": ["Seite"]}}
     mine = written_family(tmp_path, base="generic", reply_words=words)

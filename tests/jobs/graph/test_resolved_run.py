@@ -40,6 +40,7 @@ def words(folder: Path, *more: str) -> list[str]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_reads_what_it_names_once(tmp_path: Path, made: Counter[str]) -> None:
     write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
     for _ in range(2):
@@ -48,6 +49,7 @@ def test_a_run_reads_what_it_names_once(tmp_path: Path, made: Counter[str]) -> N
         made.clear()
 
 
+@pytest.mark.slow
 def test_a_run_that_grows_is_resolved_with_what_it_had(tmp_path: Path, made: Counter[str]) -> None:
     """Once as the command says, whose settings must be the run's, and once with both."""
     write(tmp_path / "corpus", [document(1)], [question(1, of=1)])

@@ -283,6 +283,7 @@ def served(run: FinishedRun) -> Iterator[Served]:
     started.end()
 
 
+@pytest.mark.slow
 def test_a_served_page_reads_a_question_when_it_is_opened(served: Served, page: str) -> None:
     status, html = served.get("")
     assert status == 200

@@ -74,6 +74,7 @@ def test_the_page_is_there_before_any_row_is_read(
         assert other is not None and b'data-root="../../"' in other[1]
 
 
+@pytest.mark.slow
 def test_every_run_has_its_page(two: Path) -> None:
     with site_of(two, "night") as site:
         runs = read(site, "data/runs")
@@ -88,6 +89,7 @@ def test_every_run_has_its_page(two: Path) -> None:
         assert methods == {"night": {BM25, "full_text"}, "day": {"bm25(top_k=2)", "full_text"}}
 
 
+@pytest.mark.slow
 def test_other_paths_have_nothing(two: Path) -> None:
     others = (
         "run/nosuch/", "run/nosuch/data/index", "run/day", "run/", "run/../", "run/..%2Fnight/",
@@ -98,6 +100,7 @@ def test_other_paths_have_nothing(two: Path) -> None:
         assert {path for path in others if site.get(path) is not None} == set()
 
 
+@pytest.mark.slow
 def test_runs_are_compared_method_by_method(two: Path) -> None:
     """`full_text` reads the same in both, so it differs nowhere."""
     with site_of(two, "night") as site:
@@ -107,6 +110,7 @@ def test_runs_are_compared_method_by_method(two: Path) -> None:
     assert (row["figures"]["difference"], row["figures"]["wins"]) == (0.0, 0)
 
 
+@pytest.mark.slow
 def test_a_run_at_work_says_how_far_it_is(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus", 1)
     warehouse = finished(tmp_path, "engine=extractive", methods=METHODS)
@@ -160,6 +164,7 @@ def runs_in(bundle: Path) -> list[tuple[str, str]]:
     return [(row["run"], row["path"]) for row in rows]
 
 
+@pytest.mark.slow
 def test_a_bundle_leaves_out_the_runs_that_a_report_refuses(tmp_path: Path) -> None:
     """`day`, the last, has no question of the second document; `night` has."""
     write_corpus(tmp_path / "corpus", 2)
@@ -181,6 +186,7 @@ def test_a_bundle_leaves_out_the_runs_that_a_report_refuses(tmp_path: Path) -> N
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.slow
 def test_a_bundle_compares_each_run_with_the_newest_others(
     two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

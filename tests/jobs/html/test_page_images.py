@@ -80,6 +80,7 @@ def image(site: Site, name: str) -> Any:
     return found and opened(found[1])
 
 
+@pytest.mark.slow
 def test_a_page_is_drawn_by_its_number(site: Site) -> None:
     assert [colour_of(image(site, f"0-{index}")["image"]) for index in (0, 1, 2)] == [
         "red", "green", "blue",
@@ -88,6 +89,7 @@ def test_a_page_is_drawn_by_its_number(site: Site) -> None:
         assert image(site, no_page) is None, no_page
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_longer_what_was_read_gives_a_line(site: Site, tmp_path: Path) -> None:
     file = tmp_path / "letters" / "a.pdf"
     assert "image" in image(site, "0-1")

@@ -128,6 +128,7 @@ def test_a_sample_speaks_for_the_rest(tmp_path: Path, monkeypatch: pytest.Monkey
     assert scaled_total == pytest.approx(total, rel=0.15)
 
 
+@pytest.mark.slow
 def test_a_plan_is_the_same_on_a_busy_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.command import gistmill, sql, succeed
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
@@ -33,6 +35,7 @@ def provenance(folder: Path) -> Any:
     return json.loads((folder / "w/runs/night/provenance.json").read_text())["launches"][-1]
 
 
+@pytest.mark.slow
 def test_the_model_that_was_asked_for_is_no_remark(tmp_path: Path) -> None:
     with LoopbackServer() as server:
         told = run(tmp_path, server)
@@ -41,6 +44,7 @@ def test_the_model_that_was_asked_for_is_no_remark(tmp_path: Path) -> None:
     assert provenance(tmp_path)["answered_by"] == {"openai:m": ["m"]}
 
 
+@pytest.mark.slow
 def test_another_model_is_one_line_and_a_mark(tmp_path: Path) -> None:
     with LoopbackServer(answer=lambda body: Answer(model=" m-2024-08-06 ")) as server:
         told = run(tmp_path, server)
@@ -53,6 +57,7 @@ def test_another_model_is_one_line_and_a_mark(tmp_path: Path) -> None:
     assert provenance(tmp_path)["answered_by"] == {"openai:m": ["m-2024-08-06"]}
 
 
+@pytest.mark.slow
 def test_two_models_of_one_run_are_named(tmp_path: Path) -> None:
     def other_for_answers(body: dict[str, Any]) -> Answer:
         is_answer = "number 1 about" in body["messages"][-1]["content"]

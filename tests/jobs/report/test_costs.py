@@ -90,6 +90,7 @@ def costs(warehouse: Path, *words: str, part: str = "memory_") -> dict[str, tupl
             for row in found}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_method_costs_what_the_steps_that_it_rests_on_took(by_hand: Path) -> None:
     """Copied calls cost nothing."""
     assert costs(by_hand) == {"a": (2, 110), "b": (2, 110), "c": (2, 1010)}
@@ -149,6 +150,7 @@ def with_prices(
     return "report", f"warehouse={warehouse}"
 
 
+@pytest.mark.slow
 def test_each_step_has_the_price_of_its_engine(by_hand: Path, tmp_path: Path) -> None:
     """By hand, at 1 and 10 a token for answers, 2 and 0 for verdicts and no price for memories: a
     has 15 + 50, b also 2 x 2; the run 3 x 65 + 4."""

@@ -81,6 +81,7 @@ def test_what_is_missing_has_a_reason() -> None:
     assert mean(2.0, 3).n == 3
 
 
+@pytest.mark.slow
 def test_parts_have_names(tmp_path: Path) -> None:
     warehouse = FinishedRun(tmp_path).warehouse
     folder = f"warehouse={warehouse}"
@@ -130,6 +131,7 @@ def test_a_terminal_gets_the_headline_and_all_of_it_if_asked(tmp_path: Path) -> 
     assert as_json == json.loads(succeed("report", folder, "--json"))
 
 
+@pytest.mark.slow
 def test_a_report_without_scores_says_why(tmp_path: Path) -> None:
     """A question file may call its references something else: that column is metadata."""
     (tmp_path / "mill.txt").write_text("The mill stood by the river.")

@@ -72,6 +72,7 @@ def shown(warehouse: str, *words: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_ours_and_theirs_stand_side_by_side(warehouse: str) -> None:
     report = json.loads(succeed("report", "--json", warehouse))
     ours = {row["method"]: row["means"]["accuracy"]["mean"] for row in report["rows"]}
@@ -97,6 +98,7 @@ def test_a_run_without_an_experiment_of_a_paper_is_one_line(tmp_path: Path) -> N
     assert line.startswith("--published: there are no figures of experiment=None; there are")
 
 
+@pytest.mark.slow
 def test_figures_of_splits_stand_beside_a_run_of_one(tmp_path: Path) -> None:
     words = ("corpus=demo", "methods=closed_book", "limit=1", "cluster=inline", "rater=none")
     succeed("run", *words, "name=readagent_table9", "run=r", f"warehouse={tmp_path}")

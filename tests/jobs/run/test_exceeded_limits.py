@@ -51,6 +51,7 @@ def said(warehouse: Warehouse, *words: str) -> list[str]:
         return list(exceeded_limits(connection, accounts(connection), resolved))
 
 
+@pytest.mark.slow
 def test_status_has_the_same_lines(warehouse: Warehouse) -> None:
     *lines, _ = said(warehouse, "max_problem_rate=0.5")
     RunFolder(warehouse.folder, "r").start({"report": {"stages": ["answer"]}}, {}, True)
@@ -108,6 +109,7 @@ def test_every_problem_has_an_advice() -> None:
     assert {*_ADVICE} == {*errors.PROBLEMS} - {"upstream"}
 
 
+@pytest.mark.slow
 def test_a_question_about_a_missing_document_is_one_bad_entry(tmp_path: Path) -> None:
     """And the document, of which there is only the name, is in no count of documents."""
     write(tmp_path / "corpus", [document(1)], [question(1, of=1), question(2, of=9)])

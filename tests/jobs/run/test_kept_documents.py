@@ -142,6 +142,7 @@ def test_a_document_whose_shard_is_gone_is_planned_and_made_again(finished: Nigh
     assert (outcome.exit_code, finished.planned) == (0, ["d1"])
 
 
+@pytest.mark.slow
 def test_imported_answers_are_compared_at_every_launch(tmp_path: Path) -> None:
     write(tmp_path / "corpus", DOCUMENTS, QUESTIONS)
     words = [f"predictions={tmp_path / 'theirs.jsonl'}", "method=theirs", "corpus=tables",

@@ -80,6 +80,7 @@ def around(lines: list[str], index: int) -> tuple[str, str, str]:
     return "".join(lines[:index]), lines[index], "".join(lines[index + 1 :])
 
 
+@pytest.mark.slow
 def test_a_good_entry_that_is_gone_is_refused(corpus: Path, tmp_path: Path) -> None:
     run = words(corpus, tmp_path / "w")
     succeed(*run)

@@ -50,6 +50,7 @@ def test_a_tracker_of_a_plugin_is_told_config_progress_and_table(tmp_path: Path)
     assert {row["answered"] for row in last["headline"]} == {"2/2"}
 
 
+@pytest.mark.slow
 def test_the_same_command_is_the_same_run_there(tmp_path: Path) -> None:
     for _ in range(2):
         succeeded(own_process(*with_plugin(tmp_path)))

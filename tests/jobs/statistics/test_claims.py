@@ -126,6 +126,7 @@ def test_a_leader_alone(tmp_path: Path) -> None:
     assert marked(made, "by=document_id < 'd'") == ["best"], "of d to l alone, 9 documents"
 
 
+@pytest.mark.slow
 def test_questions_that_only_one_method_has_a_value_of_tell_nothing(tmp_path: Path) -> None:
     """Both miss one question a document, not the same; what both have is equal."""
     first = {f"{d}{n}": value for d in LETTERS for n, value in ((1, 0.0), (2, 100.0), (3, None))}

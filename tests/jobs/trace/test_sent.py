@@ -113,6 +113,7 @@ def test_calls_of_an_earlier_version_were_not_kept(warehouse: Path, made: Finish
     assert printed.count("reply (stop") == 7
 
 
+@pytest.mark.slow
 def test_what_was_sent_is_left_out_where_that_is_asked_for(
     made: FinishedRun, tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_of_a_memory_only_the_parts_are_shown_unless_all_is_asked_for(warehouse: Path) -> None:
     gists = [row["gist"] for row in sql(warehouse, "select gist from gists order by page_index")]
     shown = succeed("trace", "q1", f"warehouse={warehouse}")

@@ -55,6 +55,7 @@ def test_each_has_a_line_and_a_description() -> None:
         assert found[kind] and all(row["about"] and row["module"] for row in found[kind])
 
 
+@pytest.mark.slow
 def test_what_has_one_name_is_described_together() -> None:
     page, gist, *others = json.loads(succeed("schema", "gist", "--json"))
     assert (page["is"], gist["is"]) == ("prompt", "stage")

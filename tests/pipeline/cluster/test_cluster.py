@@ -147,6 +147,7 @@ def test_who_watches_may_end_it(backend: str) -> None:
         BACKENDS[backend](worker(), work=work, watch=watch, finished=ignored)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pool", "says"),
     [

@@ -50,6 +50,7 @@ def seconds(folder: Path, did: str) -> float:
     return float(found[1])
 
 
+@pytest.mark.slow
 def test_one_that_takes_seconds(plugin: Plugin) -> None:
     folder, began = plugin("import time\ntime.sleep(2.2)\n"), time.monotonic()
     assert 2.2 <= seconds(folder, "") <= time.monotonic() - began + 0.1

@@ -116,6 +116,7 @@ def test_sql_reads_views_and_nothing_else(folder: Path) -> None:
     assert sorted(folder.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["{}", "read://{}"])
 def test_no_statement_replaces_a_shard(folder: Path, place: str) -> None:
     """Not even those that `only_select` never sees, on a connection of Python."""

@@ -200,6 +200,7 @@ class Failing(ShoutQuestion):
 """
 
 
+@pytest.mark.slow
 def test_a_stage_that_returns_wrong_rows_ends_no_other_method(tmp_path: Path) -> None:
     folder, numbers = tmp_path / "loud", range(2)
     (folder / "conf" / "method").mkdir(parents=True)

@@ -23,6 +23,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_values_by_hand(tmp_path: Path) -> None:
     questions = [
         {"question_id": f"q{n}", "question": f"Case {n}?", "references": ["zzz", reference]}

@@ -30,6 +30,7 @@ def raptor(folder: Path, node_words: int, *replies: dict[str, Any]) -> Rows:
     return example_rows(folder, method, replies, document=DOCUMENT, questions=QUESTIONS)
 
 
+@pytest.mark.slow
 def test_clusters_are_summarized_level_by_level(tmp_path: Path) -> None:
     rows = raptor(tmp_path, 30, *SUMMARIES, ANSWER)
     made = [(n["level"], n["children"], n["text"]) for n in rows["raptor_nodes"][4:]]

@@ -18,6 +18,7 @@ def react(folder: Path, *replies: dict[str, Any], steps: int = 6, questions: Any
     return example_rows(folder, f"react(max_steps={steps},top_k=1)", replies, questions=questions)
 
 
+@pytest.mark.slow
 def test_it_searches_reads_and_answers(tmp_path: Path) -> None:
     replies = [
         {"prompt": "react", "match": r"Read: 2\*\*\n", "reply": "Her brother.\nAnswer: Tom"},

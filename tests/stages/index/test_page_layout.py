@@ -137,6 +137,7 @@ def test_the_default_layout_is_not_hashed_and_another_is() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_layout_is_named_in_the_report_and_no_other_is_taken(tmp_path: Any) -> None:
     words = (
         "run", "corpus=qmsum", f"corpus.path={QMSUM}", "limit=1", "memory=uniform", "rater=none",

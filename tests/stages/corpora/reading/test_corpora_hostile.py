@@ -234,6 +234,7 @@ def test_json_nested_100_000_deep(tmp_path: Path, opening_: str, name: str) -> N
     assert any(f"{name}:2: not JSON (" in detail for detail in details(corpus))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", ["{}", '{{"id": "d", "text": {}}}'])
 def test_lists_within_each_other_take_no_memory_by_the_square(tmp_path: Path, entry: str) -> None:
     """64 KB of them took 2.6 GB; as many in a row are no fault."""
