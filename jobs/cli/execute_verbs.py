@@ -53,7 +53,8 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     embedder.model=  what dense retrieval embeds with
     family=          of prompts: a name or a folder
     reply_tokens.PROMPT=   the reply budget of one prompt
-    reply_format=    free or constrained
+    reply_format=    auto, free or constrained
+    shuffle_options=    true: options are shown in a drawn order
     limit=, sample=  the first, or so many, documents
     repeats=         how often each question is asked, with another seed;
     repeat_from=     memory: memories are made anew, too; or questions

@@ -71,6 +71,7 @@ class RunConfig(Settings):
     query_expander: RoleEngine = SameAsReader(name="reader")
     raters: tuple[RoleEngine, ...]
     reply_format: ReplyFormat
+    shuffle_options: bool = False  # runs of earlier versions lack this key
     reply_tokens: dict[str, PositiveInt]  # by prompt; what is not here is the family's
     embedder: EmbedderSettings
     cluster: AnyCluster

@@ -77,6 +77,7 @@ class ResolvedRun:
             "memory": config.memory.model_dump(mode="json", exclude={"name"}),
             "engine": {**engine, "constrained": is_constrained},
             "seed": config.engine.seed,  # random draws use it whatever the temperature
+            **({"shuffle_options": True} if config.shuffle_options else {}),
             "roles": {k: v for k, v in others.items() if v != [engine]},
             "family": self.family.hashed(),
             **config.embedder.hashed(),

@@ -34,6 +34,7 @@ def default_settings(config: RunConfig, family: Family) -> dict[str, Any]:
         "paragraphs": config.corpus.paragraphs,
         "page_breaks": config.corpus.page_breaks,
         "seed": config.engine.seed,
+        "shuffle_options": config.shuffle_options,
         "repeat": 0,
         "embedder": config.embedder,
     }

@@ -13,7 +13,8 @@ from pipeline.engines import batch, extractive, scripted, simulated, vllm  # noq
 from pipeline.engines.openai import OpenAIEngine
 from pipeline.families.family import Family
 
-ReplyFormat = Literal["free", "constrained"]
+ReplyFormat = Literal["auto", "free", "constrained"]
+"""`auto`: constrained where the engine can enforce it."""
 
 # Requests admitted per sequence of the engine; oversubscription keeps its batch full.
 _SLOTS_PER_SEQUENCE = 1.25
@@ -27,7 +28,7 @@ def num_slots(settings: EngineSettings) -> int:
 
 def is_constrained(settings: EngineSettings, reply_format: ReplyFormat) -> bool:
     """True if replies are constrained to legal ones (structured output)."""
-    return reply_format == "constrained" and settings.takes_constraints
+    return reply_format != "free" and settings.takes_constraints
 
 
 async def start_reader(

@@ -20,7 +20,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import yaml
 from pydantic import PositiveInt, ValidationError, field_validator
@@ -83,12 +83,15 @@ class Script(Settings):
 class ScriptedSettings(EngineSettings):
     """The `engine` section of engine=scripted; `script` is the YAML file.
 
-    It counts as a model, so its verdicts are ratings.
+    It counts as a model, so its verdicts are ratings; and as one that keeps to constraints, so that
+    requests have them.
     """
 
     name: Literal["scripted"]
     script: str
     context_tokens: PositiveInt
+
+    takes_constraints: ClassVar[bool] = True  # a script's author keeps to them
 
     def own_identity(self) -> Mapping[str, Any]:
         Script.read(self.script)

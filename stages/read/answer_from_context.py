@@ -3,6 +3,7 @@ read gist memories or pages. The other kinds are in answer_*.py and
 imported_answers.py."""
 
 import asyncio
+import random
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
@@ -57,7 +58,8 @@ class AnswerFromContext(Budgeted):
 
     `answer_words`: the length of a free-form answer that the prompt asks for; None asks for a brief
     one. `answer_page_tags`: whether passages are shown with their page numbers. With a `budget`
-    the first of the pages that were found are read, up to the one that would pass it. Where a row
+    the first of the pages that were found are read, up to the one that would pass it. With
+    `shuffle_options` options are asked in an order drawn by the question's id and `seed`. Where a row
     that the question depends on failed, the answer is an `upstream` row; where one is skipped,
     skipped.
     """
@@ -69,6 +71,13 @@ class AnswerFromContext(Budgeted):
     first_page: int = Field(ge=0, le=1)
     answer_words: PositiveInt | None
     answer_page_tags: bool
+    shuffle_options: bool = False
+    seed: NonNegativeInt = 0  # of the order that options are drawn in
+
+    def hashed(self) -> dict[str, Any]:
+        """Its kind and settings; those of drawing only where options are drawn."""
+        drawing = () if self.shuffle_options else ("shuffle_options", "seed")
+        return {key: value for key, value in super().hashed().items() if key not in drawing}
 
     @abstractmethod
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
@@ -89,7 +98,14 @@ class AnswerFromContext(Budgeted):
             return replace(empty, skipped=True)
         if lacks := [lack for row in own if (lack := row.why_unusable())]:
             return replace(empty, problem="upstream", detail=", ".join(lacks))
-        return await self.answer_with_room(empty, rows, question, ask)
+        if not (self.shuffle_options and question.options and self.prompts_used()):
+            return await self.answer_with_room(empty, rows, question, ask)
+        order = [*range(len(question.options))]
+        random.Random(f"{self.seed} {question.question_id}").shuffle(order)
+        shown = replace(question, options=tuple(question.options[index] for index in order))
+        made = await self.answer_with_room(empty, rows, shown, ask)
+        chosen = None if made.answer_index is None else order[made.answer_index]
+        return replace(made, answer_index=chosen, options_order=tuple(order))
 
     def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
         """The rows without any of which the question cannot be answered."""

@@ -23,7 +23,9 @@ class Answer(QuestionRow):
     drawn = True
     reader: str  # the engine that answered
     answer: str | None  # as the model gave it; null: none
-    answer_index: int | None = None  # the option chosen
+    answer_index: int | None = None  # the option chosen, in the question's own order
+    # Their indexes in the order in which they were shown; empty: as the question has them.
+    options_order: tuple[int, ...] = ()
     page_indexes: tuple[int, ...] = ()  # raw pages in the final context, document order
     context_spans: tuple[Span, ...] = ()  # raw text in the final context
     num_lookups: int = 0  # distinct pages used
