@@ -52,6 +52,10 @@ class Call(Record):
     started_at: datetime | None = None  # UTC; when it was sent to the engine
     worker: str | None = None  # host and process
     answered_by: str | None = None  # the model, as the server named it; null: it did not
+    # What was read in the reply: legal, a value that was on offer; illegal, another one; unread,
+    # none. Null: there is no reply, or an earlier version wrote it.
+    read_as: str | None = None
+    is_example: bool = False  # equal to an example of a reply that the prompt shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,8 @@ class Gist(IndexRow):
     page_index: int  # of the page
     gist: str | None  # the shortened text; null: there is none
     num_words: int  # words of the gist
+    # The share of the page's words that the gist has in the same order, 0 to 1; null: no gist.
+    copied: float | None = None
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
