@@ -133,7 +133,7 @@ class ReplyWatch:
         key = call.stage, call.prompt
         if (tally := self._tallies.setdefault(key, _Tally())) is None:
             return
-        tally.replies[call.reply.strip().lower()] += 1
+        tally.replies[call.reply.strip()] += 1
         tally.counts[call.read_as or ""] += 1
         tally.counts["example"] += call.is_example
         tally.counts["truncated"] += call.problem == "truncated"

@@ -52,10 +52,8 @@ class Call(Record):
     started_at: datetime | None = None  # UTC; when it was sent to the engine
     worker: str | None = None  # host and process
     answered_by: str | None = None  # the model, as the server named it; null: it did not
-    # What was read in the reply: legal, a value that was on offer; illegal, another one; unread,
-    # none. Null: there is no reply, or an earlier version wrote it.
-    read_as: str | None = None
-    is_example: bool = False  # equal to an example of a reply that the prompt shows
+    read_as: str | None = None  # legal, illegal (a value not on offer) or unread; null: no reply
+    is_example: bool = False  # the reply is equal to an example that its prompt shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

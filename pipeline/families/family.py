@@ -6,6 +6,7 @@ workers on other machines receive one and read no files.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
@@ -56,7 +57,7 @@ class _Compiled(jinja2.BytecodeCache):
 _COMPILED = _Compiled()
 
 _NO_REPLY = "These words are no reply."
-_EXAMPLE_WORDS = 30  # a longer line is an instruction that mentions a reply
+_VALUE_ALONE = re.compile(r"[<(\[{\d]|\S+(?:\s+\S+){0,2}\Z")  # a line of a value, or of three words
 
 
 def _is_example(value: object) -> bool:
@@ -144,19 +145,21 @@ class Family:
             if self.read(sample, _NO_REPLY, is_cut=False) is not None:  # it reads any text
                 continue
             values = [*rendered_values(sample)]
-            for line in self._instruction_lines(sample):
+            for line in self._reply_like_lines(sample):
                 is_of_sample = any(value in line or line in value for value in values if value)
                 if not is_of_sample and _is_example(self.read(sample, line, is_cut=False)):
                     found[line] = None
         return (*found,)
 
-    def _instruction_lines(self, sample: Prompt[Any]) -> Iterator[str]:
-        """The lines that are short enough to be a reply."""
+    def _reply_like_lines(self, sample: Prompt[Any]) -> Iterator[str]:
+        """The lines that begin as replies do; others are instructions, which may mention one."""
+        lead = _compared((self.form(type(sample)) or "{}").partition("{}")[0])
         with suppress(UsageError):  # of a template that fails with it, which `prompts check` says
             messages = self.render(sample)
             text = "\n".join(message["content"] for message in messages)
-            lines = map(str.strip, text.splitlines())
-            yield from (line for line in lines if 0 < len(line.split()) <= _EXAMPLE_WORDS)
+            for line in filter(None, map(str.strip, text.splitlines())):
+                if (lead and _compared(line).startswith(lead)) or _VALUE_ALONE.match(line):
+                    yield line
 
     def is_example(self, prompt: type[Prompt[Any]], reply: str) -> bool:
         """True if the reply, or its first line, is an example that the prompt shows, but for case,

@@ -14,6 +14,7 @@ from {prefix}pages group by all;
 -- name: reply_health
 create view {prefix}reply_health as
 -- A row per step and prompt of the run: what the replies of its committed calls are like.
+-- stage: the stage that asks
 -- prompt: the name of its template; null: the step chose options without a call
 -- replies: calls that got a reply, without those that were copied (`is_shared`)
 -- unread: replies in which no value could be read
