@@ -1,5 +1,5 @@
-"""What is wrong with a run as lines: the causes of its problems, each with how many rows it has, an
-example, and what to do; and the findings about the replies of its models."""
+"""The problems of a run as lines: their causes, each with how many rows it has, an example, and
+what to do; and the findings about the replies of its models."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,5 +1,5 @@
-"""What is wrong with the replies of a model as a whole, though each may be read: the bounds, the
-findings as lines, and the watch over the first replies of a run.
+"""The health of a model's replies as a whole, though each may be read: bounds, findings as lines,
+and the watch over the first replies of a run.
 
 A finding never changes a row. The view `reply_health` has the numbers of a run.
 """
@@ -33,7 +33,9 @@ def findings(row: Row, may_constrain: bool) -> dict[str, str]:
     who = row["stage"] + (f" ({row['method']})" if row.get("method") else "")
     who += f", repeat {row['repeat']}" if row.get("repeat") else ""
     found = _of_replies(row, may_constrain) if row["replies"] else iter(())
-    return {name: f"{who}: {line}" for name, line in (*found, *_of_choices(row), *_of_gists(row))}
+    return {
+        name: f"{who}: {line}" for name, line in (*found, *_of_choices(row), *_of_shortened(row))
+    }
 
 
 def _of_replies(row: Row, may_constrain: bool) -> Iterator[tuple[str, str]]:
@@ -61,7 +63,7 @@ def _of_replies(row: Row, may_constrain: bool) -> Iterator[tuple[str, str]]:
 
 
 def _of_choices(row: Row) -> Iterator[tuple[str, str]]:
-    """Of options chosen: one letter, though it is not as often right."""
+    """The finding that options chosen have one letter, which is not as often right."""
     choices, letters = row.get("choices") or 0, row.get("letters") or {}
     letter = max(letters, key=lambda name: letters[name], default="")
     right = (row.get("right_letters") or {}).get(letter, 0.0)
@@ -70,12 +72,12 @@ def _of_choices(row: Row) -> Iterator[tuple[str, str]]:
         yield "letters", f"{number} are {letter}, which is right {100 * right:.0f}%; {_ADVICE}"
 
 
-def _of_gists(row: Row) -> Iterator[tuple[str, str]]:
+def _of_shortened(row: Row) -> Iterator[tuple[str, str]]:
     if (share := row.get("copied_share") or 0.0) > _COPIED:
-        what = "gists copy more than 80% of their page's words in order"
-        yield "copied", f"{100 * share:.0f}% of {what}; {_ADVICE}"
+        what = "the shortened texts copy more than 80% of their page's words in order"
+        yield "copies", f"{100 * share:.0f}% of {what}; {_ADVICE}"
     if (share := row.get("tiny_share") or 0.0) > _TINY:
-        what = "gists have under 3% of their page's words"
+        what = "the shortened texts have under 3% of their page's words"
         yield "tiny", f"{100 * share:.0f}% of {what}; {_ADVICE}"
 
 
@@ -89,7 +91,7 @@ class _Kind:
 
 @cache
 def _kind(prompt: str) -> _Kind:
-    """What is known of a prompt by its samples; nothing of one whose plugin is not loaded."""
+    """The kind of a prompt, by its samples; the default where its plugin is not loaded."""
     if (cls := PROMPTS.get(prompt)) is None or cls.form is None:
         return _Kind()
     legal = {found for sample in cls.samples() if (found := sample.legal(cls.form))}

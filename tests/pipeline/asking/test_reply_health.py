@@ -1,4 +1,4 @@
-"""Findings about replies, where whole runs (tests/runs/test_reply_health.py) do not show them."""
+"""Findings about replies where whole runs (tests/jobs/report/test_findings.py) show none."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ ROW: dict[str, Any] = {
         ({"choices": 10, "letters": {"A": 0.8, "B": 0.2}, "right_letters": {"A": 0.75}}, []),
         ({"choices": 9, "letters": {"A": 1.0}, "right_letters": {"B": 1.0}}, []),
         ({"prompt": None, "replies": 0, "choices": 10, "letters": {"A": 1.0}}, ["letters"]),
-        ({"copied_share": 0.51, "tiny_share": 0.11}, ["copied", "tiny"]),
+        ({"copied_share": 0.51, "tiny_share": 0.11}, ["copies", "tiny"]),
         ({"prompt": "of_a_plugin", "commonest_share": 0.71}, ["commonest"]),
     ],
 )

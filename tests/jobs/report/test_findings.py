@@ -22,7 +22,11 @@ ANSWER = """{% for passage in passages %}{{ passage.page_number }} {{ passage.te
 """
 LOOK_UP = f"{ANSWER}Name {{{{ max_pages }}}} pages, such as:\n{EXAMPLE}\n"
 FINDINGS = {  # stage and what is out of bounds, with the counts that its line has
-    "gist": ["5 of 20 replies to gist were cut", "55% of gists copy", "15% of gists have under 3%"],
+    "gist": [
+        "5 of 20 replies to gist were cut",
+        "55% of the shortened texts copy",
+        "15% of the shortened texts have under 3%",
+    ],
     "look_up": ["5 of 20 replies to look_up_p repeat", "15 of 20 replies to look_up_p are 'I want"],
     "answer": ["7 of 20 replies to answer are of no use (4 cannot be read, 3", "10 of 13 choices"],
 }
