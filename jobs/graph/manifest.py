@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun
+from pipeline.asking.readers import may_constrain
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.store.runs.run_folder import RunFolder
@@ -84,6 +85,7 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
         "repeat_from": config.repeat_from,
         "without_prompts": _without_prompts(run),
         "prices": _prices(run),
+        "models": _models(run),
     }
 
 
@@ -119,6 +121,14 @@ def _prices(run: ResolvedRun) -> dict[str, dict[str, float | None]]:
     """The price of each step's engine that has one."""
     asking = ((step, engine) for step, engine in run.steps_with_engines if engine)
     return {step.id: engine.price.model_dump() for step, engine in asking if engine.price.is_known}
+
+
+def _models(run: ResolvedRun) -> dict[str, bool]:
+    """The stages that ask a model, and whether reply_format=constrained would constrain it."""
+    asking = ((step, engine) for step, engine in run.steps_with_engines if engine)
+    reply_format = run.config.reply_format
+    return {step.name: may_constrain(engine, reply_format)
+            for step, engine in asking if engine.is_model}  # fmt: skip
 
 
 def _papers(run: ResolvedRun) -> Iterator[tuple[str, Sequence[str]]]:

@@ -1,5 +1,11 @@
-// Causes of failure, each once and first, with what failed because of it and where that leads.
+// Findings about the replies of models, then the causes of failure.
 function problems(run) {
+  const { findings } = run.report;
+  return [findings.length > 0 && el("ul", { class: "findings" }, findings.map((line) => el("li", null, line))), causeTable(run)];
+}
+
+// Causes of failure, each once and first, with what failed because of it and where that leads.
+function causeTable(run) {
   if (!run.causes.length) return el("p", null, "No row has a problem.");
   const columns = [
     { heading: "cause", value: (row) => row.problem, shown: (row) => causeAnchor(run, row) },

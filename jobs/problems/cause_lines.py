@@ -1,4 +1,5 @@
-"""The causes of a run's problems as lines: how many rows each has, an example, and what to do."""
+"""The problems of a run as lines: their causes, each with how many rows it has, an example, and
+what to do; and the findings about the replies of its models."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,8 +8,11 @@ from typing import Any
 
 from jobs.output.cells import counted, on_one_line
 from jobs.problems.causes import causes
+from pipeline.asking.reply_health import findings
+from pipeline.store.sql.connection import query
 from pipeline.work.units import RETRYABLE
 
+_REPLIES = "from reply_health order by stage, method, repeat, prompt"
 _MOST_CHARS = 120  # of a detail
 _PLACE = re.compile(r'^  File "([^"]+)", line (\d+)', re.MULTILINE)
 _AGAIN = "gistmill retry asks again"
@@ -30,6 +34,18 @@ _ADVICE: Mapping[str, str] = {
 def cause_lines(connection: Any) -> Iterator[str]:
     """A line per cause, those that reached most rows first."""
     yield from map(_line, causes(connection))
+
+
+def reply_findings(connection: Any, facts: Mapping[str, Any]) -> list[str]:
+    """A line per finding about the replies of models, by stage; `facts`: the run's. Where options
+    were chosen without a call, they were of the run's own engine."""
+    models: Mapping[str, bool] = facts.get("models", {})
+    found: dict[str, None] = {}
+    for row in query(connection, _REPLIES):
+        if row["stage"] in models or (row["prompt"] is None and facts.get("is_model")):
+            lines = findings(row, models.get(row["stage"], False)).values()
+            found |= dict.fromkeys(map(on_one_line, lines))
+    return [*found]
 
 
 def _line(cause: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from jobs.statistics.means import LEAST_DOCUMENTS
 GROUPS = {group.lower(): group for group in (SCORES, READING, COST)}
 """The groups by the names that `--only` takes."""
 _LINES, _WIDTH = 24, 80  # of a screen
+_MOST_FINDINGS = 3
 _BEST = "*: the highest mean, and those that do not differ significantly from it."
 _MORE = "More: gistmill report --all, or --only scores, reading or cost."
 _NO_INTERVALS = f"No intervals, as there are fewer than {LEAST_DOCUMENTS} documents."
@@ -62,8 +63,16 @@ def _parts(report: Report, kept: Sequence[Row]) -> list[Part]:
     hidden = [row for row in report.rows if row not in kept]
     shown = replace(report, rows=tuple(row for row in report.rows if row in kept))
     table = [_table(shown)] if report.rows else memory_parts(report)
-    lines = [*notes(report), *_about(report), _MORE, *_not_shown(report, hidden)]
+    lines = [*notes(report), *_about(report), *_findings(report)]
+    lines += [_MORE, *_not_shown(report, hidden)]
     return [Heading(_title(report)), *table, "\n".join(lines)]
+
+
+def _findings(report: Report) -> Iterator[str]:
+    """The first findings about replies, and how many there are more."""
+    yield from report.findings[:_MOST_FINDINGS]
+    if more := len(report.findings[_MOST_FINDINGS:]):
+        yield f"{counted(more, 'more finding')} about replies: gistmill report --all."
 
 
 def _not_shown(report: Report, hidden: Sequence[Row]) -> Iterator[str]:

@@ -91,7 +91,7 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     if report.rows:
         parts += spread_parts(report, intervals)
     parts += audit_parts(report.audits, report.columns)
-    return [*parts, provenance_line(report), *_no_model(report)]
+    return [*parts, provenance_line(report), *_no_model(report), *report.findings]
 
 
 def _answers(report: Report, costs: bool) -> list[Part]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs.audit.judge_audit import JudgeAudit, judge_audits
 from jobs.config.options import ReadOptions
+from jobs.problems.cause_lines import reply_findings
 from jobs.report.chosen import (
     FALLBACK,
     chosen_methods,
@@ -78,6 +79,7 @@ class Report:
     is_split: bool = False  # costs of memory steps are divided among the methods
     audits: tuple[JudgeAudit, ...] = ()  # of its rater, by known answers and by people
     main: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()  # about the replies of its models
 
 
 def make_report(options: ReadOptions) -> Report:
@@ -123,6 +125,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         is_split=options.split_shared,
         audits=judge_audits(connection, folder, columns, rater) if rows else (),
         main=_main(facts["columns"], measures, rows),
+        findings=(*reply_findings(connection, facts),),
     )
 
 

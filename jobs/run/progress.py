@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, Protocol, Self
 
 from rich.console import Console
@@ -63,6 +64,7 @@ class Progress:
         self._gone: set[str] = set()  # workers of earlier phases
         self._finished = UsageCounters()  # of this phase's finished documents
         self._inside: list[Mapping[str, Any]] = []  # of documents in flight
+        self._findings: set[str] = set()  # those that are printed
         self._waiting_for = ""  # the server that requests wait for
         self._eta = Eta(0.0, clock)
         self._started = self._printed = clock()
@@ -127,6 +129,7 @@ class Progress:
 
     def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
         """Update from the workers' heartbeats. The last one of a crashed worker still counts."""
+        self._print_findings(workers)
         own = [worker for worker in workers if worker["worker"] not in self._gone]
         for worker in own:
             self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
@@ -137,6 +140,14 @@ class Progress:
         self._eta.look(self._clock())
         self._show()
         self._publish(self.state())
+
+    def _print_findings(self, workers: Sequence[Mapping[str, Any]]) -> None:
+        """Print each finding about the first replies once, above the bar."""
+        found = chain.from_iterable(worker.get("findings", {}).items() for worker in workers)
+        for name, line in found:
+            if name not in self._findings:
+                self._findings.add(name)
+                self._console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def state(self) -> dict[str, Any]:
         """The phase, its share done, rates and estimated end, as JSON."""

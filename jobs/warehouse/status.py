@@ -18,7 +18,7 @@ from jobs.output.cells import Table, counted, printable
 from jobs.output.markdown import markdown
 from jobs.output.print_tables import print_json, print_line
 from jobs.output.terminal import fitted_to_terminal
-from jobs.problems.cause_lines import cause_lines
+from jobs.problems.cause_lines import cause_lines, reply_findings
 from jobs.run.progress import document_text, progress_line, refusal_text
 from pipeline.core.errors import UsageError
 from pipeline.files.lease import RUN, holder
@@ -75,21 +75,24 @@ def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, An
 def _found(options: ReadOptions) -> dict[str, Any]:
     """The content of `--json`."""
     with options.opened() as (folder, connection):
+        facts = folder.report_facts()
         steps = _in_order(
             [row for part in parts_of_run(connection)
              for row in query(connection, f"{_STEPS} where {part}")],
-            folder.report_facts()["stages"],
+            facts["stages"],
         )  # fmt: skip
         (sizes,) = query(connection, "from call_bytes")
         left_out = query(connection, "from left_out")
         has_problems = any(step["problem"] for step in steps)
         problems = [*cause_lines(connection)] if has_problems else []
+        findings = reply_findings(connection, facts)
     progress, alive = folder.at_work()
     return {
         "run": folder.path.name,
         "complete": not _not_done(steps),
         "steps": steps,
         "problems": problems,
+        "findings": findings,  # about the replies of models
         "calls": sizes,
         "driver": holder(folder.path, RUN),
         "alive": alive,
@@ -139,7 +142,7 @@ def status_lines(
         lines += [progress_line(progress, width), ""]
     lines += draw(_steps(found["steps"]) if steps else _stages(found["steps"]))
     workers = [*map(_at_work, found["alive"]), *_refused(found["alive"], found["silent"])]
-    if problems := found["problems"]:
+    if problems := [*found["problems"], *found["findings"]]:
         room = max(height - len(lines) - min(len(workers), 2), 1)
         causes = _causes(problems, width, room)
         lines += [*[""][: room - len(causes)], *causes]

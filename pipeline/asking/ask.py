@@ -14,6 +14,7 @@ from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.asking.text_tokens import TextTokens
 from pipeline.core.calls import (
     Call,
+    CallKey,
     Subject,
     UnitProgress,
     call_key,
@@ -58,6 +59,7 @@ class Ask:
         self._log = log
         self._calls: list[Call] = []
         self._ahead: dict[str, asyncio.Task[Call | None]] = {}  # by request_sha
+        self._readings: dict[CallKey, tuple[str, bool]] = {}  # `read_as` and `is_example`
         self.sent_calls: list[Call] = []
         self._texts = TextTokens(lambda messages: self._reader.engine.count_tokens(messages))
         self.progress = UnitProgress()
@@ -131,9 +133,19 @@ class Ask:
         if call.problem not in (None, "truncated"):
             return Asked(None, call.problem, call.reply)
         value = self._read(prompt, call)
+        self._note_reading(prompt, call, value)
         if value is None:
             return Asked(None, call.problem or "unparseable", call.reply)
         return Asked(value, call.problem if prompt.is_whole else None, call.reply)
+
+    def _note_reading(self, prompt: Prompt[T], call: Call, value: T | None) -> None:
+        """Keep for the call's row what was read in its reply, and count it in the watch."""
+        is_legal = value is not None and prompt.is_legal(value)
+        read_as = "unread" if value is None else "legal" if is_legal else "illegal"
+        is_example = self._reader.family.is_example(type(prompt), call.reply)
+        self._readings[call_key(call.request_sha, call)] = read_as, is_example
+        if not call.is_shared:
+            self._reader.watch.replied(replace(call, read_as=read_as, is_example=is_example))
 
     def in_english(self, prompt: Prompt[Any], reply: str) -> str:
         """The reply, with the words of its grammar in English, whatever the family's language."""
@@ -276,7 +288,11 @@ class Ask:
         asked = {call.request_sha for call in self._calls}
         others = [call for call in self._log.calls if call.request_sha not in asked]
         in_vain = [c for c in others if call_key("", c) == call_key("", Subject())]
-        return numbered([*self._calls, *in_vain])
+        return numbered(map(self._with_reading, [*self._calls, *in_vain]))
+
+    def _with_reading(self, call: Call) -> Call:
+        reading = self._readings.get(call_key(call.request_sha, call))
+        return replace(call, read_as=reading[0], is_example=reading[1]) if reading else call
 
     async def _generate(self, request: Request) -> tuple[datetime, Reply]:
         """The time the request was sent, and the reply. Called while its slot is held, so that

@@ -31,6 +31,11 @@ def is_constrained(settings: EngineSettings, reply_format: ReplyFormat) -> bool:
     return reply_format != "free" and settings.takes_constraints
 
 
+def may_constrain(settings: EngineSettings, reply_format: ReplyFormat) -> bool:
+    """True if replies are free and reply_format=constrained would change that."""
+    return reply_format == "free" and settings.takes_constraints
+
+
 async def start_reader(
     settings: EngineSettings, family: Family, reply_format: ReplyFormat
 ) -> Reader:
@@ -66,6 +71,7 @@ def reader_of(
         deadline_seconds=None if settings.keeps_deadline else settings.deadline_seconds,
         slots=Slots(num_slots(settings)),
         is_constrained=is_constrained(settings, reply_format),
+        may_constrain=may_constrain(settings, reply_format),
         keeps_journal=settings.keeps_journal,
         reads_ahead=settings.reads_ahead,
         keeps_prompts=settings.keep_prompts,

@@ -52,6 +52,8 @@ class Call(Record):
     started_at: datetime | None = None  # UTC; when it was sent to the engine
     worker: str | None = None  # host and process
     answered_by: str | None = None  # the model, as the server named it; null: it did not
+    read_as: str | None = None  # legal, illegal (a value not on offer) or unread; null: no reply
+    is_example: bool = False  # the reply is equal to an example that its prompt shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -93,6 +93,10 @@ class Prompt(Generic[T]):
         """All replies that are legal in this form; None if they cannot be enumerated."""
         return None
 
+    def is_legal(self, value: T) -> bool:
+        """False for a value that was not on offer, such as a label that no paragraph has."""
+        return True
+
     @abstractmethod
     def extractive(self) -> str:
         """The extractive engine's reply, made from the fields by lexical rules."""
@@ -120,6 +124,24 @@ class Prompt(Generic[T]):
     def shown(self) -> Sequence[Any]:
         """The values that the rendered prompt must show; by default those of every field."""
         return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+def rendered_values(prompt: Prompt[Any]) -> Iterator[str]:
+    """Every value that the rendered prompt must show, as text."""
+    for value in prompt.shown():
+        yield from _values(value)
+
+
+def _values(value: Any) -> Iterator[str]:
+    if isinstance(value, tuple):
+        for inner in value:
+            yield from _values(inner)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            if field.name != "kind":  # controls how a passage is shown
+                yield from _values(getattr(value, field.name))
+    elif value is not None and not isinstance(value, bool):  # which chooses among wordings
+        yield str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ workers on other machines receive one and read no files.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,10 +20,10 @@ from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import SandboxedEnvironment
 
 from pipeline.core.errors import UsageError
-from pipeline.core.prompts import Constraint, Message, Prompt
+from pipeline.core.prompts import Constraint, Message, Prompt, rendered_values
 from pipeline.core.refusals import Refusals
 from pipeline.core.registry import hint
-from pipeline.core.reply_forms import read_reply
+from pipeline.core.reply_forms import plain_text, read_reply
 from pipeline.core.settings import sha
 from pipeline.families.family_file import GENERIC, family_layers, text_of
 from pipeline.families.reply_words import (
@@ -54,6 +55,20 @@ class _Compiled(jinja2.BytecodeCache):
 
 
 _COMPILED = _Compiled()
+
+_NO_REPLY = "These words are no reply."
+_VALUE_ALONE = re.compile(r"[<(\[{\d]|\S+(?:\s+\S+){0,2}\Z")  # a line of a value, or of three words
+
+
+def _is_example(value: object) -> bool:
+    """True for a value that depends on what is asked about: a number or a list that is not
+    empty."""
+    is_empty = isinstance(value, tuple) and not any(part or part == 0 for part in value)
+    return value is not None and not isinstance(value, str) and not is_empty
+
+
+def _compared(text: str) -> str:
+    return " ".join(plain_text(text).casefold().split())
 
 
 @dataclass(frozen=True)
@@ -120,6 +135,44 @@ class Family:
             return read_reply(prompt, form, reply, is_cut)
         form, refusals = form and self.in_english(prompt, form), self._refusals.get(prompt.name)
         return read_reply(prompt, form, self.in_english(prompt, reply), is_cut, refusals)
+
+    def examples(self, prompt: type[Prompt[Any]]) -> tuple[str, ...]:
+        """The lines of the rendered samples that are replies to the prompt, such as `Answer: (C)`:
+        models repeat them. A line that has a value of its sample is none, nor are replies in words
+        of their own and those of which every prompt has the same few, such as yes and STOP."""
+        found: dict[str, None] = {}
+        for sample in prompt.samples():
+            if self.read(sample, _NO_REPLY, is_cut=False) is not None:  # it reads any text
+                continue
+            values = [*rendered_values(sample)]
+            for line in self._reply_like_lines(sample):
+                is_of_sample = any(value in line or line in value for value in values if value)
+                if not is_of_sample and _is_example(self.read(sample, line, is_cut=False)):
+                    found[line] = None
+        return (*found,)
+
+    def _reply_like_lines(self, sample: Prompt[Any]) -> Iterator[str]:
+        """The lines that begin as replies do; others are instructions, which may mention one."""
+        lead = _compared((self.form(type(sample)) or "{}").partition("{}")[0])
+        with suppress(UsageError):  # of a template that fails with it, which `prompts check` says
+            messages = self.render(sample)
+            text = "\n".join(message["content"] for message in messages)
+            for line in filter(None, map(str.strip, text.splitlines())):
+                if (lead and _compared(line).startswith(lead)) or _VALUE_ALONE.match(line):
+                    yield line
+
+    def is_example(self, prompt: type[Prompt[Any]], reply: str) -> bool:
+        """True if the reply, or its first line, is an example that the prompt shows, but for case,
+        white space and signs such as quotes."""
+        if prompt.name not in self._examples:
+            self._examples[prompt.name] = frozenset(map(_compared, self.examples(prompt)))
+        known = self._examples[prompt.name]
+        first_line = reply.strip().partition("\n")[0]
+        return bool(known) and (_compared(reply) in known or _compared(first_line) in known)
+
+    @cached_property
+    def _examples(self) -> dict[str, frozenset[str]]:
+        return {}
 
     def in_english(self, prompt: Prompt[Any], reply: str) -> str:
         """The reply, with the words of its grammar in English."""

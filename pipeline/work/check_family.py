@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.core.errors import UsageError
-from pipeline.core.prompts import PROMPTS, Prompt
+from pipeline.core.prompts import PROMPTS, Prompt, rendered_values
 from pipeline.families.family import Family, load_family
 from pipeline.families.family_file import read_family_file
 from pipeline.work.stage import STAGES, Stage
@@ -79,24 +79,6 @@ def _check_prompt(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
             for value in rendered_values(sample):
                 if value not in text:
                     yield f"{place}: {value!r} is not in the rendered prompt"
-
-
-def rendered_values(prompt: Prompt[Any]) -> Iterator[str]:
-    """Every value that the rendered prompt must show, as text."""
-    for value in prompt.shown():
-        yield from _values(value)
-
-
-def _values(value: Any) -> Iterator[str]:
-    if isinstance(value, tuple):
-        for inner in value:
-            yield from _values(inner)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            if field.name != "kind":  # controls how a passage is shown
-                yield from _values(getattr(value, field.name))
-    elif value is not None and not isinstance(value, bool):  # which chooses among wordings
-        yield str(value)
 
 
 def _check_lengths(family: Family) -> Iterator[str]:

@@ -6,7 +6,7 @@ Both are advisory."""
 import asyncio
 import time
 from asyncio import to_thread
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -39,6 +39,7 @@ class Heartbeat:
         self._in_flight: list[DocumentProgress] = []
         self._is_starting = False
         self.waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
+        self.findings: Mapping[str, str] = {}  # of the first replies; see ReplyWatch
         self._task: asyncio.Task[None] | None = None
         self._at_once = asyncio.Event()
         self._advisory = Advisory()
@@ -96,6 +97,7 @@ class Heartbeat:
             "waiting_for": self.waiting_for(),
             **asdict(self._usage),
             "documents": {o.document_id: round(now - o.since, 1) for o in self._in_flight},
+            "findings": dict(self.findings),
             "inside": [one.state() for one in self._in_flight],
             "refused": self._advisory.state(),
         }

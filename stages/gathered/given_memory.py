@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Document, Record, UnitRows
 from pipeline.work.stage import Stage
+from stages.index.context import with_copied
 from stages.index.paginate import Paginate, page_of
 from stages.tables.pages import Gist, Page
 from stages.text.words import num_words
@@ -67,7 +68,7 @@ class GivenGists(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> Sequence[Gist]:
         """Pages -> one Gist each, in order. No calls. Problem: bad_input (none is given)."""
         pairs = zip(rows[Page], given_pages(rows.document), strict=True)
-        return [
+        gists = (
             Gist.about(
                 page,
                 gist=given.gist,
@@ -75,4 +76,5 @@ class GivenGists(Stage):
                 problem=None if given.gist else "bad_input",
             )
             for page, given in pairs
-        ]
+        )
+        return with_copied(gists, rows[Page])

@@ -1,7 +1,7 @@
 """Build the reader's final context: passages of gists, raw pages or raw text, with their spans; and
 check that a document's gist memory fits it (ReadAgent appendix H)."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,7 +11,7 @@ from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.tables.pages import Gist, Page
-from stages.text.words import num_words, word_spans
+from stages.text.words import num_words, word_spans, words_in_common
 
 TruncateBy = Literal["words", "spaces"]
 
@@ -164,6 +164,25 @@ def cut_gist(gist: Gist, most_words: int, header: str | None = None) -> Gist:
     text = (gist.gist or "").removeprefix(header or "").strip()
     end = word_spans(text)[most_words - 1][1] if most_words else 0
     return replace(with_text(gist, text[:end], header), problem="truncated")
+
+
+def with_copied(gists: Iterable[Gist], pages: Sequence[Page]) -> list[Gist]:
+    """The gists, each with the share of its page's words that it has in the same order. Gists and
+    pages are in the same order."""
+    return [
+        replace(gist, copied=None if gist.gist is None else _copied(page.text or "", gist.gist))
+        for gist, page in zip(gists, pages, strict=True)
+    ]
+
+
+def _copied(page: str, gist: str) -> float:
+    of_page, of_gist = _words(page), _words(gist)
+    return words_in_common(of_page, of_gist) / max(1, len(of_page))
+
+
+def _words(text: str) -> list[str]:
+    folded = text.casefold()
+    return [folded[start:end] for start, end in word_spans(folded)]
 
 
 def with_text(gist: Gist, text: str, header: str | None) -> Gist:

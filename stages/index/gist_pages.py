@@ -13,7 +13,13 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.context import cut_gist, free_tokens, longest_readable, with_text
+from stages.index.context import (
+    cut_gist,
+    free_tokens,
+    longest_readable,
+    with_copied,
+    with_text,
+)
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.gist_for_task import ShortenPageForTask
@@ -47,14 +53,16 @@ class GistPages(Stage):
         without a gist: context_overflow, empty_input, timeout, refused, engine_failed.
         """
         header: str | None = None
+        pages: list[Page] = []
         gists: list[asyncio.Task[Gist]] = []
         follow_up = self.follow_ups(rows, ask)
         try:
             async for page in rows.as_made(Page):
                 header = self._header(page, header)
+                pages.append(page)
                 prompt = await follow_up(page)
                 gists.append(asyncio.create_task(self._gist(page, header, ask, prompt)))
-            return list(await asyncio.gather(*gists))
+            return with_copied(await asyncio.gather(*gists), pages)
         finally:  # after an error or at the document's end it asks nothing more
             for gist in gists:
                 gist.cancel()
@@ -143,7 +151,8 @@ class FittedGists(GistPages):
         pages = zip(rows[Page], headers, strict=True)
         made = (self._kept_or_made(page, header, before, ask) for page, header in pages)
         gists = list(await asyncio.gather(*made))
-        return await self._shortened(rows[Page], headers, gists, ask)
+        shortened = await self._shortened(rows[Page], headers, gists, ask)
+        return with_copied(shortened, rows[Page])
 
     async def _kept_or_made(
         self, page: Page, header: str | None, before: dict[int, Gist], ask: Ask

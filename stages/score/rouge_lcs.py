@@ -8,16 +8,15 @@ grows at the answer's token j. Knows nothing of sentences' borders or stems.
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+
+from stages.text.words import words_in_common
 
 Tokens = Sequence[str]
 
 
 def rouge_l(reference: Tokens, answer: Tokens) -> float:
     """The F-measure, 0-1, of the longest common subsequence."""
-    own = _Answer.of([answer])
-    last = reduce(own.after, reference, own.ones)
-    return _fmeasure(len(answer) - last.bit_count(), len(reference), len(answer))
+    return _fmeasure(words_in_common(reference, answer), len(reference), len(answer))
 
 
 def rouge_l_sum(reference: Sequence[Tokens], answer: Sequence[Tokens]) -> float:

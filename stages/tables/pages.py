@@ -46,6 +46,7 @@ class Gist(IndexRow):
     page_index: int  # of the page
     gist: str | None  # the shortened text; null: there is none
     num_words: int  # words of the gist
+    copied: float | None = None  # share of the page's words that it has in order; null: no gist
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:

@@ -11,6 +11,73 @@ select {run}'paginate' as stage, step_id, memory,
   count(*) filter (chosen_by = 'fallback') as fell_back
 from {prefix}pages group by all;
 
+-- name: reply_health
+create view {prefix}reply_health as
+-- A row per step and prompt of the run: what the replies of its committed calls are like.
+-- stage: the stage that asks
+-- prompt: the name of its template; null: the step chose options without a call
+-- replies: calls that got a reply, without those that were copied (`is_shared`)
+-- unread: replies in which no value could be read
+-- illegal: replies of which the value was not on offer, such as a label that no paragraph has
+-- fallback: page ends of the step that no reply chose; null: it chooses none
+-- truncated: replies that the reply budget ended
+-- commonest: the commonest reply, its first 200 characters
+-- commonest_share: of the replies, from 0 to 1, but for case
+-- example_share: of the replies, those that are equal to an example of the prompt
+-- choices: answers that chose an option
+-- letters: the share of each letter among these
+-- right_letters: the share of each letter among the right options of the same questions
+-- copied_share: of the gists, those with more than 80% of their page's words in the same order
+-- tiny_share: of the gists, those with under 3% of the number of their page's words
+with same as (
+  select {run}step_id, prompt, any_value(left(trim(reply), 200)) as reply, count(*) as n,
+    count(*) filter (read_as = 'unread') as unread,
+    count(*) filter (read_as = 'illegal') as illegal,
+    count(*) filter (problem = 'truncated') as truncated,
+    count(*) filter (is_example) as examples
+  from {prefix}calls where not is_shared and coalesce(problem, 'truncated') = 'truncated'
+  group by {run}step_id, prompt, hash(lower(trim(reply)))),
+replied as (
+  select {run}step_id, prompt, sum(n)::bigint as replies, sum(unread)::bigint as unread,
+    sum(illegal)::bigint as illegal, sum(truncated)::bigint as truncated,
+    arg_max(reply, n) as commonest, max(n) / sum(n) as commonest_share,
+    sum(examples) / sum(n) as example_share
+  from same group by {run}step_id, prompt),
+chosen as (
+  select {run}a.step_id, a.answer_index as own, q.answer_index as gold
+  from {prefix}answers a join {prefix}questions q using ({run}document_id, question_id)
+  where a.answer_index is not null and len(q.options) > 0),
+shares as (
+  select {run}step_id, letter, sum(own)::bigint as own,
+    sum(own) / sum(sum(own)) over of_step as own_share,
+    sum(gold) / nullif(sum(sum(gold)) over of_step, 0) as gold_share
+  from (select {run}step_id, chr(65 + own::int) as letter, 1 as own, 0 as gold from chosen
+    union all by name
+    select {run}step_id, chr(65 + gold::int) as letter, 0 as own, 1 as gold from chosen
+    where gold is not null)
+  group by {run}step_id, letter window of_step as (partition by {run}step_id)),
+lettered as (
+  select {run}step_id, sum(own)::bigint as choices,
+    map_from_entries(list((letter, own_share) order by letter) filter (own_share > 0)) as letters,
+    map_from_entries(list((letter, gold_share) order by letter) filter (gold_share > 0))
+      as right_letters
+  from shares group by {run}step_id),
+shortened as (
+  select {run}g.step_id, avg((copied > 0.8)::int) as copied_share,
+    avg((g.num_words < 0.03 * p.num_words)::int) as tiny_share
+  from {prefix}gists g join {prefix}pages p using ({run}memory, document_id, page_index)
+  where gist is not null group by {run}g.step_id),
+fell as (
+  select {run}step_id, sum(fell_back)::bigint as fallback from {prefix}fallbacks
+  where asked > 0 group by {run}step_id)
+select {run}step_id, stage, method, repeat, prompt, coalesce(replies, 0) as replies,
+  coalesce(unread, 0) as unread, coalesce(illegal, 0) as illegal, fallback,
+  coalesce(truncated, 0) as truncated, commonest, commonest_share, example_share,
+  coalesce(choices, 0) as choices, letters, right_letters, copied_share, tiny_share
+from replied full join lettered using ({run}step_id)
+left join shortened using ({run}step_id) left join fell using ({run}step_id)
+left join {prefix}steps using ({run}step_id);
+
 -- name: page_evidence
 create view {prefix}page_evidence as
 -- A row per page and question that has gold evidence.

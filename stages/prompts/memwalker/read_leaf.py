@@ -15,7 +15,7 @@ from stages.prompts.memwalker.actions import (
     parse_action,
 )
 from stages.prompts.parsing.passages import DATE, OPTIONS, QUESTION, Passage
-from stages.prompts.readagent.answer import AnswerQuestion, parse_option
+from stages.prompts.readagent.answer import OUT_OF_RANGE, AnswerQuestion, parse_option
 from stages.text.ranking import terms
 
 LeafReply = tuple[int] | tuple[int, int | str]
@@ -54,6 +54,9 @@ class ReadLeaf(Prompt[LeafReply]):
             return (ANSWER, text) if text else None
         option = parse_option(f"Answer: {text}", len(self.options)) if text else None
         return None if option is None else (ANSWER, option)
+
+    def is_legal(self, value: LeafReply) -> bool:
+        return value[0] in (REVERT, ANSWER) and (not self.options or value[-1] != OUT_OF_RANGE)
 
     def legal(self, form: str) -> Constraint:
         letters = "|".join(ascii_uppercase[: len(self.options)])

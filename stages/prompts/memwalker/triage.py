@@ -35,6 +35,9 @@ class Triage(Prompt[int]):
     def read(self, reply: str, is_cut: bool) -> int | None:
         return parse_action(reply, is_cut)
 
+    def is_legal(self, value: int) -> bool:
+        return value in self.actions()
+
     def actions(self) -> list[int]:
         """The legal actions."""
         left = [place for place in range(len(self.summaries)) if place not in self.rejected]

@@ -35,6 +35,7 @@ _DENIED = re.compile(r"\b(?i:not|nor|neither)\s+(?i:option\s+)?[(\[]?[A-Z]\b")
 _MENTIONED = re.compile(r"\(([A-Z])\)|\b[Oo]ption\s+([A-Z])\b")
 
 
+OUT_OF_RANGE: Literal["out_of_range"] = "out_of_range"
 _BRIEF = 40  # words of a brief answer, where the prompt names no number
 
 
@@ -59,6 +60,9 @@ class AnswerQuestion(Prompt[int | str]):
 
     def read(self, reply: str, is_cut: bool) -> int | str | None:
         return parse_option(reply, len(self.options)) if self.options else reply.strip() or None
+
+    def is_legal(self, value: int | str) -> bool:
+        return not self.options or value != OUT_OF_RANGE
 
     def legal(self, form: str) -> Constraint | None:
         return one_of(form, ascii_uppercase[: len(self.options)]) if self.options else None
@@ -130,7 +134,7 @@ def parse_option(reply: str, num_options: int) -> int | Literal["out_of_range"] 
     if letter is None:
         return None
     index = ord(letter) - ord("A")
-    return index if index < num_options else "out_of_range"
+    return index if index < num_options else OUT_OF_RANGE
 
 
 def _option_letter(text: str) -> str | None:

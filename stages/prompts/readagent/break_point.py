@@ -59,6 +59,9 @@ class PageEnd(Prompt[int]):
         """The label chosen, as written; a cut explanation does no harm."""
         return parse_break_point(reply)
 
+    def is_legal(self, value: int) -> bool:
+        return value in self.labels()
+
     def legal(self, form: str) -> Constraint:
         return one_of(form, self.labels())
 

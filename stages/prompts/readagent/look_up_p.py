@@ -67,6 +67,9 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
         names_pages = "[" in text or _UNBRACKETED.search(text)
         return () if not names_pages and refusals.are_in(text) else None
 
+    def is_legal(self, value: tuple[int, ...]) -> bool:
+        return {*value} <= {*page_numbers(self.passages)}
+
     def legal(self, form: str) -> Constraint:
         return list_of(form, page_numbers(self.passages), self.max_pages)
 

@@ -61,6 +61,9 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
     def read(self, reply: str, is_cut: bool) -> int | Literal["stop"] | None:
         return parse_page_or_stop(reply)
 
+    def is_legal(self, value: _Turn) -> bool:
+        return value == "stop" or value in page_numbers(self.passages)
+
     def legal(self, form: str) -> Constraint:
         """One of the pages that are left, or STOP."""
         return one_of(

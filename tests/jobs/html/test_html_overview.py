@@ -136,6 +136,11 @@ def failed(browser: Browser, planted: Path) -> Iterator[Browser]:
     assert browser.complaints() == []
 
 
+def test_findings_about_replies_stand_before_the_causes(failed: Browser, planted: Path) -> None:
+    report = json.loads(succeed("report", "--json", f"warehouse={planted}"))
+    assert failed.texts(".findings li") == report["findings"] != []
+
+
 def test_a_cause_stands_once_with_all_that_it_reached(failed: Browser, planted: Path) -> None:
     causes = failed.run("return (await load('index')).causes")
     assert "upstream" not in [cause["problem"] for cause in causes]

@@ -110,6 +110,15 @@ def test_workers_of_the_phase_before_are_left_out() -> None:
     assert (state["rows_per_second"], state["tokens_per_second"]) == (0.5, 0.0)
 
 
+def test_a_finding_about_replies_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = begun(Clock(), [])
+    first = {"gist gist truncated": "gist: 5 of 20 replies [to gist]"}
+    progress.alive([heartbeat("w1") | {"findings": first}, heartbeat("w2")])
+    others = {"gist gist truncated": "gist: 6 of 20", "look_up look_up_p unread": "look_up: 7"}
+    progress.alive([heartbeat("w1") | {"findings": first}, heartbeat("w2") | {"findings": others}])
+    assert capsys.readouterr().err.splitlines()[1:] == [*first.values(), "look_up: 7"]
+
+
 def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     progress = begun(clock, [])

@@ -53,6 +53,7 @@ def night(num_workers: int = 64, num_problems: int = 30) -> dict[str, Any]:
         "run": "night", "complete": False, "steps": steps, "job": None, "progress": progress,
         "problems": [f"truncated in stage{n}: {n + 1} rows, 1 question of 1 document of the "
                      "corpus, such as: cut; raise it" for n in range(num_problems)],
+        "findings": [],
         "driver": "head-99", "alive": [worker(n, 1 + n % 40) for n in range(num_workers)],
         "silent": {"node-70-1": 600.0}, "left_out": [], "ended": None,
         "calls": {"bytes": 2_000_000, "prompt_bytes": 1_500_000},

@@ -92,6 +92,18 @@ def test_a_page_without_words_is_not_asked_about() -> None:
     assert (gist.gist, gist.problem) == (None, "empty_input")
 
 
+def test_what_a_gist_copies_of_its_page_is_counted(tmp_path: Path) -> None:
+    pages = ("The old bell rings.", "Nobody admits it.", "The sexton shrugs.", " ")
+    engine = scripted(
+        tmp_path,
+        {"match": "bell", "reply": "the bell, it RINGS."},
+        {"match": "admits", "hang": True},
+        {"match": "sexton", "reply": "No."},
+    )
+    made, _ = run(STAGE, book(pages), engine, deadline_seconds=deadline({"hang": True}))
+    assert [gist.copied for gist in made] == [0.5, None, 0.0, None], "the and rings., of four"
+
+
 def test_no_pages_no_gists() -> None:
     assert run(STAGE, book([]), never()) == ([], ())
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import UsageError
-from pipeline.core.prompts import PROMPTS, Constraint, Prompt
+from pipeline.core.prompts import PROMPTS, Constraint, Prompt, rendered_values
 from pipeline.core.settings import CONF
-from pipeline.work.check_family import rendered_values
 from stages.prompts.readagent.answer import AnswerQuestion
 from tests.support.reading import FAMILIES, family
 

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from pipeline.core.rows import UnitRows
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
-from stages.text.words import header_of, num_words, sentence_spans, without_header, word_spans
+from stages.text.words import (
+    header_of,
+    num_words,
+    sentence_spans,
+    without_header,
+    word_spans,
+    words_in_common,
+)
 from tests.support.reading import always, document, never, run
 from tests.support.texts.loading import DATA
 
@@ -21,6 +28,21 @@ def uniform(text: str, words: int = 600, max_words: int = 1000) -> list[Page]:
     made, _ = run(stage, UnitRows(document=document(text)), never())
     assert "".join(page.text for page in made) == text
     return made
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "common"),
+    [
+        ("a b c d", "a b c d", 4),
+        ("a b c d", "d c b a", 1),
+        ("a b c d e", "x b y d", 2),
+        ("a a b", "a b a a", 2),
+        ("a b", "", 0),
+        ("", "a b", 0),
+    ],
+)
+def test_words_in_common_are_in_the_same_order(text: str, other: str, common: int) -> None:
+    assert words_in_common(text.split(), other.split()) == common
 
 
 def test_english_books_count_as_split_does() -> None:
