@@ -35,7 +35,7 @@ NAMES = [
         "memwalker",
     ),
     *("narrativeqa_gutenberg", "narrativeqa_movie", "qmsum"),
-    "quality",
+    *("papers", "quality"),
     *("readagent", "readagent_mind2web", "readagent_narrativeqa_gutenberg"),
     "readagent_narrativeqa_movie",
     *("readagent_qmsum", "readagent_quality"),
@@ -91,9 +91,8 @@ def test_family_holds_only_what_differs(folder: Path) -> None:
     for template in folder.glob("*.jinja"):
         generic = GENERIC / template.name
         assert folder == GENERIC or template.read_bytes() != generic.read_bytes()
-        assert (
-            folder == GENERIC or folder.name in LANGUAGES or not template.name.startswith("_")
-        )  # no part of a prompt's sha
+        words_all = folder == GENERIC or folder.name in (*LANGUAGES, "papers")
+        assert words_all or not template.name.startswith("_")
 
 
 @each_family
@@ -101,7 +100,7 @@ def test_family_brings_examples_for_every_parser(folder: Path) -> None:
     """Of replies with a form or something to parse, to each prompt that it words itself: there is
     something to tell apart. Generic words all of them; bases bring theirs."""
     layers = family_layers(folder, [PROMPTS_FOLDER])
-    if folder.name != "readagent":  # generic's, since that is all it rests on
+    if PROMPTS_FOLDER / "papers" not in layers:  # which has generic's replies
         del layers[GENERIC]
     layers = layers or {folder: read_family_file(folder)}
     examples = {k: v for file in reversed(layers.values()) for k, v in file.examples.items()}

@@ -1,0 +1,133 @@
+"""The demo, `ask` and `rate audit` by a real instruct model, whose folder GISTMILL_MODEL names."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.support.command import ROOT, sql
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(1800)]
+
+LETTERS = {
+    "anna": "The harvest was good this year and the weather stayed mild. We sold the cow.",
+    "gerta": "Old Marten sold his lighthouse to a widow from Bergen. Nobody knows why.",
+    "lena": "The school has a new teacher. She plays the organ, and the children like her.",
+}
+QUESTION = "Who bought the lighthouse from Marten?"
+
+
+@pytest.fixture(scope="module")
+def engine() -> list[str]:
+    """The words that choose the model. It is an error, not a skip, where there is none."""
+    folder = Path(os.environ["GISTMILL_MODEL"])
+    assert (folder / "config.json").is_file(), f"{folder} holds no model"
+    return ["engine=vllm", f"engine.model={folder}", "cluster=inline"]
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "jobs", *words]
+
+
+def output(*words: str) -> str:
+    done = subprocess.run(command(*words), cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stdout + done.stderr  # 3: more problems than allowed
+    return done.stdout
+
+
+def num_replies(warehouse: Path) -> int:
+    """The calls in the journals of open units, and those committed."""
+    lines = [line for file in warehouse.glob("journal/*/*") for line in file.open("rb")]
+    shards = [*warehouse.glob("tables/calls/**/*.parquet")]
+    return len(lines) + len(shards)
+
+
+def kill_when(process: "subprocess.Popen[bytes]", warehouse: Path, least: int) -> None:
+    """End the process and its children, as by kill -9, once there are so many replies."""
+    while num_replies(warehouse) < least:
+        assert process.poll() is None, "the run ended before it could be killed"
+        time.sleep(0.5)
+    family = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
+    for one in family:
+        one.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+class Demo:
+    """The first text of the demo, by gists and by BM25; killed after eight replies and resumed."""
+
+    def __init__(self, folder: Path, engine: list[str]) -> None:
+        self.warehouse = folder / "warehouse"
+        methods = "methods=gist_only,bm25(top_k=1)"
+        words = ["run", *engine, "corpus=demo", "limit=1", methods, "rater=none", "run=demo"]
+        words.append(f"warehouse={self.warehouse}")
+        with (folder / "log").open("wb") as log:
+            first = subprocess.Popen(command(*words), cwd=ROOT, stdout=log, stderr=log)
+            kill_when(first, self.warehouse, least=8)
+        self.num_before = num_replies(self.warehouse)
+        self.out = json.loads(output(*words, "--json"))
+
+    def sql(self, query: str) -> list[dict[str, Any]]:
+        return sql(self.warehouse, query, "run=demo")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory, engine: list[str]) -> Iterator[Demo]:
+    yield Demo(tmp_path_factory.mktemp("demo"), engine)
+
+
+def test_the_model_chooses_where_pages_end_and_every_reply_is_read(demo: Demo) -> None:
+    by = {row["chosen_by"] for row in demo.sql("select distinct chosen_by from pages")}
+    assert "model" in by and by <= {"model", "rule", "end"}
+    (row,) = demo.sql("select sum(replies) as n, sum(unread + illegal) as bad from reply_health")
+    assert row["n"] >= 20 and row["bad"] == 0
+    (row,) = demo.sql("select count(*) as n from answers where problem is null")
+    assert row["n"] == 20
+
+
+def test_after_a_kill_nothing_is_asked_twice_but_what_was_in_flight(demo: Demo) -> None:
+    (row,) = demo.sql("select count(*) as n from calls")
+    asked = sum(demo.out["calls"].values())
+    assert demo.num_before >= 8
+    assert row["n"] - demo.num_before <= asked < row["n"]
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("letters") / "letters"
+    folder.mkdir()
+    for name, news in LETTERS.items():
+        text = f"Dear {name.title()},\n\nall of us are well here. {news}\n\nPlease write soon."
+        (folder / f"{name}.txt").write_text(text)
+    return folder
+
+
+def test_ask_names_the_letter_that_has_the_answer(letters: Path, engine: list[str]) -> None:
+    warehouse = f"warehouse={letters.parent / 'asked'}"
+    found = json.loads(output("ask", str(letters), QUESTION, *engine, warehouse, "--json"))
+    (answer,) = found["results"]
+    assert answer["pages"][0]["file"] == "gerta.txt"
+    assert "widow" in answer["answer"].lower() or "bergen" in answer["answer"].lower()
+
+
+def test_an_audit_gives_the_models_error_rates_as_a_judge(
+    letters: Path, engine: list[str], tmp_path: Path
+) -> None:
+    questions = tmp_path / "questions.jsonl"
+    asked = {"document_id": "gerta", "question": QUESTION, "references": ["A widow from Bergen."]}
+    questions.write_text(json.dumps(asked) + "\n")
+    warehouse = f"warehouse={tmp_path / 'warehouse'}"
+    corpus = ["corpus=text", f"corpus.path={letters}", f"corpus.questions={questions}"]
+    output("run", *engine, *corpus, "methods=closed_book", "run=night", warehouse)
+    found = json.loads(output("rate", "audit", "run=night", warehouse, "n=1", "--json"))
+    (audit,) = found["report"]["audits"]
+    rates = {rate["kind"]: rate["mistakes"] for rate in audit["rates"] if rate["n"]}
+    assert len(rates) >= 5 and all(0 <= rate <= 100 for rate in rates.values())
