@@ -7,9 +7,13 @@ from typing import Any, TypeVar
 
 from pipeline.core.prompts import Prompt
 from pipeline.core.refusals import Refusals
+from pipeline.core.reply_fields import boxes, shown, with_fields_as_lines
 
 T = TypeVar("T")
-_DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»\\#")
+_DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»「」『』\\#$")
+_BRACKETS = str.maketrans("【】〔〕〖〗〈〉⟨⟩《》", "[][][]<><><>")
+_LATEX = re.compile(r"\\[a-zA-Z]{1,20}\s?\{([^{}]*)\}|<\|(?:begin|end)_of_box\|>")
+_ROLE = re.compile(r"\A\W{0,3}(?:assistant|ai|bot|助手)\W{0,3}[:：]\s*", re.IGNORECASE)
 # Characters of the longest reply that is parsed: 25,000 tokens of English, more than ten times the
 # largest reply budget. Parsers take time by the length, and a longer reply follows no instruction.
 MOST_CHARS = 100_000
@@ -19,8 +23,11 @@ _END_OF_VALUE = r"\s*(?:[.!]?\Z|(?:to|for|as|because|since)\b)"
 
 
 def plain_text(reply: str) -> str:
-    """A reply without bold and quotes, its full-width signs as ASCII."""
-    return unicodedata.normalize("NFKC", reply).translate(_DECORATION).strip()
+    """A reply without bold, quotes and LaTeX, its full-width signs and CJK brackets as ASCII."""
+    text = unicodedata.normalize("NFKC", reply)
+    for _ in range(3):  # commands within one another
+        text = _LATEX.sub(lambda command: command[1] or "", text)
+    return text.translate(_BRACKETS).translate(_DECORATION).strip()
 
 
 def read_reply(
@@ -33,21 +40,30 @@ def read_reply(
     """The value of a reply: the one stated in the family's form, else the one that `prompt.read`
     finds, or `prompt.refusal` where the reply refuses in the family's words.
 
-    A justification may name other values in passing, so a statement takes precedence. None if two
-    statements differ, as either would be a guess, and for a reply longer than `MOST_CHARS`.
+    A justification may name other values in passing, so a statement takes precedence, as does
+    LaTeX's box. None if two differ, unless `prompt.read` makes one value of both statements, and
+    for a reply longer than `MOST_CHARS`.
     """
     if len(reply) > MOST_CHARS:
         return None
     if form is None or prompt.legal(form) is None:  # free text, in which no form means anything
         return prompt.read(reply, is_cut)
-    values: list[T] = []
-    for statement in _statements(plain_text(reply), form, prompt.others):
-        value = _value(prompt, statement, is_cut, refusals)
-        if value is not None and value not in values:
-            values.append(value)
-    if values:
-        return values[0] if len(values) == 1 else None
-    return _value(prompt, reply, is_cut, refusals)
+    text, fields = with_fields_as_lines(_ROLE.sub("", reply))
+
+    def read(texts: Sequence[str]) -> list[T]:
+        values = (_value(prompt, text, is_cut, refusals) for text in texts)
+        return list(dict.fromkeys(value for value in values if value is not None))
+
+    statements = list(_statements(plain_text(text), form, prompt.others))
+    stated = read(statements)
+    # A box in an explanation of what is stated, but cannot be read, is another value.
+    boxed = [box for box, is_labelled in boxes(text) if not is_labelled]
+    values = read([*statements, *boxed]) if stated or not statements else []
+    if len(stated) > 1 and len(values) == len(stated):
+        values = read(["\n".join(statements)])
+    elif not values:
+        values = read([text]) or read([shown(v) for _, v in fields if not isinstance(v, bool)])
+    return values[0] if len(values) == 1 else None
 
 
 def _value(prompt: Prompt[T], text: str, is_cut: bool, refusals: Refusals | None) -> T | None:
