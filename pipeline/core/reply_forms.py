@@ -24,10 +24,20 @@ _END_OF_VALUE = r"\s*(?:[.!]?\Z|(?:to|for|as|because|since)\b)"
 
 def plain_text(reply: str) -> str:
     """A reply without bold, quotes and LaTeX, its full-width signs and CJK brackets as ASCII."""
-    text = unicodedata.normalize("NFKC", reply)
-    for _ in range(3):  # commands within one another
-        text = _LATEX.sub(lambda command: command[1] or "", text)
+    text = without_latex(unicodedata.normalize("NFKC", reply))
     return text.translate(_BRACKETS).translate(_DECORATION).strip()
+
+
+def without_latex(text: str) -> str:
+    """The text with the arguments of LaTeX's commands in place of them: `\\boxed{\\text{B}}` is B."""
+    for _ in range(3):  # within one another
+        text = _LATEX.sub(lambda command: command[1] or "", text)
+    return text
+
+
+def without_role(reply: str) -> str:
+    """The reply without "Assistant:" before it, which may also open the text of a chat."""
+    return _ROLE.sub("", reply)
 
 
 def read_reply(
@@ -41,14 +51,14 @@ def read_reply(
     finds, or `prompt.refusal` where the reply refuses in the family's words.
 
     A justification may name other values in passing, so a statement takes precedence, as does
-    LaTeX's box. None if two differ, unless `prompt.read` makes one value of both statements, and
-    for a reply longer than `MOST_CHARS`.
+    LaTeX's box. None if two differ, unless they are lists that `prompt.read` makes one of, and for
+    a reply longer than `MOST_CHARS`.
     """
     if len(reply) > MOST_CHARS:
         return None
     if form is None or prompt.legal(form) is None:  # free text, in which no form means anything
         return prompt.read(reply, is_cut)
-    text, fields = with_fields_as_lines(_ROLE.sub("", reply))
+    text, fields = with_fields_as_lines(without_role(reply))
 
     def read(texts: Sequence[str]) -> list[T]:
         values = (_value(prompt, text, is_cut, refusals) for text in texts)
@@ -59,7 +69,7 @@ def read_reply(
     # A box in an explanation of what is stated, but cannot be read, is another value.
     boxed = [box for box, is_labelled in boxes(text) if not is_labelled]
     values = read([*statements, *boxed]) if stated or not statements else []
-    if len(stated) > 1 and len(values) == len(stated):
+    if len(stated) > 1 and len(values) == len(stated) and isinstance(stated[0], tuple):
         values = read(["\n".join(statements)])
     elif not values:
         values = read([text]) or read([shown(v) for _, v in fields if not isinstance(v, bool)])

@@ -17,7 +17,7 @@ _REASON_CHARS = 450  # of a constrained reply: at a token each the action still 
 _NUMBER = r"(?P<action>[-−–]?\s?\d{1,9})(?![\d.]*\d)"
 _NO_OTHER = r"(?!\s*(?:/|,|&|\bor\b|\band\b)\s*[-−–]?\d)"  # "Action: 0 / 1" repeats the form
 _ACTION = (
-    r"\baction\s*(?:[:=]|is\b)\s*(?:[\[(<]\s*)?(?:(?:summary|passage|part|number)\s*)*"
+    r"\baction\s*(?:[:=]|is\b)\s*(?:[\[(<{]\s*)?(?:(?:summary|passage|part|number)\s*)*"
     rf"{_NUMBER}{_NO_OTHER}"
 )
 _SIGNS = r"^\W{0,20}"  # bounded: each line of a reply of blank lines would be searched to its end
