@@ -34,29 +34,32 @@ _BEGINNINGS = tuple(
     )
 )
 _ANSWER_AT_END = re.compile(r"<answer>(?:(?!</?answer>).)*</answer>\s*\Z", re.I | re.S)
-# A model that thinks without a mark speaks of its task in the first person.
+# A model that thinks without a mark speaks of its task in the first person. To want to look up a
+# page is no thought, but the reply that a prompt asks for.
 _TASK = (
     r"(?:answer|decide|choose|pick|determine|find|figure|identify|select|locate|produce|output|see"
-    r"|write|read|respond|provide|compare|check|judge|evaluate|summari[sz]e|shorten|think|look)\b"
+    r"|write|respond|provide|compare|check|judge|evaluate|summari[sz]e|shorten|think|consider|parse"
+    r"|analy[sz]e|review|scan|examine|recall|work|break|start|go)\b"
 )
 _BEGINS_TO_THINK = re.compile(
     r"\W{0,9}(?:(?:okay|ok|alright|all right|hm+|wait)\s?[,.!…—-]"
     r"|(?:okay|ok|now|so|first),? (?:let|the user|we need|i need|looking at)\b"
-    r"|let['’]?s (?:think|see|look|break|go|start|figure|work|read|analy[sz]e|parse)\b"
-    r"|let me (?:think|see|look|break|go|start|figure|work|re-?read|analy[sz]e|check|consider)\b"
-    rf"|(?:we|i) (?:need|have) to {_TASK}|(?:we|i)(?: a[rm]e?|['’]re|['’]m) (?:asked|given|told)\b"
-    r"|the (?:user|question|task) (?:\w{1,20} ){1,3}(?:me|us) to\b|thinking process:)",
+    rf"|let(?:['’]?s| me) (?:{_TASK}|(?:look|read|re-?read)\b(?! up))|(?:we|i) (?:need|have) to {_TASK}"
+    r"|(?:we|i)(?: a[rm]e?|['’]re|['’]m) (?:asked|given|told|trying)\b"
+    r"|the (?:user|question|task) (?:\w{1,20} ){1,3}(?:me|us) to\b"
+    r"|(?:thinking|thoughts?)(?: process)?\s?[:*])",
     re.IGNORECASE,
 )
 
 _TOKEN = (
     r"<[|｜][^<>|｜\n]{1,40}[|｜]?>|<[^<>|｜\s]{1,40}[|｜]>|\[\|[^][|\n]{1,40}\|\]|</?s>|\[/?INST\]"
-    r"|<(?:bos|eos|pad|unk|sop|eop)>|<(?:start|end)_of_(?:turn|utterance|text|role)>"
-    r"|\[(?:EOS|BOS|gMASK)\]|<(?:reserved_|unused|extra_id_)\d{1,5}>|\[(?:BEGIN|END) FINAL RESPONSE\]"
+    r"|<(?:bos|(?:seed:)?eos|pad|unk|sop|eop)>|<(?:start|end)_of_(?:turn|utterance|text|role)>"
+    r"|<(?:reserved_|unused|extra_id_)\d{1,5}>|\[(?:EOS|BOS|gMASK|/?ANSWER|(?:BEGIN|END) FINAL RESPONSE)\]"
 )
 _ROLE = r"(?:assistant|model)(?=\s*\n|\s*<\|)|#{2,4} ?(?:Response|Assistant|Output):[ \t]*(?=\n)"
 _BEFORE = re.compile(rf"\s*(?:{_TOKEN}|{_ROLE}|final(?=[A-Z*(<\[{{]))")
-_AFTER = re.compile(rf"(?:{_TOKEN})\Z")
+_AFTER = re.compile(rf"(?:(?:{_TOKEN})\s?){{1,50}}\Z")
+_AFTER_CHARS = 500  # of the end of a reply
 _TURN_ENDS = re.compile(rf"(?:{_TOKEN})(?:\s*assistant\b)?")
 _NEXT_TURN = re.compile(  # which some models go on with
     r"(?:<\|(?:im_end|end|eot_id|eot|return)\|>|<end_of_turn>|<turn\|>|</s>)\s{0,9}"
@@ -64,9 +67,10 @@ _NEXT_TURN = re.compile(  # which some models go on with
     r"|\[INST\])"
 )
 _FENCED = re.compile(r"(?P<mark>`{3,9}|~{3,9})[\w+-]*[ \t]*\n(?P<inner>.*?)\n?(?P=mark)", re.DOTALL)
-_WRAP = r"<(?P<tag>answer|final_?answer|final|response|output|result|solution|conclusion|reply)>"
+_WRAP = r"<(?P<tag>answer|final_?answer|final|response|output|result|solution|conclusion|reply|assistant)>"
 _WRAPPED = re.compile(rf"{_WRAP}(?P<inner>.*?)</(?P=tag)>", re.IGNORECASE | re.DOTALL)
 _OPENED = re.compile(_WRAP, re.IGNORECASE)
+_CLOSED = re.compile(_WRAP.replace("<", "</", 1) + r"\s*\Z", re.IGNORECASE)
 _ROUNDS = 8  # of marks around one another
 
 
@@ -123,12 +127,15 @@ def _without_markup(text: str) -> str:
         text = text[: turn.start()].strip()
     if before := _BEFORE.match(text):
         text = text[before.end() :].strip()
-    if after := _AFTER.search(text.rstrip()):
+    if after := _AFTER.search(text.rstrip(), max(0, len(text.rstrip()) - _AFTER_CHARS)):
         text = text[: after.start()].strip()
-    for around in (_FENCED, _WRAPPED):
+    for around, other in ((_FENCED, _FENCED), (_WRAPPED, _OPENED)):
         whole = around.fullmatch(text.strip())
-        if whole and not around.search(whole["inner"]):
+        if whole and not other.search(whole["inner"]):
             return whole["inner"].strip()
     if (opened := _OPENED.match(text)) and f"</{opened['tag']}>" not in text:
         text = text[opened.end() :].strip()  # its end is a stop string, or was cut off
+    closed = _CLOSED.search(text, max(0, len(text) - _AFTER_CHARS))
+    if closed and f"<{closed['tag']}>" not in text:
+        text = text[: closed.start()].strip()  # its beginning is in the prompt
     return text

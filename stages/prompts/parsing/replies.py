@@ -56,7 +56,7 @@ _IS_NOT = (
     r"(?:not|never|no|out|wrong|incorrect|false|untrue|ruled|excluded|eliminated|impossible|rejected"
     r"|unsupported|irrelevant|inside|within|in\s+the\s+middle|part\s+of)"
     r"|(?:can|could|would|should|do|does|did)\s*(?:not|nt)|cannot|cant|isnt|arent|wasnt|werent|wont"
-    r"|fails?|contradicts?)\b"
+    r"|fails?|contradicts?)\b|(?: |: ?)no(?= ?(?:[.,;\n]|\Z))"
 )
 _SAID = r"(?P<said>yes,?\s+partially|yes|no|partial(?:ly)?|partly|not\s+sure)"
 _VERDICT_LINE = re.compile(rf"\W{{0,9}}(?:[\w ]{{1,40}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}", re.IGNORECASE)
@@ -65,7 +65,7 @@ _VERDICT_SENTENCE = re.compile(
     rf"(?:answer|verdict|rating|judge?ment)\s+is\W{{1,5}}{_SAID}(?=\W{{0,3}}(?:[.!,;\n]|\Z))",
     re.IGNORECASE,
 )
-_CHINESE_PAGE = re.compile(r"第\s?(\d{1,9})\s?[页頁]")
+_CHINESE_PAGE = re.compile(r"第\s?(?P<page>\d{1,9})\s?[页頁]|[页頁][码碼]?\s?:")
 _CHINESE_AND = re.compile(r"(?<=[\s\d])\s?[和与與及、]\s?(?=Page\b|\d)")
 
 # No more of a sentence is looked at, so that a reply of matches alone takes time by its length.
@@ -100,7 +100,11 @@ def verdicts_stated(text: str) -> list[str]:
 
 def in_english_pages(text: str) -> str:
     """The text with pages named in Chinese (第3页和第5页) as `Page 3 and Page 5`."""
-    return _CHINESE_AND.sub(" and ", _CHINESE_PAGE.sub(r" Page \1 ", text))
+    return _CHINESE_AND.sub(" and ", _CHINESE_PAGE.sub(_in_english, text))
+
+
+def _in_english(page: re.Match[str]) -> str:
+    return f" Page {page['page']} " if page["page"] else "Pages: "
 
 
 def is_hedged(text: str, found: re.Match[str]) -> bool:

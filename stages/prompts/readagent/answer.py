@@ -28,7 +28,8 @@ _LETTER = (
     rf"{_TWO}"
 )
 _ANSWER = (
-    r"(?:\b(?i:answer|antwort|antwoord|réponse|respuesta|risposta|resposta|svar|ответ)|答案|答え?|정?답)"
+    r"(?:\b(?i:answer|antwort|lösung|antwoord|réponse|respuesta|risposta|resposta|svar|ответ)|答案|正解"
+    r"|答え?|정?답)"
 )
 _CHOSEN = r"(?i:option|choice|letter|选项|選項)"
 _IS = (
@@ -37,7 +38,7 @@ _IS = (
 )
 _CHOOSE = (
     r"(?i:\b(?:choos(?:e|ing)|chose|pick(?:ed)?|select(?:ed)?|go(?:ing)?\s+(?:with|for)|opt\s+for"
-    r"|settle\s+(?:on|for)|vote\s+for|(?:i|id|i\s+would)\s+(?:say|answer))\s+|选择?\s?|選擇?\s?)"
+    r"|settle\s+(?:on|for)|vote\s+for|(?:i|id|i\s+would)\s+(?:say|answer))\s+|[选選][择擇]?\s?:?\s?)"
 )
 _SURELY = r"(?:(?:clearly|definitely|therefore|thus|most\s+likely|the|only|one|that\s+is)\s+){0,3}"
 _SO = r"(?i:so|thus|therefore|hence|leaves|leaving)[,:]?\s+(?i:(?:it|that|this|must|is|be|only)\s+){0,4}"
@@ -46,12 +47,12 @@ _END = r"(?=\s*(?:\Z|[.,;:!\n]|\b(?:because|since|as)\b))"
 _OPTIONS = tuple(
     tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns)
     for patterns in (
-        (rf"{_ANSWER}(?i:\s+(?:choice|option|letter|correct[ae]?|to\s+th\w+\s+question))?{_IS}{_LETTER}",),
+        (rf"{_ANSWER}(?i:\s+(?:choice|option|letter|corr[ec]\w+|to\s+th\w+\s+question))?{_IS}{_LETTER}",),
         (
-            rf"\b(?i:option|choice|(?:correct|right|best)(?:\s+one)?|pick){_IS}{_LETTER}",
+            rf"(?:\b(?i:option|choice|letter|(?:correct|right|best)(?:\s+one)?|pick)|选项|選項){_IS}{_LETTER}",
             rf"{_CHOOSE}(?:(?i:the\s+)?{_CHOSEN}\s*)?{_LETTER}",
-            rf"^\W{{0,9}}(?i:(?:final\s+)?answer)\s+{_LETTER}",
-            rf"(?:\b{_SO}|~\s+but\s+(?:rather\s+)?){_LETTER}{_END}",
+            rf"^\W{{0,9}}(?i:(?:final\s+)?answer|choice)\s+{_LETTER}",
+            rf"(?:\b{_SO}|~\s+but\s+(?:rather\s+)?|\b(?i:i\s+(?:think|believe)\s+its?\s+(?:is\s+)?)){_LETTER}{_END}",
             rf"(?:\((?P<mark>[A-Za-z])\)|\b(?P<bare>[A-Z]))\s+is\s+{_SURELY}(?:correct|right|best)\b",
         ),
         (rf"\A{_LETTER}(?!\s+(?:was|were|says?|mentions?|names?|had|has|might|would|could|may)\b)",),
@@ -63,7 +64,7 @@ _MENTIONED = re.compile(r"\(([A-Z])\)|\b[Oo]ption\s+([A-Z])\b")
 _REJECTABLE = r"(?i:option\s+|answer\s+)?(?:[(\[][A-Za-z][)\]]|[A-Z]\b)"
 
 # What a free-form reply says its answer is.
-_ANSWER_KEY = re.compile(r"\b(?:answer|response|result|output)\Z", re.IGNORECASE)
+_ANSWER_KEY = re.compile(r"(?:answer|response|result|output)\Z", re.IGNORECASE)
 _ANSWER_TAG = re.compile(
     r"^[ \t]*<(?P<tag>(?:final_?)?answer)>(?P<answer>.*?)</(?P=tag)>", re.I | re.M | re.S
 )
@@ -71,7 +72,8 @@ _WORDS_OF_LABEL = rf"(?i:(?:(?:so|the|my|short|final)\W{{1,3}}){{0,3}}){_ANSWER}
 _LABEL = re.compile(
     rf"\A[\s*_#>]{{0,9}}{_WORDS_OF_LABEL}[*_]{{0,3}}"
     r"|^[\s*_#>]{0,9}(?i:final\s+answer)(?:[*_ ]{0,4}[:：][*_]{0,3}|[*_]{0,3}[ \t]{0,9}$)"
-    rf"|^(?:#{{1,6}}[ \t]{{1,3}}|[*_]{{1,3}}){_WORDS_OF_LABEL}[*_]{{0,3}}",
+    rf"|^(?:#{{1,6}}[ \t]{{1,3}}|[*_]{{1,3}}){_WORDS_OF_LABEL}[*_]{{0,3}}"
+    r"|\A[#*_ ]{1,9}(?i:answer)[*_ ]{0,3}\n",
     re.MULTILINE,
 )
 

@@ -18,19 +18,20 @@ _TAG = re.compile(r"<\s*(\d{1,9})\s*>")
 
 _REJECTABLE = r"(?i:label\s+)?<\s?\d{1,9}\s?>"
 
+_NO_OTHER = r"(?!\s*(?:[/&,]|\bor\b|\band\b)\s*[<(\[{]\s*\d|\s*(?:/|\bor\b)\s*\d)"  # two are no answer
 # <57>, also in other brackets, or 57 that does not begin 57.5, 57th or 57-60. At most nine digits:
 # int() must not fail.
 _LABEL = (
     r"(?P<tag>[<(\[{]\s*)?(?P<label>\d{1,9})(?(tag)\s*[>)\]}]|(?!\.?\w|\s*[-–]\s*\d))"
-    r"(?!\s*(?:[/&,]|\bor\b|\band\b)\s*[<(\[{]\s*\d|\s*(?:/|\bor\b)\s*\d)"  # two are no answer
+    rf"{_NO_OTHER}"
 )
-_BREAK = r"\b(?:break\s*+-?\s*+point|label|answer)s?\b"
+_BREAK = r"(?:\b(?:break\s*+-?\s*+point|label|answer)s?\b|[断斷][点點])"
 _BREAK_POINTS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_BREAK}\s*(?:is\b|would be\b|should be\b|:|=)[\s:]*"
         rf"(?:(?:label|after|at)\s+){{0,3}}{_LABEL}",
-        r"\A[<(\[{]\s*(?P<label>\d{1,9})\s*[>)\]}]",
+        rf"\A[<(\[{{]\s*(?P<label>\d{{1,9}})\s*[>)\]}}]{_NO_OTHER}",
         r"\A(?P<label>\d{1,9})[.:]?\s*(?:\n|\Z)",
         rf"{_BREAK}\s*{_LABEL}",
     )

@@ -56,7 +56,7 @@ _ITEMS = tuple(
     )
 )
 _NAMED = re.compile(r"\d+[\])>]?")
-_ITEM_END = re.compile(r"\n|(?<=[.!])\s+(?=I\s)")
+_ITEM_END = re.compile(r"\n|(?<=[.!])\s+(?=I\s)|,?\s+and\s+(?=Page\s?\[)")
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,10 @@ def parse_pages(reply: str) -> tuple[int, ...] | None:
     of these are None.
     """
     text = _plain(reply)
-    if (pages := parse_page_list(reply)) is not None or (pages := _pages_by_line(text)):
+    if (pages := _pages_by_line(text)) is not None:
         return pages
     if "[" in text:
-        return None
+        return parse_page_list(reply)
     if _NUMBERS_ALONE.fullmatch(text):
         return _numbers(text.rstrip("."))
     named = list(_UNBRACKETED.finditer(text))
@@ -172,7 +172,8 @@ def _pages_by_line(text: str) -> tuple[int, ...] | None:
         named = _NAMED.search(line.replace(":", " "), item.start("page"))
         if named and not is_declined(named.string, named):
             pages.append(int(item["page"]))
-    return tuple(pages) if len(items) > 1 else None
+    is_list = len(items) > 1 and text.count("[") in (0, len(items))
+    return tuple(dict.fromkeys(pages)) if is_list else None
 
 
 def _numbers(listed: str) -> tuple[int, ...] | None:

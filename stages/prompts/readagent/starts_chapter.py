@@ -32,6 +32,10 @@ _GOES_ON = re.compile(
     rf"(?:part\s+of|in|within))\s+(?:in\s+|with\s+)?the\s+(?:same|current|previous)\s+{_DIVISION}",
     re.IGNORECASE,
 )
+_NEW = re.compile(
+    rf"\W{{0,9}}(?:a\s+new\s+{_DIVISION}\s+(?:starts|begins)|(?P<not>there\s+is\s+no\s+new\s+{_DIVISION}))",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _HEADING = re.compile(
     r"\A\s*(?:chapter|book|part|volume|section|act|scene|canto|letter|epilogue|prologue"
@@ -85,6 +89,6 @@ class StartsChapter(Prompt[StartsNew]):
 
 def _in_words(sentence: str) -> StartsNew | None:
     """What a sentence says of the page: that it starts a chapter, or goes on with one."""
-    if starts := _STARTS.match(sentence):
+    if starts := _STARTS.match(sentence) or _NEW.match(sentence):
         return "no" if starts["not"] else "yes"
     return "no" if _GOES_ON.match(sentence) else None
