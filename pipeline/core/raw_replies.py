@@ -46,7 +46,7 @@ _BEGINS_TO_THINK = re.compile(
     r"|(?:okay|ok|now|so|first),? (?:let|the user|we need|i need|looking at)\b"
     rf"|let(?:['’]?s| me) (?:{_TASK}|(?:look|read|re-?read)\b(?! up))|(?:we|i) (?:need|have) to {_TASK}"
     r"|(?:we|i)(?: a[rm]e?|['’]re|['’]m) (?:asked|given|told|trying)\b"
-    r"|the (?:user|question|task) (?:\w{1,20} ){1,3}(?:me|us) to\b"
+    r"|the question asks\b|the (?:user|question|task) (?:\w{1,20} ){1,3}(?:me|us) to\b"
     r"|(?:thinking|thoughts?)(?: process)?\s?[:*])",
     re.IGNORECASE,
 )
@@ -132,7 +132,7 @@ def _without_markup(text: str) -> str:
     for around, other in ((_FENCED, _FENCED), (_WRAPPED, _OPENED)):
         whole = around.fullmatch(text.strip())
         if whole and not other.search(whole["inner"]):
-            return whole["inner"].strip()
+            return whole["inner"].strip().lstrip(": ")
     if (opened := _OPENED.match(text)) and f"</{opened['tag']}>" not in text:
         text = text[opened.end() :].strip()  # its end is a stop string, or was cut off
     closed = _CLOSED.search(text, max(0, len(text) - _AFTER_CHARS))

@@ -10,7 +10,7 @@ _JSON = re.compile(r"\{\s*\"|\[\s*\{")
 _TAGGED = re.compile(r"<(?P<key>[A-Za-z][\w-]{0,30})>(?P<value>.{0,2000}?)</(?P=key)>", re.DOTALL)
 _HTML = re.compile(r"(?:b|i|u|p|em|strong|code|pre|span|div|mark|center|li|ul|ol|h\d)\Z", re.I)
 _BOX = re.compile(
-    r"\\f?boxed\s?\{(?P<latex>(?:[^{}]|\{[^{}]*\}){0,2000})\}"
+    r"(?:\\f?box(?:ed)?|\bboxed)\s?\{(?P<latex>(?:[^{}]|\{[^{}]*\}){0,2000})\}"
     r"|<\|begin_of_box\|>(?P<token>.{0,2000}?)<\|end_of_box\|>",
     re.DOTALL,
 )
@@ -32,7 +32,7 @@ def with_fields_as_lines(reply: str) -> tuple[str, list[Field]]:
     fields: list[Field] = []
 
     def lines(found: list[Field]) -> str:
-        kept = [(key, value) for key, value in found if not _ASIDE.search(key)]
+        kept = [(key, value) for key, value in found if len(key) > 1 and not _ASIDE.search(key)]
         fields.extend(kept)
         return "".join(f"\n{key}: {shown(value)}\n" for key, value in kept)
 
@@ -97,4 +97,4 @@ def _fields(value: Any) -> list[Field]:
 
 
 def _key(key: str) -> str:
-    return " ".join(_WORDS.split(key)).strip().lower()
+    return " ".join(_WORDS.split(key)).strip().lower().rstrip("0123456789 ")

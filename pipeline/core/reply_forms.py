@@ -1,5 +1,6 @@
 """Read a reply: first the value stated in its family's form, else by the prompt's own parser."""
 
+import html
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -11,10 +12,10 @@ from pipeline.core.reply_fields import boxes, shown, with_fields_as_lines
 
 T = TypeVar("T")
 _DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»「」『』\\#$")
-_BRACKETS = str.maketrans("【】〔〕〖〗〈〉⟨⟩《》", "[][][]<><><>")
+_BRACKETS = str.maketrans("【】〔〕〖〗〈〉⟨⟩《》⟪⟫‹›、", "[][][]<><><><><>,")
 # 第五十七页, <五十七>: up to 99. Elsewhere a numeral may be a part of a word.
 _NUMERAL = re.compile(
-    r"(?<=[第<(\[{、,])(?P<tens>[一二三四五六七八九]?十)?(?P<ones>[一二三四五六七八九]?)(?=[页頁>)\]}、,])"
+    r"(?<=[第<(\[{,])(?P<tens>[一二三四五六七八九]?十)?(?P<ones>[一二三四五六七八九]?)(?=[页頁>)\]},])"
 )
 _LATEX = re.compile(r"\\[a-zA-Z]{1,20}\s?\{([^{}]*)\}|<\|(?:begin|end)_of_box\|>")
 _ROLE = re.compile(r"\A\W{0,3}(?:assistant|ai|bot|助手|response|reply|output)\W{0,3}[:：]\s*", re.IGNORECASE)
@@ -28,7 +29,7 @@ _END_OF_VALUE = r"\s*(?:[.!]?\Z|(?:to|for|as|because|since)\b)"
 
 def plain_text(reply: str) -> str:
     """A reply without bold, quotes and LaTeX, its full-width signs and CJK brackets as ASCII."""
-    text = without_latex(unicodedata.normalize("NFKC", reply))
+    text = without_latex(unicodedata.normalize("NFKC", html.unescape(reply)))
     text = text.translate(_BRACKETS).translate(_DECORATION)
     return _NUMERAL.sub(_digits, text).strip()
 
@@ -42,6 +43,7 @@ def _digits(numeral: re.Match[str]) -> str:
 
 def without_latex(text: str) -> str:
     """The text with the arguments of LaTeX's commands in place of them: `\\boxed{\\text{B}}` is B."""
+    text = re.sub(r"\\([lr])angle\b", lambda angle: "<" if angle[1] == "l" else ">", text)
     for _ in range(3):  # within one another
         text = _LATEX.sub(lambda command: command[1] or "", text)
     return text
@@ -81,8 +83,8 @@ def read_reply(
     # A box in an explanation of what is stated, but cannot be read, is another value.
     boxed = [box for box, is_labelled in boxes(text) if not is_labelled]
     values = read([*statements, *boxed]) if stated or not statements else []
-    if len(stated) > 1 and len(values) == len(stated) and isinstance(stated[0], tuple):
-        values = read(["\n".join(statements)])
+    if len(values) > 1 and all(isinstance(value, tuple) for value in values):
+        values = read(["\n".join([*statements, *boxed])])
     elif not values:
         values = read([text]) or read([shown(v) for _, v in fields if not isinstance(v, bool)])
     return values[0] if len(values) == 1 else None

@@ -37,7 +37,7 @@ def parse_action(reply: str, is_cut: bool) -> int | None:
     alone = list(_ALONE.finditer(text))
     readings = [
         [_value(f) for f in some if not (is_cut and f.end("action") == len(text))]
-        for some in (lines, stated, alone)
+        for some in (lines, [] if is_cut else stated, alone)
     ]
     return settled(*readings)
 

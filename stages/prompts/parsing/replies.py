@@ -47,7 +47,7 @@ _REQUESTED = re.compile(
 
 # Words around a value that say that it is not the one, as apostrophes are gone.
 _NOT_THIS = (
-    r"\b(?:not|nor|neither|never|isnt|arent|cannot\s+be|cant\s+be|rather\s+than|instead\s+of|unlike"
+    r"\b(?:not|nor|neither|never|isnt|arent|(?:anything|all)\s+but|except(?:\s+for)?|cannot\s+be|cant\s+be|rather\s+than|instead\s+of|unlike"
     r"|rul(?:e[sd]?|ing)\s+out|exclud\w{1,4}|eliminat\w{1,4}|reject\w{0,4}|discard\w{0,4})\s+"
     r"(?:(?:it|be|is|the|either|both|at|after|with|choose|pick|select|go)\s+){0,3}"
 )
@@ -55,18 +55,18 @@ _IS_NOT = (
     r"\s+(?:(?:is|are|was|were|seems?|looks?)\s+(?:(?:\w{1,12}ly|also|both|all|just|still)\s+){0,2}"
     r"(?:not|never|no|out|wrong|incorrect|false|untrue|ruled|excluded|eliminated|impossible|rejected"
     r"|unsupported|irrelevant|inside|within|in\s+the\s+middle|part\s+of)"
-    r"|(?:can|could|would|should|do|does|did)\s*(?:not|nt)|cannot|cant|isnt|arent|wasnt|werent|wont"
+    r"|(?:can|could|would|should|do|does|did)\s*(?:not|nt)|would\s+(?:cut|split|interrupt)|cannot|cant|isnt|arent|wasnt|werent|wont"
     r"|fails?|contradicts?)\b|(?: |: ?)no(?= ?(?:[.,;\n]|\Z))"
 )
 _SAID = r"(?P<said>yes,?\s+partially|yes|no|partial(?:ly)?|partly|not\s+sure)"
-_VERDICT_LINE = re.compile(rf"\W{{0,9}}(?:[\w ]{{1,40}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}", re.IGNORECASE)
+_VERDICT_LINE = re.compile(rf"\W{{0,9}}(?:[\w ,]{{1,80}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}", re.IGNORECASE)
 _VERDICT_SENTENCE = re.compile(
     r"(?:\A|[.!?]\s|\n)\W{0,9}(?:(?:so|thus|therefore|hence)\W{1,3})?(?:the|my)\s+(?:(?:final|correct)\s+)?"
     rf"(?:answer|verdict|rating|judge?ment)\s+is\W{{1,5}}{_SAID}(?=\W{{0,3}}(?:[.!,;\n]|\Z))",
     re.IGNORECASE,
 )
-_CHINESE_PAGE = re.compile(r"第\s?(?P<page>\d{1,9})\s?[页頁]|[页頁][码碼]?\s?:")
-_CHINESE_AND = re.compile(r"(?<=[\s\d])\s?[和与與及、]\s?(?=Page\b|\d)")
+_CHINESE_PAGE = re.compile(r"第\s?(?P<page>\d{1,9}(?:\s?,\s?\d{1,9}){0,20})\s?[页頁]|[页頁][码碼]?\s?:")
+_CHINESE_AND = re.compile(r"(?<=[\s\d])\s?[和与與及]\s?(?=Page\b|\d)")
 
 # No more of a sentence is looked at, so that a reply of matches alone takes time by its length.
 _SENTENCE_CHARS = 300

@@ -19,26 +19,26 @@ from stages.text.words import num_words, word_spans
 # In angles and braces only a capital counts, as <b> is bold.
 _TWO = (  # options are no answer
     r"(?!\s*(?:,|;|/|&|\band\b|\bor\b|\bnor\b)\s*(?:\b(?:maybe|perhaps|possibly|also|even)\s+)?"
-    r"[(\[<{]?[A-HJ-Z]\b|\s+[B-HJ-Z](?:\s*,|\s+[B-HJ-Z]\b|\s*\Z))"
+    r"[(\[<{]?[A-HJ-Z]\b|[ ]?[(\[][A-Z][)\]]|\s+[B-HJ-Z](?:\s*,|\s+[B-HJ-Z]\b|\s*\Z))"
 )
 _LETTER = (
-    r"(?:(?:[(\[]\s*(?P<mark>[A-Za-z])|[<{]\s*(?P<capital>[A-Z]))\s*(?:[)\]>}]|\Z)"
-    r"|(?P<bare>[A-Za-z])(?=\s*(?:\Z|[\n:;)\]}>。]|\.(?!\w)|,|\s[-–—]\s)"
+    r"(?:(?:[(\[]{1,2}\s*(?P<mark>[A-Za-z])|[<{]{1,2}\s*(?P<capital>[A-Z]))\s*(?:[)\]>}]{1,2}|\Z)"
+    r"|(?P<bare>[A-Za-z])(?=\s*(?:\Z|[\n:;!)\]}>。]|\s[(\[]|\.(?!\w)|,|\s[-–—]\s)"
     r"|\s+(?:because|since|as|is)\b|(?<![AaIi])\s+[A-Z]|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))"
     rf"{_TWO}"
 )
 _ANSWER = (
-    r"(?:\b(?i:answer|antwort|lösung|antwoord|réponse|respuesta|risposta|resposta|svar|ответ)|答案|正解"
-    r"|答え?|정?답)"
+    r"(?:\b(?i:answer|ans\b(?=\s?[.:])\.?|antwort|lösung|antwoord|réponse|respuesta|risposta|resposta|svar|odpowiedź"
+    r"|cevap|đáp án|ответ|الإجابة|उत्तर)|答案|正解|答え?|정?답)"
 )
 _CHOSEN = r"(?i:option|choice|letter|选项|選項)"
 _IS = (
     r"\s*(?i:is\b|would be\b|should be\b|must be\b|ist\b|lautet\b|est\b|es\b|è|é|[:=→是为為は은]|->|=>"
-    rf"|[-–—](?=\s))[\s:]*(?:{_CHOSEN}\s+)?"
+    rf"|[-–—](?=\s))[\s:]*(?:(?i:la|le)\s+)?(?:{_CHOSEN}\s+)?"
 )
 _CHOOSE = (
     r"(?i:\b(?:choos(?:e|ing)|chose|pick(?:ed)?|select(?:ed)?|go(?:ing)?\s+(?:with|for)|opt\s+for"
-    r"|settle\s+(?:on|for)|vote\s+for|(?:i|id|i\s+would)\s+(?:say|answer))\s+|[选選][择擇]?\s?:?\s?)"
+    r"|settle\s+(?:on|for)|vote\s+for|(?:i|id|i\s+would)\s+(?:say|answer))\s+|[选選][择擇项項]?\s?:?\s?)"
 )
 _SURELY = r"(?:(?:clearly|definitely|therefore|thus|most\s+likely|the|only|one|that\s+is)\s+){0,3}"
 _SO = r"(?i:so|thus|therefore|hence|leaves|leaving)[,:]?\s+(?i:(?:it|that|this|must|is|be|only)\s+){0,4}"
@@ -49,14 +49,14 @@ _OPTIONS = tuple(
     for patterns in (
         (rf"{_ANSWER}(?i:\s+(?:choice|option|letter|corr[ec]\w+|to\s+th\w+\s+question))?{_IS}{_LETTER}",),
         (
-            rf"(?:\b(?i:option|choice|letter|(?:correct|right|best)(?:\s+one)?|pick)|选项|選項){_IS}{_LETTER}",
+            rf"(?:\b(?i:option|choice|selection|letter|(?:correct|right|best|richtig)(?:\s+one)?|pick)|选项|選項){_IS}{_LETTER}",
             rf"{_CHOOSE}(?:(?i:the\s+)?{_CHOSEN}\s*)?{_LETTER}",
             rf"^\W{{0,9}}(?i:(?:final\s+)?answer|choice)\s+{_LETTER}",
-            rf"(?:\b{_SO}|~\s+but\s+(?:rather\s+)?|\b(?i:i\s+(?:think|believe)\s+its?\s+(?:is\s+)?)){_LETTER}{_END}",
+            rf"(?:\b{_SO}|[∴⇒→]\s?|~\s+but\s+(?:rather\s+)?|\b(?i:i\s+(?:think|believe)\s+its?\s+(?:is\s+)?)){_LETTER}{_END}",
             rf"(?:\((?P<mark>[A-Za-z])\)|\b(?P<bare>[A-Z]))\s+is\s+{_SURELY}(?:correct|right|best)\b",
         ),
-        (rf"\A{_LETTER}(?!\s+(?:was|were|says?|mentions?|names?|had|has|might|would|could|may)\b)",),
-        (r"^[ \t]*[(\[]?(?P<mark>[A-Z])[)\].]{0,2}[ \t]*$",),
+        (rf"\A(?!Q:){_LETTER}(?!\s+(?:was|were|says?|mentions?|names?|had|has|might|would|could|may)\b|: [A-Z]\s*\Z)",),
+        (r"^[ \t]*(?:[-•>]\s|\d[.)]\s)?[(\[]?(?P<mark>[A-Z])[)\].]{0,2}[ \t]*$",),
     )
 )
 _DENIED = re.compile(r"\b(?i:not|nor|neither)\s+(?i:option\s+)?[(\[]?[A-Z]\b")

@@ -18,11 +18,11 @@ _TAG = re.compile(r"<\s*(\d{1,9})\s*>")
 
 _REJECTABLE = r"(?i:label\s+)?<\s?\d{1,9}\s?>"
 
-_NO_OTHER = r"(?!\s*(?:[/&,]|\bor\b|\band\b)\s*[<(\[{]\s*\d|\s*(?:/|\bor\b)\s*\d)"  # two are no answer
+_NO_OTHER = r"(?!\s*(?:[/&,]|\bor\b|\band\b)?\s*[<(\[{]\s*\d|\s*(?:/|\bor\b)\s*\d)"  # two are no answer
 # <57>, also in other brackets, or 57 that does not begin 57.5, 57th or 57-60. At most nine digits:
 # int() must not fail.
 _LABEL = (
-    r"(?P<tag>[<(\[{]\s*)?(?P<label>\d{1,9})(?(tag)\s*[>)\]}]|(?!\.?\w|\s*[-–]\s*\d))"
+    r"(?P<tag>[<(\[{]\s*)?(?P<label>\d{1,9})(?(tag)\s*(?:[>)\]}]|\Z)|(?!\.?\w|\s*[-–]\s*\d))"
     rf"{_NO_OTHER}"
 )
 _BREAK = r"(?:\b(?:break\s*+-?\s*+point|label|answer)s?\b|[断斷][点點])"
@@ -33,7 +33,7 @@ _BREAK_POINTS = tuple(
         rf"(?:(?:label|after|at)\s+){{0,3}}{_LABEL}",
         rf"\A[<(\[{{]\s*(?P<label>\d{{1,9}})\s*[>)\]}}]{_NO_OTHER}",
         r"\A(?P<label>\d{1,9})[.:]?\s*(?:\n|\Z)",
-        rf"{_BREAK}\s*{_LABEL}",
+        rf"(?:{_BREAK}|\b(?:choose|pick|select|go\s+with)\s+(?:label\b)?)\s*{_LABEL}",
     )
 )
 
@@ -138,6 +138,8 @@ def parse_break_point(reply: str, is_cut: bool = False) -> int | None:
     """
     text = without_rejected(plain_text(reply), _REJECTABLE)
     found = [list(pattern.finditer(text)) for pattern in _BREAK_POINTS]
+    if is_cut:  # also within a number
+        found = [[f for f in some if f.end() < len(text)] for some in found]
     stated = [[int(f["label"]) for f in some if not is_hedged(text, f)] for some in found]
     if is_cut:
         return settled(*stated[:-1])

@@ -33,7 +33,7 @@ from stages.prompts.parsing.replies import (
 _SQUARE = str.maketrans("{}", "[]")
 _EXPECTED_SHARE = 0.5  # of the pages that may be looked up at once
 _ASKED = re.compile(r"\blook\s+up\s+(?:the\s+)?pages?\s*+:?\s*+\[([^\[\]]*)\]", re.IGNORECASE)
-_JOINED = re.compile(r"\]\s*+(?:[,;&]|,?\s*+and\b)?\s*+(?:pages?\s*+)?\[", re.IGNORECASE)
+_JOINED = re.compile(r"\]\s*+(?:[,;&/]|,?\s*+and\b)?\s*+(?:pages?\s*+)?\[", re.IGNORECASE)
 _LIST = re.compile(r"\[([^\[\]]*)\]")
 _NUMBERS_ALONE = re.compile(r"[(<]?\d(?:[\d\s,;&()<>]|\band\b)*\.?", re.IGNORECASE)
 _PAGE = r"\b(?:pages?\b|pgs?\b\.?|pp?\.)\s*+(?:numbers?\b|nos?\.)?\s*+:?\s*+"
@@ -45,12 +45,12 @@ _NUMBER = r"[(<]?\d+[)>]?"
 _UNBRACKETED = re.compile(rf"{_PAGE}({_NUMBER}(?:{_BETWEEN}{_NUMBER})*)", re.IGNORECASE)
 # A line or sentence of a list of pages, maybe with a reason; of the last two, numbers are alone.
 _REASON = r"(?:\s?[:;,(–—-]|\s(?:to|for|because|since|as)\b).{0,300}"
-_BEFORE_ITEM = r"\W{0,5}(?:\d{1,3}[.)]\s{1,3}(?=\D))?"
+_BEFORE_ITEM = r"\W{0,5}(?:(?:\d{1,3}|[a-z])[.)]\s{1,3}(?=\D))?"
 _ITEMS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_BEFORE_ITEM}(?:{_PAGE}[\[(<]?|\[(?:{_PAGE})?)(?P<page>\d{{1,9}})[\])>]?(?:{_REASON}|[.!]?)",
-        rf"{_BEFORE_ITEM}i\s(?:\w{{1,9}}\s){{1,5}}{_PAGE}[\[(<]?(?P<page>\d{{1,9}})[\])>]?{_REASON}",
+        rf"{_BEFORE_ITEM}i\s(?:\w{{1,9}}\s){{1,7}}{_PAGE}[\[(<]?(?P<page>\d{{1,9}})[\])>]?{_REASON}",
         rf"[-•]\s?(?P<page>\d{{1,9}}){_REASON}",
         r"(?:[-•]\s?)?(?P<page>\d{1,9})[.,]?",
     )

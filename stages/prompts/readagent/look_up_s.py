@@ -44,6 +44,7 @@ _OPENING = re.compile(rf"\W*{_PAGE.pattern}[\])>]?\s*(?:[,(]|(?:to|for|as|becaus
 # In small letters "stop" is a word like any other, unless it is a sentence or opens a line.
 _SAID_STOP = re.compile(
     r"(?:\A|[.!?:\n])[\s\[<(]{0,20}(?i:stop)(?=[\s\])>]{0,20}(?:[.!\n]|\Z))"
+    r"|(?:\A|\n)\W{0,9}STOP(?=\s?[-–—:;(])"
     r"|\b(?i:i\s+(?:want|would\s+like)\s+to\s+stop)\b",
 )
 _STOP = re.compile(r"\bSTOP\b|^[ \t]*(?i:stop)\b(?!\W{1,3}no\b)", re.MULTILINE)
@@ -56,6 +57,8 @@ _CONDITION = re.compile(
 _CONDITION_AFTER = re.compile(
     r"[\s\])>]{0,9}(?:if|once|when|as\s+soon\s+as|unless|after|until)\b", re.IGNORECASE
 )
+_PAGE_CONDITION = re.compile(r"\A\W{0,9}(?:if|once|when|after|unless|before)\b[^,]*\Z", re.IGNORECASE)
+_ANOTHER = re.compile(r"[\])>}]?\s{0,3}(?:,|&|/|and\b|or\b)\s{0,3}\d")
 _OR_STOP = re.compile(rf"{_PAGE.pattern}[\])>}}]?\W{{0,3}}or\s+\W?STOP\b", re.IGNORECASE)
 _NUMBER_ALONE = re.compile(r"(?i:(?:final\s+)?answer\s?[:=]\s?)?[\[<({]?\s*(?P<page>\d{1,9})\s*[\])>}]?\.?")
 
@@ -138,7 +141,9 @@ def parse_page_or_stop(reply: str, is_cut: bool = False) -> int | Literal["stop"
     if len(mentioned) > _MOST_MENTIONS or _OR_STOP.search(text):
         return None
     text = _STOP.sub(partial(_unless_conditional, text), text)
-    pages = [page for page in mentioned if not is_declined(text, page)]
+    pages = [page for page in mentioned if _is_alone(text, page) and not is_declined(text, page)]
+    if is_cut:  # also within a number
+        pages = [page for page in pages if page.end() < len(text)]
     opening = _OPENING.match(text)
     stated: list[_Turn] = [int(page["page"]) for page in pages if is_requested(text, page)]
     stated += ["stop"] * bool(_SAID_STOP.search(text))
@@ -149,14 +154,21 @@ def parse_page_or_stop(reply: str, is_cut: bool = False) -> int | Literal["stop"
     alone = _NUMBER_ALONE.fullmatch(text)
     return settled(
         stated,
-        [int(opening["page"])] if opening and pages else [],
+        [int(opening["page"])] if opening and pages and opening["page"] == pages[0]["page"] else [],
         named,
         [int(alone["page"])] if alone else [],
     )
 
 
+def _is_alone(text: str, page: re.Match[str]) -> bool:
+    """True if no other number is named with the page, nor a condition before it."""
+    is_one = not _ANOTHER.match(text, page.end())
+    return is_one and not _PAGE_CONDITION.match(sentence_around(text, page)[0])
+
+
 def _unless_conditional(text: str, stop: re.Match[str]) -> str:
     """The STOP; as many other signs where its sentence makes it depend on something."""
     before, after = sentence_around(text, stop)
-    is_conditional = _CONDITION.search(before) or _CONDITION_AFTER.match(after)
+    is_asked = text.startswith("?", stop.end())
+    is_conditional = is_asked or _CONDITION.search(before) or _CONDITION_AFTER.match(after)
     return "~" * len(stop[0]) if is_conditional else stop[0]

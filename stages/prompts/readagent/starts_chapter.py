@@ -22,7 +22,8 @@ _BOTH = re.compile(
 _PAGE = r"\W{0,9}(?:it|this|(?:the|this)\s+(?:(?:next|second|new|following)\s+)?(?:page|passage|text))\s+"
 _DIVISION = r"(?:chapter|section|book|part)\b"
 _STARTS = re.compile(
-    rf"{_PAGE}(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?(?:\w{{1,12}}ly\s+)?"
+    rf"{_PAGE}(?:\w{{1,12}}ly\s+)?(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?(?:does\s+)?"
+    r"(?:\w{1,12}ly\s+)?(?:(?:seems?|appears?)\s+to\s+)?"
     rf"(?:(?:starts?|begins?|opens?)|(?:starting|beginning))\s+(?:with\s+)?(?:a|the|another)\s+"
     rf"(?:(?:new|next|different)\s+)?{_DIVISION}(?!.*\b(?:but|if|though|although)\b)",
     re.IGNORECASE,
