@@ -19,15 +19,13 @@ _CLOSING = (
 )
 _MARK, _CLOSES = re.compile(f"{_OPENING}|{_CLOSING}"), re.compile(_CLOSING)
 # Thinking only where a reply begins with it, as a document may hold these words; how it ends.
-_TAG = (
-    r"</(?P<name>thinking|thoughts?|reason|reasoning|reflection|analysis|scratchpad|rationale)>"
-)
+_TAG = r"</(?P<name>thinking|thoughts?|reason|reasoning|reflection|analysis|scratchpad|rationale)>"
 _CLOSED_ALONE = re.compile(_TAG, re.IGNORECASE)
 _BEGINNINGS = tuple(
     (re.compile(begins), re.compile(ends, re.MULTILINE))
     for begins, ends in (
         (rf"(?i:{_TAG.replace('/', '', 1)})", rf"(?i:{_TAG})"),
-        (r"Here(?: is|'s) my thought process:", r"Here(?: is|'s) my response:"),
+        (r"Here(?: is|['’]s) my thought process:", r"Here(?: is|['’]s) my response:"),
         (r"Here are my reasoning steps:", r"\[BEGIN FINAL RESPONSE\]"),
         (r"analysis(?=[A-Z])", r"assistant\s*final"),
         (r"(?ms)analysis\n(?=.*^assistant\s*final$)", r"^assistant\s*final$"),
@@ -44,7 +42,8 @@ _TASK = (
 _BEGINS_TO_THINK = re.compile(
     r"\W{0,9}(?:(?:okay|ok|alright|all right|hm+|wait)\s?[,.!…—-]"
     r"|(?:okay|ok|now|so|first),? (?:let|the user|we need|i need|looking at)\b"
-    rf"|let(?:['’]?s| me) (?:{_TASK}|(?:look|read|re-?read)\b(?! up))|(?:we|i) (?:need|have) to {_TASK}"
+    rf"|let(?:['’]?s| me) (?:{_TASK}|(?:look|read|re-?read)\b(?! up))"
+    rf"|(?:we|i) (?:need|have) to {_TASK}"
     r"|(?:we|i)(?: a[rm]e?|['’]re|['’]m) (?:asked|given|told|trying)\b"
     r"|the question asks\b|the (?:user|question|task) (?:\w{1,20} ){1,3}(?:me|us) to\b"
     r"|(?:thinking|thoughts?)(?: process)?\s?[:*])",
@@ -54,7 +53,8 @@ _BEGINS_TO_THINK = re.compile(
 _TOKEN = (
     r"<[|｜][^<>|｜\n]{1,40}[|｜]?>|<[^<>|｜\s]{1,40}[|｜]>|\[\|[^][|\n]{1,40}\|\]|</?s>|\[/?INST\]"
     r"|<(?:bos|(?:seed:)?eos|pad|unk|sop|eop)>|<(?:start|end)_of_(?:turn|utterance|text|role)>"
-    r"|<(?:reserved_|unused|extra_id_)\d{1,5}>|\[(?:EOS|BOS|gMASK|/?ANSWER|(?:BEGIN|END) FINAL RESPONSE)\]"
+    r"|<(?:reserved_|unused|extra_id_)\d{1,5}>"
+    r"|\[(?:EOS|BOS|gMASK|/?ANSWER|(?:BEGIN|END) FINAL RESPONSE)\]"
 )
 _ROLE = r"(?:assistant|model)(?=\s*\n|\s*<\|)|#{2,4} ?(?:Response|Assistant|Output):[ \t]*(?=\n)"
 _BEFORE = re.compile(rf"\s*(?:{_TOKEN}|{_ROLE}|final(?=[A-Z*(<\[{{]))")
@@ -67,7 +67,10 @@ _NEXT_TURN = re.compile(  # which some models go on with
     r"|\[INST\])"
 )
 _FENCED = re.compile(r"(?P<mark>`{3,9}|~{3,9})[\w+-]*[ \t]*\n(?P<inner>.*?)\n?(?P=mark)", re.DOTALL)
-_WRAP = r"<(?P<tag>answer|final_?answer|final|response|output|result|solution|conclusion|reply|assistant)>"
+_WRAP = (
+    r"<(?P<tag>answer|final_?answer|final|response|output|result|solution|conclusion|reply"
+    r"|assistant)>"
+)
 _WRAPPED = re.compile(rf"{_WRAP}(?P<inner>.*?)</(?P=tag)>", re.IGNORECASE | re.DOTALL)
 _OPENED = re.compile(_WRAP, re.IGNORECASE)
 _CLOSED = re.compile(_WRAP.replace("<", "</", 1) + r"\s*\Z", re.IGNORECASE)

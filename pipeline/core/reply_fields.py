@@ -65,8 +65,10 @@ def json_object(reply: str) -> dict[str, Any] | None:
 
 def shown(value: Any) -> str:
     """A value of JSON as a reply would state it."""
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no"}.get(value, "")
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
     return str(value)
@@ -89,7 +91,9 @@ def _objects(reply: str) -> Iterator[tuple[int, int, Any]]:
 def _fields(value: Any) -> list[Field]:
     """The fields of an object and of those in it; of a list of objects the values by key."""
     if isinstance(value, dict):
-        nested = [field for held in value.values() if isinstance(held, dict) for field in _fields(held)]
+        nested = [
+            field for held in value.values() if isinstance(held, dict) for field in _fields(held)
+        ]
         return [(_key(k), v) for k, v in value.items() if not isinstance(v, dict)] + nested
     objects = [item for item in value if isinstance(item, dict)]
     keys = dict.fromkeys(key for item in objects for key in item)

@@ -13,12 +13,10 @@ from pipeline.core.reply_fields import boxes, shown, with_fields_as_lines
 T = TypeVar("T")
 _DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»「」『』\\#$")
 _BRACKETS = str.maketrans("【】〔〕〖〗〈〉⟨⟩《》⟪⟫‹›、", "[][][]<><><><><>,")
-# 第五十七页, <五十七>: up to 99. Elsewhere a numeral may be a part of a word.
-_NUMERAL = re.compile(
-    r"(?<=[第<(\[{,])(?P<tens>[一二三四五六七八九]?十)?(?P<ones>[一二三四五六七八九]?)(?=[页頁>)\]},])"
-)
 _LATEX = re.compile(r"\\[a-zA-Z]{1,20}\s?\{([^{}]*)\}|<\|(?:begin|end)_of_box\|>")
-_ROLE = re.compile(r"\A\W{0,3}(?:assistant|ai|bot|助手|response|reply|output)\W{0,3}[:：]\s*", re.IGNORECASE)
+_ROLE = re.compile(
+    r"\A\W{0,3}(?:assistant|ai|bot|助手|response|reply|output)\W{0,3}[:：]\s*", re.IGNORECASE
+)
 # Characters of the longest reply that is parsed: 25,000 tokens of English, more than ten times the
 # largest reply budget. Parsers take time by the length, and a longer reply follows no instruction.
 MOST_CHARS = 100_000
@@ -30,19 +28,11 @@ _END_OF_VALUE = r"\s*(?:[.!]?\Z|(?:to|for|as|because|since)\b)"
 def plain_text(reply: str) -> str:
     """A reply without bold, quotes and LaTeX, its full-width signs and CJK brackets as ASCII."""
     text = without_latex(unicodedata.normalize("NFKC", html.unescape(reply)))
-    text = text.translate(_BRACKETS).translate(_DECORATION)
-    return _NUMERAL.sub(_digits, text).strip()
-
-
-def _digits(numeral: re.Match[str]) -> str:
-    """A Chinese numeral in digits; "" for none."""
-    tens, ones = numeral["tens"] or "", "〇一二三四五六七八九".find(numeral["ones"] or "〇")
-    value = 10 * "〇一二三四五六七八九".find(tens[:-1] or "一") + ones if tens else ones
-    return str(value) if numeral[0] else ""
+    return text.translate(_BRACKETS).translate(_DECORATION).strip()
 
 
 def without_latex(text: str) -> str:
-    """The text with the arguments of LaTeX's commands in place of them: `\\boxed{\\text{B}}` is B."""
+    """The text with LaTeX's commands replaced by their arguments: `\\boxed{\\text{B}}` is B."""
     text = re.sub(r"\\([lr])angle\b", lambda angle: "<" if angle[1] == "l" else ">", text)
     for _ in range(3):  # within one another
         text = _LATEX.sub(lambda command: command[1] or "", text)

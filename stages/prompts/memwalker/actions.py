@@ -15,7 +15,9 @@ MAX_REPLIES = 3  # so many in a row without a legal action end the navigation (s
 EXPECTED_REASON = f"Reasoning: {' '.join(['reason'] * 60)}\n"
 _REASON_CHARS = 450  # of a constrained reply: at a token each the action still fits the budget
 _NUMBER = r"(?P<action>[-−–]?\s?\d{1,9})(?![\d.]*\d)"
-_NO_OTHER = r"(?!\s*(?:/|,(?:\s*then\b)?|&|\bor\b|\band\b)\s*[-−–]?\d)"  # "Action: 0 / 1" repeats the form
+_NO_OTHER = (
+    r"(?!\s*(?:/|,(?:\s*then\b)?|&|\bor\b|\band\b)\s*[-−–]?\d)"  # "Action: 0 / 1" repeats the form
+)
 _ACTION = (
     r"\baction\s*(?:[:=]|is\b)\s*(?:[\[(<{]\s*)?(?:(?:summary|passage|part|number)\s*)*"
     rf"{_NUMBER}{_NO_OTHER}"

@@ -59,13 +59,18 @@ _IS_NOT = (
     r"|fails?|contradicts?)\b|(?: |: ?)no(?= ?(?:[.,;\n]|\Z))"
 )
 _SAID = r"(?P<said>yes,?\s+partially|yes|no|partial(?:ly)?|partly|not\s+sure)"
-_VERDICT_LINE = re.compile(rf"\W{{0,9}}(?:[\w ,]{{1,80}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}", re.IGNORECASE)
+_VERDICT_LINE = re.compile(
+    rf"\W{{0,9}}(?:[\w ,]{{1,80}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}", re.IGNORECASE
+)
 _VERDICT_SENTENCE = re.compile(
     r"(?:\A|[.!?]\s|\n)\W{0,9}(?:(?:so|thus|therefore|hence)\W{1,3})?(?:the|my)\s+(?:(?:final|correct)\s+)?"
     rf"(?:answer|verdict|rating|judge?ment)\s+is\W{{1,5}}{_SAID}(?=\W{{0,3}}(?:[.!,;\n]|\Z))",
     re.IGNORECASE,
 )
-_CHINESE_PAGE = re.compile(r"第\s?(?P<page>\d{1,9}(?:\s?,\s?\d{1,9}){0,20})\s?[页頁]|[页頁][码碼]?\s?:")
+_CHINESE_PAGE = re.compile(
+    r"第\s?(?P<page>\d{1,9}(?:\s?,\s?\d{1,9}){0,20})\s?[页頁]|[页頁][码碼]?\s?:"
+)
+_CHINESE_NOT = re.compile("[不无無没沒]")
 _CHINESE_AND = re.compile(r"(?<=[\s\d])\s?[和与與及]\s?(?=Page\b|\d)")
 
 # No more of a sentence is looked at, so that a reply of matches alone takes time by its length.
@@ -99,7 +104,10 @@ def verdicts_stated(text: str) -> list[str]:
 
 
 def in_english_pages(text: str) -> str:
-    """The text with pages named in Chinese (第3页和第5页) as `Page 3 and Page 5`."""
+    """The text with pages named in Chinese (第3页和第5页) as `Page 3 and Page 5`; as it is where it
+    has a Chinese negation, as which of them it is about cannot be told."""
+    if _CHINESE_NOT.search(text):
+        return text
     return _CHINESE_AND.sub(" and ", _CHINESE_PAGE.sub(_in_english, text))
 
 

@@ -24,38 +24,47 @@ _TWO = (  # options are no answer
 _LETTER = (
     r"(?:(?:[(\[]{1,2}\s*(?P<mark>[A-Za-z])|[<{]{1,2}\s*(?P<capital>[A-Z]))\s*(?:[)\]>}]{1,2}|\Z)"
     r"|(?P<bare>[A-Za-z])(?=\s*(?:\Z|[\n:;!)\]}>。]|\s[(\[]|\.(?!\w)|,|\s[-–—]\s)"
-    r"|\s+(?:because|since|as|is)\b|(?<![AaIi])\s+[A-Z]|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))"
+    r"|\s+(?:because|since|as|is)\b|(?<![AaIi])\s+[A-Z]|で|だ|입|이|项|項|是?[正对對]|,|因))"
     rf"{_TWO}"
 )
 _ANSWER = (
-    r"(?:\b(?i:answer|ans\b(?=\s?[.:])\.?|antwort|lösung|antwoord|réponse|respuesta|risposta|resposta|svar|odpowiedź"
-    r"|cevap|đáp án|ответ|الإجابة|उत्तर)|答案|正解|答え?|정?답)"
+    r"(?:\b(?i:answer|ans\b(?=\s?[.:])\.?|antwort|lösung|antwoord|réponse|respuesta|risposta"
+    r"|resposta|svar|odpowiedź|cevap|đáp án|ответ|الإجابة|उत्तर)|答案|正解|答え?|정?답)"
 )
+_OF_OPTION = r"(?i:\s+(?:choice|option|letter|corr[ec]\w+|to\s+th\w+\s+question))?"
 _CHOSEN = r"(?i:option|choice|letter|选项|選項)"
 _IS = (
-    r"\s*(?i:is\b|would be\b|should be\b|must be\b|ist\b|lautet\b|est\b|es\b|è|é|[:=→是为為は은]|->|=>"
-    rf"|[-–—](?=\s))[\s:]*(?:(?i:la|le)\s+)?(?:{_CHOSEN}\s+)?"
+    r"\s*(?i:is\b|would be\b|should be\b|must be\b|ist\b|lautet\b|est\b|es\b|è|é"
+    rf"|[:=→是为為は은]|->|=>|[-–—](?=\s))[\s:]*(?:(?i:la|le)\s+)?(?:{_CHOSEN}\s+)?"
 )
 _CHOOSE = (
     r"(?i:\b(?:choos(?:e|ing)|chose|pick(?:ed)?|select(?:ed)?|go(?:ing)?\s+(?:with|for)|opt\s+for"
-    r"|settle\s+(?:on|for)|vote\s+for|(?:i|id|i\s+would)\s+(?:say|answer))\s+|[选選][择擇项項]?\s?:?\s?)"
+    r"|settle\s+(?:on|for)|vote\s+for|(?:i|id|i\s+would)\s+(?:say|answer))\s+|(?<![不别別])[选選][择擇项項]?\s?:?\s?)"
 )
 _SURELY = r"(?:(?:clearly|definitely|therefore|thus|most\s+likely|the|only|one|that\s+is)\s+){0,3}"
-_SO = r"(?i:so|thus|therefore|hence|leaves|leaving)[,:]?\s+(?i:(?:it|that|this|must|is|be|only)\s+){0,4}"
+_SO = (
+    r"(?i:so|thus|therefore|hence|leaves|leaving)[,:]?\s+"
+    r"(?i:(?:it|that|this|must|is|be|only)\s+){0,4}"
+)
 _END = r"(?=\s*(?:\Z|[.,;:!\n]|\b(?:because|since|as)\b))"
 # From the strictest to the loosest; each has as many patterns as there are ways to say it.
 _OPTIONS = tuple(
     tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns)
     for patterns in (
-        (rf"{_ANSWER}(?i:\s+(?:choice|option|letter|corr[ec]\w+|to\s+th\w+\s+question))?{_IS}{_LETTER}",),
+        (rf"{_ANSWER}{_OF_OPTION}{_IS}{_LETTER}",),
         (
-            rf"(?:\b(?i:option|choice|selection|letter|(?:correct|right|best|richtig)(?:\s+one)?|pick)|选项|選項){_IS}{_LETTER}",
+            rf"\b(?i:option|choice|selection|letter|pick){_IS}{_LETTER}",
+            rf"(?:\b(?i:(?:correct|right|best|richtig)(?:\s+one)?)|选项|選項){_IS}{_LETTER}",
             rf"{_CHOOSE}(?:(?i:the\s+)?{_CHOSEN}\s*)?{_LETTER}",
             rf"^\W{{0,9}}(?i:(?:final\s+)?answer|choice)\s+{_LETTER}",
-            rf"(?:\b{_SO}|[∴⇒→]\s?|~\s+but\s+(?:rather\s+)?|\b(?i:i\s+(?:think|believe)\s+its?\s+(?:is\s+)?)){_LETTER}{_END}",
+            rf"(?:\b{_SO}|[∴⇒→]\s?|~\s+but\s+(?:rather\s+)?){_LETTER}{_END}",
+            rf"\b(?i:i\s+(?:think|believe)\s+its?\s+(?:is\s+)?){_LETTER}{_END}",
             rf"(?:\((?P<mark>[A-Za-z])\)|\b(?P<bare>[A-Z]))\s+is\s+{_SURELY}(?:correct|right|best)\b",
         ),
-        (rf"\A(?!Q:){_LETTER}(?!\s+(?:was|were|says?|mentions?|names?|had|has|might|would|could|may)\b|: [A-Z]\s*\Z)",),
+        (
+            rf"\A(?!Q:){_LETTER}(?!\s+(?:was|were|says?|mentions?|names?|had|has|might|would|could"
+            r"|may)\b|: [A-Z]\s*\Z)",
+        ),
         (r"^[ \t]*(?:[-•>]\s|\d[.)]\s)?[(\[]?(?P<mark>[A-Z])[)\].]{0,2}[ \t]*$",),
     )
 )
@@ -68,7 +77,9 @@ _ANSWER_KEY = re.compile(r"(?:answer|response|result|output)\Z", re.IGNORECASE)
 _ANSWER_TAG = re.compile(
     r"^[ \t]*<(?P<tag>(?:final_?)?answer)>(?P<answer>.*?)</(?P=tag)>", re.I | re.M | re.S
 )
-_WORDS_OF_LABEL = rf"(?i:(?:(?:so|the|my|short|final)\W{{1,3}}){{0,3}}){_ANSWER}[*_ ]{{0,4}}(?i:is\s?)?[:：]"
+_WORDS_OF_LABEL = (
+    rf"(?i:(?:(?:so|the|my|short|final)\W{{1,3}}){{0,3}}){_ANSWER}[*_ ]{{0,4}}(?i:is\s?)?[:：]"
+)
 _LABEL = re.compile(
     rf"\A[\s*_#>]{{0,9}}{_WORDS_OF_LABEL}[*_]{{0,3}}"
     r"|^[\s*_#>]{0,9}(?i:final\s+answer)(?:[*_ ]{0,4}[:：][*_]{0,3}|[*_]{0,3}[ \t]{0,9}$)"

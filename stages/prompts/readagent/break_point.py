@@ -18,7 +18,9 @@ _TAG = re.compile(r"<\s*(\d{1,9})\s*>")
 
 _REJECTABLE = r"(?i:label\s+)?<\s?\d{1,9}\s?>"
 
-_NO_OTHER = r"(?!\s*(?:[/&,]|\bor\b|\band\b)?\s*[<(\[{]\s*\d|\s*(?:/|\bor\b)\s*\d)"  # two are no answer
+_NO_OTHER = (
+    r"(?!\s*(?:[/&,]|\bor\b|\band\b)?\s*[<(\[{]\s*\d|\s*(?:/|\bor\b)\s*\d)"  # two are no answer
+)
 # <57>, also in other brackets, or 57 that does not begin 57.5, 57th or 57-60. At most nine digits:
 # int() must not fail.
 _LABEL = (

@@ -37,7 +37,8 @@ _Turn = int | Literal["stop"]
 _MOST_MENTIONS = 1_000  # of pages, whose sentences are looked at
 _EXPECTED_TURNS = 3  # before a look-up stops
 _PAGE = re.compile(
-    r"\b(?:pages?|pg\b\.?|p\.)(?:\s+(?:number\b|no\b\.?))?\s*+(?:[:=\[<({]\s?){0,3}+(?P<page>\d{1,9})(?!\d)",
+    r"\b(?:pages?|pg\b\.?|p\.)(?:\s+(?:number\b|no\b\.?))?\s*+(?:[:=\[<({]\s?){0,3}+"
+    r"(?P<page>\d{1,9})(?!\d)",
     re.IGNORECASE,
 )
 _OPENING = re.compile(rf"\W*{_PAGE.pattern}[\])>]?\s*(?:[,(]|(?:to|for|as|because|since)\b)", re.I)
@@ -57,10 +58,14 @@ _CONDITION = re.compile(
 _CONDITION_AFTER = re.compile(
     r"[\s\])>]{0,9}(?:if|once|when|as\s+soon\s+as|unless|after|until)\b", re.IGNORECASE
 )
-_PAGE_CONDITION = re.compile(r"\A\W{0,9}(?:if|once|when|after|unless|before)\b[^,]*\Z", re.IGNORECASE)
+_PAGE_CONDITION = re.compile(
+    r"\A\W{0,9}(?:if|once|when|after|unless|before)\b[^,]*\Z", re.IGNORECASE
+)
 _ANOTHER = re.compile(r"[\])>}]?\s{0,3}(?:,|&|/|and\b|or\b)\s{0,3}\d")
 _OR_STOP = re.compile(rf"{_PAGE.pattern}[\])>}}]?\W{{0,3}}or\s+\W?STOP\b", re.IGNORECASE)
-_NUMBER_ALONE = re.compile(r"(?i:(?:final\s+)?answer\s?[:=]\s?)?[\[<({]?\s*(?P<page>\d{1,9})\s*[\])>}]?\.?")
+_NUMBER_ALONE = re.compile(
+    r"(?i:(?:final\s+)?answer\s?[:=]\s?)?[\[<({]?\s*(?P<page>\d{1,9})\s*[\])>}]?\.?"
+)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,10 @@ _VERDICT = re.compile(
 _BOTH = re.compile(
     r"\A\W*(?:yes\W+(?:(?:and|or)\W*)?no|no\W+(?:(?:and|or)\W*)?yes)\b", re.IGNORECASE
 )
-_PAGE = r"\W{0,9}(?:it|this|(?:the|this)\s+(?:(?:next|second|new|following)\s+)?(?:page|passage|text))\s+"
+_PAGE = (
+    r"\W{0,9}(?:it|this|(?:the|this)\s+(?:(?:next|second|new|following)\s+)?"
+    r"(?:page|passage|text))\s+"
+)
 _DIVISION = r"(?:chapter|section|book|part)\b"
 _STARTS = re.compile(
     rf"{_PAGE}(?:\w{{1,12}}ly\s+)?(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?(?:does\s+)?"
@@ -67,7 +70,8 @@ class StartsChapter(Prompt[StartsNew]):
         if found and found["plain"]:
             return _REPLIES[found["plain"].lower()]
         stated = [_REPLIES[said] for said in verdicts_stated(text) if said in _REPLIES]
-        return settled([*stated, *filter(None, map(_in_words, _SENTENCE.split(text)))])
+        in_words = [said for part in _SENTENCE.split(text) if (said := _in_words(part))]
+        return settled([*stated, *in_words])
 
     def legal(self, form: str) -> Constraint:
         return one_of(form, _REPLIES)

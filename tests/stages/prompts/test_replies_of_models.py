@@ -20,8 +20,10 @@ ROWS = [json.loads(line) for line in LINES]
 def prompt_of(name: str) -> Prompt[Any]:
     kind, _, about = name.partition(" ")
     prompt = PROMPTS[kind].samples()[0]
-    is_free = about == "(free)" and isinstance(prompt, AnswerQuestion | ReadLeaf)
-    return replace(prompt, options=()) if is_free else prompt
+    if about == "(free)":
+        assert isinstance(prompt, AnswerQuestion | ReadLeaf)
+        return replace(prompt, options=())
+    return prompt
 
 
 def read(prompt: Prompt[Any], text: str, is_cut: bool) -> Any:
