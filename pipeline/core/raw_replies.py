@@ -51,7 +51,7 @@ _BEGINS_TO_THINK = re.compile(
 )
 
 _TOKEN = (
-    r"<[|｜][^<>|｜\n]{1,40}[|｜]?>|<[^<>|｜\s]{1,40}[|｜]>|\[\|[^][|\n]{1,40}\|\]|</?s>|\[/?INST\]"
+    r"<[|｜][^<>|｜\n]{1,40}[|｜]?>|<[^<>|｜\s]{1,40}[|｜]>|\[\|[^][|\n]{1,40}\|\]|</?s>|\[/INST\]"
     r"|<(?:bos|(?:seed:)?eos|pad|unk|sop|eop)>|<(?:start|end)_of_(?:turn|utterance|text|role)>"
     r"|<(?:reserved_|unused|extra_id_)\d{1,5}>"
     r"|\[(?:EOS|BOS|gMASK|/?ANSWER|(?:BEGIN|END) FINAL RESPONSE)\]"

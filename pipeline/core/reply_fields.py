@@ -10,7 +10,7 @@ _JSON = re.compile(r"\{\s*\"|\[\s*\{")
 _TAGGED = re.compile(r"<(?P<key>[A-Za-z][\w-]{0,30})>(?P<value>.{0,2000}?)</(?P=key)>", re.DOTALL)
 _HTML = re.compile(r"(?:b|i|u|p|em|strong|code|pre|span|div|mark|center|li|ul|ol|h\d)\Z", re.I)
 _BOX = re.compile(
-    r"(?:\\f?box(?:ed)?|\bboxed)\s?\{(?P<latex>(?:[^{}]|\{[^{}]*\}){0,2000})\}"
+    r"\\f?box(?:ed)?\s?\{(?P<latex>(?:[^{}]|\{[^{}]*\}){0,2000})\}"
     r"|<\|begin_of_box\|>(?P<token>.{0,2000}?)<\|end_of_box\|>",
     re.DOTALL,
 )

@@ -29,7 +29,7 @@ _ASSESSED = re.compile(
     r"\W{0,9}(?:(?:so|thus|therefore|hence|overall)\W{1,3})?(?:it|this|that|(?:the|this)\s+(?:(?:models?|given"
     r"|candidates?|students?|assistants?|systems?|provided|generated)\s+){0,2}(?:answer|response|reply))"
     r"\s+is\s+(?P<not>not\s+)?(?P<part>part(?:ial)?ly\s+)?(?:(?P<right>correct|right)|incorrect|wrong)\b"
-    r"(?!.*\b(?:but|if|only|except|though|although|unless)\b)",
+    r"(?!\s+that\b|.*\b(?:but|if|only|except|though|although|unless)\b)",
     re.IGNORECASE,
 )
 _PARTIAL = re.compile(r"\b(?:partial(?:ly)?|partly|in\s+part)\b", re.IGNORECASE)

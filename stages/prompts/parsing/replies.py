@@ -47,9 +47,9 @@ _REQUESTED = re.compile(
 
 # Words around a value that say that it is not the one, as apostrophes are gone.
 _NOT_THIS = (
-    r"\b(?:not|nor|neither|never|isnt|arent|(?:anything|all)\s+but|except(?:\s+for)?|cannot\s+be|cant\s+be|rather\s+than|instead\s+of|unlike"
+    r"\b(?:not|nor|neither|never|isnt|arent|avoid|(?:anything|all)\s+but|except(?:\s+for)?|cannot\s+be|cant\s+be|rather\s+than|instead\s+of|unlike"
     r"|rul(?:e[sd]?|ing)\s+out|exclud\w{1,4}|eliminat\w{1,4}|reject\w{0,4}|discard\w{0,4})\s+"
-    r"(?:(?:it|be|is|the|either|both|at|after|with|choose|pick|select|go)\s+){0,3}"
+    r"(?:(?:it|be|is|the|either|both|at|after|with|choose|pick|select|go|break|end)\s+){0,3}"
 )
 _IS_NOT = (
     r"\s+(?:(?:is|are|was|were|seems?|looks?)\s+(?:(?:\w{1,12}ly|also|both|all|just|still)\s+){0,2}"

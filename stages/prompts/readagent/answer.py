@@ -19,7 +19,7 @@ from stages.text.words import num_words, word_spans
 # In angles and braces only a capital counts, as <b> is bold.
 _TWO = (  # options are no answer
     r"(?!\s*(?:,|;|/|&|\band\b|\bor\b|\bnor\b)\s*(?:\b(?:maybe|perhaps|possibly|also|even)\s+)?"
-    r"[(\[<{]?[A-HJ-Z]\b|[ ]?[(\[][A-Z][)\]]|\s+[B-HJ-Z](?:\s*,|\s+[B-HJ-Z]\b|\s*\Z))"
+    r"[(\[<{]?[A-HJ-Z]\b|[ ]?[(\[][A-Z][)\]]|\s*\?|\s+[B-HJ-Z](?:\s*,|\s+[B-HJ-Z]\b|\s*\Z))"
 )
 _LETTER = (
     r"(?:(?:[(\[]{1,2}\s*(?P<mark>[A-Za-z])|[<{]{1,2}\s*(?P<capital>[A-Z]))\s*(?:[)\]>}]{1,2}|\Z)"
@@ -59,7 +59,7 @@ _OPTIONS = tuple(
             rf"^\W{{0,9}}(?i:(?:final\s+)?answer|choice)\s+{_LETTER}",
             rf"(?:\b{_SO}|[∴⇒→]\s?|~\s+but\s+(?:rather\s+)?){_LETTER}{_END}",
             rf"\b(?i:i\s+(?:think|believe)\s+its?\s+(?:is\s+)?){_LETTER}{_END}",
-            rf"(?:\((?P<mark>[A-Za-z])\)|\b(?P<bare>[A-Z]))\s+is\s+{_SURELY}(?:correct|right|best)\b",
+            rf"(?:\((?P<mark>[A-Za-z])\)|\b(?P<bare>[A-Z]))\s+(?:is|seems|looks)\s+{_SURELY}(?:correct|right|best)\b",
         ),
         (
             rf"\A(?!Q:){_LETTER}(?!\s+(?:was|were|says?|mentions?|names?|had|has|might|would|could"

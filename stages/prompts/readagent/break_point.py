@@ -14,12 +14,13 @@ from stages.prompts.parsing.replies import NUMBERS, is_hedged, one_of, settled, 
 from stages.text.ranking import terms
 
 _BLOCK_TERMS = 100  # how much text before and after a label is compared
-_TAG = re.compile(r"<\s*(\d{1,9})\s*>")
+_TAG = re.compile(r"<\s*(\d{1,9})\s*>(?!\s*\?)")
 
-_REJECTABLE = r"(?i:label\s+)?<\s?\d{1,9}\s?>"
+_REJECTABLE = r"(?:(?i:label)\s+)?<\s?\d{1,9}\s?>|(?i:label)\s+\d{1,9}\b"
 
-_NO_OTHER = (
-    r"(?!\s*(?:[/&,]|\bor\b|\band\b)?\s*[<(\[{]\s*\d|\s*(?:/|\bor\b)\s*\d)"  # two are no answer
+_OR = r"\bor\b(?:\s+(?:maybe|perhaps|possibly)\b)?"
+_NO_OTHER = (  # two are no answer, nor is a question
+    rf"(?!\s*(?:[/&,]|{_OR}|\band\b)\s*[<(\[{{]\s*\d|[ ]?<\s*\d|\s*(?:/|{_OR})\s*\d|\s*\?)"
 )
 # <57>, also in other brackets, or 57 that does not begin 57.5, 57th or 57-60. At most nine digits:
 # int() must not fail.
@@ -35,7 +36,8 @@ _BREAK_POINTS = tuple(
         rf"(?:(?:label|after|at)\s+){{0,3}}{_LABEL}",
         rf"\A[<(\[{{]\s*(?P<label>\d{{1,9}})\s*[>)\]}}]{_NO_OTHER}",
         r"\A(?P<label>\d{1,9})[.:]?\s*(?:\n|\Z)",
-        rf"(?:{_BREAK}|\b(?:choose|pick|select|go\s+with)\s+(?:label\b)?)\s*{_LABEL}",
+        rf"(?:{_BREAK}|\b(?:choose|pick|select|go\s+with)\s+(?:label\b)?)\s*{_LABEL}"
+        r"|\b(?:so|thus|therefore|hence)[:,]?\s+(?:(?:it|is|at|after)\s+){0,3}<\s*(?P<then>\d{1,9})\s*>",
     )
 )
 
@@ -142,11 +144,15 @@ def parse_break_point(reply: str, is_cut: bool = False) -> int | None:
     found = [list(pattern.finditer(text)) for pattern in _BREAK_POINTS]
     if is_cut:  # also within a number
         found = [[f for f in some if f.end() < len(text)] for some in found]
-    stated = [[int(f["label"]) for f in some if not is_hedged(text, f)] for some in found]
+    stated = [[_named(f) for f in some if not is_hedged(text, f)] for some in found]
     if is_cut:
         return settled(*stated[:-1])
-    named = [int(f["label"]) for some in found for f in some]
+    named = [_named(f) for some in found for f in some]
     return settled(*stated, [*named, *(int(tag) for tag in _TAG.findall(text))])
+
+
+def _named(found: re.Match[str]) -> int:
+    return int(found["label"] or found["then"])
 
 
 def _cosine(before: Sequence[str], after: Sequence[str]) -> float:

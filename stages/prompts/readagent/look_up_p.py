@@ -149,8 +149,10 @@ def parse_pages(reply: str) -> tuple[int, ...] | None:
 def parse_page_list(reply: str) -> tuple[int, ...] | None:
     """As `parse_pages`, but closed brackets alone count: the rest of a cut reply may mislead."""
     text = _JOINED.sub(", ", _plain(reply))
-    asked = [_numbers(listed) for listed in _ASKED.findall(text)]
-    others = [_numbers(listed) for listed in _LIST.findall(text)]
+    asked, others = (
+        [_numbers(listed[1]) for listed in some.finditer(text) if not is_declined(text, listed)]
+        for some in (_ASKED, _LIST)
+    )
     return settled(asked, [pages for pages in others if pages is not None])
 
 
