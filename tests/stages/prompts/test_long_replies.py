@@ -48,9 +48,11 @@ MARKS = (
     *("<think>", "</think>", "<reasoning>", "</analysis>", "<answer>", "</answer>", "<|im_end|>"),
     *("```\n", "<|channel|>", "analysisX", "assistantfinal", "[THINK]"),
 )
-RUNS = tuple(
-    dict.fromkeys([*(run for _, _, run in SLOW), "<", "[", "**", "9", '["a",', '{"a":', "ﷺ"])
-) + ("<a>", "\\boxed{", "not (A) ", "第3页和", "the answer is ")
+RUNS = (
+    *dict.fromkeys(run for _, _, run in SLOW),
+    *("<", "[", "**", "9", '["a",', '{"a":', "ﷺ"),
+    *("<a>", "\\boxed{", "not (A) ", "第3页和", "the answer is "),
+)
 GENEROUS_SECONDS = 60.0  # for what takes under 2 on a quiet machine
 
 
