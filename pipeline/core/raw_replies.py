@@ -60,7 +60,7 @@ _ROLE = r"(?:assistant|model)(?=\s*\n|\s*<\|)|#{2,4} ?(?:Response|Assistant|Outp
 _BEFORE = re.compile(rf"\s*(?:{_TOKEN}|{_ROLE}|final(?=[A-Z*(<\[{{]))")
 _AFTER = re.compile(rf"(?:(?:{_TOKEN})\s?){{1,50}}\Z")
 _AFTER_CHARS = 500  # of the end of a reply
-_TURN_ENDS = re.compile(rf"(?:{_TOKEN})(?:\s*assistant\b)?")
+_BETWEEN = re.compile(rf"(?:{_TOKEN})(?:\s*assistant\b)?|\Aanalysis(?=[A-Z])")  # thoughts
 _NEXT_TURN = re.compile(  # which some models go on with
     r"(?:<\|(?:im_end|end|eot_id|eot|return)\|>|<end_of_turn>|<turn\|>|</s>)\s{0,9}"
     r"(?:<\|(?:im_start|start|start_header_id|header_start|user|system)\|>|<start_of_turn>|<\|turn>"
@@ -92,7 +92,7 @@ def split_reply(text: str, may_think_unmarked: bool = False) -> tuple[str, str]:
             break
     if may_think_unmarked and not any(thoughts) and _BEGINS_TO_THINK.match(said):
         thoughts, said = [said], ""
-    clean = (_TURN_ENDS.sub("", thought).strip() for thought in thoughts)
+    clean = (_BETWEEN.sub("", thought).strip() for thought in thoughts)
     return "\n".join(thought for thought in clean if thought), said
 
 
@@ -115,7 +115,7 @@ def _split_at_beginning(text: str) -> tuple[str, str]:
         if found := begins.match(text):
             end = ends.search(text, found.end()) or _ANSWER_AT_END.search(text, found.end())
             if end is None:
-                return text, ""
+                return text[found.end() :], ""
             said = text[end.start() if end.re is _ANSWER_AT_END else end.end() :]
             return text[found.end() : end.start()], said.strip()
     closed = _CLOSED_ALONE.search(text)
