@@ -25,8 +25,8 @@ from upath import UPath
 
 from pipeline.core.errors import CommandError, Problem, UsageError, contained
 from pipeline.core.prompts import Constraint, Message, Prompt
-from pipeline.core.raw_replies import split_reply
 from pipeline.core.registry import first_sentence, list_as, register
+from pipeline.core.reply_forms import split_reply
 from pipeline.core.settings import Settings, canonical_json
 
 Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years

@@ -7,8 +7,14 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Literal
 
 from pipeline.core.prompts import Constraint, Prompt
-from pipeline.core.reply_fields import boxes, json_object, shown
-from pipeline.core.reply_forms import plain_text, without_latex, without_role
+from pipeline.core.reply_forms import (
+    boxes,
+    json_object,
+    plain_text,
+    shown,
+    without_latex,
+    without_role,
+)
 from stages.prompts.parsing.passages import DATE, MEMORY, OPTIONS, QUESTION, TEXT, Passage
 from stages.prompts.parsing.replies import is_hedged, one_of, settled, without_rejected
 from stages.text.excerpts import best_sentences, sentences

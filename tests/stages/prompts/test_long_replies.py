@@ -9,8 +9,7 @@ import pytest
 
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import PROMPTS, Prompt
-from pipeline.core.raw_replies import split_reply
-from pipeline.core.reply_forms import MOST_CHARS, read_reply
+from pipeline.core.reply_forms import MOST_CHARS, read_reply, split_reply
 from pipeline.core.rows import Question, Record
 from pipeline.work.stage import Stage
 from stages.index.gist_pages import GistPages
