@@ -1,5 +1,5 @@
-"""Read a reply: take its thinking and a chat's markup off, then find the value that it states in its
-family's form, else by the prompt's own parser.
+"""Read a reply: take off its thinking and the markup of a chat, then find the value that it states in
+its family's form, else by the prompt's own parser.
 
 The notations are those of public chat templates, and what is left of them where a server takes
 special tokens out. What a document may hold itself (`[3]`, `$5`, tags within a sentence) stays.
@@ -268,10 +268,8 @@ _TOKEN = (
     r"|<(?:reserved_|unused|extra_id_)\d{1,5}>"
     r"|\[(?:EOS|BOS|gMASK|/?ANSWER|(?:BEGIN|END) FINAL RESPONSE)\]"
 )
-_ROLE_LINE = (
-    r"(?:assistant|model)(?=\s*\n|\s*<\|)|#{2,4} ?(?:Response|Assistant|Output):[ \t]*(?=\n)"
-)
-_BEFORE = re.compile(rf"\s*(?:{_TOKEN}|{_ROLE_LINE}|final(?=[A-Z*(<\[{{]))")
+_TURN = r"(?:assistant|model)(?=\s*\n|\s*<\|)|#{2,4} ?(?:Response|Assistant|Output):[ \t]*(?=\n)"
+_BEFORE = re.compile(rf"\s*(?:{_TOKEN}|{_TURN}|final(?=[A-Z*(<\[{{]))")
 _AFTER = re.compile(rf"(?:(?:{_TOKEN})\s?){{1,50}}\Z")
 _AFTER_CHARS = 500  # of the end of a reply
 _BETWEEN = re.compile(rf"(?:{_TOKEN})(?:\s*assistant\b)?|\Aanalysis(?=[A-Z])")  # thoughts
