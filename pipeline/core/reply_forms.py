@@ -1,4 +1,4 @@
-"""Read a reply: take off its thinking and the markup of a chat, then find the value that it states in
+"""Read a reply: take off thinking and the markup of a chat, then find the value that it states in
 its family's form, else by the prompt's own parser.
 
 The notations are those of public chat templates, and what is left of them where a server takes
