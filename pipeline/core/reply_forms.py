@@ -1,5 +1,5 @@
-"""Read a reply: take off its thinking and the markup of a chat, then find the value that it states
-in its family's form, else by the prompt's own parser.
+"""Read a reply: take off thinking and the markup of a chat, then find the value that it states in
+its family's form, else by the prompt's own parser.
 
 The notations are those of public chat templates, and what is left of them where a server takes
 special tokens out. What a document may hold itself (`[3]`, `$5`, tags within a sentence) stays.
