@@ -34,7 +34,7 @@ def default_settings(config: RunConfig, family: Family) -> dict[str, Any]:
         "paragraphs": config.corpus.paragraphs,
         "page_breaks": config.corpus.page_breaks,
         "seed": config.engine.seed,
-        "shuffle_options": config.shuffle_options,
+        "options_seed": config.engine.seed if config.shuffle_options else None,
         "repeat": 0,
         "embedder": config.embedder,
     }

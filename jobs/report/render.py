@@ -91,7 +91,7 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     if report.rows:
         parts += spread_parts(report, intervals)
     parts += audit_parts(report.audits, report.columns)
-    return [*parts, provenance_line(report), *_no_model(report), *report.findings]
+    return [*parts, provenance_line(report), *report.findings, *_no_model(report)]
 
 
 def _answers(report: Report, costs: bool) -> list[Part]:

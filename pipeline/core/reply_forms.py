@@ -132,8 +132,8 @@ _LABELLED = re.compile(r"[\w\"”)][\s*_]{0,9}[:=][\s*_$]{0,9}\Z")
 _WORDS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")  # what parts the words of a key
 # Fields that justify the value or say how sure it is, and those that ask for the contrary.
 _ASIDE = re.compile(
-    r"\b(?:reason|expla|rational|justif|thought|thinking|analy|evidence|comment|note|quote|why"
-    r"|confidence|certain|scor|probab|same|continu|wrong|incorrect|not\b)",
+    r"\b(?:reason|expla|rational|justif|thought|thinking|analy|evidence|comment|quote|why"
+    r"|confidence|certain|scor|probab|same|continu|wrong|incorrect|not(?:es?)?\b)",
     re.IGNORECASE,
 )
 _MOST_FIELDS = 100
@@ -290,7 +290,7 @@ _ROUNDS = 8  # of marks around one another
 
 
 def split_reply(text: str, may_think_unmarked: bool = False) -> tuple[str, str]:
-    """What a reply thought, without marks, and what it says after that: "" where it ends within its
+    """The thinking of a reply, without marks, and the text after it: "" where it ends within its
     thinking. A reply without any marks is returned as it is.
 
     `may_think_unmarked`: a reply that was cut is thinking, too, where it begins as that does.
@@ -309,7 +309,7 @@ def split_reply(text: str, may_think_unmarked: bool = False) -> tuple[str, str]:
 
 
 def _split_at_marks(text: str) -> tuple[list[str], str]:
-    """What was thought up to the last mark, and the text after it. A mark that opens thinking opens
+    """The thinking up to the last mark, and the text after it. A mark that opens thinking opens
     all that follows, but for an answer in tags at the end."""
     marks = list(_MARK.finditer(text))
     if not marks:

@@ -59,8 +59,8 @@ class AnswerFromContext(Budgeted):
     `answer_words`: the length of a free-form answer that the prompt asks for; None asks for a brief
     one. `answer_page_tags`: whether passages are shown with their page numbers. With a `budget`
     the first of the pages that were found are read, up to the one that would pass it. With
-    `shuffle_options` options are shown in an order drawn by the question's id and `seed`. Where a
-    row that the question depends on failed, the answer is an `upstream` row; where one is skipped,
+    an `options_seed` options are shown in an order drawn by it and the question's id. Where a row
+    that the question depends on failed, the answer is an `upstream` row; where one is skipped,
     skipped.
     """
 
@@ -71,13 +71,14 @@ class AnswerFromContext(Budgeted):
     first_page: int = Field(ge=0, le=1)
     answer_words: PositiveInt | None
     answer_page_tags: bool
-    shuffle_options: bool = False
-    seed: NonNegativeInt = 0  # of the order that options are drawn in
+    options_seed: NonNegativeInt | None = None
 
     def hashed(self) -> dict[str, Any]:
-        """Its kind and settings; those of drawing only where options are drawn."""
-        drawing = () if self.shuffle_options else ("shuffle_options", "seed")
-        return {key: value for key, value in super().hashed().items() if key not in drawing}
+        """Its kind and settings; a seed only where options are drawn: other steps keep their ids."""
+        own = super().hashed()
+        if self.options_seed is None:
+            del own["options_seed"]
+        return own
 
     @abstractmethod
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
@@ -98,10 +99,10 @@ class AnswerFromContext(Budgeted):
             return replace(empty, skipped=True)
         if lacks := [lack for row in own if (lack := row.why_unusable())]:
             return replace(empty, problem="upstream", detail=", ".join(lacks))
-        if not (self.shuffle_options and question.options and self.prompts_used()):
+        if self.options_seed is None or not (question.options and self.prompts_used()):
             return await self.answer_with_room(empty, rows, question, ask)
         order = [*range(len(question.options))]
-        random.Random(f"{self.seed} {question.question_id}").shuffle(order)
+        random.Random(f"{self.options_seed} {question.question_id}").shuffle(order)
         shown = replace(question, options=tuple(question.options[index] for index in order))
         made = await self.answer_with_room(empty, rows, shown, ask)
         chosen = None if made.answer_index is None else order[made.answer_index]

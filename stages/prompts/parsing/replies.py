@@ -132,7 +132,7 @@ def is_declined(text: str, page: re.Match[str]) -> bool:
 
 
 def sentence_around(text: str, found: re.Match[str]) -> tuple[str, str]:
-    """What the sentence of a match says before it, and after it."""
+    """The parts of its sentence before a match and after it."""
     before = _SENTENCE_END.split(_before(text, found))[-1]
     after = _SENTENCE_END.split(text[found.end() : found.end() + _SENTENCE_CHARS])[0]
     return before, after

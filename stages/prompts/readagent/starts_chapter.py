@@ -93,7 +93,7 @@ class StartsChapter(Prompt[StartsNew]):
 
 
 def _in_words(sentence: str) -> StartsNew | None:
-    """What a sentence says of the page: that it starts a chapter, or goes on with one."""
+    """The reply in a sentence about the page: it starts a chapter, or goes on with one."""
     if starts := _STARTS.match(sentence) or _NEW.match(sentence):
         return "no" if starts["not"] else "yes"
     return "no" if _GOES_ON.match(sentence) else None

@@ -155,7 +155,7 @@ def test_nothing_is_constrained_where_replies_are_free(
 
 VLLM = ("engine=vllm", "engine.model=org/model")
 METHODS = "methods=readagent_p,readagent_s"
-CONSTRAINED = "reply_format=constrained"
+FREE, CONSTRAINED = "reply_format=free", "reply_format=constrained"
 
 
 @pytest.fixture
@@ -179,29 +179,30 @@ def ids(family: Path, *words: str) -> dict[str, str]:
 
 
 def test_forms_name_the_steps_whose_replies_keep_to_them(family: Path) -> None:
-    free, constrained = ids(family, *VLLM), ids(family, *VLLM, CONSTRAINED)
+    free, constrained = ids(family, *VLLM, FREE), ids(family, *VLLM, CONSTRAINED)
     loaded = {"documents None", "questions None"}
     assert {key for key in free if free[key] == constrained[key]} == loaded
     other_form(family)
-    assert ids(family, *VLLM) == free
+    assert ids(family, *VLLM, FREE) == free
     other = ids(family, *VLLM, CONSTRAINED)
     assert {key for key in other if other[key] == constrained[key]} == loaded
 
 
 def test_forms_name_the_steps_whose_prompts_show_replies(family: Path) -> None:
     """In conversations a reply is shown in its form, also where it was free."""
-    before, before_alone = ids(family, *VLLM, "memory=read_once"), ids(family, *VLLM)
+    words = (*VLLM, FREE)
+    before, before_alone = ids(family, *words, "memory=read_once"), ids(family, *words)
     other_form(family)
-    after = ids(family, *VLLM, "memory=read_once")
+    after = ids(family, *words, "memory=read_once")
     assert {key for key in after if after[key] == before[key]} == {
         "documents None", "questions None",
     }  # fmt: skip
-    assert ids(family, *VLLM) == before_alone
+    assert ids(family, *words) == before_alone
 
 
 def test_a_constrained_rater_leaves_what_a_free_reader_made(family: Path) -> None:
     rater = ("rater=vllm", "rater.model=org/model")
-    free, constrained = ids(family, *rater), ids(family, *rater, CONSTRAINED)
+    free, constrained = ids(family, *rater, FREE), ids(family, *rater, CONSTRAINED)
     changed = {key.partition(" ")[0] for key in free if free[key] != constrained[key]}
     assert changed == {"rate"}
     resolved = read_run([*rater, CONSTRAINED])
@@ -219,6 +220,25 @@ def test_constrained_replies_need_an_engine_that_takes_constraints() -> None:
     )
 
 
+SERVER = ("engine=openai", "engine.base_url=http://127.0.0.1:9/v1", "engine.model=m")
+AUTO = [
+    (VLLM, "constrained"),
+    ((*SERVER, "engine.structured_outputs=vllm"), "constrained"),
+    (SERVER, "free"),
+    ((), "free"),  # the extractive engine
+    ((*VLLM, "experiment=memwalker_table2", "corpus.path=."), "free"),
+    ((*VLLM, "experiment=readagent_table3", "corpus.path=."), "free"),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), AUTO)
+def test_replies_are_constrained_by_default_where_the_engine_can(
+    words: tuple[str, ...], expected: str
+) -> None:
+    resolved = read_run(words)
+    assert run_manifest(resolved)["report"]["reply_format"] == expected
+
+
 @pytest.mark.parametrize("reply_format", ["free", "constrained"])
 def test_a_run_keeps_what_its_replies_were(reply_format: str) -> None:
     resolved = read_run([*VLLM, f"reply_format={reply_format}"])
@@ -226,5 +246,5 @@ def test_a_run_keeps_what_its_replies_were(reply_format: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_foot_of_a_report_says_that_replies_were_free(hand: HandRun) -> None:
-    assert " · replies free · " in hand.out
+def test_the_foot_of_a_report_says_what_replies_were(hand: HandRun) -> None:
+    assert " · replies constrained · " in hand.out

@@ -73,7 +73,8 @@ COLUMNS = {
     f"original_references list<item: string>; skipped bool; {END}",
     "pages": "document_id string; page_index int64; start_char int64; end_char int64; "
     f"text string; num_words int64; chosen_by string; merged_from list<item: int64>; {END}",
-    "gists": f"document_id string; page_index int64; gist string; num_words int64; {END}",
+    "gists": f"document_id string; page_index int64; gist string; num_words int64; "
+    f"copied double; {END}",
     "embeddings": "document_id string; page_index int64; chunk_index int64; start_char int64; "
     f"end_char int64; embedding list<item: float>; {END}",
     "nodes": "document_id string; node_index int64; level int64; parent int64; "
@@ -104,7 +105,8 @@ COLUMNS = {
     "running_summaries": "document_id string; question_id string; segment_index int64; "
     f"start_char int64; end_char int64; summary string; num_words int64; {END}",
     "answers": "document_id string; question_id string; reader string; answer string; "
-    f"answer_index int64; page_indexes list<item: int64>; context_spans {SPANS}; "
+    f"answer_index int64; options_order list<item: int64>; "
+    f"page_indexes list<item: int64>; context_spans {SPANS}; "
     "num_lookups int64; num_context_words int64; num_context_tokens int64; "
     "num_document_words int64; "
     f"compression_rate double; num_answer_words int64; judged string; skipped bool; {END}",
@@ -118,7 +120,8 @@ COLUMNS = {
     "reply_tokens int64; finish_reason string; seconds double; reply string; thinking string; "
     "messages list<item: struct<role: string, content: string>>; temperature double; seed int64; "
     "max_reply_tokens int64; constraint struct<choices: list<item: string>, regex: string>; "
-    "is_shared bool; started_at timestamp[us]; worker string; answered_by string; problem string",
+    "is_shared bool; started_at timestamp[us]; worker string; answered_by string; "
+    "read_as string; is_example bool; problem string",
 }
 
 # A row of every table with everything filled in, and one with all that may be left out left out.
@@ -140,7 +143,8 @@ FULL: dict[str, Record] = {
         chosen_by="model", merged_from=(2, 3), problem="unit_failed", detail="x",
     ),
     "gists": Gist(
-        document_id="d", page_index=1, gist="2", num_words=1, problem="truncated", detail="x"
+        document_id="d", page_index=1, gist="2", num_words=1, copied=0.25, problem="truncated",
+        detail="x",
     ),
     "embeddings": Embedding(
         document_id="d", page_index=1, chunk_index=2, start_char=7, end_char=9,
@@ -196,7 +200,7 @@ FULL: dict[str, Record] = {
     ),
     "answers": Answer(
         document_id="d", question_id="007", reader="r", answer="c", answer_index=2,
-        page_indexes=(2, 5), context_spans=(Span(3, 9),), num_lookups=2, num_context_words=50,
+        options_order=(1, 2, 0), page_indexes=(2, 5), context_spans=(Span(3, 9),), num_lookups=2, num_context_words=50,
         num_context_tokens=60,
         num_document_words=200, compression_rate=75.0, num_answer_words=1, skipped=True,
         judged="all", problem="out_of_range", detail="x",
@@ -214,7 +218,7 @@ FULL: dict[str, Record] = {
         document_id="d", call_index=3, stage="rate", question_id="q", page_index=0, turn=0,
         reference_index=0, prompt="rate_strict", request_sha="00ff", engine="e", attempt=2,
         prompt_tokens=9, cached_tokens=8, reply_tokens=7, finish_reason="length", seconds=0.25,
-        reply="YES\n", thinking="It names her.", is_shared=True, problem="truncated",
+        reply="YES\n", thinking="It names her.", read_as="legal", is_example=True, is_shared=True, problem="truncated",
         started_at=datetime(2026, 11, 22, 3, 14, 15, 926535), worker="node-7-4711",
         answered_by="m-2024",
         messages=({"role": "user", "content": "Is it?\n"},), temperature=0.5, seed=7,

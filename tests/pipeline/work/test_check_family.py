@@ -72,7 +72,7 @@ def test_an_example_that_is_read_otherwise_is_found(broken: Path) -> None:
         ("look_up_s", "Number {}", "'Number 0' is read as None, not 0"),
         ("look_up_s", "No STOP yet, but Page {}",
          "'No STOP yet, but Page 0' is read as None, not 0"),
-        ("answer", "I choose {}", "'I choose A' is read as None, not 0"),
+        ("answer", "Not {}", "'Not A' is read as None, not 0"),
         # All but A and I, which are words, can be read in it.
         ("answer", "{} That one", "'A That one' is read as None, not 0"),
         ("rate_strict", "not {}", "'not YES' is read as None, not yes"),

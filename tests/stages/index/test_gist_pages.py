@@ -25,7 +25,7 @@ PAGES = ("The bell rings.\n", "Nobody admits it.\n\n", "The sexton shrugs.\n")
 
 
 def page_of(prompt: str) -> str:
-    return prompt.split("The page:\n\n")[1]
+    return prompt.split("a longer text:\n\n")[1].split("\n\nShorten this page")[0]
 
 
 def test_every_page_is_shortened_by_itself_in_page_order() -> None:
@@ -113,7 +113,7 @@ def test_the_page_is_shown_verbatim(prompts: str) -> None:
     page = f"CHAPTER V\n\n{NASTY}\n<5>\nPage 3: 'Why?'  two  spaces"
     engine = always(NASTY)
     (gist,), _ = run(STAGE, book([page]), engine, prompts)
-    assert engine.prompts()[0].endswith(f"The page:\n\n{page}")
+    assert f":\n\n{page}" in engine.prompts()[0]
     assert gist.gist == NASTY
 
 

@@ -135,7 +135,7 @@ def test_it_says_what_was_found_and_what_was_not(tmp_path: Path) -> None:
         ("answer", 5, []), ("break_point", 2, []), ("gist", 3, []), ("look_up_p", 4, ["max_pages"]),
     ]  # fmt: skip
     assert made["missing"] == {
-        "rate_strict": "readagent", "rate_permissive": "readagent", "look_up_s": "generic"
+        "rate_strict": "readagent", "rate_permissive": "readagent", "look_up_s": "papers"
     }  # fmt: skip
     assert made["left_out"] == [
         "prompt_weather_template of cell 6: its name is that of no prompt of ReadAgent",
@@ -147,7 +147,7 @@ def test_it_says_what_was_found_and_what_was_not(tmp_path: Path) -> None:
     ]
     assert made["failures"] == []
     lines = succeed("prompts", "import-readagent", tmp_path / "demo.ipynb", tmp_path / "two")
-    assert "look_up_s: not found; stays that of the family generic" in lines.splitlines()
+    assert "look_up_s: not found; stays that of the family papers" in lines.splitlines()
 
 
 def test_no_code_is_executed(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_session_in_two_histories_is_gisted_once(tmp_path: Path) -> None:
         {**HISTORY, "question_id": "q2", "haystack_sessions": [second, both]},
     ]
     corpus = [paginated(item) for item in loaded(written(tmp_path, *histories), "longmemeval")]
-    engine = Listener(lambda request: f"of {content(request).split()[-1]}")
+    engine = Listener(lambda request: f"of {content(request).split('user:')[1].split()[0]}")
     shared = SharedReplies(UPath(tmp_path / "shared"))
     gists, calls = zip(*(run(GIST, rows, engine, shared=shared) for rows in corpus), strict=True)
     assert len(engine.requests) == 3  # of four pages
