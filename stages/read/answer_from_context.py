@@ -74,7 +74,8 @@ class AnswerFromContext(Budgeted):
     options_seed: NonNegativeInt | None = None
 
     def hashed(self) -> dict[str, Any]:
-        """Its kind and settings; a seed only where options are drawn: other steps keep their ids."""
+        """Its kind and settings; a seed only where options are drawn, as other steps keep their
+        ids."""
         own = super().hashed()
         if self.options_seed is None:
             del own["options_seed"]
