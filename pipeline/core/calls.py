@@ -40,7 +40,7 @@ class Call(Record):
     reply_tokens: int  # counted by the engine, thinking included
     finish_reason: str  # stop; length: the reply budget ended it; abort: no usable reply
     seconds: float  # from when it was sent to its reply
-    reply: str  # without any thinking
+    reply: str  # without thinking and a chat's markup
     thinking: str | None = None  # what the model wrote before its reply
     # What was handed to the engine, before its chat template; null: it was not kept.
     messages: tuple[Message, ...] | None = None

@@ -26,6 +26,7 @@ from upath import UPath
 from pipeline.core.errors import CommandError, Problem, UsageError, contained
 from pipeline.core.prompts import Constraint, Message, Prompt
 from pipeline.core.registry import first_sentence, list_as, register
+from pipeline.core.reply_forms import split_reply
 from pipeline.core.settings import Settings, canonical_json
 
 Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years
@@ -243,7 +244,6 @@ async def wait_excluding_suspend(awaited: Awaitable[T], seconds: float | None) -
             task.exception()  # else asyncio reports one that nobody has asked for
 
 
-_THINKING_TAG = re.compile("</?think>")
 _HALF = re.compile(r"[\ud800-\udfff]")
 
 
@@ -254,15 +254,9 @@ def storable(reply: Reply) -> Reply:
 
 
 def without_thinking(reply: Reply) -> Reply:
-    """Move `<think>...</think>` from the reply's text to `thinking`.
-
-    The text is what follows the last `</think>`, even without an opening tag, as chat templates
-    write `<think>` themselves. A `<think>` after that did not end, and the text is empty.
-    """
-    tags = list(_THINKING_TAG.finditer(reply.text))
-    if not tags:
-        return reply
-    end = tags[-1].end() if tags[-1][0] == "</think>" else len(reply.text)
-    thoughts = [reply.thinking or "", *_THINKING_TAG.split(reply.text[:end])]
-    thinking = "\n".join(thought.strip() for thought in thoughts if thought.strip())
-    return replace(reply, text=reply.text[end:].strip(), thinking=thinking or None)
+    """Move what the reply's text thought to `thinking`, in whatever notation, and take the markup
+    of a chat off the rest. The text is empty where it ends within its thinking."""
+    may_think_unmarked = reply.finish_reason == "length" and not reply.thinking
+    thought, text = split_reply(reply.text, may_think_unmarked)
+    thinking = "\n".join(filter(None, [reply.thinking, thought]))
+    return replace(reply, text=text, thinking=thinking or reply.thinking)

@@ -1,5 +1,12 @@
-"""Read a reply: first the value stated in its family's form, else by the prompt's own parser."""
+"""Read a reply: take off thinking and the markup of a chat, then find the value that it states in
+its family's form, else by the prompt's own parser.
 
+The notations are those of public chat templates, and what is left of them where a server takes
+special tokens out. What a document may hold itself (`[3]`, `$5`, tags within a sentence) stays.
+"""
+
+import html
+import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -9,7 +16,12 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.refusals import Refusals
 
 T = TypeVar("T")
-_DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»\\#")
+_DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»「」『』\\#$")
+_BRACKETS = str.maketrans("【】〔〕〖〗〈〉⟨⟩《》⟪⟫‹›、", "[][][]<><><><><>,")
+_LATEX = re.compile(r"\\[a-zA-Z]{1,20}\s?\{([^{}]*)\}|<\|(?:begin|end)_of_box\|>")
+_ROLE = re.compile(
+    r"\A\W{0,3}(?:assistant|ai|bot|助手|response|reply|output)\W{0,3}[:：]\s*", re.IGNORECASE
+)
 # Characters of the longest reply that is parsed: 25,000 tokens of English, more than ten times the
 # largest reply budget. Parsers take time by the length, and a longer reply follows no instruction.
 MOST_CHARS = 100_000
@@ -19,8 +31,22 @@ _END_OF_VALUE = r"\s*(?:[.!]?\Z|(?:to|for|as|because|since)\b)"
 
 
 def plain_text(reply: str) -> str:
-    """A reply without bold and quotes, its full-width signs as ASCII."""
-    return unicodedata.normalize("NFKC", reply).translate(_DECORATION).strip()
+    """A reply without bold, quotes and LaTeX, its full-width signs and CJK brackets as ASCII."""
+    text = without_latex(unicodedata.normalize("NFKC", html.unescape(reply)))
+    return text.translate(_BRACKETS).translate(_DECORATION).strip()
+
+
+def without_latex(text: str) -> str:
+    """The text with LaTeX's commands replaced by their arguments: `\\boxed{\\text{B}}` is B."""
+    text = re.sub(r"\\([lr])angle\b", lambda angle: "<" if angle[1] == "l" else ">", text)
+    for _ in range(3):  # within one another
+        text = _LATEX.sub(lambda command: command[1] or "", text)
+    return text
+
+
+def without_role(reply: str) -> str:
+    """The reply without "Assistant:" before it, which may also open the text of a chat."""
+    return _ROLE.sub("", reply)
 
 
 def read_reply(
@@ -33,21 +59,30 @@ def read_reply(
     """The value of a reply: the one stated in the family's form, else the one that `prompt.read`
     finds, or `prompt.refusal` where the reply refuses in the family's words.
 
-    A justification may name other values in passing, so a statement takes precedence. None if two
-    statements differ, as either would be a guess, and for a reply longer than `MOST_CHARS`.
+    A justification may name other values in passing, so a statement takes precedence, as does
+    LaTeX's box. None if two differ, unless they are lists that `prompt.read` makes one of, and for
+    a reply longer than `MOST_CHARS`.
     """
     if len(reply) > MOST_CHARS:
         return None
     if form is None or prompt.legal(form) is None:  # free text, in which no form means anything
         return prompt.read(reply, is_cut)
-    values: list[T] = []
-    for statement in _statements(plain_text(reply), form, prompt.others):
-        value = _value(prompt, statement, is_cut, refusals)
-        if value is not None and value not in values:
-            values.append(value)
-    if values:
-        return values[0] if len(values) == 1 else None
-    return _value(prompt, reply, is_cut, refusals)
+    text, fields = with_fields_as_lines(without_role(reply))
+
+    def read(texts: Sequence[str]) -> list[T]:
+        values = (_value(prompt, text, is_cut, refusals) for text in texts)
+        return list(dict.fromkeys(value for value in values if value is not None))
+
+    statements = list(_statements(plain_text(text), form, prompt.others))
+    stated = read(statements)
+    # A box in an explanation of what is stated, but cannot be read, is another value.
+    boxed = [box for box, is_labelled in boxes(text) if not is_labelled]
+    values = read([*statements, *boxed]) if stated or not statements else []
+    if len(values) > 1 and all(isinstance(value, tuple) for value in values):
+        values = read(["\n".join([*statements, *boxed])])
+    elif not values:
+        values = read([text]) or read([shown(v) for _, v in fields if not isinstance(v, bool)])
+    return values[0] if len(values) == 1 else None
 
 
 def _value(prompt: Prompt[T], text: str, is_cut: bool, refusals: Refusals | None) -> T | None:
@@ -81,3 +116,241 @@ def _pattern(form: str) -> Any:
 def _spaced(text: str) -> str:
     """A regex of a text that accepts any spacing between its words."""
     return r"\s*".join(re.escape(part) for part in re.findall(r"\w+|[^\w\s]", text))
+
+
+# The values that a reply marks by a notation of its own: JSON, tags, LaTeX's box.
+Field = tuple[str, Any]  # a key in words, "next page"; a value of JSON, or the text within a tag
+_JSON = re.compile(r"\{\s*\"|\[\s*\{")
+_TAGGED = re.compile(r"<(?P<key>[A-Za-z][\w-]{0,30})>(?P<value>.{0,2000}?)</(?P=key)>", re.DOTALL)
+_HTML = re.compile(r"(?:b|i|u|p|em|strong|code|pre|span|div|mark|center|li|ul|ol|h\d)\Z", re.I)
+_BOX = re.compile(
+    r"\\f?box(?:ed)?\s?\{(?P<latex>(?:[^{}]|\{[^{}]*\}){0,2000})\}"
+    r"|<\|begin_of_box\|>(?P<token>.{0,2000}?)<\|end_of_box\|>",
+    re.DOTALL,
+)
+_LABELLED = re.compile(r"[\w\"”)][\s*_]{0,9}[:=][\s*_$]{0,9}\Z")
+_WORDS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")  # what parts the words of a key
+# Fields that justify the value or say how sure it is, and those that ask for the contrary.
+_ASIDE = re.compile(
+    r"\b(?:reason|expla|rational|justif|thought|thinking|analy|evidence|comment|note|quote|why"
+    r"|confidence|certain|scor|probab|same|continu|wrong|incorrect|not\b)",
+    re.IGNORECASE,
+)
+_MOST_FIELDS = 100
+_DECODER = json.JSONDecoder(strict=False)  # line breaks within strings
+
+
+def with_fields_as_lines(reply: str) -> tuple[str, list[Field]]:
+    """The reply with a line `key: value` for each field of its JSON objects and each tag, and these
+    fields; those beside the value (reasons, confidence) are left out."""
+    fields: list[Field] = []
+
+    def lines(found: list[Field]) -> str:
+        kept = [(key, value) for key, value in found if len(key) > 1 and not _ASIDE.search(key)]
+        fields.extend(kept)
+        return "".join(f"\n{key}: {shown(value)}\n" for key, value in kept)
+
+    parts, position = [], 0
+    for start, end, value in _objects(reply):
+        parts += [reply[position:start], lines(_fields(value))]
+        position = end
+    text = "".join([*parts, reply[position:]])
+
+    def untagged(tag: re.Match[str]) -> str:
+        value = tag["value"].strip()
+        return value if _HTML.match(tag["key"]) else lines([(_key(tag["key"]), value)])
+
+    return _TAGGED.sub(untagged, text) if "</" in text else text, fields
+
+
+def boxes(reply: str) -> Iterator[tuple[str, bool]]:
+    """The texts in `\\boxed{}`, and whether a label ("Answer: ") says what each is."""
+    for box in _BOX.finditer(reply):
+        before = reply[max(0, box.start() - 40) : box.start()]
+        yield box["latex"] or box["token"] or "", bool(_LABELLED.search(before))
+
+
+def json_object(reply: str) -> dict[str, Any] | None:
+    """The object that a reply consists of, if it does."""
+    found = next(_objects(reply), None)
+    is_whole = found and not (reply[: found[0]] + reply[found[1] :]).strip()
+    return found[2] if found and is_whole and isinstance(found[2], dict) else None
+
+
+def shown(value: Any) -> str:
+    """A value of JSON as a reply would state it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown, value))}]"
+    return str(value)
+
+
+def _objects(reply: str) -> Iterator[tuple[int, int, Any]]:
+    """The places of objects and lists of objects in a reply, and what they are in JSON."""
+    position = 0
+    for _ in range(_MOST_FIELDS):
+        if (start := _JSON.search(reply, position)) is None:
+            return
+        try:
+            value, position = _DECODER.raw_decode(reply, start.start())
+        except (ValueError, RecursionError):
+            position = start.end()
+            continue
+        yield start.start(), position, value
+
+
+def _fields(value: Any) -> list[Field]:
+    """The fields of an object and of those in it; of a list of objects the values by key."""
+    if isinstance(value, dict):
+        nested = [
+            field for held in value.values() if isinstance(held, dict) for field in _fields(held)
+        ]
+        return [(_key(k), v) for k, v in value.items() if not isinstance(v, dict)] + nested
+    objects = [item for item in value if isinstance(item, dict)]
+    keys = dict.fromkeys(key for item in objects for key in item)
+    return [(_key(key), [item[key] for item in objects if key in item]) for key in keys]
+
+
+def _key(key: str) -> str:
+    return " ".join(_WORDS.split(key)).strip().lower().rstrip("0123456789 ")
+
+
+# Thinking, wherever its marks stand.
+_OPENING = (
+    r"(?i:<(?:seed:)?think(?:_\w{1,20})?>)|◁think▷|\[THINK\]|<\|START_THINKING\|>|<\|think\|>"
+    r"|<\|begin_of_thought\|>|<\|inner_prefix\|>|<\|channel>thought\b|<unused94>(?:thought\b)?"
+    r"|<\|channel\|>(?!final)\w[^<]{0,40}<\|message\|>"
+)
+_CLOSING = (
+    r"(?i:</(?:seed:)?think(?:_\w{1,20})?>)|◁/think▷|\[/THINK\]|<\|END_THINKING\|>|<\|content\|>"
+    r"|<\|end_of_thought\|>|<\|inner_suffix\|>|<channel\|>|<unused95>|\[BEGIN FINAL RESPONSE\]"
+    r"|<\|channel\|>final[^<]{0,40}(?:<\|constrain\|>\w{0,20})?<\|message\|>|assistantfinal"
+)
+_MARK, _CLOSES = re.compile(f"{_OPENING}|{_CLOSING}"), re.compile(_CLOSING)
+# Thinking only where a reply begins with it, as a document may hold these words; how it ends.
+_TAG = r"</(?P<name>thinking|thoughts?|reason|reasoning|reflection|analysis|scratchpad|rationale)>"
+_CLOSED_ALONE = re.compile(_TAG, re.IGNORECASE)
+_BEGINNINGS = tuple(
+    (re.compile(begins), re.compile(ends, re.MULTILINE))
+    for begins, ends in (
+        (rf"(?i:{_TAG.replace('/', '', 1)})", rf"(?i:{_TAG})"),
+        (r"Here(?: is|['’]s) my thought process:", r"Here(?: is|['’]s) my response:"),
+        (r"Here are my reasoning steps:", r"\[BEGIN FINAL RESPONSE\]"),
+        (r"analysis(?=[A-Z])", r"assistant\s*final"),
+        (r"(?ms)analysis\n(?=.*^assistant\s*final$)", r"^assistant\s*final$"),
+    )
+)
+_ANSWER_AT_END = re.compile(r"<answer>(?:(?!</?answer>).)*</answer>\s*\Z", re.I | re.S)
+# A model that thinks without a mark speaks of its task in the first person. To want to look up a
+# page is no thought, but the reply that a prompt asks for.
+_TASK = (
+    r"(?:answer|decide|choose|pick|determine|find|figure|identify|select|locate|produce|output|see"
+    r"|write|respond|provide|compare|check|judge|evaluate|summari[sz]e|shorten|think|consider|parse"
+    r"|analy[sz]e|review|scan|examine|recall|work|break|start|go)\b"
+)
+_BEGINS_TO_THINK = re.compile(
+    r"\W{0,9}(?:(?:okay|ok|alright|all right|hm+|wait)\s?[,.!…—-]"
+    r"|(?:okay|ok|now|so|first),? (?:let|the user|we need|i need|looking at)\b"
+    rf"|let(?:['’]?s| me) (?:{_TASK}|(?:look|read|re-?read)\b(?! up))"
+    rf"|(?:we|i) (?:need|have) to {_TASK}"
+    r"|(?:we|i)(?: a[rm]e?|['’]re|['’]m) (?:asked|given|told|trying)\b"
+    r"|the question asks\b|the (?:user|question|task) (?:\w{1,20} ){1,3}(?:me|us) to\b"
+    r"|(?:thinking|thoughts?)(?: process)?\s?[:*])",
+    re.IGNORECASE,
+)
+
+_TOKEN = (
+    r"<[|｜][^<>|｜\n]{1,40}[|｜]?>|<[^<>|｜\s]{1,40}[|｜]>|\[\|[^][|\n]{1,40}\|\]|</?s>|\[/INST\]"
+    r"|<(?:bos|(?:seed:)?eos|pad|unk|sop|eop)>|<(?:start|end)_of_(?:turn|utterance|text|role)>"
+    r"|<(?:reserved_|unused|extra_id_)\d{1,5}>"
+    r"|\[(?:EOS|BOS|gMASK|/?ANSWER|(?:BEGIN|END) FINAL RESPONSE)\]"
+)
+_TURN = r"(?:assistant|model)(?=\s*\n|\s*<\|)|#{2,4} ?(?:Response|Assistant|Output):[ \t]*(?=\n)"
+_BEFORE = re.compile(rf"\s*(?:{_TOKEN}|{_TURN}|final(?=[A-Z*(<\[{{]))")
+_AFTER = re.compile(rf"(?:(?:{_TOKEN})\s?){{1,50}}\Z")
+_AFTER_CHARS = 500  # of the end of a reply
+_BETWEEN = re.compile(rf"(?:{_TOKEN})(?:\s*assistant\b)?|\Aanalysis(?=[A-Z])")  # thoughts
+_NEXT_TURN = re.compile(  # which some models go on with
+    r"(?:<\|(?:im_end|end|eot_id|eot|return)\|>|<end_of_turn>|<turn\|>|</s>)\s{0,9}"
+    r"(?:<\|(?:im_start|start|start_header_id|header_start|user|system)\|>|<start_of_turn>|<\|turn>"
+    r"|\[INST\])"
+)
+_FENCED = re.compile(r"(?P<mark>`{3,9}|~{3,9})[\w+-]*[ \t]*\n(?P<inner>.*?)\n?(?P=mark)", re.DOTALL)
+_WRAP = (
+    r"<(?P<tag>answer|final_?answer|final|response|output|result|solution|conclusion|reply"
+    r"|assistant)>"
+)
+_WRAPPED = re.compile(rf"{_WRAP}(?P<inner>.*?)</(?P=tag)>", re.IGNORECASE | re.DOTALL)
+_OPENED = re.compile(_WRAP, re.IGNORECASE)
+_CLOSED = re.compile(_WRAP.replace("<", "</", 1) + r"\s*\Z", re.IGNORECASE)
+_ROUNDS = 8  # of marks around one another
+
+
+def split_reply(text: str, may_think_unmarked: bool = False) -> tuple[str, str]:
+    """What a reply thought, without marks, and what it says after that: "" where it ends within its
+    thinking. A reply without any marks is returned as it is.
+
+    `may_think_unmarked`: a reply that was cut is thinking, too, where it begins as that does.
+    """
+    thoughts, said = _split_at_marks(text)
+    for _ in range(_ROUNDS):
+        before, said = said, _without_markup(said)
+        thought, said = _split_at_beginning(said)
+        thoughts.append(thought)
+        if said == before:
+            break
+    if may_think_unmarked and not any(thoughts) and _BEGINS_TO_THINK.match(said):
+        thoughts, said = [said], ""
+    clean = (_BETWEEN.sub("", thought).strip() for thought in thoughts)
+    return "\n".join(thought for thought in clean if thought), said
+
+
+def _split_at_marks(text: str) -> tuple[list[str], str]:
+    """What was thought up to the last mark, and the text after it. A mark that opens thinking opens
+    all that follows, but for an answer in tags at the end."""
+    marks = list(_MARK.finditer(text))
+    if not marks:
+        return [], text
+    end = marks[-1].end()
+    if not _CLOSES.fullmatch(marks[-1][0]):
+        answer = _ANSWER_AT_END.search(text, end)
+        end = answer.start() if answer else len(text)
+    return _MARK.split(text[:end]), text[end:].strip()
+
+
+def _split_at_beginning(text: str) -> tuple[str, str]:
+    """The thinking that a text begins with, and the rest; "" and the text without any."""
+    for begins, ends in _BEGINNINGS:
+        if found := begins.match(text):
+            end = ends.search(text, found.end()) or _ANSWER_AT_END.search(text, found.end())
+            if end is None:
+                return text[found.end() :], ""
+            said = text[end.start() if end.re is _ANSWER_AT_END else end.end() :]
+            return text[found.end() : end.start()], said.strip()
+    closed = _CLOSED_ALONE.search(text)
+    if closed and f"<{closed['name'].lower()}>" not in text[: closed.start()].lower():
+        return text[: closed.start()], text[closed.end() :].strip()
+    return "", text
+
+
+def _without_markup(text: str) -> str:
+    """The text without a layer of special tokens, roles, a fence or tags around the whole of it."""
+    if (turn := _NEXT_TURN.search(text)) and text[: turn.start()].strip():
+        text = text[: turn.start()].strip()
+    if before := _BEFORE.match(text):
+        text = text[before.end() :].strip()
+    if after := _AFTER.search(text.rstrip(), max(0, len(text.rstrip()) - _AFTER_CHARS)):
+        text = text[: after.start()].strip()
+    for around, other in ((_FENCED, _FENCED), (_WRAPPED, _OPENED)):
+        whole = around.fullmatch(text.strip())
+        if whole and not other.search(whole["inner"]):
+            return whole["inner"].strip().lstrip(": ")
+    if (opened := _OPENED.match(text)) and f"</{opened['tag']}>" not in text:
+        text = text[opened.end() :].strip()  # its end is a stop string, or was cut off
+    closed = _CLOSED.search(text, max(0, len(text) - _AFTER_CHARS))
+    if closed and f"<{closed['tag']}>" not in text:
+        text = text[: closed.start()].strip()  # its beginning is in the prompt
+    return text

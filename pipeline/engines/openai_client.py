@@ -199,10 +199,12 @@ def _reply(completion: Any) -> Reply | None:
     they leave out, and nothing has validated the values."""
     choice = next(iter(_listed(getattr(completion, "choices", None))), None)
     message = getattr(choice, "message", None)
-    text = _text(getattr(message, "content", None))
+    content, thoughts = _without_thoughts(getattr(message, "content", None))
+    text = _text(content)
     if message is None or text is None:
         return None
-    thinking = getattr(message, "reasoning", None) or getattr(message, "reasoning_content", None)
+    fields = (getattr(message, name, None) for name in ("reasoning", "reasoning_content"))
+    thinking = next(filter(None, fields), thoughts)
     usage = getattr(completion, "usage", None)
     reason = getattr(choice, "finish_reason", None)
     return Reply(
@@ -218,6 +220,15 @@ def _reply(completion: Any) -> Reply | None:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _without_thoughts(content: Any) -> tuple[Any, str | None]:
+    """A content without its parts of thinking, which Mistral's API gives, and their text."""
+    if not isinstance(content, list):
+        return content, None
+    thought = [part for part in content if isinstance(part, dict) and "thinking" in part]
+    texts = (_text(part["thinking"]) or "" for part in thought)
+    return [part for part in content if part not in thought], "\n".join(texts)
 
 
 def _text(content: Any) -> str | None:

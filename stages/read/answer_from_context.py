@@ -59,8 +59,8 @@ class AnswerFromContext(Budgeted):
     `answer_words`: the length of a free-form answer that the prompt asks for; None asks for a brief
     one. `answer_page_tags`: whether passages are shown with their page numbers. With a `budget`
     the first of the pages that were found are read, up to the one that would pass it. With
-    `shuffle_options` options are asked in an order drawn by the question's id and `seed`. Where a row
-    that the question depends on failed, the answer is an `upstream` row; where one is skipped,
+    `shuffle_options` options are shown in an order drawn by the question's id and `seed`. Where a
+    row that the question depends on failed, the answer is an `upstream` row; where one is skipped,
     skipped.
     """
 

@@ -156,10 +156,11 @@ class Navigate(Budgeted):
 def _answered(row: Visit, asked: Asked[LeafReply]) -> Visit:
     option = asked.value[-1] if asked.value else None
     is_none = option == "out_of_range"
+    is_text = isinstance(option, str) and not is_none
     return replace(
         row,
         action="answer",
-        answer=answer_text(asked.raw),
+        answer=str(option) if is_text else answer_text(asked.raw),
         answer_index=option if isinstance(option, int) else None,
         problem=asked.problem or ("out_of_range" if is_none else None),
     )

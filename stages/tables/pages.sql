@@ -25,7 +25,7 @@ create view {prefix}reply_health as
 -- commonest_share: of the replies, from 0 to 1, but for case
 -- example_share: of the replies, those that are equal to an example of the prompt
 -- choices: answers that chose an option
--- letters: the share of each letter among these
+-- letters: the share of each letter among these, as the options were shown
 -- right_letters: the share of each letter among the right options of the same questions
 -- copied_share: of the gists, those with more than 80% of their page's words in the same order
 -- tiny_share: of the gists, those with under 3% of the number of their page's words
@@ -44,9 +44,11 @@ replied as (
     sum(examples) / sum(n) as example_share
   from same group by {run}step_id, prompt),
 chosen as (
-  select {run}a.step_id, a.answer_index as own, q.answer_index as gold
+  select {run}a.step_id,
+    coalesce(list_position(options_order, a.answer_index) - 1, a.answer_index) as own,
+    coalesce(list_position(options_order, q.answer_index) - 1, q.answer_index) as gold
   from {prefix}answers a join {prefix}questions q using ({run}document_id, question_id)
-  where a.answer_index is not null and len(q.options) > 0),
+  where a.answer_index is not null and len(q.options) > 0 and reader not in ('constant', 'given')),
 shares as (
   select {run}step_id, letter, sum(own)::bigint as own,
     sum(own) / sum(sum(own)) over of_step as own_share,

@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Literal
 
 from pipeline.core.reply_forms import plain_text
+from stages.prompts.parsing.replies import settled, verdicts_stated
 from stages.text.ranking import terms
 
 Verdict = Literal["yes", "partially", "no"]
@@ -24,6 +25,13 @@ _STATED = re.compile(
     r"answer\s*:|(?:yes|no|partial(?:ly)?|partly|yes,?\s+partially)\W*\Z)",
     re.IGNORECASE,
 )
+_ASSESSED = re.compile(
+    r"\W{0,9}(?:(?:so|thus|therefore|hence|overall)\W{1,3})?(?:it|this|that|(?:the|this)\s+(?:(?:models?|given"
+    r"|candidates?|students?|assistants?|systems?|provided|generated)\s+){0,2}(?:answer|response|reply))"
+    r"\s+is\s+(?P<not>not\s+)?(?P<part>part(?:ial)?ly\s+)?(?:(?P<right>correct|right)|incorrect|wrong)\b"
+    r"(?!\s+that\b|.*\b(?:but|if|only|except|though|although|unless)\b)",
+    re.IGNORECASE,
+)
 _PARTIAL = re.compile(r"\b(?:partial(?:ly)?|partly|in\s+part)\b", re.IGNORECASE)
 _ONLY_PARTIAL = re.compile(r"\W+(?:but\s+)?(?:only\s+)?part(?:ial|ly)", re.IGNORECASE)
 
@@ -32,11 +40,16 @@ def parse_verdict(reply: str) -> Verdict | None:
     """The verdict of a reply: `Yes`, `Yes, partially` or `No`.
 
     The first word decides; a yes whose first sentence says "partially" is partial. "Yes and no"
-    is neither, nor is a reply that states another verdict later on ("Final verdict: NO").
+    is neither, nor is a reply that states another verdict later on ("Final verdict: NO"). One that
+    begins otherwise has it in a line or sentence: "The answer is no.", "The answer is correct."
     """
-    sentences = _SENTENCE.split(plain_text(reply))
+    text = plain_text(reply)
+    sentences = _SENTENCE.split(text)
+    if not _VERDICT.match(text):
+        stated = [_verdict(said) for said in verdicts_stated(text)]
+        return settled([v for v in (*stated, *map(_assessed, sentences)) if v])
     later = [_verdict(sentence) for sentence in sentences[1:] if _STATED.match(sentence)]
-    first = _verdict(plain_text(reply))
+    first = _verdict(text)
     return first if not {*later} - {first, None} else None
 
 
@@ -59,6 +72,16 @@ def _verdict(text: str) -> Verdict | None:
     if first == "yes":
         return "partially" if _PARTIAL.search(re.split(r"[.!?\n]", text)[0]) else "yes"
     return None if _ONLY_PARTIAL.match(text, found.end()) else "no"
+
+
+def _assessed(sentence: str) -> Verdict | None:
+    """The verdict of a sentence that calls the answer correct, or incorrect."""
+    found = _ASSESSED.match(sentence)
+    if found is None or (found["part"] and (found["not"] or not found["right"])):
+        return None
+    if found["part"]:
+        return "partially"
+    return "no" if bool(found["not"]) == bool(found["right"]) else "yes"
 
 
 def agreement(answer: str, reference: str) -> float:

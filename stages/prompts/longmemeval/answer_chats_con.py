@@ -18,6 +18,7 @@ _ANSWER = re.compile(
     re.I | re.M,
 )
 _BOLD = re.compile(r"\A[*_]{1,3}(?=\s)")  # the end of **Answer:**
+_PLACEHOLDER = re.compile(r"<[^<>]*\s[^<>]*>")  # of the prompt's form
 _MOST_NOTES, _NOTE_WORDS = 10, 25  # so many fit the budget beside the answer
 _EXPECTED_NOTES = 150  # words
 
@@ -36,7 +37,8 @@ class AnswerWithNotes(AnswerFromChats):
         """The text after the last line-opening `Answer:` that anything follows. None without one:
         which part of such a reply is notes would be a guess."""
         parts = [_stated(part) for part in _ANSWER.split(reply)[1:]]
-        said = [part for part in parts if any(map(str.isalnum, part))]
+        texts = [part for part in parts if not _PLACEHOLDER.fullmatch(part)]
+        said = [text for text in texts if any(map(str.isalnum, text))]
         if not said:
             return None
         return super().read(f"Answer: {said[-1]}" if self.options else said[-1], is_cut)

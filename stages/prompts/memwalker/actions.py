@@ -15,15 +15,17 @@ MAX_REPLIES = 3  # so many in a row without a legal action end the navigation (s
 EXPECTED_REASON = f"Reasoning: {' '.join(['reason'] * 60)}\n"
 _REASON_CHARS = 450  # of a constrained reply: at a token each the action still fits the budget
 _NUMBER = r"(?P<action>[-−–]?\s?\d{1,9})(?![\d.]*\d)"
-_NO_OTHER = r"(?!\s*(?:/|,|&|\bor\b|\band\b)\s*[-−–]?\d)"  # "Action: 0 / 1" repeats the form
+_NO_OTHER = (
+    r"(?!\s*(?:/|,(?:\s*then\b)?|&|\bor\b|\band\b)\s*[-−–]?\d)"  # "Action: 0 / 1" repeats the form
+)
 _ACTION = (
-    r"\baction\s*(?:[:=]|is\b)\s*(?:[\[(<]\s*)?(?:(?:summary|passage|part|number)\s*)*"
+    r"\baction\s*(?:[:=]|is\b)\s*(?:[\[(<{]\s*)?(?:(?:summary|passage|part|number)\s*)*"
     rf"{_NUMBER}{_NO_OTHER}"
 )
 _SIGNS = r"^\W{0,20}"  # bounded: each line of a reply of blank lines would be searched to its end
 _LINE = re.compile(rf"{_SIGNS}{_ACTION}", re.IGNORECASE | re.MULTILINE)
 _ANYWHERE = re.compile(_ACTION, re.IGNORECASE)
-_ALONE = re.compile(rf"\A\W*?{_NUMBER}\W*\Z")
+_ALONE = re.compile(rf"\A(?:\W{{0,9}}(?i:action)\s+)?\W*?{_NUMBER}\W*\Z")
 _STATED = re.compile(rf"{_SIGNS}action\b", re.IGNORECASE | re.MULTILINE)
 _LABEL = re.compile(r"\A\W*reasoning\W*:\W*", re.IGNORECASE)
 
@@ -37,7 +39,7 @@ def parse_action(reply: str, is_cut: bool) -> int | None:
     alone = list(_ALONE.finditer(text))
     readings = [
         [_value(f) for f in some if not (is_cut and f.end("action") == len(text))]
-        for some in (lines, stated, alone)
+        for some in (lines, [] if is_cut else stated, alone)
     ]
     return settled(*readings)
 

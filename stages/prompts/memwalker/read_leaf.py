@@ -15,7 +15,12 @@ from stages.prompts.memwalker.actions import (
     parse_action,
 )
 from stages.prompts.parsing.passages import DATE, OPTIONS, QUESTION, Passage
-from stages.prompts.readagent.answer import OUT_OF_RANGE, AnswerQuestion, parse_option
+from stages.prompts.readagent.answer import (
+    OUT_OF_RANGE,
+    AnswerQuestion,
+    free_answer,
+    parse_option,
+)
 from stages.text.ranking import terms
 
 LeafReply = tuple[int] | tuple[int, int | str]
@@ -101,4 +106,4 @@ def answer_text(reply: str) -> str:
     """The text that follows `Answer:` after the action -2; "" without one."""
     action = _TO_ANSWER.search(reply)
     found = _ANSWER.search(reply, action.end() if action else 0)
-    return found["answer"].strip().strip("#").strip() if found else ""
+    return free_answer(found["answer"].strip().strip("#")) if found else ""

@@ -1,5 +1,6 @@
 """Which child of an inner node to visit next (MemWalker section 3, the triage prompt)."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,6 +14,10 @@ from stages.prompts.memwalker.actions import (
 )
 from stages.prompts.parsing.passages import DATE, QUESTION
 from stages.text.ranking import rank
+
+_ANSWER = re.compile(
+    r"^\W{0,9}(?:(?:so|the|my|final|correct)\s+){0,3}answer\b", re.IGNORECASE | re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,9 @@ class Triage(Prompt[int]):
     num_invalid: int | None = None  # replies to this very question without a legal action
 
     def read(self, reply: str, is_cut: bool) -> int | None:
-        return parse_action(reply, is_cut)
+        """Where no action is named, an answer is one."""
+        is_named = re.search(r"\baction\b", reply, re.IGNORECASE)
+        return parse_action(reply if is_named else _ANSWER.sub("Action", reply), is_cut)
 
     def is_legal(self, value: int) -> bool:
         return value in self.actions()

@@ -45,6 +45,34 @@ _REQUESTED = re.compile(
 )
 
 
+# Words around a value that say that it is not the one, as apostrophes are gone.
+_NOT_THIS = (
+    r"\b(?:not|nor|neither|never|isnt|arent|avoid|(?:anything|all)\s+but|except(?:\s+for)?|cannot\s+be|cant\s+be|rather\s+than|instead\s+of|unlike"
+    r"|rul(?:e[sd]?|ing)\s+out|exclud\w{1,4}|eliminat\w{1,4}|reject\w{0,4}|discard\w{0,4})\s+"
+    r"(?:(?:it|be|is|the|either|both|at|after|with|choose|pick|select|go|break|end)\s+){0,3}"
+)
+_IS_NOT = (
+    r"\s+(?:(?:is|are|was|were|seems?|looks?)\s+(?:(?:\w{1,12}ly|also|both|all|just|still)\s+){0,2}"
+    r"(?:not|never|no|out|wrong|incorrect|false|untrue|ruled|excluded|eliminated|impossible|rejected"
+    r"|unsupported|irrelevant|inside|within|in\s+the\s+middle|part\s+of)"
+    r"|(?:can|could|would|should|do|does|did)\s*(?:not|nt)|would\s+(?:cut|split|interrupt)|cannot|cant|isnt|arent|wasnt|werent|wont"
+    r"|fails?|contradicts?)\b|(?: |: ?)no(?= ?(?:[.,;\n]|\Z))"
+)
+_SAID = r"(?P<said>yes,?\s+partially|yes|no|partial(?:ly)?|partly|not\s+sure)"
+_VERDICT_LINE = re.compile(
+    rf"\W{{0,9}}(?:[\w ,]{{1,80}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}", re.IGNORECASE
+)
+_VERDICT_SENTENCE = re.compile(
+    r"(?:\A|[.!?]\s|\n)\W{0,9}(?:(?:so|thus|therefore|hence)\W{1,3})?(?:the|my)\s+(?:(?:final|correct)\s+)?"
+    rf"(?:answer|verdict|rating|judge?ment)\s+is\W{{1,5}}{_SAID}(?=\W{{0,3}}(?:[.!,;\n]|\Z))",
+    re.IGNORECASE,
+)
+_CHINESE_PAGE = re.compile(
+    r"第\s?(?P<page>\d{1,9}(?:\s?,\s?\d{1,9}){0,20})\s?[页頁]|[页頁][码碼]?\s?:"
+)
+_CHINESE_NOT = re.compile("[不无無没沒]")
+_CHINESE_AND = re.compile(r"(?<=[\s\d])\s?[和与與及]\s?(?=Page\b|\d)")
+
 # No more of a sentence is looked at, so that a reply of matches alone takes time by its length.
 _SENTENCE_CHARS = 300
 
@@ -61,6 +89,32 @@ def settled(*readings: Iterable[T]) -> T | None:
     return None
 
 
+def without_rejected(text: str, value: str) -> str:
+    """The plain text with ~ for the values that it rejects, as in "not (A)" or "(A) is out"."""
+    values = rf"(?:{value})(?:\s?(?:,\s?(?:and|or)|,|/|&|and|or|nor)\s?(?:{value})){{0,9}}"
+    return re.sub(rf"(?i:{_NOT_THIS}){values}|{values}(?i:{_IS_NOT})", "~", text)
+
+
+def verdicts_stated(text: str) -> list[str]:
+    """The verdicts, in small letters, that a plain text states in a line of their own, maybe after
+    a label, or as "the answer is no"."""
+    lines = (_VERDICT_LINE.fullmatch(line) for line in text.split("\n"))
+    found = [*filter(None, lines), *_VERDICT_SENTENCE.finditer(text)]
+    return [" ".join(one["said"].lower().split()) for one in found]
+
+
+def in_english_pages(text: str) -> str:
+    """The text with pages named in Chinese (第3页和第5页) as `Page 3 and Page 5`; as it is where it
+    has a Chinese negation, as which of them it is about cannot be told."""
+    if _CHINESE_NOT.search(text):
+        return text
+    return _CHINESE_AND.sub(" and ", _CHINESE_PAGE.sub(_in_english, text))
+
+
+def _in_english(page: re.Match[str]) -> str:
+    return f" Page {page['page']} " if page["page"] else "Pages: "
+
+
 def is_hedged(text: str, found: re.Match[str]) -> bool:
     """True if the clause up to the match weighs a value rather than states it."""
     return bool(_HEDGED.search(_CLAUSE_END.split(_before(text, found))[-1]))
@@ -73,9 +127,15 @@ def is_requested(text: str, page: re.Match[str]) -> bool:
 
 def is_declined(text: str, page: re.Match[str]) -> bool:
     """True if the sentence that names the page says that it is not wanted."""
-    before = _SENTENCE_END.split(_before(text, page))[-1]
-    after = _SENTENCE_END.split(text[page.end() : page.end() + _SENTENCE_CHARS])[0]
+    before, after = sentence_around(text, page)
     return bool(_DECLINED.search(before) or _DECLINED_AFTER.match(after))
+
+
+def sentence_around(text: str, found: re.Match[str]) -> tuple[str, str]:
+    """What the sentence of a match says before it, and after it."""
+    before = _SENTENCE_END.split(_before(text, found))[-1]
+    after = _SENTENCE_END.split(text[found.end() : found.end() + _SENTENCE_CHARS])[0]
+    return before, after
 
 
 def _before(text: str, found: re.Match[str]) -> str:

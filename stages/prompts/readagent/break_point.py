@@ -10,26 +10,34 @@ from typing import Any, ClassVar
 
 from pipeline.core.prompts import Constraint, Prompt
 from pipeline.core.reply_forms import plain_text
-from stages.prompts.parsing.replies import NUMBERS, is_hedged, one_of, settled
+from stages.prompts.parsing.replies import NUMBERS, is_hedged, one_of, settled, without_rejected
 from stages.text.ranking import terms
 
 _BLOCK_TERMS = 100  # how much text before and after a label is compared
-_TAG = re.compile(r"<\s*(\d{1,9})\s*>")
+_TAG = re.compile(r"<\s*(\d{1,9})\s*>(?!\s*\?)")
 
-# <57>, or 57 that does not begin 57.5, 57th or 57-60. At most nine digits: int() must not fail.
-_LABEL = (
-    r"(?P<tag><\s*)?(?P<label>\d{1,9})(?(tag)\s*>|(?!\.?\w|\s*[-–]\s*\d))"
-    r"(?!\s*(?:[/&,]|\bor\b|\band\b)\s*<\s*\d|\s*(?:/|\bor\b)\s*\d)"  # two are no answer
+_REJECTABLE = r"(?:(?i:label)\s+)?<\s?\d{1,9}\s?>|(?i:label)\s+\d{1,9}\b"
+
+_OR = r"\bor\b(?:\s+(?:maybe|perhaps|possibly)\b)?"
+_NO_OTHER = (  # two are no answer, nor is a question
+    rf"(?!\s*(?:[/&,]|{_OR}|\band\b)\s*[<(\[{{]\s*\d|[ ]?<\s*\d|\s*(?:/|{_OR})\s*\d|\s*\?)"
 )
-_BREAK = r"\b(?:break\s*+-?\s*+point|label)s?\b"
+# <57>, also in other brackets, or 57 that does not begin 57.5, 57th or 57-60. At most nine digits:
+# int() must not fail.
+_LABEL = (
+    r"(?P<tag>[<(\[{]\s*)?(?P<label>\d{1,9})(?(tag)\s*(?:[>)\]}]|\Z)|(?!\.?\w|\s*[-–]\s*\d))"
+    rf"{_NO_OTHER}"
+)
+_BREAK = r"(?:\b(?:break\s*+-?\s*+point|label|answer)s?\b|[断斷][点點])"
 _BREAK_POINTS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_BREAK}\s*(?:is\b|would be\b|should be\b|:|=)[\s:]*"
         rf"(?:(?:label|after|at)\s+){{0,3}}{_LABEL}",
-        r"\A<\s*(?P<label>\d{1,9})\s*>",
+        rf"\A[<(\[{{]\s*(?P<label>\d{{1,9}})\s*[>)\]}}]{_NO_OTHER}",
         r"\A(?P<label>\d{1,9})[.:]?\s*(?:\n|\Z)",
-        rf"{_BREAK}\s*{_LABEL}",
+        rf"(?:{_BREAK}|\b(?:choose|pick|select|go\s+with)\s+(?:label\b)?)\s*{_LABEL}"
+        r"|\b(?:so|thus|therefore|hence)[:,]?\s+(?:(?:it|is|at|after)\s+){0,3}<\s*(?P<then>\d{1,9})\s*>",
     )
 )
 
@@ -57,7 +65,7 @@ class PageEnd(Prompt[int]):
 
     def read(self, reply: str, is_cut: bool) -> int | None:
         """The label chosen, as written; a cut explanation does no harm."""
-        return parse_break_point(reply)
+        return parse_break_point(reply, is_cut)
 
     def is_legal(self, value: int) -> bool:
         return value in self.labels()
@@ -128,17 +136,26 @@ class BreakPoint(PageEnd):
         )
 
 
-def parse_break_point(reply: str) -> int | None:
+def parse_break_point(reply: str, is_cut: bool = False) -> int | None:
     """The label chosen (ReadAgent 3.1): `Break point: <57>`, `Label: <57>`, `<57>`, `57`.
 
     A statement goes before a label at the very start, that before labels mentioned in passing;
-    "the next label would be <60>" states none. At last the only label in the reply.
+    "the next label would be <60>" and "not <60>" state none. At last the only label in the reply.
+    A reply that was cut may go on to weigh labels: it has to state one, or begin with it.
     """
-    text = plain_text(reply)
+    text = without_rejected(plain_text(reply), _REJECTABLE)
     found = [list(pattern.finditer(text)) for pattern in _BREAK_POINTS]
-    stated = [[int(f["label"]) for f in some if not is_hedged(text, f)] for some in found]
-    named = [int(f["label"]) for some in found for f in some]
+    if is_cut:  # also within a number
+        found = [[f for f in some if f.end() < len(text)] for some in found]
+    stated = [[_named(f) for f in some if not is_hedged(text, f)] for some in found]
+    if is_cut:
+        return settled(*stated[:-1])
+    named = [_named(f) for some in found for f in some]
     return settled(*stated, [*named, *(int(tag) for tag in _TAG.findall(text))])
+
+
+def _named(found: re.Match[str]) -> int:
+    return int(found["label"] or found["then"])
 
 
 def _cosine(before: Sequence[str], after: Sequence[str]) -> float:

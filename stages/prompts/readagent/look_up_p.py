@@ -23,15 +23,17 @@ from stages.prompts.parsing.passages import (
 )
 from stages.prompts.parsing.replies import (
     NUMBERS,
+    in_english_pages,
     is_declined,
     is_requested,
     list_of,
     settled,
 )
 
+_SQUARE = str.maketrans("{}", "[]")
 _EXPECTED_SHARE = 0.5  # of the pages that may be looked up at once
 _ASKED = re.compile(r"\blook\s+up\s+(?:the\s+)?pages?\s*+:?\s*+\[([^\[\]]*)\]", re.IGNORECASE)
-_JOINED = re.compile(r"\]\s*+(?:,|&|,?\s*+and\b)\s*+(?:pages?\s*+)?\[", re.IGNORECASE)
+_JOINED = re.compile(r"\]\s*+(?:[,;&/]|,?\s*+and\b)?\s*+(?:pages?\s*+)?\[", re.IGNORECASE)
 _LIST = re.compile(r"\[([^\[\]]*)\]")
 _NUMBERS_ALONE = re.compile(r"[(<]?\d(?:[\d\s,;&()<>]|\band\b)*\.?", re.IGNORECASE)
 _PAGE = r"\b(?:pages?\b|pgs?\b\.?|pp?\.)\s*+(?:numbers?\b|nos?\.)?\s*+:?\s*+"
@@ -41,6 +43,20 @@ _BETWEEN = (
 )
 _NUMBER = r"[(<]?\d+[)>]?"
 _UNBRACKETED = re.compile(rf"{_PAGE}({_NUMBER}(?:{_BETWEEN}{_NUMBER})*)", re.IGNORECASE)
+# A line or sentence of a list of pages, maybe with a reason; of the last two, numbers are alone.
+_REASON = r"(?:\s?[:;,(–—-]|\s(?:to|for|because|since|as)\b).{0,300}"
+_BEFORE_ITEM = r"\W{0,5}(?:(?:\d{1,3}|[a-z])[.)]\s{1,3}(?=\D))?"
+_ITEMS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_BEFORE_ITEM}(?:{_PAGE}[\[(<]?|\[(?:{_PAGE})?)(?P<page>\d{{1,9}})[\])>]?(?:{_REASON}|[.!]?)",
+        rf"{_BEFORE_ITEM}i\s(?:\w{{1,9}}\s){{1,7}}{_PAGE}[\[(<]?(?P<page>\d{{1,9}})[\])>]?{_REASON}",
+        rf"[-•]\s?(?P<page>\d{{1,9}}){_REASON}",
+        r"(?:[-•]\s?)?(?P<page>\d{1,9})[.,]?",
+    )
+)
+_NAMED = re.compile(r"\d+[\])>]?")
+_ITEM_END = re.compile(r"\n|(?<=[.!])\s+(?=I\s)|,?\s+and\s+(?=Page\s?\[)")
 
 
 @dataclass(frozen=True)
@@ -113,11 +129,14 @@ def _asking(numbers: list[int]) -> str:
 def parse_pages(reply: str) -> tuple[int, ...] | None:
     """The pages asked for, as written and in that order: `I want to look up Page [2, 7] to ...`.
 
-    A list after "look up Page" goes before others, those before pages named without brackets (what
-    is asked for before what is mentioned) and numbers alone. (), no look-up, is `[]` and pages said
-    not to be needed; a range, lists that differ and a reply that says none of these are None.
+    A list after "look up Page" goes before others, those before pages in a line each, pages named
+    without brackets (what is asked for before what is mentioned) and numbers alone. (), no look-up,
+    is `[]` and pages said not to be needed; a range, lists that differ and a reply that says none
+    of these are None.
     """
-    text = plain_text(reply)
+    text = _plain(reply)
+    if (pages := _pages_by_line(text)) is not None:
+        return pages
     if "[" in text:
         return parse_page_list(reply)
     if _NUMBERS_ALONE.fullmatch(text):
@@ -132,16 +151,40 @@ def parse_pages(reply: str) -> tuple[int, ...] | None:
 
 def parse_page_list(reply: str) -> tuple[int, ...] | None:
     """As `parse_pages`, but closed brackets alone count: the rest of a cut reply may mislead."""
-    text = _JOINED.sub(", ", plain_text(reply))
-    asked = [_numbers(listed) for listed in _ASKED.findall(text)]
-    others = [_numbers(listed) for listed in _LIST.findall(text)]
+    text = _JOINED.sub(", ", _plain(reply))
+    asked, others = (
+        [_numbers(listed[1]) for listed in some.finditer(text) if not is_declined(text, listed)]
+        for some in (_ASKED, _LIST)
+    )
     return settled(asked, [pages for pages in others if pages is not None])
+
+
+def _plain(reply: str) -> str:
+    return in_english_pages(plain_text(reply)).translate(_SQUARE)
+
+
+def _pages_by_line(text: str) -> tuple[int, ...] | None:
+    """The pages of a list with one a line, or a sentence each, but for those said not to be needed;
+    an introduction may stand before it. None where a line is something else."""
+    lines = [line.strip() for line in _ITEM_END.split(text) if line.strip()]
+    if lines and lines[0].endswith(":"):
+        lines = lines[1:]
+    items = [next(filter(None, (item.fullmatch(line) for item in _ITEMS)), None) for line in lines]
+    pages = []
+    for line, item in zip(lines, items, strict=True):
+        if not item:
+            return None
+        named = _NAMED.search(line.replace(":", " "), item.start("page"))
+        if named and not is_declined(named.string, named):
+            pages.append(int(item["page"]))
+    is_list = len(items) > 1 and text.count("[") in (0, len(items))
+    return tuple(dict.fromkeys(pages)) if is_list else None
 
 
 def _numbers(listed: str) -> tuple[int, ...] | None:
     """The items of a list that are numbers, as the authors' notebook reads it: `1, two, 3` is 1 and
     3. None where there are items and none is a number."""
-    words = re.sub(r"\b(?:pages?|then)\b|[<>()]", " ", listed.lower())
+    words = re.sub(r"\b(?:pages?|pgs?\b\.?|pp?\b\.?|p(?=\d)|then\b)|[<>():]", " ", listed.lower())
     items = [item.strip() for item in re.split(r"[,;&]|\band\b", words)]
     numbers = [item for item in items if re.fullmatch(r"\d{1,9}(?:\s+\d{1,9})*", item)]
     if not numbers and listed.strip() and items != ["none"]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pipeline.core.prompts import Constraint, Prompt
 from pipeline.core.reply_forms import plain_text
-from stages.prompts.parsing.replies import one_of
+from stages.prompts.parsing.replies import one_of, settled, verdicts_stated
 
 StartsNew = Literal["yes", "no", "not sure"]
 _REPLIES: Mapping[str, StartsNew] = {"yes": "yes", "no": "no", "not sure": "not sure"}
@@ -19,6 +19,28 @@ _VERDICT = re.compile(
 _BOTH = re.compile(
     r"\A\W*(?:yes\W+(?:(?:and|or)\W*)?no|no\W+(?:(?:and|or)\W*)?yes)\b", re.IGNORECASE
 )
+_PAGE = (
+    r"\W{0,9}(?:it|this|(?:the|this)\s+(?:(?:next|second|new|following)\s+)?"
+    r"(?:page|passage|text))\s+"
+)
+_DIVISION = r"(?:chapter|section|book|part)\b"
+_STARTS = re.compile(
+    rf"{_PAGE}(?:\w{{1,12}}ly\s+)?(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?(?:does\s+)?"
+    r"(?:\w{1,12}ly\s+)?(?:(?:seems?|appears?)\s+to\s+)?"
+    rf"(?:(?:starts?|begins?|opens?)|(?:starting|beginning))\s+(?:with\s+)?(?:a|the|another)\s+"
+    rf"(?:(?:new|next|different)\s+)?{_DIVISION}(?!.*\b(?:but|if|though|although)\b)",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(
+    rf"{_PAGE}(?:(?:just|simply|still|only)\s+)?(?:continues|goes\s+on\s+with|is\s+(?:still\s+)?"
+    rf"(?:part\s+of|in|within))\s+(?:in\s+|with\s+)?the\s+(?:same|current|previous)\s+{_DIVISION}",
+    re.IGNORECASE,
+)
+_NEW = re.compile(
+    rf"\W{{0,9}}(?:a\s+new\s+{_DIVISION}\s+(?:starts|begins)|(?P<not>there\s+is\s+no\s+new\s+{_DIVISION}))",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _HEADING = re.compile(
     r"\A\s*(?:chapter|book|part|volume|section|act|scene|canto|letter|epilogue|prologue"
     r"|[ivxlc]+\.?\s*$|\d+\.?\s*$)",
@@ -38,14 +60,18 @@ class StartsChapter(Prompt[StartsNew]):
     next_page: str
 
     def read(self, reply: str, is_cut: bool) -> StartsNew | None:
-        """The first word decides; "yes and no" is neither."""
+        """The first word decides, else what a line or sentence states; "yes and no" is neither."""
         text = plain_text(reply)
         found = _VERDICT.match(text)
-        if found is None or _BOTH.match(text):
+        if _BOTH.match(text):
             return None
-        if found["unsure"]:
+        if found and found["unsure"]:
             return "not sure"
-        return _REPLIES[found["plain"].lower()] if found["plain"] else None
+        if found and found["plain"]:
+            return _REPLIES[found["plain"].lower()]
+        stated = [_REPLIES[said] for said in verdicts_stated(text) if said in _REPLIES]
+        in_words = [said for part in _SENTENCE.split(text) if (said := _in_words(part))]
+        return settled([*stated, *in_words])
 
     def legal(self, form: str) -> Constraint:
         return one_of(form, _REPLIES)
@@ -64,3 +90,10 @@ class StartsChapter(Prompt[StartsNew]):
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
         return _REPLIES
+
+
+def _in_words(sentence: str) -> StartsNew | None:
+    """What a sentence says of the page: that it starts a chapter, or goes on with one."""
+    if starts := _STARTS.match(sentence) or _NEW.match(sentence):
+        return "no" if starts["not"] else "yes"
+    return "no" if _GOES_ON.match(sentence) else None

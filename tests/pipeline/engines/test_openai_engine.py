@@ -133,6 +133,14 @@ def test_content_may_be_a_list_of_texts() -> None:
         assert reply(settings(server.url)).text == "a bell"
 
 
+def test_a_list_may_have_parts_of_thinking() -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "let me see"}]}
+    content = [thought, {"type": "text", "text": "a bell"}]
+    with LoopbackServer(answer=answers(Answer(message={"content": content}))) as server:
+        found = reply(settings(server.url))
+    assert (found.text, found.thinking) == ("a bell", "let me see")
+
+
 @pytest.mark.parametrize("count", ["1e400", "-1", str(2**70), '"many"', "null", "[1]", "1.5"])
 def test_a_count_that_is_none_is_zero(count: str) -> None:
     message = '{"content": "bell", "reasoning": 7}'

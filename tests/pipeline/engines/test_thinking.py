@@ -83,6 +83,24 @@ def saying(text: str, finish_reason: FinishReason = "stop") -> Listener:
         ("<think>A</think>B<think>C</think>D", "D", "A\nB\nC"),
         ("<think>A</think>B<think>C", "", "A\nB\nC"),
         ("<think>A<think>B</think>C</think>D", "D", "A\nB\nC"),
+        ("[THINK]A[/THINK]B", "B", "A"),
+        ("A[/THINK]B", "B", "A"),
+        ("[THINK]A", "", "A"),
+        ("◁think▷A◁/think▷B", "B", "A"),
+        ("<reasoning>A</reasoning>B", "B", "A"),
+        ("<reasoning>A", "", "A"),
+        ("<analysis>A</analysis>\n<answer>B</answer>", "B", "A"),
+        ("analysisA.assistantfinalB", "B", "A."),
+        ("analysisA.", "", "A."),
+        (
+            "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>final<|message|>B",
+            "B",
+            "A",
+        ),
+        ("<|channel|>analysis<|message|>A", "", "A"),
+        ("B<|im_end|>\n<|im_start|>user\nC", "B", None),
+        ("```json\n[1]\n```", "[1]", None),
+        ("Of <reasoning> and </reasoning>.", "Of <reasoning> and </reasoning>.", None),
         (" B \n", " B \n", None),
         ("a < think > b", "a < think > b", None),
     ],
@@ -146,6 +164,15 @@ def test_a_cut_reply_after_its_thinking_is_kept() -> None:
     found, call = asked(ShortenPage("A page."), saying("<think>Hm.</think>The sexton", "length"))
     assert found == Asked("The sexton", "truncated", "The sexton")
     assert (call.reply, call.thinking) == ("The sexton", "Hm.")
+
+
+def test_a_cut_reply_that_thinks_without_a_mark_is_no_answer() -> None:
+    thought = "Okay, let me look. Label <60> is in the middle of a talk. Break point: <57>? Then"
+    found, call = asked(BreakPoint.samples()[0], saying(thought, "length"))
+    assert found == Asked(None, "truncated", "")
+    assert (call.reply, call.thinking) == ("", thought)
+    found, _ = asked(BreakPoint.samples()[0], saying("Okay, label <60>."))
+    assert found.value == 60, "it was not cut"
 
 
 @pytest.mark.parametrize("reply", ["<think>Hm.</think>The sexton rang.", "<think>Hm, Page 3"])

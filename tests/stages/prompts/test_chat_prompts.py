@@ -73,9 +73,7 @@ def test_what_is_not_known_is_not_spoken_of() -> None:
     for prompt in (AnswerFromChats, AnswerWithNotes):
         assert "none of these chats is at hand" in rendered(prompt((), "When?", (), None))
         assert "in about 15 words" in rendered(prompt((), "When?", (), 15))
-        assert "letter" in rendered(
-            prompt((), "When?", ("now", "then"), None)
-        )
+        assert "letter" in rendered(prompt((), "When?", ("now", "then"), None))
 
 
 def test_budgets_as_published() -> None:

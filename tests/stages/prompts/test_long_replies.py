@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import PROMPTS, Prompt
-from pipeline.core.reply_forms import MOST_CHARS, read_reply
+from pipeline.core.reply_forms import MOST_CHARS, read_reply, split_reply
 from pipeline.core.rows import Question, Record
 from pipeline.work.stage import Stage
 from stages.index.gist_pages import GistPages
@@ -43,8 +43,14 @@ SLOW = (
     *(("break_point", "Break point: <", " "), ("break_point", "", "label ")),
 )
 BEGINNINGS = tuple(dict.fromkeys(beginning for _, beginning, _ in SLOW))
-RUNS = tuple(
-    dict.fromkeys([*(run for _, _, run in SLOW), "<", "[", "**", "9", '["a",', '{"a":', "ﷺ"])
+MARKS = (
+    *("<think>", "</think>", "<reasoning>", "</analysis>", "<answer>", "</answer>", "<|im_end|>"),
+    *("```\n", "<|channel|>", "analysisX", "assistantfinal", "[THINK]"),
+)
+RUNS = (
+    *dict.fromkeys(run for _, _, run in SLOW),
+    *("<", "[", "**", "9", '["a",', '{"a":', "ﷺ"),
+    *("<a>", "\\boxed{", "not (A) ", "第3页和", "the answer is "),
 )
 GENEROUS_SECONDS = 60.0  # for what takes under 2 on a quiet machine
 
@@ -90,6 +96,15 @@ def test_an_endless_reply_is_a_row_with_a_problem(
 def test_parsing_takes_time_by_the_length(name: str, beginning: str, part: str) -> None:
     started = time.monotonic()
     read(PROMPTS[name].samples()[0], (beginning + part * MOST_CHARS)[: MOST_CHARS - 1] + "x")
+    assert time.monotonic() - started < GENEROUS_SECONDS
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_taking_thinking_and_marks_off_takes_time_by_the_length(mark: str) -> None:
+    """Thinking may be many times as long as what is parsed."""
+    started = time.monotonic()
+    for beginning in ("", *MARKS):
+        split_reply(beginning + mark * (150_000 // len(mark)) + "x", may_think_unmarked=True)
     assert time.monotonic() - started < GENEROUS_SECONDS
 
 

@@ -34,8 +34,8 @@ NAMES = [
         "memorag",
         "memwalker",
     ),
-    *("narrativeqa_gutenberg", "narrativeqa_movie", "qmsum"),
-    *("papers", "quality"),
+    *("narrativeqa_gutenberg", "narrativeqa_movie", "papers", "qmsum"),
+    "quality",
     *("readagent", "readagent_mind2web", "readagent_narrativeqa_gutenberg"),
     "readagent_narrativeqa_movie",
     *("readagent_qmsum", "readagent_quality"),
@@ -127,6 +127,7 @@ def test_published_settings() -> None:
         "chats": (280, 600),  # not in the table: generic's
         "longmemeval": (280, 600),
         "memorag": (280, 600),
+        "papers": (280, 600),
         "memwalker": (280, 600),
         "longbench": (280, 600),
         "govreport": (280, 600),
