@@ -74,6 +74,7 @@ def bench(words: Sequence[str], pairs: int) -> list[Figure]:
     # Ray would give a worker a thread of torch for each CPU that it claims, and so a slower engine
     # on CPUs than those it is measured against, which have them all.
     os.environ.setdefault("OMP_NUM_THREADS", str(os.cpu_count()))
+    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")  # else vLLM takes one core less
     found = []
     for name in names:
         with tempfile.TemporaryDirectory(prefix="gistmill-bench-") as folder:

@@ -20,7 +20,7 @@ from benchmarks.peers.process_tree import watch
 _QMSUM = Path(__file__).parents[2] / "tests" / "data" / "qmsum" / "val.jsonl"
 _ON_GPU = ("engine.start_timeout=300",)
 # What vLLM's CPU build needs, and less to do.
-_ON_CPU = ("engine.gpus_per_worker=0", "engine.args.enforce_eager=true",
+_ON_CPU = ("engine.args.enforce_eager=true",
            "engine.start_timeout=900", "engine.context_tokens=16384")  # fmt: skip
 # The file, the part of bench, and whether by the tiny model: its engine waits for its worker, so
 # that `limit` then says how many requests a second a worker can send.

@@ -63,7 +63,7 @@ class Phase:
             section=self.section,
             min_workers=engine.min_workers if engine else 1,
             max_workers=engine.max_workers if engine else cluster.scoring_workers,
-            cpus=engine.cpus_per_worker if engine else 1.0,
+            cpus=engine.cpus if engine else 1.0,
             gpus=engine.gpus if engine else 0.0,
             slots=self.slots,
             cluster=cluster,

@@ -65,9 +65,9 @@ def _most_workers(config: RunConfig) -> dict[str, int]:
         return {}
     gpus = gpus_of_a_machine(config)
     return {
-        f"{section}.max_workers": cluster.max_workers * max(1, int(gpus / engine.gpus + 1e-9))
+        f"{section}.max_workers": cluster.max_workers * max(1, int(gpus / needed + 1e-9))
         for section, engine in _engines(config).items()
-        if engine.gpus
+        if (needed := engine.gpus_elsewhere)
     }
 
 
@@ -80,7 +80,7 @@ def gpus_of_a_machine(config: RunConfig) -> int:
     if own is not None:
         return own
     raters = [rater for rater in config.raters if isinstance(rater, EngineSettings)]
-    return max(math.ceil(engine.gpus) for engine in (*_engines(config).values(), *raters))
+    return max(math.ceil(engine.gpus_elsewhere) for engine in (*_engines(config).values(), *raters))
 
 
 def _engines(config: RunConfig) -> dict[str, EngineSettings]:

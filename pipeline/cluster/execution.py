@@ -40,7 +40,7 @@ class Pool:
     section: str
     min_workers: int
     max_workers: int | None  # None: as many as the cluster fits
-    cpus: float
+    cpus: float | None  # None: all of a machine
     gpus: float
     slots: int  # concurrent requests of a worker at its engine
     cluster: ClusterSettings
@@ -60,17 +60,25 @@ class Pool:
             raise self._too_small()
         return min(self.max_workers or _MANY, max(room, self.min_workers))
 
+    @property
+    def needs(self) -> dict[str, float]:
+        """The resources of a worker; all CPUs of a machine are those of the largest. Call `join`
+        first."""
+        cpus = self.cpus
+        if cpus is None:
+            cpus = max((node.get("CPU", 0.0) for node in nodes()), default=0.0) or 1.0
+        return {"GPU": self.gpus, "CPU": cpus}
+
     def _on(self, resources: dict[str, float]) -> int:
         """The workers that fit on one machine; a worker's GPUs must all be on the same one."""
-        needs = {"GPU": self.gpus, "CPU": self.cpus}
         return min(
             int(resources.get(kind, 0.0) / need + 1e-9) if need else _MANY
-            for kind, need in needs.items()
+            for kind, need in self.needs.items()
         )
 
     def _too_small(self) -> UsageError:
         """The error, naming the resource that is short; GPUs first."""
-        needs = {"GPU": self.gpus, "CPU": self.cpus}
+        needs = self.needs
         there = {kind: sum(node.get(kind, 0.0) for node in nodes()) for kind in needs}
         lacking = [kind for kind in needs if there[kind] < self.min_workers * needs[kind]]
         kind = lacking[0] if lacking else ("GPU" if self.gpus else "CPU")
@@ -165,7 +173,7 @@ def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool:
         fn_constructor_args=(make, tags, pool.cluster.storage_seconds, num_documents),
         batch_size=1,  # the whole block; Ray Data requires a number if num_gpus is set
         batch_format="pyarrow",
-        num_cpus=pool.cpus,
+        num_cpus=pool.needs["CPU"],
         num_gpus=pool.gpus or None,
         compute=ActorPoolStrategy(
             min_size=size,

@@ -151,7 +151,7 @@ class EngineSettings(Settings):
     start_timeout: Seconds  # seconds that an engine may take to start
     min_workers: NumWorkers
     max_workers: NumWorkers | None  # null: as many as the cluster fits
-    cpus_per_worker: NonNegativeFloat = Field(le=10_000)
+    cpus_per_worker: NonNegativeFloat | None = Field(le=10_000)  # null: what the engine needs
     keep_prompts: bool = True  # the messages of every call, in the table calls
     price: Price = Price()  # money a million tokens, where the engine's YAML has this key
 
@@ -175,6 +175,16 @@ class EngineSettings(Settings):
     def gpus(self) -> float:
         """The GPUs that a worker with this engine reserves."""
         return 0.0
+
+    @property
+    def gpus_elsewhere(self) -> float:
+        """As `gpus`, on machines whose packages may be others than this one's."""
+        return self.gpus
+
+    @property
+    def cpus(self) -> float | None:
+        """The CPUs that a worker with this engine reserves; None: all of a machine."""
+        return 1.0 if self.cpus_per_worker is None else self.cpus_per_worker
 
     @property
     def title(self) -> str:

@@ -29,7 +29,6 @@ from pipeline.engines.vllm import VllmSettings
 from tests.pipeline.engines.test_simulated_engine import request, settings
 from tests.support.command import ROOT, refused
 from tests.support.engines.tiny_model import make_tiny_model
-from tests.support.engines.vllm_engines import CPU
 from tests.support.texts.small_corpus import UNIFORM, document, question
 from tests.support.texts.small_corpus import write as write_corpus
 
@@ -224,7 +223,8 @@ def test_all_answer_the_same_requests(tmp_path: Path, monkeypatch: pytest.Monkey
     write_corpus(tmp_path / "corpus", [document(1), document(2)], [question(1, of=1)])
     words = ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
              "methods=gist_only,readagent_p(max_pages=1)", "engine=vllm", "engine.max_workers=1",
-             f"engine.model={tmp_path / 'tiny'}", *CPU, "engine.context_tokens=4096",
+             f"engine.model={tmp_path / 'tiny'}", "engine.context_tokens=4096",
+             "engine.args.enforce_eager=true", "engine.args.dtype=bfloat16",
              "engine.sequences=8", "reply_tokens.gist=20", "reply_format=constrained"]  # fmt: skip
     monkeypatch.setenv("RAY_OVERRIDE_RESOURCES", '{"CPU": 8}')  # a stage of Ray's own takes one
     monkeypatch.setitem(side_by_side.PEERS, "nobody", "benchmarks.peers.nobody")

@@ -1,4 +1,5 @@
-"""`gistmill run engine=vllm` as a user types it, its engine killed in the middle."""
+"""`gistmill run engine=vllm` as a user types it, no setting for CPUs among the words, its engine
+killed in the middle."""
 
 import os
 import re
@@ -13,7 +14,6 @@ import pytest
 
 from tests.support.command import ROOT, sql
 from tests.support.engines.tiny_model import make_tiny_model
-from tests.support.engines.vllm_engines import CPU
 from tests.support.texts import small_corpus
 from tests.support.texts.small_corpus import UNIFORM
 
@@ -44,10 +44,6 @@ def words(made: Path, warehouse: Path, *more: str) -> list[str]:
     return [
         "engine=vllm",
         f"engine.model={made / 'tiny'}",
-        *CPU,
-        "engine.max_workers=1",
-        "engine.context_tokens=4096",
-        "engine.args.gpu_memory_utilization=0.8",
         "corpus=tables",
         f"corpus.path={made / 'corpus'}",
         f"warehouse={warehouse}",
@@ -68,8 +64,9 @@ def killed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     warehouse = tmp_path_factory.mktemp("killed")
     command = [sys.executable, "-m", "jobs", "run"]
     command += words(made, warehouse, "engine.sequences=1", "run=killed")
+    defaults = {key: value for key, value in os.environ.items() if "VLLM_CPU" not in key}
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=ROOT, env=defaults, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
         wait_for(lambda: any((warehouse / "tables").glob("gists/*/*.parquet")), run)
         wait_for(lambda: bool(engines_of(run.pid)), run)  # a process may not be listed for a moment

@@ -1,5 +1,6 @@
 """Import vLLM and load a model; every failure becomes one line for the user."""
 
+import struct
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +12,8 @@ from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Message
 from pipeline.core.registry import hint
 from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer
-from pipeline.engines.vllm.startup_errors import advice, one_line, root_cause, vllm_errors_in_file
+from pipeline.engines.vllm.cpu_build import is_cpu_build, use_all_cores, with_cpu_defaults
+from pipeline.engines.vllm.startup_errors import explained, one_line, vllm_errors_in_file
 
 if TYPE_CHECKING:
     from pipeline.engines.vllm.async_llm import VllmEngine
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 # What vLLM, transformers and torch raise where a model cannot be loaded.
 _LOAD_ERRORS = (
     OSError, ValueError, RuntimeError, TypeError, LookupError, AssertionError, ImportError,
+    struct.error,
 )  # fmt: skip
 _TEST_CHAT: tuple[Message, ...] = ({"role": "user", "content": "x"},)
 
@@ -28,22 +31,24 @@ def load_engine(
 ) -> "VllmEngine":
     """The engine, ready for requests; `arguments` are those of vLLM's AsyncEngineArgs.
 
-    Blocks until the model is loaded. Raises UsageError for an argument unknown to vLLM, StartError
+    Blocks until the model is loaded. Raises UsageError where another setting would help, StartError
     for all other failures.
     """
     with vllm_errors_in_file() as log:
         try:
             return _load(arguments, template, thinking_tokens)
         except _LOAD_ERRORS as error:
-            cause = root_cause(error, log)
-            raise StartError(
-                f"engine.model={arguments['model']} cannot start: {cause}{advice(cause)}"
-            ) from None
+            cause, advice = explained(error, log)
+            line = f"engine.model={arguments['model']} cannot start: {cause}"
+            raise (UsageError(f"{line}; {advice}") if advice else StartError(line)) from None
 
 
 def _load(
     arguments: Mapping[str, Any], template: ChatTemplate, thinking_tokens: int
 ) -> "VllmEngine":
+    if is_cpu_build():
+        use_all_cores()
+        arguments = with_cpu_defaults(arguments)
     engine_args = _engine_args(arguments)
     from vllm.tokenizers import cached_tokenizer_from_config
     from vllm.v1.engine.async_llm import AsyncLLM

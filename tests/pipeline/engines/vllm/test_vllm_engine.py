@@ -312,7 +312,10 @@ def why_not(*words: str | Path) -> str:
             "nearest: gpu_memory_utilization",
         ),
         ("engine.args.dtype=float12", "StartError .*tiny cannot start: .*float12"),
-        ("engine.context_tokens=65536", "StartError .*tiny cannot start: .*65536.*32768"),
+        (
+            "engine.context_tokens=65536",
+            "UsageError .*tiny cannot start: .*65536.*; set engine.context_tokens to at most 32768",
+        ),
     ],
 )
 def test_an_argument_that_vllm_refuses_is_named(model: Path, word: str, says: str) -> None:
@@ -323,7 +326,7 @@ def test_an_argument_that_vllm_refuses_is_named(model: Path, word: str, says: st
 def test_a_model_that_is_nowhere_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     why = why_not("engine.model=nobody/has-this")
-    assert why.startswith("StartError engine.model=nobody/has-this cannot start: ")
+    assert why.startswith("UsageError engine.model=nobody/has-this cannot start: ")
     assert why.endswith("; set engine.model to a Hugging Face name or to a model's folder")
 
 
@@ -348,9 +351,11 @@ def test_too_little_memory_for_the_cache_says_what_to_lower(model: Path) -> None
         f"engine.context_tokens={long}",
         f"engine.args.hf_overrides.max_position_embeddings={long}",
     )
-    assert why.startswith("StartError")
+    assert why.startswith("UsageError")
     assert "KV cache" in why
-    assert "; lower engine.context_tokens, raise engine.args.gpu_memory_utilization" in why
+    (fits,) = re.findall(r"; set engine.context_tokens to at most (\d+)", why)
+    # 4 layers of 2 heads with 64 numbers of 4 bytes, for keys and for values
+    assert 2**30 // (4 * 2 * 64 * 4 * 2) == pytest.approx(int(fits), rel=0.01)
 
 
 @pytest.mark.sampled

