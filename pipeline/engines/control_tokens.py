@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from pipeline.core.prompts import Message
 
 _BREAK = "\u2060"  # word joiner: has no width, is no white space and is part of no control token
-_NAMES = (
-    "s|unk|pad|bos|eos|mask|sop|eop|eot|think|thinking|thought|reasoning|answer|tool_call|tool_response"
-    "|tools|function|start_of_turn|end_of_turn|start_of_image|endoftext"
+_TAGS = (
+    r"s|unk|pad|bos|eos|mask|eot|sop|eop|endoftext|(?:start|end)_of_\w{1,24}|fim_\w{1,8}|file_sep"
+    r"|tool_calls?|tool_response|(?:\w{1,16}:)?think|thinking|thought"
 )
-# Of most vocabularies: <|im_end|> and Gemma 4's <|turn>, <turn|>; DeepSeek's with full-width bars; those
-# of names and <seed:think>; Llama 2's and Mistral's; Kimi's; switches of thinking.
+_BRACKETED = (
+    "INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID|THINK"
+    "|MODEL_SETTINGS|IMG|IMG_BREAK|IMG_END|PREFIX|MIDDLE|SUFFIX|AUDIO|BEGIN_AUDIO|gMASK"
+)
+# <|im_end|> and the like, and Gemma 4's <|turn> and <turn|>; DeepSeek's full-width bars; <s> and
+# <think>; Llama 2's and Mistral's; Kimi's; Qwen's and Nemotron's switches of thinking.
 _CONTROL = re.compile(
     r"<\|[^<>|\s]{1,64}\|?>|<[^<>|\s]{1,64}\|>|<\uff5c[^<>\uff5c]{1,64}\uff5c>"
-    rf"|</?(?:\w{{1,16}}:)?(?:{_NAMES})>|<</?SYS>>|\[/?[A-Z][A-Z_]{{2,30}}\]|\[gMASK\]"
-    r"|\u25c1/?think\u25b7|/(?:no_)?think\b",
-    )
+    rf"|</?(?:{_TAGS})>|<</?SYS>>|\[/?(?:{_BRACKETED})\]"
+    r"|\u25c1/?think\u25b7|(?<!\S)/(?:no_)?think\b"
+)
 _BROKEN = re.compile(rf"(?<=[<\[/\u25c1]){_BREAK}")
 
 

@@ -7,7 +7,6 @@ and a template sees of a content only whether there is one.
 
 import asyncio
 import json
-import os.path
 import re
 import secrets
 from array import array
@@ -29,6 +28,12 @@ _CACHED_TOKENS = 10_000_000  # 40 MB; cached, as a prompt is counted first and s
 # Private-use characters that no document can hold, as they are drawn anew in every process.
 _SEAL = "".join(chr(0xF0000 + secrets.randbelow(0xFFFD)) for _ in range(8))
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token of SentencePiece for what no other token has
+_OPENED = re.compile(
+    r"(?:<(?:\w+:)?(?:think(?:ing)?|thoughts?|reasoning)>|\[THINK\]|\u25c1think\u25b7"
+    r"|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|inner_prefix\|>|<\|channel>thought"
+    r"|<\|channel\|>analysis<\|message\|>)\s*\Z"
+)
+_THINKING = re.compile("think|thought|channel|reason", re.IGNORECASE)
 _TRIED: tuple[Message, ...] = ({"role": "user", "content": 'A "line"\n\n& another, na\u00efve.'},)
 
 _Key = tuple[tuple[str, str], ...]
@@ -63,7 +68,9 @@ class SealedTokenizer:
         self._tokenizer = type(tokenizer).from_str(json.dumps(state | unused))
         self._by_pieces = piece_tokenizer(self._tokenizer)
         longest_first = sorted(control, key=len, reverse=True)
-        self._marks = re.compile("|".join([rf"{_SEAL}(\d+){_SEAL}", *map(re.escape, longest_first)]))
+        self._marks = re.compile(
+            "|".join([rf"{_SEAL}(\d+){_SEAL}", *map(re.escape, longest_first)])
+        )
 
     def ids(self, rendered: str, contents: Sequence[str]) -> "array[int]":
         """The token ids of a rendered prompt that has a placeholder for each of the contents."""
@@ -107,9 +114,12 @@ def _seal_vocabulary(model: dict[str, Any], control: set[str]) -> None:
 class ChatTokenizer:
     """Token ids of whole prompts, with an LRU cache.
 
-    A tokenizer that is not of the library `tokenizers` is given contents in which control tokens of
-    known notations are broken by an invisible character (`is_breaking`); `mended` takes it out of
-    replies. Raises StartError where the template does not render a message.
+    A tokenizer that is not of the library `tokenizers`, and takes contents for more than text, is
+    given some in which control tokens of known notations are broken by an invisible character
+    (`is_breaking`). Raises StartError where the template does not render a message.
+
+    `opened_thinking`: the mark of thinking that prompts end with, "" if they end with none.
+    `marks_thinking`: such marks are special tokens, which texts of replies leave out by default.
     """
 
     def __init__(self, tokenizer: Any, template: ChatTemplate) -> None:
@@ -120,18 +130,23 @@ class ChatTokenizer:
         self._threads = ThreadPoolExecutor(_THREADS, "chat-tokenizer")
         self._cache: OrderedDict[_Key, array[int]] = OrderedDict()  # least recently used first
         self._num_cached_tokens = 0
+        added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+        special = (token.content for token in added if token.special)
+        self.marks_thinking = any(map(_THINKING.search, special))
         self._sealed: SealedTokenizer | None = None
+        self.is_breaking = False
         whole = self.tokenise(_TRIED)
         if backend := getattr(tokenizer, "backend_tokenizer", None):
             with contained(CommandError):  # of a tokenizer that cannot be copied so
                 self._sealed = SealedTokenizer(backend)
                 if self.tokenise(_TRIED) != whole:  # its template does more than place contents
                     self._sealed = None
-
-    @property
-    def is_breaking(self) -> bool:
-        """True if control tokens that contents spell are broken."""
-        return self._sealed is None
+        # The token ids after a prompt's last content: end of its turn, and generation prompt.
+        self.prompt_end = self._prompt_end()
+        opened = _OPENED.search(tokenizer.decode(list(self.prompt_end), skip_special_tokens=False))
+        self.opened_thinking = opened[0] if opened else ""
+        # Mistral's own encode contents as text; to version 1, [INST] is text in templates, too.
+        self.is_breaking = self._sealed is None and getattr(tokenizer, "version", 1) < 2
 
     async def token_ids(self, messages: Sequence[Message]) -> "array[int]":
         """The prompt's token ids, including those of the chat template and generation prompt."""
@@ -150,8 +165,8 @@ class ChatTokenizer:
         """
         with contained(CommandError) as raised:
             if self._sealed is None:
-                ids = self._rendered(broken(messages), tokenize=True, return_dict=False)
-                return array("i", ids)
+                shown = broken(messages) if self.is_breaking else messages
+                return array("i", self._rendered(shown, tokenize=True, return_dict=False))
             hidden, contents = _hidden(messages)
             return self._sealed.ids(self._rendered(hidden, tokenize=False), contents)
         roles = ", ".join(message["role"] for message in messages)
@@ -161,12 +176,12 @@ class ChatTokenizer:
             "engine.chat_template=FILE.jinja"
         )
 
-    def prompt_end(self) -> "array[int]":
-        """The token ids after a prompt's last content: the end of its turn and the generation
-        prompt."""
-        prompts = (self.tokenise([{"role": "user", "content": text}]) for text in ("one", "two"))
-        backwards = [list(reversed(prompt)) for prompt in prompts]
-        return array("i", reversed(os.path.commonprefix(backwards)))
+    def _prompt_end(self) -> "array[int]":
+        first, second = (
+            self.tokenise([{"role": "user", "content": text}])[::-1] for text in ("one", "two")
+        )
+        length = next(n for n in range(len(first)) if first[n] != second[n])
+        return first[:length][::-1]
 
     def _rendered(self, messages: Sequence[Message], **how: bool) -> Any:
         return self._tokenizer.apply_chat_template(

@@ -103,9 +103,13 @@ def _reaches_across(tokenizer: Any) -> bool:
     space = _normalized(tokenizer, "a b")[-2]
     for token in added:
         spaces = f"[ {space}]" if token.normalized else " "
-        if re.search(_LETTER + (spaces if not token.rstrip else rf"(?:{spaces}|\Z)"), token.content):
+        if re.search(
+            _LETTER + (spaces if not token.rstrip else rf"(?:{spaces}|\Z)"), token.content
+        ):
             return True
-    merged = tokenizer.get_vocab(with_added_tokens=False).keys() - {token.content for token in added}
+    merged = tokenizer.get_vocab(with_added_tokens=False).keys() - {
+        token.content for token in added
+    }
     return bool(_REACHES_ACROSS.search(_as_lines(merged))) and not _splits_words(tokenizer)
 
 
