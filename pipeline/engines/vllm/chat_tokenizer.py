@@ -135,12 +135,7 @@ class ChatTokenizer:
         self.marks_thinking = any(map(_THINKING.search, special))
         self._sealed: SealedTokenizer | None = None
         self.is_breaking = False
-        whole = self.tokenise(_TRIED)
-        if backend := getattr(tokenizer, "backend_tokenizer", None):
-            with contained(CommandError):  # of a tokenizer that cannot be copied so
-                self._sealed = SealedTokenizer(backend)
-                if self.tokenise(_TRIED) != whole:  # its template does more than place contents
-                    self._sealed = None
+        self._sealed = self._sealed_copy(self.tokenise(_TRIED))
         # The token ids after a prompt's last content: end of its turn, and generation prompt.
         self.prompt_end = self._prompt_end()
         opened = _OPENED.search(tokenizer.decode(list(self.prompt_end), skip_special_tokens=False))
@@ -176,11 +171,23 @@ class ChatTokenizer:
             "engine.chat_template=FILE.jinja"
         )
 
+    def _sealed_copy(self, whole: "array[int]") -> SealedTokenizer | None:
+        """The sealed copy; None if the tokenizer cannot be copied, or its template does more with a
+        content than to place it, so that the ids of `_TRIED` are not `whole`."""
+        backend = getattr(self._tokenizer, "backend_tokenizer", None)
+        with contained():
+            copy = SealedTokenizer(backend) if backend is not None else None
+            hidden, contents = _hidden(_TRIED)
+            if copy and copy.ids(self._rendered(hidden, tokenize=False), contents) == whole:
+                return copy
+        return None
+
     def _prompt_end(self) -> "array[int]":
         first, second = (
             self.tokenise([{"role": "user", "content": text}])[::-1] for text in ("one", "two")
         )
-        length = next(n for n in range(len(first)) if first[n] != second[n])
+        pairs = enumerate(zip(first, second, strict=False))
+        length = next((n for n, (one, other) in pairs if one != other), 0)
         return first[:length][::-1]
 
     def _rendered(self, messages: Sequence[Message], **how: bool) -> Any:
