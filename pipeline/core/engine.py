@@ -8,6 +8,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import (
     Annotated,
     Any,
@@ -206,6 +207,11 @@ class EngineSettings(Settings):
             f"engine={self.name}: {type(self).__name__}.own_identity: {raised.line()}; return what "
             "JSON can hold"
         )
+
+    def of_run(self, launched_at: datetime) -> Self:
+        """The settings for the workers of a run, which was first launched then: chat templates that
+        print the date print that one. Changes no identity."""
+        return self
 
     @abstractmethod
     def own_identity(self) -> Mapping[str, Any]:

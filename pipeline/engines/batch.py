@@ -12,6 +12,7 @@ from upath import UPath
 from pipeline.core.engine import Reply, Request, Seconds
 from pipeline.core.settings import canonical_json
 from pipeline.engines.batch_client import BatchClient
+from pipeline.engines.control_tokens import broken
 from pipeline.engines.openai import OpenAIEngine, failed_reply
 from pipeline.engines.outage import FailedError
 from pipeline.engines.server_settings import ServerSettings, start_errors
@@ -65,7 +66,7 @@ class BatchEngine(OpenAIEngine):
         batch.
         """
         started = time.perf_counter()
-        shown = {"model": self._settings.model, "messages": list(request.messages)}
+        shown = {"model": self._settings.model, "messages": broken(request.messages)}
         body = canonical_json({**shown, **self._settings.body(request)})
         for _ in range(self._tries):
             try:

@@ -13,6 +13,7 @@ from typing import Any
 from pipeline.core.engine import FinishReason, OnText, Reply
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
+from pipeline.engines.control_tokens import broken, mended
 from pipeline.engines.outage import FailedError
 
 _CONNECT_SECONDS = 5.0
@@ -30,8 +31,9 @@ _OVERFLOW = re.compile(
 class OpenAIClient:
     """Requests to the server at `base_url`.
 
-    Every method raises FailedError, with one line that names the address or has the server's own
-    words, where it gets no reply. Only a listing of models is retried here, up to `retries` times.
+    Control tokens that messages spell are broken in what is sent, and mended in replies. Every
+    method raises FailedError, with one line that names the address or has the server's own words,
+    where it gets no reply. Only a listing of models is retried here, up to `retries` times.
     """
 
     def __init__(self, base_url: str, api_key_env: str | None, retries: int) -> None:
@@ -78,7 +80,7 @@ class OpenAIClient:
     ) -> Reply:
         """The reply to a chat, without `seconds`: the caller measures them. With `on_text` it is
         streamed. Raises FailedError if the response has no text."""
-        request: Any = {"model": model, "messages": list(messages), "extra_body": body}
+        request: Any = {"model": model, "messages": broken(messages), "extra_body": body}
         with self._errors():
             if on_text:
                 completion: Any = await self._streamed(request, on_text)
@@ -96,7 +98,7 @@ class OpenAIClient:
         async with streaming as stream:
             async for event in stream:
                 if event.type == "content.delta":
-                    on_text(event.snapshot)
+                    on_text(mended(event.snapshot))
             return await stream.get_final_completion()
 
     async def count_tokens(
@@ -104,7 +106,7 @@ class OpenAIClient:
     ) -> int | None:
         """The tokens of a chat, by vLLM's /tokenize; None if the server has no such endpoint."""
         url = f"{self._root}/tokenize"
-        request = {**body, "model": model, "messages": list(messages)}
+        request = {**body, "model": model, "messages": broken(messages)}
         try:
             with self._errors():
                 answer: Any = await self._client.post(url, cast_to=object, body=request)
@@ -208,8 +210,8 @@ def _reply(completion: Any) -> Reply | None:
     usage = getattr(completion, "usage", None)
     reason = getattr(choice, "finish_reason", None)
     return Reply(
-        text=text,
-        thinking=_text(thinking) or None,
+        text=mended(text),
+        thinking=mended(_text(thinking) or "") or None,
         answered_by=_name(getattr(completion, "model", None)),
         finish_reason=_FINISH_REASONS.get(reason if isinstance(reason, str) else None, "abort"),
         prompt_tokens=_tokens(usage, "prompt_tokens"),

@@ -18,6 +18,7 @@ from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import EngineError, Problem
 from pipeline.core.prompts import Constraint, Message
+from pipeline.engines.control_tokens import mended
 from pipeline.engines.vllm.chat_tokenizer import ChatTokenizer
 from pipeline.engines.vllm.thinking import ThinkingParser
 
@@ -30,7 +31,8 @@ class VllmEngine:
 
     Temperature and seed are the only sampling parameters. Of a model's generation_config.json only
     the end tokens are used, not its sampling parameters. `context_tokens` is the limit of prompt
-    and answer together, with the tokens reserved for thinking subtracted.
+    and answer together, with the tokens reserved for thinking subtracted: `thinking_tokens` where
+    there is no ThinkingParser to enforce them.
     """
 
     def __init__(
@@ -39,12 +41,13 @@ class VllmEngine:
         llm: AsyncLLM,
         chat_tokenizer: ChatTokenizer,
         thinking: ThinkingParser | None,
+        thinking_tokens: int,
     ) -> None:
         self.name = name
         self.llm = llm
         self._chat_tokenizer = chat_tokenizer
         self._thinking = thinking
-        self._reserved_tokens = thinking.reserved_tokens if thinking else 0
+        self._reserved_tokens = thinking.reserved_tokens if thinking else thinking_tokens
         self.context_tokens: int = llm.model_config.max_model_len - self._reserved_tokens
 
     @property
@@ -80,7 +83,7 @@ class VllmEngine:
             raise EngineError(f"{self.name}: vLLM's engine process is dead") from None
         except (VLLMClientError, EngineGenerateError, ValueError):
             return _failed(prompt, started)  # the engine still serves other requests
-        answer = self._answer(prompt, output.outputs[0], request.max_reply_tokens)
+        answer = self._answer(output.outputs[0], request)
         return replace(
             answer,
             prompt_tokens=len(prompt),
@@ -89,19 +92,23 @@ class VllmEngine:
             seconds=time.perf_counter() - started,
         )
 
-    def _answer(self, prompt: "array[int]", completion: Any, max_reply_tokens: int) -> Reply:
+    def _answer(self, completion: Any, request: Request) -> Reply:
         """The text and finish_reason of a completion, with thinking and answer separated.
 
         vLLM has one limit for both together. If the thinking used less than its budget, the answer
-        may exceed its own, and is cut there.
+        may exceed its own, and is cut there. Without a ThinkingParser the text has both, with the
+        mark of thinking that the prompt ends with, unless a constraint held from the first token.
         """
         finish_reason = _FINISH_REASONS.get(completion.finish_reason, "abort")
-        if self._thinking is None:
-            return Reply(text=completion.text, finish_reason=finish_reason)
-        thinking, ids = self._thinking.split(prompt, completion.token_ids)
-        if len(ids) > max_reply_tokens:
-            ids, finish_reason = ids[:max_reply_tokens], "length"
-        text = self._thinking.text(ids).lstrip()
+        mark = "" if request.constraint else self._chat_tokenizer.opened_thinking
+        thinking, text = None, mark + completion.text
+        if self._thinking:
+            thinking, ids = self._thinking.split(completion.token_ids)
+            if len(ids) > request.max_reply_tokens:
+                ids, finish_reason = ids[: request.max_reply_tokens], "length"
+            text = self._thinking.text(ids).lstrip()
+        if self._chat_tokenizer.is_breaking:
+            thinking, text = thinking and mended(thinking), mended(text)
         return Reply(text=text, thinking=thinking, finish_reason=finish_reason)
 
     async def _output(self, prompt: "array[int]", request: Request) -> Any:
@@ -116,8 +123,7 @@ class VllmEngine:
         output: Any = None
         async for output in outputs:
             if request.on_text:
-                made = self._answer(prompt, output.outputs[0], request.max_reply_tokens)
-                request.on_text(made.text)
+                request.on_text(self._answer(output.outputs[0], request).text)
         return output
 
     def _sampling(self, request: Request) -> SamplingParams:
@@ -127,6 +133,7 @@ class VllmEngine:
             seed=request.seed if request.temperature > 0 else None,
             structured_outputs=_structured_outputs(request.constraint),
             thinking_token_budget=self._thinking.budget if self._thinking else None,
+            skip_special_tokens=not self._chat_tokenizer.marks_thinking,
             output_kind=(
                 RequestOutputKind.CUMULATIVE if request.on_text else RequestOutputKind.FINAL_ONLY
             ),

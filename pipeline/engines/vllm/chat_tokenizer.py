@@ -1,49 +1,147 @@
 """Render messages with a model's chat template into token ids; load a tokenizer from files on this
-machine. Imports no vllm, opens no connection."""
+machine. Imports no vllm, opens no connection.
+
+Contents are tokenised as text: a document that spells a control token of its reader is given none,
+and a template sees of a content only whether there is one.
+"""
 
 import asyncio
+import json
+import re
+import secrets
 from array import array
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-
+from pipeline.core.errors import CommandError, StartError, contained
 from pipeline.core.prompts import Message
+from pipeline.engines.control_tokens import broken
 from pipeline.engines.vllm.piece_tokenizer import piece_tokenizer
 
 _THREADS = 4  # tokenizers written in Rust release the GIL
 _CACHED_TOKENS = 10_000_000  # 40 MB; cached, as a prompt is counted first and sent later
+# Private-use characters that no document can hold, as they are drawn anew in every process.
+_SEAL = "".join(chr(0xF0000 + secrets.randbelow(0xFFFD)) for _ in range(8))
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token of SentencePiece for what no other token has
+_OPENED = re.compile(
+    r"(?:<(?:\w+:)?(?:think(?:ing)?|thoughts?|reasoning)>|\[THINK\]|\u25c1think\u25b7"
+    r"|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|inner_prefix\|>|<\|channel>thought"
+    r"|<\|channel\|>analysis<\|message\|>)\s*\Z"
+)
+_THINKING = re.compile("think|thought|channel|reason", re.IGNORECASE)
+_TRIED: tuple[Message, ...] = ({"role": "user", "content": 'A "line"\n\n& another, na\u00efve.'},)
 
 _Key = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """A Jinja file to use instead of the model's own template, and variables for either."""
+    """A Jinja file to use instead of the model's own template, variables for either, and the time
+    that templates print; None: now."""
 
     file: str | None
     variables: Mapping[str, Any]
+    time: datetime | None = None
 
     def text(self) -> str | None:
         """The file's content; None for the model's own template. Raises OSError."""
         return Path(self.file).read_text(encoding="utf-8") if self.file else None
 
 
+class SealedTokenizer:
+    """A copy of a `tokenizers.Tokenizer` in which every control token is spelled with a seal before
+    it, so that the model's own spelling is text. Ids are the same."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        state = json.loads(tokenizer.to_str())
+        tokens = state["added_tokens"]
+        control = {token["content"] for token in tokens if _is_control(token)}
+        for token in tokens:
+            token["content"] = _sealed(token["content"], control)
+        _seal_vocabulary(state["model"], control)
+        unused = {"truncation": None, "padding": None, "post_processor": None}
+        self._tokenizer = type(tokenizer).from_str(json.dumps(state | unused))
+        self._by_pieces = piece_tokenizer(self._tokenizer)
+        longest_first = sorted(control, key=len, reverse=True)
+        self._marks = re.compile(
+            "|".join([rf"{_SEAL}(\d+){_SEAL}", *map(re.escape, longest_first)])
+        )
+
+    def ids(self, rendered: str, contents: Sequence[str]) -> "array[int]":
+        """The token ids of a rendered prompt that has a placeholder for each of the contents."""
+        text = self._marks.sub(
+            lambda found: contents[int(found[1])] if found[1] else _SEAL + found[0], rendered
+        )
+        if self._by_pieces:
+            return self._by_pieces.ids(text)
+        return array("i", self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def _is_control(token: Mapping[str, Any]) -> bool:
+    """False for the words and spaces that are added to some vocabularies: they are text."""
+    spelled = token["content"]
+    is_marked = token["special"] or re.search(r"[^\w\s\u2581]", spelled)
+    return bool(is_marked) and not _BYTE.fullmatch(spelled)
+
+
+def _sealed(token: str, control: set[str]) -> str:
+    return _SEAL + token if token in control else token
+
+
+def _seal_vocabulary(model: dict[str, Any], control: set[str]) -> None:
+    """Rename control tokens that are in the model's own vocabulary, too, and drop the merges by
+    which text would become one."""
+    vocabulary = model["vocab"]
+    if isinstance(vocabulary, dict):
+        model["vocab"] = {_sealed(token, control): id_ for token, id_ in vocabulary.items()}
+    else:  # of a Unigram model
+        model["vocab"] = [[_sealed(token, control), score] for token, score in vocabulary]
+    if model.get("unk_token"):
+        model["unk_token"] = _sealed(model["unk_token"], control)
+    if "merges" in model:
+        model["merges"] = [
+            (left, right)
+            for left, right in model["merges"]
+            if control.isdisjoint((left, right, left + right))
+        ]
+
+
 class ChatTokenizer:
-    """Token ids of whole prompts, with an LRU cache."""
+    """Token ids of whole prompts, with an LRU cache.
+
+    A tokenizer that is not of the library `tokenizers`, and takes contents for more than text, is
+    given some in which control tokens of known notations are broken by an invisible character
+    (`is_breaking`). Raises StartError where the template does not render a message.
+
+    `opened_thinking`: the mark of thinking that prompts end with, "" if they end with none.
+    `marks_thinking`: such marks are special tokens, which texts of replies leave out by default.
+    """
 
     def __init__(self, tokenizer: Any, template: ChatTemplate) -> None:
         self._tokenizer = tokenizer
         self._template_text = template.text()
-        self._variables = template.variables
-        self._by_pieces = piece_tokenizer(tokenizer)
+        now = {"strftime_now": template.time.strftime} if template.time else {}
+        self._variables = {**now, **template.variables}
         self._threads = ThreadPoolExecutor(_THREADS, "chat-tokenizer")
         self._cache: OrderedDict[_Key, array[int]] = OrderedDict()  # least recently used first
         self._num_cached_tokens = 0
+        added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+        special = (token.content for token in added if token.special)
+        self.marks_thinking = any(map(_THINKING.search, special))
+        self._sealed: SealedTokenizer | None = None
+        self.is_breaking = False
+        self._sealed = self._sealed_copy(self.tokenise(_TRIED))
+        # The token ids after a prompt's last content: end of its turn, and generation prompt.
+        self.prompt_end = self._prompt_end()
+        opened = _OPENED.search(tokenizer.decode(list(self.prompt_end), skip_special_tokens=False))
+        self.opened_thinking = opened[0] if opened else ""
+        # Mistral's own encode contents as text; to version 1, [INST] is text in templates, too.
+        self.is_breaking = self._sealed is None and getattr(tokenizer, "version", 1) < 2
 
     async def token_ids(self, messages: Sequence[Message]) -> "array[int]":
         """The prompt's token ids, including those of the chat template and generation prompt."""
@@ -58,11 +156,39 @@ class ChatTokenizer:
     def tokenise(self, messages: Sequence[Message]) -> "array[int]":
         """The prompt's token ids as in `token_ids`, computed synchronously and not cached.
 
-        Raises ValueError or jinja2.TemplateError if there is no template or it does not render.
+        Raises StartError if there is no template or it does not render these messages.
         """
-        if self._by_pieces:
-            return self._by_pieces.ids(self._rendered(messages, tokenize=False))
-        return array("i", self._rendered(messages, tokenize=True, return_dict=False))
+        with contained(CommandError) as raised:
+            if self._sealed is None:
+                shown = broken(messages) if self.is_breaking else messages
+                return array("i", self._rendered(shown, tokenize=True, return_dict=False))
+            hidden, contents = _hidden(messages)
+            return self._sealed.ids(self._rendered(hidden, tokenize=False), contents)
+        roles = ", ".join(message["role"] for message in messages)
+        why = " ".join(f"{type(raised.error).__name__}: {raised.error}".split())
+        raise StartError(
+            f"there is no chat template that renders messages of {roles} ({why}); set "
+            "engine.chat_template=FILE.jinja"
+        )
+
+    def _sealed_copy(self, whole: "array[int]") -> SealedTokenizer | None:
+        """The sealed copy; None if the tokenizer cannot be copied, or its template does more with a
+        content than to place it, so that the ids of `_TRIED` are not `whole`."""
+        backend = getattr(self._tokenizer, "backend_tokenizer", None)
+        with contained():
+            copy = SealedTokenizer(backend) if backend is not None else None
+            hidden, contents = _hidden(_TRIED)
+            if copy and copy.ids(self._rendered(hidden, tokenize=False), contents) == whole:
+                return copy
+        return None
+
+    def _prompt_end(self) -> "array[int]":
+        first, second = (
+            self.tokenise([{"role": "user", "content": text}])[::-1] for text in ("one", "two")
+        )
+        pairs = enumerate(zip(first, second, strict=False))
+        length = next((n for n, (one, other) in pairs if one != other), 0)
+        return first[:length][::-1]
 
     def _rendered(self, messages: Sequence[Message], **how: bool) -> Any:
         return self._tokenizer.apply_chat_template(
@@ -78,6 +204,18 @@ class ChatTokenizer:
         self._cache[key] = ids
         while self._num_cached_tokens > _CACHED_TOKENS and len(self._cache) > 1:
             self._num_cached_tokens -= len(self._cache.popitem(last=False)[1])
+
+
+def _hidden(messages: Sequence[Message]) -> tuple[list[Message], list[str]]:
+    """The messages with a placeholder for each content, and the contents without the white space
+    around them, which stays, as templates may strip it."""
+    contents = [message["content"].strip() for message in messages]
+    hidden: list[Message] = []
+    for index, (message, content) in enumerate(zip(messages, contents, strict=True)):
+        shown = message["content"].partition(content) if content else (message["content"], "", "")
+        placeholder = f"{_SEAL}{index}{_SEAL}" if content else ""
+        hidden.append({"role": message["role"], "content": shown[0] + placeholder + shown[2]})
+    return hidden, contents
 
 
 def local_chat_tokenizer(model: str, settings: Any) -> ChatTokenizer | None:
@@ -97,8 +235,6 @@ def local_chat_tokenizer(model: str, settings: Any) -> ChatTokenizer | None:
     )
     try:
         loaded = AutoTokenizer.from_pretrained(model, revision=revision, local_files_only=True)
-        tokenizer = ChatTokenizer(loaded, template)
-        tokenizer.tokenise([{"role": "user", "content": "x"}])
-    except (OSError, ValueError, KeyError, TemplateError):  # also if the model is not downloaded
+        return ChatTokenizer(loaded, template)
+    except (OSError, ValueError, KeyError, StartError):  # also if the model is not downloaded
         return None
-    return tokenizer

@@ -6,8 +6,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jinja2
-
 from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Message
 from pipeline.core.registry import hint
@@ -54,32 +52,53 @@ def _load(
     from vllm.v1.engine.async_llm import AsyncLLM
 
     from pipeline.engines.vllm.async_llm import VllmEngine
-    from pipeline.engines.vllm.thinking import ThinkingParser
+    from pipeline.engines.vllm.thinking import ThinkingParser, can_end_thinking
 
     config = engine_args.create_engine_config()
     # Checked before the weights are loaded: a wrong chat template or parser fails in seconds.
     tokenizer = cached_tokenizer_from_config(config.model_config)
     chat_tokenizer = _chat_tokenizer(tokenizer, template, arguments["model"])
     thinking = (
-        ThinkingParser(config, tokenizer, thinking_tokens, template.variables)
-        if thinking_tokens
+        ThinkingParser(
+            config, tokenizer, thinking_tokens, template.variables, chat_tokenizer.prompt_end
+        )
+        if thinking_tokens and can_end_thinking(config)
         else None
     )
     llm = AsyncLLM.from_vllm_config(config, disable_log_stats=engine_args.disable_log_stats)
-    return VllmEngine(_engine_name(arguments), llm, chat_tokenizer, thinking)
+    return VllmEngine(_engine_name(arguments), llm, chat_tokenizer, thinking, thinking_tokens)
 
 
 def _chat_tokenizer(tokenizer: Any, template: ChatTemplate, model: str) -> ChatTokenizer:
-    """The chat tokenizer. Raises StartError where there is no chat template that renders."""
-    chat_tokenizer = ChatTokenizer(tokenizer, template)
+    """The chat tokenizer. Raises StartError where there is no chat template that renders,
+    UsageError for keys that the tokenizer ignores."""
     try:
-        chat_tokenizer.tokenise(_TEST_CHAT)
-    except (ValueError, jinja2.TemplateError) as error:
-        raise StartError(
-            f"engine.model={model} has no chat template that renders ({one_line(error)}); "
-            "set engine.chat_template=FILE.jinja"
-        ) from None
+        chat_tokenizer = ChatTokenizer(tokenizer, template)
+    except StartError as error:
+        raise StartError(f"engine.model={model}: {error}") from None
+    ignored = [f"chat_template_kwargs.{name}" for name in _ignored(tokenizer, template.variables)]
+    if template.file and _has_own_template(tokenizer):
+        ignored = ["chat_template", *ignored]
+    if ignored:
+        raise UsageError(
+            f"engine.{ignored[0]}: vLLM's own tokenizer of engine.model={model} ignores it; remove "
+            "it, or set engine.args.tokenizer_mode=hf"
+        )
     return chat_tokenizer
+
+
+def _has_own_template(tokenizer: Any) -> bool:
+    """True for Mistral's and DeepSeek's tokenizers in vLLM, which render chats by own code."""
+    other = tokenizer.apply_chat_template(list(_TEST_CHAT), chat_template="{{ 1 }}", tokenize=False)
+    return bool(other != "1")
+
+
+def _ignored(tokenizer: Any, variables: Mapping[str, Any]) -> list[str]:
+    """The variables that Mistral's tokenizer leaves out."""
+    if not getattr(tokenizer, "IS_MISTRAL_TOKENIZER", False):
+        return []
+    used = {"reasoning_effort"} if tokenizer.version >= 15 else set()
+    return [name for name in variables if name not in used]
 
 
 def _engine_name(arguments: Mapping[str, Any]) -> str:

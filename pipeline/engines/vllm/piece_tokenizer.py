@@ -6,20 +6,19 @@ those of the whole; and a piece that many prompts have is tokenised once.
 """
 
 import re
+import sys
 import threading
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
+_LETTER = r"[^\W\d_]"
 # A word's last letter, before one space and another word.
-_CUT = re.compile(r"[^\W\d_](?= [^\W\d_])")
-# In a vocabulary: a token with a space after another character, which may reach across that.
-# The space of byte-level BPE is U+0120 (line ends and tab U+010A, U+010D, U+0109), SentencePiece's
-# is U+2581.
-_REACHES_ACROSS = re.compile("[^\\s\u0120\u010a\u010d\u0109\u2581][ \u0120\u2581]")
-# An added token that begins or ends with a letter may take a space of its neighbours.
-_TAKES_A_SPACE = re.compile(r"\A[^\W\d_]|[^\W\d_] ?\Z")
+_CUT = re.compile(rf"{_LETTER}(?= {_LETTER})")
+# A letter, or a character cut in its bytes, before a space: U+2581 is SentencePiece's.
+_REACHES_ACROSS = re.compile(rf"(?:{_LETTER}|\ufffd)[ \u2581]")
+_NEW_LINE = "\u010a"  # as byte-level BPE spells it
 _PIECE_CHARS = 400  # at least; more up to a line's end, so that texts that begin elsewhere agree
 _CACHED_PIECES = 50_000  # of English some 6 million tokens and 70 MB
 _LONGEST_CACHED = 4 * _PIECE_CHARS  # a longer piece is of a text with hardly a place to cut it
@@ -82,26 +81,55 @@ class PieceTokenizer:
 
 
 def piece_tokenizer(tokenizer: Any) -> PieceTokenizer | None:
-    """A tokenizer by pieces that equals this one of `transformers`; None if there is none: one that
-    is not of the library `tokenizers`, no BPE, or has tokens across words.
+    """A tokenizer by pieces that equals this `tokenizers.Tokenizer`; None if there is none, as this
+    is no BPE or has tokens across words.
 
-    BPE makes a token of two neighbours only if the whole is in the vocabulary: where no token can
-    reach across a place, what is before it and what is after it are tokenised alike apart.
+    BPE makes a token of two neighbours only if the whole is in the vocabulary, and of two pieces of
+    the pre-tokenizer none: where no token can reach across a place, what is before it and what is
+    after it are tokenised alike apart.
     """
-    shared = getattr(tokenizer, "backend_tokenizer", None)
-    if shared is None or type(shared.model).__name__ != "BPE":
+    if type(tokenizer.model).__name__ != "BPE" or _reaches_across(tokenizer):
         return None
-    backend = type(shared).from_str(shared.to_str())  # others set the truncation of theirs
-    backend.no_truncation()
-    backend.no_padding()
-    added = {token.content for token in backend.get_added_tokens_decoder().values()}
-    merged = "\n".join(backend.get_vocab(with_added_tokens=False).keys() - added)
-    if _REACHES_ACROSS.search(merged) or any(
-        _CUT.search(text) or _TAKES_A_SPACE.search(text) for text in added
-    ):
-        return None
-    whole = backend.encode(_PROBE, add_special_tokens=False).ids
+    whole = tokenizer.encode(_PROBE, add_special_tokens=False).ids
     for drops_space in (False, True):
-        if list(PieceTokenizer(backend, drops_space, piece_chars=0).ids(_PROBE)) == whole:
-            return PieceTokenizer(backend, drops_space)
+        if list(PieceTokenizer(tokenizer, drops_space, piece_chars=0).ids(_PROBE)) == whole:
+            return PieceTokenizer(tokenizer, drops_space)
     return None
+
+
+def _reaches_across(tokenizer: Any) -> bool:
+    """True if a token may hold the end of a word and a space after it."""
+    added = tokenizer.get_added_tokens_decoder().values()
+    space = _normalized(tokenizer, "a b")[-2]
+    for token in added:
+        spaces = f"[ {space}]" if token.normalized else " "
+        if re.search(
+            _LETTER + (spaces if not token.rstrip else rf"(?:{spaces}|\Z)"), token.content
+        ):
+            return True
+    merged = tokenizer.get_vocab(with_added_tokens=False).keys() - {
+        token.content for token in added
+    }
+    return bool(_REACHES_ACROSS.search(_as_lines(merged))) and not _splits_words(tokenizer)
+
+
+def _as_lines(tokens: Iterable[str]) -> str:
+    """The tokens as text, a line each; a character of which a token has a part is U+FFFD."""
+    from tokenizers.decoders import ByteLevel
+
+    lines = (part for token in tokens for part in (token, _NEW_LINE))
+    return str(ByteLevel().decode(list(lines)))  # leaves tokens that are not byte-level as they are
+
+
+def _splits_words(tokenizer: Any) -> bool:
+    """True if the pre-tokenizer begins a piece at every space between two of Unicode's letters."""
+    if tokenizer.pre_tokenizer is None:
+        return False
+    letters = re.findall(_LETTER, "".join(map(chr, range(sys.maxunicode + 1))))
+    text = _normalized(tokenizer, " ".join(letters))
+    pieces = tokenizer.pre_tokenizer.pre_tokenize_str(text)
+    return not any(_REACHES_ACROSS.search(text[start:end]) for _, (start, end) in pieces)
+
+
+def _normalized(tokenizer: Any, text: str) -> str:
+    return str(tokenizer.normalizer.normalize_str(text)) if tokenizer.normalizer else text

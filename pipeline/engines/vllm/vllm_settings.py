@@ -4,8 +4,9 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import NonNegativeFloat, NonNegativeInt, model_validator
 
@@ -66,6 +67,8 @@ class VllmSettings(EngineSettings):
     thinking_tokens: NonNegativeInt
     gpus_per_worker: NonNegativeFloat | None  # null: tensor_parallel x pipeline_parallel
 
+    _launched_at: datetime | None = None
+
     takes_constraints: ClassVar[bool] = True
     reads_ahead: ClassVar[bool] = True
 
@@ -101,6 +104,11 @@ class VllmSettings(EngineSettings):
     @property
     def title(self) -> str:
         return f"vllm {self.model}"
+
+    def of_run(self, launched_at: datetime) -> Self:
+        settings = self.model_copy()
+        settings._launched_at = launched_at
+        return settings
 
     def own_identity(self) -> Mapping[str, Any]:
         """The identity: a local model and a chat template by content, a Hugging Face model by name.
@@ -169,7 +177,7 @@ class VllmSettings(EngineSettings):
 
     def _load(self) -> Engine:
         self.own_identity()  # checks the settings; may hash files, so not on the event loop
-        template = ChatTemplate(self.chat_template, self.chat_template_kwargs)
+        template = ChatTemplate(self.chat_template, self.chat_template_kwargs, self._launched_at)
         return load_engine(self.vllm_arguments(), template, self.thinking_tokens)
 
 

@@ -9,6 +9,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from errno import ENOENT
 from functools import partial
 from typing import Any, TypeVar
@@ -200,6 +201,12 @@ class RunFolder:
         DamagedError."""
         found = read_parsed(self.path / "provenance.json", _Provenance.model_validate_json)
         return [launch.model_dump(exclude_unset=True) for launch in found.launches] if found else []
+
+    def launched_at(self) -> datetime:
+        """When the run was first launched; now, if that is not recorded. Raises DamagedError."""
+        first, *_ = self.launches() or [{}]
+        recorded = first.get("started_at")
+        return datetime.fromisoformat(recorded) if recorded else datetime.now(UTC)
 
     def readable_launches(self) -> list[dict[str, Any]]:
         """As `launches`, for commands that only read: empty if the file is damaged."""

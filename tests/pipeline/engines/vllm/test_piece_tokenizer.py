@@ -3,14 +3,12 @@
 import json
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer
 from pipeline.engines.vllm.piece_tokenizer import PieceTokenizer, piece_tokenizer
-from tests.support.engines.tiny_model import make_tokenizer, meeting_texts
+from tests.support.engines.tiny_model import meeting_texts
 
 pytestmark = pytest.mark.vllm
 
@@ -96,13 +94,6 @@ def mistral() -> Any:
 FAMILIES = (gpt_2, with_prefix_space, llama_3, llama_2, gemma, mistral)
 
 
-class Loaded:
-    """What a tokenizer of transformers has that is used here."""
-
-    def __init__(self, backend_tokenizer: Any) -> None:
-        self.backend_tokenizer = backend_tokenizer
-
-
 def odd_text(seed: int) -> str:
     """Words of meetings, with odd things among and within them."""
     draw = random.Random(seed)
@@ -118,7 +109,7 @@ def odd_text(seed: int) -> str:
 def test_ids_of_odd_texts_are_those_of_the_whole(family: Callable[[], Any]) -> None:
     """Cut at every place where that is allowed, and into pieces as they are."""
     made = family()
-    by_pieces = piece_tokenizer(Loaded(made))
+    by_pieces = piece_tokenizer(made)
     assert by_pieces is not None
     finely = PieceTokenizer(made, by_pieces.drops_space, piece_chars=0)
     for seed in range(300):
@@ -131,7 +122,7 @@ def test_ids_of_odd_texts_are_those_of_the_whole(family: Callable[[], Any]) -> N
 def test_only_the_end_is_tokenised_for_another_question() -> None:
     """Thirty questions about one text: its tokens are computed once, and 5% more at most."""
     made = gpt_2()
-    by_pieces = piece_tokenizer(Loaded(made))
+    by_pieces = piece_tokenizer(made)
     assert by_pieces is not None
     tokenised = 0
     encode = made.encode
@@ -152,6 +143,57 @@ def test_only_the_end_is_tokenised_for_another_question() -> None:
     tokenised = 0
     counted.ids("Another beginning.\n" + text)
     assert tokenised < 0.05 * shared, "texts agree again soon after another beginning"
+
+
+def with_entries(made: Any, *entries: str) -> Any:
+    """The tokenizer, with entries in its vocabulary that no merges make."""
+    from tokenizers import Tokenizer
+
+    state = json.loads(made.to_str())
+    for entry in entries:
+        state["model"]["vocab"][entry] = len(state["model"]["vocab"])
+    return Tokenizer.from_str(json.dumps(state))
+
+
+@pytest.mark.parametrize(
+    ("family", "entries"),
+    [
+        # As Qwen's, Llama 3's and GPT-4o's: U+00A0, U+3000 and signs before a space.
+        (gpt_2, ("\u00c2\u0142\u0120", "\u00e3\u0122\u0122\u0120", ".\u0120", "\u0120\u0120of")),
+        # As DeepSeek's first: two words, which the pre-tokenizer separates.
+        (gpt_2, ("of\u0120the", "\u00d0\u00b0\u0120")),
+        (gemma, (">\u2581</", "\u2581\u2581of", "\u2581of")),
+    ],
+)
+def test_tokens_of_spaces_and_signs_reach_across_no_words(
+    family: Callable[[], Any], entries: tuple[str, ...]
+) -> None:
+    made = with_entries(family(), *entries)
+    by_pieces = piece_tokenizer(made)
+    assert by_pieces is not None
+    for seed in range(50):
+        text = odd_text(seed)
+        assert list(by_pieces.ids(text)) == made.encode(text, add_special_tokens=False).ids
+
+
+def with_a_token_of_two_words() -> Any:
+    return with_entries(gemma(), "of\u2581t")
+
+
+def with_a_space_as_suffix() -> Any:
+    return with_entries(gemma(), "the\u2581")
+
+
+def with_half_a_letter_and_a_space() -> Any:
+    """The second byte of a Cyrillic one; nothing separates words."""
+    return with_entries(byte_level(use_regex=False), "\u00b0\u0120")
+
+
+def with_pairs_of_words() -> Any:
+    from tokenizers import Regex, pre_tokenizers
+
+    pairs = pre_tokenizers.Split(Regex(r"\w+ \w+|\w+|\W+"), "isolated")
+    return byte_level(pairs, use_regex=False)
 
 
 def across_words() -> Any:
@@ -197,53 +239,39 @@ def with_a_word_that_takes_spaces() -> Any:
 
 @pytest.mark.parametrize(
     "family",
-    [with_a_word_that_takes_spaces, across_words, unigram, stripping, with_a_mark_of_two_words],
+    [
+        with_a_word_that_takes_spaces,
+        with_a_mark_of_two_words,
+        with_a_token_of_two_words,
+        with_a_space_as_suffix,
+        with_half_a_letter_and_a_space,
+        with_pairs_of_words,
+        across_words,
+        unigram,
+        stripping,
+    ],
 )
 def test_a_tokenizer_that_may_reach_across_words_is_given_the_whole(
     family: Callable[[], Any],
 ) -> None:
-    assert piece_tokenizer(Loaded(family())) is None
+    assert piece_tokenizer(family()) is None
 
 
 def test_marks_that_merges_never_make_may_look_like_words() -> None:
     """As DeepSeek's begin-of-sentence, which has U+2581 between its words."""
-    from tokenizers import Tokenizer
-
     mark = "<begin\u2581of\u2581sentence>"
-    state = json.loads(gpt_2().to_str())
-    state["model"]["vocab"][mark] = len(state["model"]["vocab"])
-    made = Tokenizer.from_str(json.dumps(state))
-    assert piece_tokenizer(Loaded(made)) is None
+    made = with_entries(gemma(), mark)
+    assert piece_tokenizer(made) is None
     made.add_special_tokens([mark])
-    assert piece_tokenizer(Loaded(made)) is not None
+    assert piece_tokenizer(made) is not None
 
 
 def test_a_text_without_words_is_tokenised_whole_and_not_kept() -> None:
-    """Not even where the tokenizer's file, or another user of it, has it truncate texts."""
     made = gpt_2()
     text = "日本語" * 3000
-    whole = made.encode(text, add_special_tokens=False).ids
-    made.enable_truncation(100)
-    by_pieces = piece_tokenizer(Loaded(made))
+    by_pieces = piece_tokenizer(made)
     assert by_pieces is not None
-    assert list(by_pieces.ids(text)) == whole
-    made.enable_truncation(10)
-    assert list(by_pieces.ids(text)) == whole
+    assert list(by_pieces.ids(text)) == made.encode(text, add_special_tokens=False).ids
     assert by_pieces.num_cached == 0
     by_pieces.ids("and so on " * 100)
     assert by_pieces.num_cached > 0
-
-
-def test_a_rendered_prompt_has_the_ids_that_transformers_gives(tmp_path: Path) -> None:
-    made = make_tokenizer(tmp_path)
-    chat = ChatTokenizer(made, ChatTemplate(None, {"thinking": False}))
-    for seed in range(20):
-        messages = [{"role": "user", "content": odd_text(seed)} for seed in (seed, seed + 1)]
-        whole = made.apply_chat_template(
-            messages, add_generation_prompt=True, tokenize=True, return_dict=False, thinking=False
-        )
-        assert list(chat.tokenise(messages)) == whole  # type: ignore[arg-type]
-
-
-def test_one_that_is_not_of_the_library_is_given_the_whole() -> None:
-    assert piece_tokenizer(object()) is None

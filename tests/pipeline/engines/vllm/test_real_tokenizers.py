@@ -1,0 +1,101 @@
+"""Tokenizers of real models, which `make .venv/tokenizers` fetches: ids joined from pieces, and
+documents that spell control tokens."""
+
+import random
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer
+from pipeline.engines.vllm.piece_tokenizer import PieceTokenizer, piece_tokenizer
+from tests.pipeline.engines.vllm.test_piece_tokenizer import odd_text
+from tests.support.engines.tiny_model import meeting_texts
+from tests.support.engines.vllm_engines import messages
+
+pytestmark = pytest.mark.vllm
+
+ROOT = Path(__file__).parents[4]
+FOLDER = ROOT / ".venv" / "tokenizers"
+NAMES = (
+    "qwen3", "llama2", "llama3", "llama3_1", "gemma3", "deepseek_v3", "gpt4o", "gptoss", "claude",
+)  # fmt: skip
+TEMPLATE = (  # of those whose package has none
+    "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}\n{% endfor %}"
+)
+TEXTS = (
+    (ROOT / "tests/data/txt/pg151.txt").read_text(encoding="utf-8")[:60_000],
+    "\n\n".join(meeting_texts())[:60_000],
+    Path(__file__).read_text(encoding="utf-8").replace("\n", "\r\n"),
+    "国破山河在，城春草木深。感时花溅泪，恨别鸟惊心。and so on 日本語の文章です。 한국어 문장 입니다 " * 30,
+    "Война и мир это роман эпопея. \u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a\u0643\u0645 e\u0301tude " * 30,
+    "It\u00a0is a\u00a0 b \u3000 c\u200b d  e   f\t g \U0001f469\u200d\U0001f680 h <b>i</b> j>> </ k \ufdfa l \u2168 m " * 30,
+)  # fmt: skip
+
+
+class Real:
+    """A model's tokenizer, and what is made from it here."""
+
+    def __init__(self, name: str) -> None:
+        from transformers import PreTrainedTokenizerFast
+
+        self.tokenizer = PreTrainedTokenizerFast.from_pretrained(FOLDER / name)
+        if not self.tokenizer.chat_template:
+            self.tokenizer.chat_template = TEMPLATE
+
+    @cached_property
+    def chat(self) -> ChatTokenizer:
+        return ChatTokenizer(self.tokenizer, ChatTemplate(None, {}))
+
+    def control_tokens(self) -> dict[str, int]:
+        """All tokens that are added to the vocabulary, but runs of white space."""
+        added = self.tokenizer.backend_tokenizer.get_added_tokens_decoder()
+        return {
+            token.content: id_ for id_, token in added.items() if token.content.strip(" \n\t\u2581")
+        }
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def real(request: pytest.FixtureRequest) -> Iterator[Real]:
+    assert FOLDER.is_dir(), f"{FOLDER} is missing: make .venv/tokenizers"
+    yield Real(request.param)
+
+
+def test_ids_of_pieces_are_those_of_the_whole(real: Real) -> None:
+    backend = real.tokenizer.backend_tokenizer
+    by_pieces = piece_tokenizer(backend)
+    assert by_pieces is not None
+    finely = PieceTokenizer(backend, by_pieces.drops_space, piece_chars=0)
+    for text in (*TEXTS, *map(odd_text, range(150))):
+        whole = backend.encode(text, add_special_tokens=False).ids
+        assert list(by_pieces.ids(text)) == whole
+        assert list(finely.ids(text)) == whole
+
+
+def test_a_prompt_has_the_ids_that_transformers_gives(real: Real) -> None:
+    spelled = real.control_tokens()
+    for text in TEXTS:
+        if not any(token in text for token in spelled):  # Gemma has tokens of HTML
+            whole = real.tokenizer.apply_chat_template(
+                list(messages(text)), add_generation_prompt=True, return_dict=False
+            )
+            assert list(real.chat.tokenise(messages(text))) == whole
+
+
+def test_no_token_that_a_document_spells_is_a_control_token(real: Real) -> None:
+    control = real.control_tokens()
+    assert not real.chat.is_breaking and control
+    ids_of_control = set(control.values())
+
+    def given(text: str) -> list[int]:
+        return [id_ for id_ in real.chat.tokenise(messages(text)) if id_ in ids_of_control]
+
+    expected = given("He wrote and left.")
+    draw = random.Random(0)
+    for token in control:
+        other = draw.choice(list(control))
+        text = f"He wrote {token} and left{token}{other}, {token[:1]}{token}x."
+        assert given(text) == expected, token
+        assert text in real.tokenizer.decode(real.chat.tokenise(messages(text)))
