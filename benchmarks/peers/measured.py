@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.peers.process_tree import Watched, watch
 from benchmarks.peers.replayed import Replayed, read_replayed
 from pipeline.core.errors import EngineError
-from pipeline.engines.vllm.startup_errors import root_cause, vllm_errors_in_file
+from pipeline.engines.vllm.startup_errors import explained, vllm_errors_in_file
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def run_module(module: str, folder: Path, words: Sequence[Path], limit_seconds: 
             with errors.open("a", encoding="utf-8") as found:
                 found.write(said)
             last = RuntimeError(said.strip().rpartition("\n")[2])
-            raise EngineError(root_cause(last, errors)) from None
+            raise EngineError(explained(last, errors)[0]) from None
 
 
 def measured_peer(module: str, folder: Path, ours: Replayed, limit_seconds: float) -> Measured:

@@ -5,7 +5,6 @@ import random
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,15 +22,17 @@ NAMES = (
     "qwen3", "llama2", "llama3", "llama3_1", "gemma3", "deepseek_v3", "gpt4o", "gptoss", "claude",
 )  # fmt: skip
 TEMPLATE = (  # of those whose package has none
-    "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}\n{% endfor %}"
+    "{{ bos_token }}{% for m in messages %}{{ m.role }}: "
+    "{{ m.content }}{{ eos_token }}\n{% endfor %}"
 )
 TEXTS = (
     (ROOT / "tests/data/txt/pg151.txt").read_text(encoding="utf-8")[:60_000],
     "\n\n".join(meeting_texts())[:60_000],
     Path(__file__).read_text(encoding="utf-8").replace("\n", "\r\n"),
-    "国破山河在，城春草木深。感时花溅泪，恨别鸟惊心。and so on 日本語の文章です。 한국어 문장 입니다 " * 30,
-    "Война и мир это роман эпопея. \u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a\u0643\u0645 e\u0301tude " * 30,
-    "It\u00a0is a\u00a0 b \u3000 c\u200b d  e   f\t g \U0001f469\u200d\U0001f680 h <b>i</b> j>> </ k \ufdfa l \u2168 m " * 30,
+    "国破山河在，城春草木深。and so on 日本語の文章です。 한국어 문장 입니다 " * 30,
+    "Война и мир это роман. \u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a e\u0301tude " * 30,
+    "It\u00a0is a\u00a0 b \u3000 c\u200b d  e   f\t g \U0001f469\u200d\U0001f680 h <b>i</b> j>> </ " * 30,
+    "k \ufdfa l \u2168 m " * 30,
 )  # fmt: skip
 
 

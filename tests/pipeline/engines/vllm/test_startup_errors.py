@@ -1,6 +1,6 @@
-"""What a user is told of vLLM's errors: the setting, and whether to raise or lower it. Needs no vllm.
+"""What a user is told of vLLM's errors: the setting, and whether to raise or lower it.
 
-The messages are vLLM 0.32's own.
+Needs no vllm. The messages are vLLM 0.32's own.
 """
 
 from pathlib import Path
@@ -47,7 +47,7 @@ BEYOND_THE_MODEL = (
         (GPU_TOO_FULL, "lower engine.args.gpu_memory_utilization", (), "raise"),
         (CPU_TOO_FULL, "lower engine.args.gpu_memory_utilization", (), "raise"),
         (CACHE_TOO_SMALL, "set engine.context_tokens to at most 524288", ("raise",), "lower"),
-        (NO_CACHE, "set engine.model to a smaller", ("raise engine.args.gpu_memory_util",), "lower"),
+        (NO_CACHE, "set engine.model to a smaller", ("raise engine.args.gpu_memory",), "lower"),
         (CACHE_TOO_LARGE, "lower VLLM_CPU_KVCACHE_SPACE", ("kv_cache_memory_bytes",), "raise"),
         (BEYOND_THE_MODEL, "set engine.context_tokens to at most 32768", (), "raise"),
         ("Failed to infer device type", "give the worker GPUs", ("CPU build",), "lower"),

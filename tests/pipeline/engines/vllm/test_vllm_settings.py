@@ -162,8 +162,8 @@ def test_a_worker_holds_the_gpus_of_its_model(words: tuple[str, ...], gpus: floa
 def test_a_worker_of_the_cpu_build_has_a_machines_cpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, version: str, is_cpu: bool
 ) -> None:
-    found, chosen = settings(NAMED), settings(NAMED, "engine.gpus_per_worker=2",
-                                              "engine.cpus_per_worker=3", "engine.sequences=4")  # fmt: skip
+    own = ("engine.gpus_per_worker=2", "engine.cpus_per_worker=3", "engine.sequences=4")
+    found, chosen = settings(NAMED), settings(NAMED, *own)
     install(tmp_path, package, version)
     monkeypatch.setattr("sys.path", [str(tmp_path)])
     found = VllmSettings.model_validate({**found.model_dump(), "sequences": None})
