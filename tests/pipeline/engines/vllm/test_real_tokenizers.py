@@ -30,9 +30,9 @@ TEXTS = (
     "\n\n".join(meeting_texts())[:60_000],
     Path(__file__).read_text(encoding="utf-8").replace("\n", "\r\n"),
     "国破山河在，城春草木深。and so on 日本語の文章です。 한국어 문장 입니다 " * 30,
-    "Война и мир это роман. \u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a e\u0301tude " * 30,
-    "It\u00a0is a\u00a0 b \u3000 c\u200b d  e   f\t g \U0001f469\u200d\U0001f680 h <b>i</b> j>> </ " * 30,
-    "k \ufdfa l \u2168 m " * 30,
+    "Война и мир. \u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a e\u0301tude " * 30,
+    "It\u00a0is a\u00a0 b \u3000 c\u200b d  e   f\t g \U0001f469\u200d\U0001f680 h <b>i</b> " * 30,
+    "j>> </ k \ufdfa l \u2168 m " * 30,
 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """The keys of engine=vllm: which of them are hashed, and messages for mistakes. Needs no vllm."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from jobs.graph.read_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.engines.vllm import VllmSettings
+from pipeline.engines.vllm.cpu_build import is_cpu_build
 
 
 def settings(*words: str) -> VllmSettings:
@@ -121,6 +123,14 @@ def test_a_chat_template_is_known_by_its_content(tmp_path: Path) -> None:
         NAMED, f"engine.chat_template={file}").identity())}) == 3  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def looked_for_anew() -> Iterator[None]:
+    """Whether vLLM's CPU build is installed."""
+    is_cpu_build.cache_clear()
+    yield
+    is_cpu_build.cache_clear()
+
+
 @pytest.fixture
 def gpu_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """vLLM for GPUs is what an import would find first."""
@@ -166,6 +176,7 @@ def test_a_worker_of_the_cpu_build_has_a_machines_cpus(
     found, chosen = settings(NAMED), settings(NAMED, *own)
     install(tmp_path, package, version)
     monkeypatch.setattr("sys.path", [str(tmp_path)])
+    is_cpu_build.cache_clear()
     found = VllmSettings.model_validate({**found.model_dump(), "sequences": None})
     expected = (0, None, 8) if is_cpu else (1, 1, 256)
     assert (found.gpus, found.cpus, found.sequences) == expected
