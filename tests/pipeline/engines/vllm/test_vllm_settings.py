@@ -140,7 +140,7 @@ def gpu_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def install(folder: Path, name: str, version: str) -> None:
     """As much of a package as says that it is there."""
-    info = folder / f"{name}-{version}.dist-info"
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
 
