@@ -257,18 +257,20 @@ def test_the_answer_may_not_use_what_thinking_left_over(
 ) -> None:
     """Replies written by hand; ` the` is one token."""
     assert len(tokenizer.encode(" the" * 25)) == 25
-    prompt = array("i", expected_ids(tokenizer, WORDS, thinking=True))
     made = SimpleNamespace(text=reply, token_ids=tokenizer.encode(reply), finish_reason="stop")
-    answer = thinker.engine._answer(prompt, made, REPLY_TOKENS)
+    answer = thinker.engine._answer(made, request(WORDS, REPLY_TOKENS))
     assert (answer.thinking, answer.text, answer.finish_reason) == (thinking, text, finish_reason)
 
 
 def test_a_prompt_that_ends_the_thinking_gets_an_answer_only(thinker: Talk, tokenizer: Any) -> None:
     prompt = array("i", expected_ids(tokenizer, WORDS, thinking=False))
     assert tokenizer.decode(list(prompt)).endswith("<think></think>")
-    made = SimpleNamespace(text="", token_ids=tokenizer.encode("one two"), finish_reason="stop")
-    answer = thinker.engine._answer(prompt, made, REPLY_TOKENS)
-    assert (answer.thinking, answer.text) == (None, "one two")
+    from pipeline.engines.vllm.thinking import ThinkingParser
+
+    config = thinker.engine.llm.vllm_config
+    ended = ThinkingParser(config, tokenizer, THINKING_TOKENS, {"thinking": False}, prompt[-8:])
+    reply = tokenizer.encode("one two")
+    assert ended.split(reply) == (None, reply)
 
 
 def test_a_dead_engine_raises(thinker: Talk) -> None:
