@@ -335,8 +335,8 @@ def test_a_model_that_is_nowhere_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_model_without_a_chat_template_needs_one(tmp_path: Path) -> None:
     make_tiny_model(tmp_path / "bare", hidden=128, layers=1, chat_template=None)
     why = why_not(f"engine.model={tmp_path / 'bare'}")
-    assert why.startswith("StartError")
-    assert why.endswith("; set engine.chat_template=FILE.jinja")
+    assert why.startswith("UsageError")
+    assert why.endswith("set engine.chat_template=FILE.jinja")
     (tmp_path / "mine.jinja").write_text("{{ raise_exception('only Latin is spoken here') }}")
     why = why_not(
         f"engine.model={tmp_path / 'bare'}", f"engine.chat_template={tmp_path}/mine.jinja"
