@@ -12,10 +12,10 @@ from upath import UPath
 from pipeline.core.engine import Reply, Request, Seconds
 from pipeline.core.settings import canonical_json
 from pipeline.engines.batch_client import BatchClient
-from pipeline.engines.control_tokens import broken
 from pipeline.engines.openai import OpenAIEngine, failed_reply
 from pipeline.engines.outage import FailedError
 from pipeline.engines.server_settings import ServerSettings, start_errors
+from pipeline.engines.vllm.control_tokens import broken
 from pipeline.engines.waves import Limits, Waves
 
 _MEGABYTE = 1_000_000

@@ -13,8 +13,8 @@ from typing import Any
 from pipeline.core.engine import FinishReason, OnText, Reply
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
-from pipeline.engines.control_tokens import broken, mended
 from pipeline.engines.outage import FailedError
+from pipeline.engines.vllm.control_tokens import broken, mended
 
 _CONNECT_SECONDS = 5.0
 _SHOWN_CHARS = 300  # of a server's own error message

@@ -86,7 +86,7 @@ HOMES = {
         "benchmarks/large_runs/copied_rows.py",
     ),
     "sentence_transformers": ("pipeline/engines/embedder.py",),
-    "torch": (),
+    "torch": ("pipeline/engines/vllm/cpu_build.py",),
     "hydra": ("pipeline/core/compose.py",),
     "omegaconf": ("pipeline/core/compose.py",),
     "ijson": ("stages/corpora/reading/containers.py",),
@@ -107,6 +107,7 @@ CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line 
     "pipeline.core.engine", "pipeline.asking.readers", "jobs.run.tracking",
     "pipeline.work.class_checks", "pipeline.core.trace_lines",
     "stages.corpora.reading.plugin_documents",
+    "pipeline.engines.vllm.chat_tokenizer",  # a model's chat template is code, too
 }  # fmt: skip
 OF_VARIABLES = "pipeline/core/plugins.py"  # imports what a user names
 # A prompt is called as the stage that asks it, for they are one thing to a reader.

@@ -18,8 +18,8 @@ from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import EngineError, Problem
 from pipeline.core.prompts import Constraint, Message
-from pipeline.engines.control_tokens import mended
 from pipeline.engines.vllm.chat_tokenizer import ChatTokenizer
+from pipeline.engines.vllm.control_tokens import mended
 from pipeline.engines.vllm.thinking import ThinkingParser
 
 # vLLM's other finish reasons (abort, error) become abort.

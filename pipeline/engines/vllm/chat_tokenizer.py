@@ -20,7 +20,7 @@ from typing import Any
 
 from pipeline.core.errors import CommandError, StartError, contained
 from pipeline.core.prompts import Message
-from pipeline.engines.control_tokens import broken
+from pipeline.engines.vllm.control_tokens import broken
 from pipeline.engines.vllm.piece_tokenizer import piece_tokenizer
 
 _THREADS = 4  # tokenizers written in Rust release the GIL
