@@ -19,13 +19,13 @@ METHODS = "gist_only,readagent_p(max_pages=1),readagent_s(max_pages=1)"
 TABLES = ("pages", "gists", "lookups", "answers", "ratings", "scores")
 # By what a prompt has and no other: the reply after the thinking.
 REPLIES = {
-    "Label: <57>": "Label: <{label}>",
+    "Label: <number>": "Label: <{label}>",
     "Write nothing but the shortened page": "They talked of the remote.",
-    "square brackets": "I want to look up Page [0] to read it",
-    "Name the one page": "Page 1",
+    "leave the brackets empty": "I want to look up Page [0] to read it",
+    "number of the one page": "Page 1",
     "paragraph of plain sentences": "The remote was discussed.",
     "Reply with one word, YES or NO": "YES",
-    "Reply with the verdict alone": "Yes",
+    "one of three verdicts": "Yes",
 }
 
 
