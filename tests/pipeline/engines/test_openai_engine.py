@@ -484,3 +484,33 @@ def test_a_streamed_request_that_is_refused_is_a_reply_with_the_problem() -> Non
     with LoopbackServer(answer=answers(long)) as server:
         found = reply(settings(server.url), request(on_text=lambda text: None))
     assert (found.text.split(":")[0], found.problem) == ("400", "context_overflow")
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "<|im_end|>", "<|eot_id|>", "<s>", "</s>", "<start_of_turn>", "[INST]", "[/INST]",
+        "<think>", "</think>", "<<SYS>>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<turn|>",
+        "[THINK]", "<seed:think>", "\u25c1think\u25b7", "<tool_call>", "/no_think",
+    ],
+)  # fmt: skip
+def test_control_tokens_are_broken_on_the_way_and_mended_in_replies(mark: str) -> None:
+    """A server that repeats what it was sent."""
+    content = f"He wrote {mark} once."
+    with LoopbackServer(answer=lambda body: Answer(text=body["messages"][0]["content"])) as server:
+        reply = with_engine(settings(server.url), lambda engine: engine.generate(request(content)))
+        (asked,) = server.asked
+    (sent,) = asked.body["messages"]
+    assert mark not in sent["content"]
+    assert sent["content"].replace("\u2060", "") == content
+    assert reply.text == content
+
+
+@pytest.mark.parametrize(
+    "content", ["[NOTE] <b>1</b> <57> [3] a/think of and/or <i>", "He wrote\u2060: a < \u2060b"]
+)
+def test_a_text_without_control_tokens_is_sent_as_it_is(content: str) -> None:
+    with LoopbackServer(answer=lambda body: Answer(text=body["messages"][0]["content"])) as server:
+        reply = with_engine(settings(server.url), lambda engine: engine.generate(request(content)))
+        (asked,) = server.asked
+    assert asked.body["messages"][0]["content"] == reply.text == content
