@@ -29,13 +29,12 @@ class Reader:
     deadline_seconds: float | None  # None: the engine keeps it
     slots: Slots  # limits the requests in flight of all documents together
     is_constrained: bool = False
-    may_constrain: bool = False  # they are not, but the engine could
     keeps_journal: bool = True  # of the calls of open units
     reads_ahead: bool = False  # requests may be sent before it is known that they are asked
     keeps_prompts: bool = True  # what was sent, in the rows of calls
     waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
-    watch: ReplyWatch = field(default_factory=ReplyWatch)  # of the worker
+    watch: ReplyWatch = field(default_factory=ReplyWatch)  # of the worker's first replies
     worker: str | None = None
 
     def request(self, prompt: Prompt[Any], attempt: int, seed: int) -> Request:

@@ -4,6 +4,7 @@ import math
 from typing import Literal
 
 from pipeline.asking.reader import Reader
+from pipeline.asking.reply_health import ReplyWatch
 from pipeline.asking.slots import Slots
 from pipeline.core.engine import Engine, EngineSettings
 from pipeline.core.errors import CommandError, StartError, contained
@@ -71,7 +72,7 @@ def reader_of(
         deadline_seconds=None if settings.keeps_deadline else settings.deadline_seconds,
         slots=Slots(num_slots(settings)),
         is_constrained=is_constrained(settings, reply_format),
-        may_constrain=may_constrain(settings, reply_format),
+        watch=ReplyWatch(may_constrain(settings, reply_format)),
         keeps_journal=settings.keeps_journal,
         reads_ahead=settings.reads_ahead,
         keeps_prompts=settings.keep_prompts,

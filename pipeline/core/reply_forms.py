@@ -220,16 +220,19 @@ def _key(key: str) -> str:
 
 # Thinking, wherever its marks stand.
 _OPENING = (
-    r"(?i:<(?:seed:)?think(?:_\w{1,20})?>)|◁think▷|\[THINK\]|<\|START_THINKING\|>|<\|think\|>"
+    r"(?i:<(?:\w{1,16}:)?think(?:_\w{1,20})?>)|◁think▷|\[THINK\]|<\|START_THINKING\|>|<\|think\|>"
     r"|<\|begin_of_thought\|>|<\|inner_prefix\|>|<\|channel>thought\b|<unused94>(?:thought\b)?"
     r"|<\|channel\|>(?!final)\w[^<]{0,40}<\|message\|>"
 )
 _CLOSING = (
-    r"(?i:</(?:seed:)?think(?:_\w{1,20})?>)|◁/think▷|\[/THINK\]|<\|END_THINKING\|>|<\|content\|>"
+    r"(?i:</(?:\w{1,16}:)?think(?:_\w{1,20})?>)|◁/think▷|\[/THINK\]|<\|END_THINKING\|>|<\|content\|>"
     r"|<\|end_of_thought\|>|<\|inner_suffix\|>|<channel\|>|<unused95>|\[BEGIN FINAL RESPONSE\]"
     r"|<\|channel\|>final[^<]{0,40}(?:<\|constrain\|>\w{0,20})?<\|message\|>|assistantfinal"
 )
 _MARK, _CLOSES = re.compile(f"{_OPENING}|{_CLOSING}"), re.compile(_CLOSING)
+_OPEN_AT_END = re.compile(
+    rf"(?:{_OPENING}|(?i:<(?:thinking|thoughts?|reasoning|reflection|analysis)>))\s*\Z"
+)
 # Thinking only where a reply begins with it, as a document may hold these words; how it ends.
 _TAG = r"</(?P<name>thinking|thoughts?|reason|reasoning|reflection|analysis|scratchpad|rationale)>"
 _CLOSED_ALONE = re.compile(_TAG, re.IGNORECASE)
@@ -287,6 +290,12 @@ _WRAPPED = re.compile(rf"{_WRAP}(?P<inner>.*?)</(?P=tag)>", re.IGNORECASE | re.D
 _OPENED = re.compile(_WRAP, re.IGNORECASE)
 _CLOSED = re.compile(_WRAP.replace("<", "</", 1) + r"\s*\Z", re.IGNORECASE)
 _ROUNDS = 8  # of marks around one another
+
+
+def opened_thinking(prompt: str) -> str:
+    """The mark of thinking that a prompt ends with; "" if it ends with none."""
+    opened = _OPEN_AT_END.search(prompt)
+    return opened[0] if opened else ""
 
 
 def split_reply(text: str, may_think_unmarked: bool = False) -> tuple[str, str]:

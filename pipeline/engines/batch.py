@@ -15,7 +15,7 @@ from pipeline.engines.batch_client import BatchClient
 from pipeline.engines.openai import OpenAIEngine, failed_reply
 from pipeline.engines.outage import FailedError
 from pipeline.engines.server_settings import ServerSettings, start_errors
-from pipeline.engines.vllm.control_tokens import broken
+from pipeline.engines.vllm.control_tokens import with_breaks
 from pipeline.engines.waves import Limits, Waves
 
 _MEGABYTE = 1_000_000
@@ -66,7 +66,7 @@ class BatchEngine(OpenAIEngine):
         batch.
         """
         started = time.perf_counter()
-        shown = {"model": self._settings.model, "messages": broken(request.messages)}
+        shown = {"model": self._settings.model, "messages": with_breaks(request.messages)}
         body = canonical_json({**shown, **self._settings.body(request)})
         for _ in range(self._tries):
             try:

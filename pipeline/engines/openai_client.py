@@ -14,7 +14,7 @@ from pipeline.core.engine import FinishReason, OnText, Reply
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
 from pipeline.engines.outage import FailedError
-from pipeline.engines.vllm.control_tokens import broken, mended
+from pipeline.engines.vllm.control_tokens import with_breaks, without_breaks
 
 _CONNECT_SECONDS = 5.0
 _SHOWN_CHARS = 300  # of a server's own error message
@@ -31,9 +31,9 @@ _OVERFLOW = re.compile(
 class OpenAIClient:
     """Requests to the server at `base_url`.
 
-    Control tokens that messages spell are broken in what is sent, and mended in replies. Every
-    method raises FailedError, with one line that names the address or has the server's own words,
-    where it gets no reply. Only a listing of models is retried here, up to `retries` times.
+    Control tokens that messages spell get a break in what is sent, which is taken out of replies.
+    Every method raises FailedError, with one line that names the address or has the server's own
+    words, where it gets no reply. Only a listing of models is retried here, up to `retries` times.
     """
 
     def __init__(self, base_url: str, api_key_env: str | None, retries: int) -> None:
@@ -80,7 +80,7 @@ class OpenAIClient:
     ) -> Reply:
         """The reply to a chat, without `seconds`: the caller measures them. With `on_text` it is
         streamed. Raises FailedError if the response has no text."""
-        request: Any = {"model": model, "messages": broken(messages), "extra_body": body}
+        request: Any = {"model": model, "messages": with_breaks(messages), "extra_body": body}
         with self._errors():
             if on_text:
                 completion: Any = await self._streamed(request, on_text)
@@ -98,7 +98,7 @@ class OpenAIClient:
         async with streaming as stream:
             async for event in stream:
                 if event.type == "content.delta":
-                    on_text(mended(event.snapshot))
+                    on_text(without_breaks(event.snapshot))
             return await stream.get_final_completion()
 
     async def count_tokens(
@@ -106,7 +106,7 @@ class OpenAIClient:
     ) -> int | None:
         """The tokens of a chat, by vLLM's /tokenize; None if the server has no such endpoint."""
         url = f"{self._root}/tokenize"
-        request = {**body, "model": model, "messages": broken(messages)}
+        request = {**body, "model": model, "messages": with_breaks(messages)}
         try:
             with self._errors():
                 answer: Any = await self._client.post(url, cast_to=object, body=request)
@@ -210,8 +210,8 @@ def _reply(completion: Any) -> Reply | None:
     usage = getattr(completion, "usage", None)
     reason = getattr(choice, "finish_reason", None)
     return Reply(
-        text=mended(text),
-        thinking=mended(_text(thinking) or "") or None,
+        text=without_breaks(text),
+        thinking=without_breaks(_text(thinking) or "") or None,
         answered_by=_name(getattr(completion, "model", None)),
         finish_reason=_FINISH_REASONS.get(reason if isinstance(reason, str) else None, "abort"),
         prompt_tokens=_tokens(usage, "prompt_tokens"),

@@ -16,7 +16,6 @@ from functools import partial
 from itertools import count
 
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_health import ReplyWatch
 from pipeline.asking.reply_log import SharedReplies
 from pipeline.asking.slots import Capacity
 from pipeline.core.calls import UsageCounters
@@ -180,10 +179,9 @@ class Worker:
                     if isinstance(reader.engine, Resumable):
                         await reader.engine.resume(self._requested)
                     self._heartbeat.waiting_for = reader.waiting_for
-                    watch = ReplyWatch(reader.may_constrain)
                     if reader.is_model:
-                        self._heartbeat.findings = watch.findings
-                    return replace(reader, usage=self.usage, watch=watch)
+                        self._heartbeat.findings = reader.watch.findings
+                    return replace(reader, usage=self.usage)
                 except TimeoutError:
                     raise StartError(
                         f"the engine did not start within {self._start_timeout:g} s; raise "

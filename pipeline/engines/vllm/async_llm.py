@@ -19,7 +19,7 @@ from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import EngineError, Problem
 from pipeline.core.prompts import Constraint, Message
 from pipeline.engines.vllm.chat_tokenizer import ChatTokenizer
-from pipeline.engines.vllm.control_tokens import mended
+from pipeline.engines.vllm.control_tokens import without_breaks
 from pipeline.engines.vllm.thinking import ThinkingParser
 
 # vLLM's other finish reasons (abort, error) become abort.
@@ -108,7 +108,7 @@ class VllmEngine:
                 ids, finish_reason = ids[: request.max_reply_tokens], "length"
             text = self._thinking.text(ids).lstrip()
         if self._chat_tokenizer.is_breaking:
-            thinking, text = thinking and mended(thinking), mended(text)
+            thinking, text = thinking and without_breaks(thinking), without_breaks(text)
         return Reply(text=text, thinking=thinking, finish_reason=finish_reason)
 
     async def _output(self, prompt: "array[int]", request: Request) -> Any:

@@ -20,7 +20,8 @@ from typing import Any
 
 from pipeline.core.errors import CommandError, StartError, contained
 from pipeline.core.prompts import Message
-from pipeline.engines.vllm.control_tokens import broken
+from pipeline.core.reply_forms import opened_thinking
+from pipeline.engines.vllm.control_tokens import with_breaks
 from pipeline.engines.vllm.piece_tokenizer import piece_tokenizer
 
 _THREADS = 4  # tokenizers written in Rust release the GIL
@@ -28,11 +29,6 @@ _CACHED_TOKENS = 10_000_000  # 40 MB; cached, as a prompt is counted first and s
 # Private-use characters that no document can hold, as they are drawn anew in every process.
 _SEAL = "".join(chr(0xF0000 + secrets.randbelow(0xFFFD)) for _ in range(8))
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token of SentencePiece for what no other token has
-_OPENED = re.compile(
-    r"(?:<(?:\w+:)?(?:think(?:ing)?|thoughts?|reasoning)>|\[THINK\]|\u25c1think\u25b7"
-    r"|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|inner_prefix\|>|<\|channel>thought"
-    r"|<\|channel\|>analysis<\|message\|>)\s*\Z"
-)
 _THINKING = re.compile("think|thought|channel|reason", re.IGNORECASE)
 _TRIED: tuple[Message, ...] = ({"role": "user", "content": 'A "line"\n\n& another, na\u00efve.'},)
 
@@ -138,8 +134,8 @@ class ChatTokenizer:
         self._sealed = self._sealed_copy(self.tokenise(_TRIED))
         # The token ids after a prompt's last content: end of its turn, and generation prompt.
         self.prompt_end = self._prompt_end()
-        opened = _OPENED.search(tokenizer.decode(list(self.prompt_end), skip_special_tokens=False))
-        self.opened_thinking = opened[0] if opened else ""
+        end = tokenizer.decode(list(self.prompt_end), skip_special_tokens=False)
+        self.opened_thinking = opened_thinking(end)
         # Mistral's own encode contents as text; to version 1, [INST] is text in templates, too.
         self.is_breaking = self._sealed is None and getattr(tokenizer, "version", 1) < 2
 
@@ -160,7 +156,7 @@ class ChatTokenizer:
         """
         with contained(CommandError) as raised:
             if self._sealed is None:
-                shown = broken(messages) if self.is_breaking else messages
+                shown = with_breaks(messages) if self.is_breaking else messages
                 return array("i", self._rendered(shown, tokenize=True, return_dict=False))
             hidden, contents = _hidden(messages)
             return self._sealed.ids(self._rendered(hidden, tokenize=False), contents)

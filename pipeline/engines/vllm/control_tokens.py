@@ -1,5 +1,5 @@
 """Control tokens that a text spells, for engines that cannot have contents tokenised as text: they
-are broken in what is sent, and mended in replies."""
+get a break in what is sent, which is taken out of replies."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _CONTROL = re.compile(
 _BROKEN = re.compile(rf"(?<=[<\[/\u25c1]){_BREAK}")
 
 
-def broken(messages: Sequence[Message]) -> list[Message]:
+def with_breaks(messages: Sequence[Message]) -> list[Message]:
     """The messages, with an invisible character after the first one of each control token."""
     return [
         {
@@ -36,6 +36,6 @@ def broken(messages: Sequence[Message]) -> list[Message]:
     ]
 
 
-def mended(text: str) -> str:
-    """A reply without the characters of `broken`."""
+def without_breaks(text: str) -> str:
+    """A reply without the characters of `with_breaks`."""
     return _BROKEN.sub("", text)

@@ -47,8 +47,10 @@ class ThinkingParser:
         The thinking is None if the generation prompt ends it, and the reply opens none. The answer
         is empty if the reply does not end the thinking.
         """
+        is_ended = self._parser.is_reasoning_end
         lengths = range(len(reply), -1, -1)  # the last token within the thinking is found first
-        end = next((length for length in lengths if self._is_open(reply[:length])), None)
+        open_at = (n for n in lengths if not is_ended([*self._prompt_end, *reply[:n]]))
+        end = next(open_at, None)
         if end is None:
             return None, reply
         start_marker = self._parser.reasoning_start_str or ""
@@ -57,9 +59,6 @@ class ThinkingParser:
         return thinking.removeprefix(start_marker).removesuffix(end_marker).strip(), reply[
             end + 1 :
         ]
-
-    def _is_open(self, reply: Sequence[int]) -> bool:
-        return not self._parser.is_reasoning_end([*self._prompt_end, *reply])
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of token ids, without special ones such as an end of turn."""

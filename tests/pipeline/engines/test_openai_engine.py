@@ -494,7 +494,7 @@ def test_a_streamed_request_that_is_refused_is_a_reply_with_the_problem() -> Non
         "[THINK]", "<seed:think>", "\u25c1think\u25b7", "<tool_call>", "/no_think",
     ],
 )  # fmt: skip
-def test_control_tokens_are_broken_on_the_way_and_mended_in_replies(mark: str) -> None:
+def test_control_tokens_are_broken_on_the_way_and_whole_in_replies(mark: str) -> None:
     """A server that repeats what it was sent."""
     content = f"He wrote {mark} once."
     with LoopbackServer(answer=lambda body: Answer(text=body["messages"][0]["content"])) as server:
