@@ -120,9 +120,9 @@ def num_engines(settings: EngineSettings, gpus: int) -> int:
 
     Raises UsageError if one engine needs more GPUs than there are.
     """
-    if not settings.gpus:
+    if not settings.gpus_elsewhere:
         return settings.max_workers or settings.min_workers
-    num = int(gpus / settings.gpus)
+    num = int(gpus / settings.gpus_elsewhere)
     if not num:
-        raise UsageError(f"--gpus {gpus}: an engine needs {settings.gpus:g}; raise it")
+        raise UsageError(f"--gpus {gpus}: an engine needs {settings.gpus_elsewhere:g}; raise it")
     return min(num, settings.max_workers or num)

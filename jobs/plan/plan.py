@@ -156,7 +156,7 @@ def _phase(phase: Phase, estimated: Estimate, options: Options, like: Reference 
         "phase": phase.name,
         "engine": engine.title,
         "engines": engines,
-        "gpus": engines * engine.gpus,
+        "gpus": engines * engine.gpus_elsewhere,
         "prefill_tokens_per_second": rates and rates.prefill,
         "decode_tokens_per_second": rates and rates.decode,
         "rates": rates and rates.how,
@@ -170,7 +170,7 @@ def _phase(phase: Phase, estimated: Estimate, options: Options, like: Reference 
         prefill = own["uncached_tokens"] / rates.prefill
         seconds = {name: prefill + reply / rates.decode for name, reply in replies.items()}
         found["hours"] = {name: s / engines / 3600 for name, s in seconds.items()}
-        found["gpu_hours"] = {name: s * engine.gpus / 3600 for name, s in seconds.items()}
+        found["gpu_hours"] = {name: s * engine.gpus_elsewhere / 3600 for name, s in seconds.items()}
     return found
 
 

@@ -100,7 +100,8 @@ def vllm_settings(*words: str) -> VllmSettings:
 
 
 def test_a_job_is_what_the_run_sent() -> None:
-    engine = vllm_settings("engine.model=org/name", "engine.sequences=4", "engine.args.dtype=half")
+    words = ("engine.sequences=4", "engine.gpus_per_worker=1", "engine.args.dtype=half")
+    engine = vllm_settings("engine.model=org/name", *words)
     yes_or_no = Constraint(choices=("yes", "no"))
     job = job_of(
         engine,
