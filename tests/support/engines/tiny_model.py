@@ -10,17 +10,25 @@ from tests.support.command import QMSUM
 
 
 def make_tiny_model(
-    folder: Path, hidden: int = 256, layers: int = 4, chat_template: str | None = TEMPLATE
+    folder: Path,
+    hidden: int = 256,
+    layers: int = 4,
+    chat_template: str | None = TEMPLATE,
+    tokenizer: Any = None,
 ) -> None:
     """Weights, tokenizer and chat template as Hugging Face keeps them; the same every time.
 
-    The tokenizer's 4,000 tokens are trained on QMSum's words. `<think>` and `</think>` are tokens,
-    and the template's `thinking` opens or skips the thinking, as reasoning models' templates do.
+    By default the tokenizer's 4,000 tokens are trained on QMSum's words. `<think>` and `</think>`
+    are tokens, and the template's `thinking` opens or skips the thinking, as reasoning models'
+    templates do.
     """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    tokenizer = make_tokenizer(folder, chat_template)
+    if tokenizer is None:
+        tokenizer = make_tokenizer(folder, chat_template)
+    else:
+        tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(tokenizer),

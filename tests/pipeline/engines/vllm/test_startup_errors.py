@@ -51,6 +51,7 @@ BEYOND_THE_MODEL = (
         (CACHE_TOO_LARGE, "lower VLLM_CPU_KVCACHE_SPACE", ("kv_cache_memory_bytes",), "raise"),
         (BEYOND_THE_MODEL, "set engine.context_tokens to at most 32768", (), "raise"),
         ("Failed to infer device type", "give the worker GPUs", ("CPU build",), "lower"),
+        ("Unrecognized model in /models/a. Should have", "set engine.model", ("folder",), "raise"),
         ("CUDA out of memory. Tried to allocate 2 GiB", "lower engine.args", (), "raise"),
     ],
 )

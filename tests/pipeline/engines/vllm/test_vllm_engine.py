@@ -273,6 +273,45 @@ def test_a_prompt_that_ends_the_thinking_gets_an_answer_only(thinker: Talk, toke
     assert ended.split(reply) == (None, reply)
 
 
+HARMONY = (
+    "<|start|>system<|message|>Current date: {{ strftime_now('%Y-%m-%d') }}<|end|>"
+    "{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}"
+    "<|start|>assistant"
+)
+
+
+def test_gpt_oss_may_think_though_its_parser_has_no_end_marker(tmp_path: Path) -> None:
+    """Its budget is reserved, and its marks of thinking, special tokens, stay in the text."""
+    from transformers import PreTrainedTokenizerFast
+
+    real = Path(__file__).parents[4] / ".venv/tokenizers/gptoss"
+    assert real.is_dir(), f"{real} is missing: make .venv/tokenizers"
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(real)
+    make_tiny_model(tmp_path, hidden=128, layers=1, tokenizer=tokenizer)
+    (tmp_path / "harmony.jinja").write_text(HARMONY)
+    talk = Talk(
+        f"engine.model={tmp_path}",
+        f"engine.chat_template={tmp_path / 'harmony.jinja'}",
+        "engine.context_tokens=512",
+        "engine.args.reasoning_parser=openai_gptoss",
+        f"engine.thinking_tokens={THINKING_TOKENS}",
+    )
+    try:
+        assert talk.engine.context_tokens == 512 - THINKING_TOKENS
+        reply = talk.run(talk.engine.generate(request(WORDS, REPLY_TOKENS)))
+        assert ended(reply) == ("length", THINKING_TOKENS + REPLY_TOKENS)
+        thought = "<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant"
+        sampling = talk.engine._sampling(request(WORDS, REPLY_TOKENS))
+        assert (
+            tokenizer.decode(
+                tokenizer.encode(thought), skip_special_tokens=sampling.skip_special_tokens
+            )
+            == thought
+        )
+    finally:
+        talk.close()
+
+
 def test_a_dead_engine_raises(thinker: Talk) -> None:
     """The last test of this engine, which is the one that started last."""
 
