@@ -29,6 +29,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
 import_installed()
 
+MARKS = re.compile("think|```")  # what is taken off a reply, in part
+
 
 def finished(folder: Path, words: list[str], seed: int, is_constrained: bool = False) -> HostileRun:
     """A run, and all that must be right of it."""
@@ -59,9 +61,12 @@ def plain(reply: str) -> str:
 
 
 def refuse_changed_replies(run: HostileRun) -> None:
-    """Every reply is stored once, as it was sent but for half surrogates and thinking."""
-    sent = Counter((prompt, storable(reply).text, reply.finish_reason, reply.reply_tokens)
-                   for prompt, reply in run.engine.sent if "think>" not in reply.text)  # fmt: skip
+    """Every reply is stored once, as it was sent but for half surrogates, thinking and a fence."""
+    sent = Counter(
+        (prompt, storable(reply).text, reply.finish_reason, reply.reply_tokens)
+        for prompt, reply in run.engine.sent
+        if not MARKS.search(reply.text)
+    )
     kept = [call for call in run.calls() if not call.is_shared]
     assert len(kept) == len(run.engine.sent)
     stored = Counter((c.prompt, c.reply, c.finish_reason, c.reply_tokens) for c in kept)

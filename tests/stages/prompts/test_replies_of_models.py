@@ -1,6 +1,12 @@
-"""Replies in the notations that families of models give, each with what a person reads in it."""
+"""Replies in the notations that families of models give, and those of real models in real runs,
+each with what a person reads in it.
+
+Real replies (tests/data/SOURCES.md) are labelled before a parser sees them. `fills` is what their
+prompts had on offer: labels, the number of options, pages.
+"""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,20 +15,31 @@ import pytest
 from pipeline.core.engine import Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Prompt
 from stages.prompts.memwalker.read_leaf import ReadLeaf
+from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.readagent.break_point import BreakPoint, Labelled
+from stages.prompts.readagent.look_up_p import ParallelLookUp
 from tests.support.command import DATA
 from tests.support.reading import family
 
-LINES = (DATA / "replies_forms.jsonl").read_text(encoding="utf-8").splitlines()
-ROWS = [json.loads(line) for line in LINES]
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
 
 
-def prompt_of(name: str) -> Prompt[Any]:
+def prompt_of(name: str, fills: Mapping[str, Any]) -> Prompt[Any]:
     kind, _, about = name.partition(" ")
     prompt = PROMPTS[kind].samples()[0]
     if about == "(free)":
         assert isinstance(prompt, AnswerQuestion | ReadLeaf)
         return replace(prompt, options=())
+    if isinstance(prompt, AnswerQuestion) and "options" in fills:
+        return replace(prompt, options=tuple(f"one of {n}" for n in range(fills["options"])))
+    if isinstance(prompt, BreakPoint) and "labels" in fills:
+        return replace(prompt, paragraphs=tuple(Labelled("A.", n) for n in fills["labels"]))
+    if isinstance(prompt, ParallelLookUp) and "pages" in fills:
+        gists = (Passage("gist", number, "A.") for number in range(fills["pages"]))
+        return replace(prompt, passages=tuple(gists), max_pages=fills["max_pages"])
     return prompt
 
 
@@ -32,7 +49,18 @@ def read(prompt: Prompt[Any], text: str, is_cut: bool) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['prompt']}: {row['form']}")
+@pytest.mark.parametrize(
+    "row", rows("replies_forms.jsonl"), ids=lambda row: f"{row['prompt']}: {row['form']}"
+)
 def test_what_a_person_reads(row: dict[str, Any]) -> None:
-    value = read(prompt_of(row["prompt"]), row["reply"], row.get("cut", False))
+    value = read(prompt_of(row["prompt"], {}), row["reply"], row.get("cut", False))
     assert value == row["person_reads"], row["reply"]
+
+
+@pytest.mark.parametrize("row", rows("replies_real.jsonl"), ids=lambda row: row["prompt"])
+def test_what_a_person_reads_in_a_reply_of_a_run(row: dict[str, Any]) -> None:
+    prompt = prompt_of(row["prompt"], row["fills"])
+    value = read(prompt, row["reply"], row.get("cut", False))
+    assert value == row["person_reads"], row["reply"]
+    if labels := row["fills"].get("labels"):
+        assert value is None or prompt.is_legal(value) == (value in labels)
