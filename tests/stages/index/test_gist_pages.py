@@ -25,7 +25,7 @@ PAGES = ("The bell rings.\n", "Nobody admits it.\n\n", "The sexton shrugs.\n")
 
 
 def page_of(prompt: str) -> str:
-    return prompt.split("a longer text:\n\n")[1].split("\n\nShorten this page")[0]
+    return prompt.split("The page:\n\n")[1].split("\n\nOne paragraph")[0]
 
 
 def test_every_page_is_shortened_by_itself_in_page_order() -> None:
