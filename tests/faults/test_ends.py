@@ -1,5 +1,6 @@
 """How a run ends when it cannot go on: one line, and an exit code that says what to do."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -48,6 +49,11 @@ def begun(command: list[str], module: str = "jobs") -> "subprocess.Popen[str]":
     )
 
 
+def catches_sigterm(pid: int) -> bool:
+    (caught,) = re.findall(r"^SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.M)
+    return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+
+
 def in_its_midst(command: list[str], folder: Path) -> "subprocess.Popen[str]":
     """A run that has gists and waits for the answer."""
     driver = begun(command)
@@ -76,10 +82,13 @@ def test_a_worker_that_no_machine_could_hold_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("module", ["jobs", "gistmill"])
 def test_sigterm_is_one_line_from_the_first_moment_on(tmp_path: Path, module: str) -> None:
-    """While it imports, plans, starts Ray; on a busy machine each of these takes longer."""
+    """While it imports, plans, starts Ray; on a busy machine each of these takes longer. Its first
+    moment is that in which our code, not Python's, begins."""
     command = words(tmp_path, {"prompt": "answer", "seconds": 30.0, "reply": "so"}, {"reply": "s"})
-    for seconds in (0.15, 0.4, 0.7, 1.0, 1.3, 1.6, 2.0, 2.5):
+    for seconds in (0.0, 0.3, 0.6, 0.9, 1.2, 1.5, 1.9, 2.4):
         driver = begun(command, module)
+        while not catches_sigterm(driver.pid):
+            time.sleep(0.02)
         time.sleep(seconds)
         driver.terminate()
         _, told = driver.communicate(timeout=60)
