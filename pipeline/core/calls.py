@@ -40,7 +40,7 @@ class Call(Record):
     reply_tokens: int  # counted by the engine, thinking included
     finish_reason: str  # stop; length: the reply budget ended it; abort: no usable reply
     seconds: float  # from when it was sent to its reply
-    reply: str  # without thinking and a chat's markup
+    reply: str  # without thinking, a chat's markup, and a fence or tags around the whole of it
     thinking: str | None = None  # what the model wrote before its reply
     # What was handed to the engine, before its chat template; null: it was not kept.
     messages: tuple[Message, ...] | None = None

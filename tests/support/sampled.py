@@ -1,4 +1,4 @@
-"""Which tests run in CI on which day: a tenth of those marked `sampled`, an eighth of the other
+"""Which tests run in CI on which day: a fifth of those marked `sampled`, an eighth of the other
 slow ones, and all of what is quick, of `tests/repo` (every command of README and docs) and of the
 marks that have a target of their own.
 
@@ -15,7 +15,7 @@ import pytest
 
 # The days within which each test with the mark runs. A machine of two slow cores takes 60 minutes
 # for all that is slow, which CI has not.
-_DAYS = {"sampled": 10, "slow": 8}
+_DAYS = {"sampled": 5, "slow": 8}
 _DAY = "GISTMILL_DAY"
 
 
