@@ -281,7 +281,8 @@ HARMONY = (
 
 
 def test_gpt_oss_may_think_though_its_parser_has_no_end_marker(tmp_path: Path) -> None:
-    """Its budget is reserved, and its marks of thinking, special tokens, stay in the text."""
+    """Its budget is reserved, its marks of thinking, special tokens, stay in the text, and the date
+    in its prompt is the run's."""
     from transformers import PreTrainedTokenizerFast
 
     real = Path(__file__).parents[4] / ".venv/tokenizers/gptoss"
@@ -298,6 +299,8 @@ def test_gpt_oss_may_think_though_its_parser_has_no_end_marker(tmp_path: Path) -
     )
     try:
         assert talk.engine.context_tokens == 512 - THINKING_TOKENS
+        prompt = talk.run(talk.engine.tokens(messages(WORDS)))
+        assert "Current date: 2024-02-29" in tokenizer.decode(list(prompt))
         reply = talk.run(talk.engine.generate(request(WORDS, REPLY_TOKENS)))
         assert ended(reply) == ("length", THINKING_TOKENS + REPLY_TOKENS)
         thought = "<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant"
