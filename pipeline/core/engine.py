@@ -262,7 +262,6 @@ def storable(reply: Reply) -> Reply:
 def without_thinking(reply: Reply) -> Reply:
     """Move what the reply's text thought to `thinking`, in whatever notation, and take the markup
     of a chat off the rest. The text is empty where it ends within its thinking."""
-    may_think_unmarked = reply.finish_reason == "length" and not reply.thinking
-    thought, text = split_reply(reply.text, may_think_unmarked)
+    thought, text = split_reply(reply.text)
     thinking = "\n".join(filter(None, [reply.thinking, thought]))
     return replace(reply, text=text, thinking=thinking or reply.thinking)

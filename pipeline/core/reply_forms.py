@@ -60,12 +60,15 @@ def read_reply(
     finds, or `prompt.refusal` where the reply refuses in the family's words.
 
     A justification may name other values in passing, so a statement takes precedence, as does
-    LaTeX's box. None if two differ, unless they are lists that `prompt.read` makes one of, and for
-    a reply longer than `MOST_CHARS`.
+    LaTeX's box. None if two differ, unless they are lists that `prompt.read` makes one of, for a
+    reply longer than `MOST_CHARS`, and for one that was cut and begins as thinking does.
     """
     if len(reply) > MOST_CHARS:
         return None
-    if form is None or prompt.legal(form) is None:  # free text, in which no form means anything
+    is_free = form is None or prompt.legal(form) is None
+    if is_cut and (_THINKS if is_free else _BEGINS_TO_THINK).match(reply):
+        return None
+    if is_free:  # no form means anything in it
         return prompt.read(reply, is_cut)
     text, fields = with_fields_as_lines(without_role(reply))
 
@@ -81,7 +84,7 @@ def read_reply(
     if len(values) > 1 and all(isinstance(value, tuple) for value in values):
         values = read(["\n".join([*statements, *boxed])])
     elif not values:
-        values = read([text]) or read([shown(v) for _, v in fields if not isinstance(v, bool)])
+        values = read([text]) or read([shown(v) for k, v in fields if _OF_VALUE.search(k)])
     return values[0] if len(values) == 1 else None
 
 
@@ -135,6 +138,11 @@ _ASIDE = re.compile(
     r"\b(?:reason|expla|rational|justif|thought|thinking|analy|evidence|comment|quote|why"
     r"|confidence|certain|scor|probab|same|continu|wrong|incorrect|not(?:es?)?\b)",
     re.IGNORECASE,
+)
+# A field that holds the value, rather than what was rejected, or whether there are errors.
+_OF_VALUE = re.compile(
+    r"\b(?:answer|choice|choose|chosen|option|select\w*|letter|pages?|label|break ?point|action"
+    r"|verdict|summary|node)\b"
 )
 _MOST_FIELDS = 100
 _DECODER = json.JSONDecoder(strict=False)  # line breaks within strings
@@ -264,6 +272,12 @@ _BEGINS_TO_THINK = re.compile(
     r"|(?:thinking|thoughts?)(?: process)?\s?[:*])",
     re.IGNORECASE,
 )
+# The same of a free text, which may be a document's: a meeting begins "OK, we need to decide".
+_THINKS = re.compile(
+    r"\W{0,9}(?:(?:okay|ok|alright|so|now|hm+)\W{1,3})?(?:let me think\b|the question asks\b"
+    r"|(?:we|i) need to answer\b|the user (?:asks|asked|is asking|wants (?:me|us)\b))",
+    re.IGNORECASE,
+)
 
 _TOKEN = (
     r"<[|｜][^<>|｜\n]{1,40}[|｜]?>|<[^<>|｜\s]{1,40}[|｜]>|\[\|[^][|\n]{1,40}\|\]|</?s>|\[/INST\]"
@@ -298,12 +312,9 @@ def opened_thinking(prompt: str) -> str:
     return opened[0] if opened else ""
 
 
-def split_reply(text: str, may_think_unmarked: bool = False) -> tuple[str, str]:
+def split_reply(text: str) -> tuple[str, str]:
     """The thinking of a reply, without marks, and the text after it: "" where it ends within its
-    thinking. A reply without any marks is returned as it is.
-
-    `may_think_unmarked`: a reply that was cut is thinking, too, where it begins as that does.
-    """
+    thinking. A reply without any marks is returned as it is."""
     thoughts, said = _split_at_marks(text)
     for _ in range(_ROUNDS):
         before, said = said, _without_markup(said)
@@ -311,8 +322,6 @@ def split_reply(text: str, may_think_unmarked: bool = False) -> tuple[str, str]:
         thoughts.append(thought)
         if said == before:
             break
-    if may_think_unmarked and not any(thoughts) and _BEGINS_TO_THINK.match(said):
-        thoughts, said = [said], ""
     clean = (_BETWEEN.sub("", thought).strip() for thought in thoughts)
     return "\n".join(thought for thought in clean if thought), said
 

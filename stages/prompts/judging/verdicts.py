@@ -29,9 +29,10 @@ _ASSESSED = re.compile(
     r"\W{0,9}(?:(?:so|thus|therefore|hence|overall)\W{1,3})?(?:it|this|that|(?:the|this)\s+(?:(?:models?|given"
     r"|candidates?|students?|assistants?|systems?|provided|generated)\s+){0,2}(?:answer|response|reply))"
     r"\s+is\s+(?P<not>not\s+)?(?P<part>part(?:ial)?ly\s+)?(?:(?P<right>correct|right)|incorrect|wrong)\b"
-    r"(?!\s+that\b|.*\b(?:but|if|only|except|though|although|unless)\b)",
+    r"(?=\W*\Z|,?\s+(?:because|since|as)\b(?!.*\b(?:but|if|only|except|though|although|unless)\b))",
     re.IGNORECASE,
 )
+_INCOMPLETE = re.compile(r"\b(?:missing|misses|lacks|incomplete|however)\b", re.IGNORECASE)
 _PARTIAL = re.compile(r"\b(?:partial(?:ly)?|partly|in\s+part)\b", re.IGNORECASE)
 _ONLY_PARTIAL = re.compile(r"\W+(?:but\s+)?(?:only\s+)?part(?:ial|ly)", re.IGNORECASE)
 
@@ -47,7 +48,8 @@ def parse_verdict(reply: str) -> Verdict | None:
     sentences = _SENTENCE.split(text)
     if not _VERDICT.match(text):
         stated = [_verdict(said) for said in verdicts_stated(text)]
-        return settled([v for v in (*stated, *map(_assessed, sentences)) if v])
+        assessed = [] if _INCOMPLETE.search(text) else map(_assessed, sentences)
+        return settled([v for v in (*stated, *assessed) if v])
     later = [_verdict(sentence) for sentence in sentences[1:] if _STATED.match(sentence)]
     first = _verdict(text)
     return first if not {*later} - {first, None} else None

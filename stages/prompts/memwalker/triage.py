@@ -15,8 +15,9 @@ from stages.prompts.memwalker.actions import (
 from stages.prompts.parsing.passages import DATE, QUESTION
 from stages.text.ranking import rank
 
-_ANSWER = re.compile(
-    r"^\W{0,9}(?:(?:so|the|my|final|correct)\s+){0,3}answer\b", re.IGNORECASE | re.MULTILINE
+_ANSWER = re.compile(  # that is a number: "Answer: 2", not "Answer: 2 years"
+    r"^\W{0,9}(?:(?:so|the|my|final|correct)\s+){0,3}answer\b(?=[\s:=]*(?:is\b)?\W{0,5}\d+\W{0,5}$)",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 

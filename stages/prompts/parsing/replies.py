@@ -35,7 +35,8 @@ _DECLINED_AFTER = re.compile(
 _CLAUSE_END = re.compile(r"[.!?;:,\n]")
 _HEDGED = re.compile(
     r"\b(?:although|though|while|whereas|if|might|may|could|first|thought|next|second|another|other"
-    r"|alternative(?:ly)?|instead|rather|than|not|seems?|tempting|previous(?:ly)?|earlier)\b",
+    r"|alternative(?:ly)?|instead|rather|than|not|dont|doesnt|cannot|cant|wouldnt|nobody|none"
+    r"|seems?|tempting|previous(?:ly)?|earlier)\b",
     re.IGNORECASE,
 )
 _REQUESTED = re.compile(
@@ -45,26 +46,36 @@ _REQUESTED = re.compile(
 )
 
 
-# Words around a value that say that it is not the one, as apostrophes are gone.
+# Words around a value that say that it is not the one, or leave that open, as apostrophes are gone:
+# "I do not think the answer is (B)", "none of (A)", "if (B)"; "(B) is too broad", "B: wrong", "(B)?".
 _NOT_THIS = (
-    r"\b(?:not|nor|neither|never|isnt|arent|avoid|(?:anything|all)\s+but|except(?:\s+for)?|cannot\s+be|cant\s+be|rather\s+than|instead\s+of|unlike"
+    r"\b(?:not|nor|neither|never|isnt|arent|dont|doesnt|wouldnt|cannot|cant|nobody|none\s+of|no\s+one"
+    r"|whether|if|avoid|(?:anything|all)\s+but|except(?:\s+for)?|rather\s+than|instead\s+of|unlike"
     r"|rul(?:e[sd]?|ing)\s+out|exclud\w{1,4}|eliminat\w{1,4}|reject\w{0,4}|discard\w{0,4})\s+"
-    r"(?:(?:it|be|is|the|either|both|at|after|with|choose|pick|select|go|break|end)\s+){0,3}"
+    r"(?:(?:it|its|be|is|the|either|both|at|after|with|choose|chose|pick|select|go|break|end|think|believe"
+    r"|say|answer|options|choices)\s+){0,5}"
 )
 _IS_NOT = (
-    r"\s+(?:(?:is|are|was|were|seems?|looks?)\s+(?:(?:\w{1,12}ly|also|both|all|just|still)\s+){0,2}"
-    r"(?:not|never|no|out|wrong|incorrect|false|untrue|ruled|excluded|eliminated|impossible|rejected"
+    r"(?:\s?[:–-]\s?(?:wrong|incorrect|false|not?)\b|[^.!?:;,\n]{0,40}\?)"
+    r"|\s+(?:(?:is|are|was|were|seems?|looks?)\s+(?:(?:\w{1,12}ly|also|both|all|just|still)\s+){0,2}"
+    r"(?:not|never|no|too|out|wrong|incorrect|false|untrue|ruled|excluded|eliminated|impossible|rejected"
     r"|unsupported|irrelevant|inside|within|in\s+the\s+middle|part\s+of)"
     r"|(?:can|could|would|should|do|does|did)\s*(?:not|nt)|would\s+(?:cut|split|interrupt)|cannot|cant|isnt|arent|wasnt|werent|wont"
     r"|fails?|contradicts?)\b|(?: |: ?)no(?= ?(?:[.,;\n]|\Z))"
 )
 _SAID = r"(?P<said>yes,?\s+partially|yes|no|partial(?:ly)?|partly|not\s+sure)"
+# "No", "Final verdict: no" and "Answer is correct: no", but not "Reference: no", which is another's.
 _VERDICT_LINE = re.compile(
-    rf"\W{{0,9}}(?:[\w ,]{{1,80}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}", re.IGNORECASE
+    r"\W{0,9}(?:(?!(?:the\s+)?(?:correct|right)\s+answer)(?:(?:the|this|my|our|final|overall|so|is|are|it"
+    r"|answers?|verdict|rating|judge?ment|decision|conclusion|evaluation|assessment|result|label|output"
+    r"|response|correct(?:ness)?|agree\w{0,5}|match\w{0,3}|same|equivalent|starts?|begins|new|next|chapter"
+    rf"|section)\b[ ,]{{0,2}}){{1,6}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}",
+    re.IGNORECASE,
 )
 _VERDICT_SENTENCE = re.compile(
-    r"(?:\A|[.!?]\s|\n)\W{0,9}(?:(?:so|thus|therefore|hence)\W{1,3})?(?:the|my)\s+(?:(?:final|correct)\s+)?"
-    rf"(?:answer|verdict|rating|judge?ment)\s+is\W{{1,5}}{_SAID}(?=\W{{0,3}}(?:[.!,;\n]|\Z))",
+    r"(?:\A|[.!?]\s|\n)\W{0,9}(?:(?:so|thus|therefore|hence)\W{1,3})?(?:the|my)\s+(?:final\s+)?"
+    rf"(?:answer|verdict|rating|judge?ment)\s+is\W{{1,5}}{_SAID}"
+    r"(?=\W{0,3}(?:[.!;\n]|\Z)|,?\s(?:because|since|as)\b)",
     re.IGNORECASE,
 )
 _CHINESE_PAGE = re.compile(

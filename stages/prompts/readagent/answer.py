@@ -25,7 +25,8 @@ from stages.text.words import num_words, word_spans
 # In angles and braces only a capital counts, as <b> is bold.
 _TWO = (  # options are no answer
     r"(?!\s*(?:,|;|/|&|\band\b|\bor\b|\bnor\b)\s*(?:\b(?:maybe|perhaps|possibly|also|even)\s+)?"
-    r"[(\[<{]?[A-HJ-Z]\b|[ ]?[(\[][A-Z][)\]]|\s*\?|\s+[B-HJ-Z](?:\s*,|\s+[B-HJ-Z]\b|\s*\Z))"
+    r"[(\[<{]?[A-HJ-Z]\b|[ ]?[(\[][A-Z][)\]]|\s*\?|\s+[B-HJ-Z](?:\s*,|\s+[B-HJ-Z]\b|\s*\Z)"
+    r"|\s*,?\s*\b(?:if|unless|no|wait|actually)\b)"
 )
 _LETTER = (
     r"(?:(?:[(\[]{1,2}\s*(?P<mark>[A-Za-z])|[<{]{1,2}\s*(?P<capital>[A-Z]))\s*(?:[)\]>}]{1,2}|\Z)"
@@ -65,7 +66,8 @@ _OPTIONS = tuple(
             rf"^\W{{0,9}}(?i:(?:final\s+)?answer|choice)\s+{_LETTER}",
             rf"(?:\b{_SO}|[∴⇒→]\s?|~\s+but\s+(?:rather\s+)?){_LETTER}{_END}",
             rf"\b(?i:i\s+(?:think|believe)\s+its?\s+(?:is\s+)?){_LETTER}{_END}",
-            rf"(?:\((?P<mark>[A-Za-z])\)|\b(?P<bare>[A-Z]))\s+(?:is|seems|looks)\s+{_SURELY}(?:correct|right|best)\b",
+            r"(?:\((?P<mark>[A-Za-z])\)|\b(?P<bare>[A-Z]))(?:\s+(?:is|seems|looks)|\s?[:–-])\s+"
+            rf"{_SURELY}(?:correct|right|best)\b",
         ),
         (
             rf"\A(?!Q:){_LETTER}(?!\s+(?:was|were|says?|mentions?|names?|had|has|might|would|could"
@@ -76,7 +78,7 @@ _OPTIONS = tuple(
 )
 _DENIED = re.compile(r"\b(?i:not|nor|neither)\s+(?i:option\s+)?[(\[]?[A-Z]\b")
 _MENTIONED = re.compile(r"\(([A-Z])\)|\b[Oo]ption\s+([A-Z])\b")
-_REJECTABLE = r"(?i:option\s+|answer\s+)?(?:[(\[][A-Za-z][)\]]|[A-Z]\b)"
+_REJECTABLE = r"(?i:(?:option|answer|choice|statement)\s+)?(?:[(\[][A-Za-z][)\]]|[A-HJ-Z]\b)"
 
 # What a free-form reply says its answer is.
 _ANSWER_KEY = re.compile(r"(?:answer|response|result|output)\Z", re.IGNORECASE)

@@ -28,12 +28,12 @@ _LABEL = (
     r"(?P<tag>[<(\[{]\s*)?(?P<label>\d{1,9})(?(tag)\s*(?:[>)\]}]|\Z)|(?!\.?\w|\s*[-–]\s*\d))"
     rf"{_NO_OTHER}"
 )
-_BREAK = r"(?:\b(?:break\s*+-?\s*+point|label|answer)s?\b|[断斷][点點])"
+_BREAK = r"(?:\b(?:break\s*+-?\s*+point|label)s?\b|[断斷][点點])"
+_IS = r"\s*(?:is\b|would be\b|should be\b|:|=)[\s:]*(?:(?:label|after|at)\s+){0,3}"
 _BREAK_POINTS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_BREAK}\s*(?:is\b|would be\b|should be\b|:|=)[\s:]*"
-        rf"(?:(?:label|after|at)\s+){{0,3}}{_LABEL}",
+        rf"(?:{_BREAK}|\banswer\b(?={_IS}[<(\[{{]?\s*\d+\s*[>)\]}}]?\s*[.!]?\s*(?:\n|\Z))){_IS}{_LABEL}",
         rf"\A[<(\[{{]\s*(?P<label>\d{{1,9}})\s*[>)\]}}]{_NO_OTHER}",
         r"\A(?P<label>\d{1,9})[.:]?\s*(?:\n|\Z)",
         rf"(?:{_BREAK}|\b(?:choose|pick|select|go\s+with)\s+(?:label\b)?)\s*{_LABEL}"

@@ -45,18 +45,30 @@ _BETWEEN = (
 _NUMBER = r"[(<]?\d+[)>]?"
 _UNBRACKETED = re.compile(rf"{_PAGE}({_NUMBER}(?:{_BETWEEN}{_NUMBER})*)", re.IGNORECASE)
 # A line or sentence of a list of pages, maybe with a reason; of the last two, numbers are alone.
-_REASON = r"(?:\s?[:;,(–—-]|\s(?:to|for|because|since|as)\b).{0,300}"
+# "Page 3: the letter" is an item; "Page 3: He dies." retells it, and "Page 3, 5" goes on.
+_REASON = (
+    r"(?:\s?[:;,(–—-](?!\s?\d)(?!\s(?!(?:to|for|because|since|as|it|this|may|might)\b)(?-i:[A-Z])[^.]*\.\Z)"
+    r"|\s(?:to|for|because|since|as)\b).{0,300}"
+)
+_WANT = (
+    r"(?:want|need|wish|choose|would|will|d|like|also|to|look\s(?:up|at)|re-?read|read|see|check"
+    r"|consult|view|open|request|the)\s"
+)
 _BEFORE_ITEM = r"\W{0,5}(?:(?:\d{1,3}|[a-z])[.)]\s{1,3}(?=\D))?"
 _ITEMS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_BEFORE_ITEM}(?:{_PAGE}[\[(<]?|\[(?:{_PAGE})?)(?P<page>\d{{1,9}})[\])>]?(?:{_REASON}|[.!]?)",
-        rf"{_BEFORE_ITEM}i\s(?:\w{{1,9}}\s){{1,7}}{_PAGE}[\[(<]?(?P<page>\d{{1,9}})[\])>]?{_REASON}",
+        rf"{_BEFORE_ITEM}i\s(?:{_WANT}){{1,7}}{_PAGE}[\[(<]?(?P<page>\d{{1,9}})[\])>]?(?:{_REASON}|[.!]?)",
         rf"[-•]\s?(?P<page>\d{{1,9}}){_REASON}",
         r"(?:[-•]\s?)?(?P<page>\d{1,9})[.,]?",
     )
 )
 _NAMED = re.compile(r"\d+[\])>]?")
+_REFUSED = re.compile(
+    r"\W{1,3}(?:(?:which|it|this|that)\s)?(?:is\s|s\s)?(?:not?|irrelevant|unnecessary|unneeded)\b",
+    re.IGNORECASE,
+)
 _ITEM_END = re.compile(r"\n|(?<=[.!])\s+(?=I\s)|,?\s+and\s+(?=Page\s?\[)")
 
 
@@ -176,7 +188,8 @@ def _pages_by_line(text: str) -> tuple[int, ...] | None:
         if not item:
             return None
         named = _NAMED.search(line.replace(":", " "), item.start("page"))
-        if named and not is_declined(named.string, named):
+        is_refused = _REFUSED.match(line, item.end("page")) or not named
+        if named and not is_refused and not is_declined(named.string, named):
             pages.append(int(item["page"]))
     is_list = len(items) > 1 and text.count("[") in (0, len(items))
     return tuple(dict.fromkeys(pages)) if is_list else None

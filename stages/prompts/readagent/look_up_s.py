@@ -90,7 +90,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
         return parse_page_or_stop(reply, is_cut)
 
     def is_legal(self, value: _Turn) -> bool:
-        return value == "stop" or value in page_numbers(self.passages)
+        return value == "stop" or value in {*page_numbers(self.passages)} - self._taken()
 
     def legal(self, form: str) -> Constraint:
         """One of the pages that are left, or STOP."""

@@ -27,8 +27,9 @@ _DIVISION = r"(?:chapter|section|book|part)\b"
 _STARTS = re.compile(
     rf"{_PAGE}(?:\w{{1,12}}ly\s+)?(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?(?:does\s+)?"
     r"(?:\w{1,12}ly\s+)?(?:(?:seems?|appears?)\s+to\s+)?"
-    rf"(?:(?:starts?|begins?|opens?)|(?:starting|beginning))\s+(?:with\s+)?(?:a|the|another)\s+"
-    rf"(?:(?:new|next|different)\s+)?{_DIVISION}(?!.*\b(?:but|if|though|although)\b)",
+    rf"(?:(?:starts?|begins?|opens?)|(?:starting|beginning))\s+(?:(?:with\s+)?(?:a|the|another)\s+"
+    rf"(?:new|next|different)\s+{_DIVISION}|an?(?:other)?\s+{_DIVISION}|the\s+chapter\b)"
+    r"(?!\s+of\s+the\s+same\b|.*\b(?:but|if|though|although)\b)",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(

@@ -104,7 +104,7 @@ def test_taking_thinking_and_marks_off_takes_time_by_the_length(mark: str) -> No
     """Thinking may be many times as long as what is parsed."""
     started = time.monotonic()
     for beginning in ("", *MARKS):
-        split_reply(beginning + mark * (150_000 // len(mark)) + "x", may_think_unmarked=True)
+        split_reply(beginning + mark * (150_000 // len(mark)) + "x")
     assert time.monotonic() - started < GENEROUS_SECONDS
 
 

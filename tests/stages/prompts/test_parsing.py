@@ -139,7 +139,7 @@ PAGES: list[tuple[str, tuple[int, ...] | None]] = [
     ("I want to look up pages 7 to 12", None),
     ("Pages 7-12", None),
     ("I want to look up Page [-1]", None),
-    ("I want to look up Page [3]. I want to look up Page [7].", None),
+    ("I want to look up Page [3]. I want to look up Page [7].", (3, 7)),
     ("[3] is about the sister, [7] about the brother.", None),
     ("Page 3 mentions the letter. Page 7 mentions the sister.", None),
     ("I want to look up Page [X]", None),
