@@ -220,7 +220,7 @@ class _Graph:
     def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
         """The hashed part of a step's prompts and of those that they follow: template, reply
         budget, the form of constrained replies and of those that are shown, words of refusals and
-        replies where they are the family's own, and the version of a plugin's."""
+        replies where they are the family's own, and its version, as its parser may change."""
         family, is_constrained = self.family, engine and self.config.is_constrained(engine)
         followed = [earlier for prompt in stage.prompts_used() for earlier in prompt.follows]
         prompts = dict.fromkeys((*stage.prompts_used(), *followed))
@@ -232,7 +232,7 @@ class _Graph:
             found[prompt.name]["template"] = family.sha(prompt)
             if (is_constrained or prompt in followed) and (form := family.form(prompt)):
                 found[prompt.name]["form"] = form
-            if (version := version_of(prompt)) is not None:  # a plugin's: its parser may change
+            if (version := version_of(prompt)) is not None:
                 found[prompt.name]["version"] = version
             if words := family.own_refusals.get(prompt.name):
                 found[prompt.name]["refusals"] = words

@@ -40,6 +40,8 @@ def reply_findings(connection: Any, facts: Mapping[str, Any]) -> list[str]:
     """A line per finding about the replies of models, by stage; `facts`: the run's. Where options
     were chosen without a call, they were of the run's own engine."""
     models: Mapping[str, bool] = facts.get("models", {})
+    if not models and not facts.get("is_model"):
+        return []
     found: dict[str, None] = {}
     for row in query(connection, _REPLIES):
         if row["stage"] in models or (row["prompt"] is None and facts.get("is_model")):

@@ -143,8 +143,10 @@ class Ask:
         is_legal = value is not None and prompt.is_legal(value)
         read_as = "unread" if value is None else "legal" if is_legal else "illegal"
         is_example = self._reader.family.is_example(type(prompt), call.reply)
-        self._readings[call_key(call.request_sha, call)] = read_as, is_example
-        if not call.is_shared:
+        sent_ahead, key = (call_key(call.request_sha, about) for about in (Subject(), call))
+        is_counted = sent_ahead in self._readings or key in self._readings
+        self._readings[key] = read_as, is_example
+        if not call.is_shared and not is_counted:
             self._reader.watch.replied(replace(call, read_as=read_as, is_example=is_example))
 
     def in_english(self, prompt: Prompt[Any], reply: str) -> str:

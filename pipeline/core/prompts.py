@@ -56,6 +56,8 @@ class Prompt(Generic[T]):
     assumed: ClassVar[str] = ""  # the assumptions of `expected`, printed below a plan
     # The prompts that it may follow in a conversation, if it can.
     follows: "ClassVar[tuple[type[Prompt[Any]], ...]]" = ()
+    # Raised where the same reply is read as another value; hashed into the steps that ask it.
+    version: ClassVar[int | None] = None
     # Whether a truncated reply is a problem even if it can be parsed.
     is_whole: ClassVar[bool] = False
 

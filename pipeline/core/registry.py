@@ -61,7 +61,7 @@ def first_sentence(one: Any) -> str:
 
 
 def is_ours(one: Any) -> bool:
-    """True for a class or function of gistmill's own, whose version is that of its stages."""
+    """True for a class or function of gistmill's own, whose source is not hashed."""
     return one.__module__.split(".")[0] in ("pipeline", "stages")
 
 

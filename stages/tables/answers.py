@@ -24,7 +24,8 @@ class Answer(QuestionRow):
     reader: str  # the engine that answered
     answer: str | None  # as the model gave it; null: none
     answer_index: int | None = None  # the option chosen, in the question's own order
-    # Their indexes in the order in which they were shown; empty: as the question has them.
+    # The options' indexes in the order in which they were shown; empty: the question's own. The
+    # letters in `answer` are of this order.
     options_order: tuple[int, ...] = ()
     page_indexes: tuple[int, ...] = ()  # raw pages in the final context, document order
     context_spans: tuple[Span, ...] = ()  # raw text in the final context

@@ -42,9 +42,11 @@ def use_all_cores() -> None:
         return
     import psutil
 
-    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # fewer where a batch system or a container says so
+        cores = min(cores, len(os.sched_getaffinity(0)))
     given = os.environ.get("OMP_NUM_THREADS", "")
-    threads = min(physical, int(given)) if given.isdecimal() else physical
+    threads = min(cores, int(given)) if given.isdecimal() else cores
     os.environ["OMP_NUM_THREADS"] = str(threads)
     os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
 

@@ -24,6 +24,7 @@ class PermissiveRating(Prompt[Verdict]):
 
     name: ClassVar[str] = "rate_permissive"
     max_reply_tokens: ClassVar[int] = 16
+    version: ClassVar[int] = 1
     form: ClassVar[str | None] = "{}"
     question: str
     answer: str

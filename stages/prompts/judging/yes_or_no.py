@@ -16,6 +16,7 @@ class YesOrNo(Prompt[Strict]):
     """`reference`: the right answer, or what the rubric of a subclass makes of it."""
 
     max_reply_tokens: ClassVar[int] = 10  # of judges: the authors' evaluate_qa.py
+    version: ClassVar[int] = 1
     replies: ClassVar[tuple[str, str]] = ("yes", "no")
     form: ClassVar[str | None] = "{}"
     question: str

@@ -37,6 +37,7 @@ class ReadLeaf(Prompt[LeafReply]):
 
     name: ClassVar[str] = "read_leaf"
     max_reply_tokens: ClassVar[int] = 512
+    version: ClassVar[int] = 1
     form: ClassVar[str | None] = "Action: {}"
     is_whole: ClassVar[bool] = True
     assumed: ClassVar[str] = "the first segment read has the answer"

@@ -28,6 +28,7 @@ class Triage(Prompt[int]):
 
     name: ClassVar[str] = "triage"
     max_reply_tokens: ClassVar[int] = 512
+    version: ClassVar[int] = 1
     form: ClassVar[str | None] = "Action: {}"
     assumed: ClassVar[str] = "the child in the middle"
     summaries: tuple[str, ...]  # of the children, in document order

@@ -46,8 +46,8 @@ _REQUESTED = re.compile(
 )
 
 
-# Words around a value that say that it is not the one, or leave that open, as apostrophes are gone:
-# "I do not think the answer is (B)", "none of (A)", "if (B)"; "(B) is too broad", "B: wrong", "(B)?".
+# Words around a value that say that it is not the one, or leave that open: "I dont think the answer
+# is (B)" (apostrophes are gone), "none of (A)", "if (B)"; "(B) is too broad", "B: wrong", "(B)?".
 _NOT_THIS = (
     r"\b(?:not|nor|neither|never|isnt|arent|dont|doesnt|wouldnt|cannot|cant|nobody|none\s+of|no\s+one"
     r"|whether|if|avoid|(?:anything|all)\s+but|except(?:\s+for)?|rather\s+than|instead\s+of|unlike"
@@ -64,7 +64,7 @@ _IS_NOT = (
     r"|fails?|contradicts?)\b|(?: |: ?)no(?= ?(?:[.,;\n]|\Z))"
 )
 _SAID = r"(?P<said>yes,?\s+partially|yes|no|partial(?:ly)?|partly|not\s+sure)"
-# "No", "Final verdict: no" and "Answer is correct: no", but not "Reference: no", which is another's.
+# "No", "Final verdict: no" and "Answer is correct: no"; "Reference: no" is no verdict.
 _VERDICT_LINE = re.compile(
     r"\W{0,9}(?:(?!(?:the\s+)?(?:correct|right)\s+answer)(?:(?:the|this|my|our|final|overall|so|is|are|it"
     r"|answers?|verdict|rating|judge?ment|decision|conclusion|evaluation|assessment|result|label|output"

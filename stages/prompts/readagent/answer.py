@@ -111,6 +111,7 @@ class AnswerQuestion(Prompt[int | str]):
 
     name: ClassVar[str] = "answer"
     max_reply_tokens: ClassVar[int] = 512
+    version: ClassVar[int] = 1
     form: ClassVar[str | None] = "Answer: ({})"  # of a question with options
     is_whole: ClassVar[bool] = True
     assumed: ClassVar[str] = "as many words as are asked for"

@@ -55,6 +55,7 @@ class PageEnd(Prompt[int]):
     label shown."""
 
     max_reply_tokens: ClassVar[int] = 128
+    version: ClassVar[int] = 1
     form: ClassVar[str | None] = "Break point: <{}>"
     assumed: ClassVar[str] = "the label in the middle"
     paragraphs: tuple[Labelled, ...]  # a field of every subclass

@@ -78,6 +78,7 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
 
     name: ClassVar[str] = "look_up_p"
     max_reply_tokens: ClassVar[int] = 128
+    version: ClassVar[int] = 1
     form: ClassVar[str | None] = "I want to look up Page [{}]"
     assumed: ClassVar[str] = f"{100 * _EXPECTED_SHARE:.0f}% of the pages allowed"
     passages: tuple[Passage, ...]

@@ -74,6 +74,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
 
     name: ClassVar[str] = "look_up_s"
     max_reply_tokens: ClassVar[int] = 128
+    version: ClassVar[int] = 1
     form: ClassVar[str | None] = "Page {}"
     others: ClassVar[tuple[str, ...]] = (STOP,)
     assumed: ClassVar[str] = f"STOP after {_EXPECTED_TURNS} pages"

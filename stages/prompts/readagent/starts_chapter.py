@@ -55,6 +55,7 @@ class StartsChapter(Prompt[StartsNew]):
 
     name: ClassVar[str] = "starts_chapter"
     max_reply_tokens: ClassVar[int] = 16
+    version: ClassVar[int] = 1
     form: ClassVar[str | None] = "{}"
     assumed: ClassVar[str] = "no: pages are merged as long as two fit together"
     page: str

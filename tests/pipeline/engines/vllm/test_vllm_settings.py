@@ -1,5 +1,6 @@
 """The keys of engine=vllm: which of them are hashed, and messages for mistakes. Needs no vllm."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from jobs.graph.read_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.engines.vllm import VllmSettings
-from pipeline.engines.vllm.cpu_build import is_cpu_build
+from pipeline.engines.vllm.cpu_build import is_cpu_build, use_all_cores
 
 
 def settings(*words: str) -> VllmSettings:
@@ -255,6 +256,22 @@ def test_a_mistake_is_one_line_before_anything_starts(words: tuple[str, ...], sa
         read_run(["engine=vllm", *words])
     assert str(caught.value).startswith(says)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "by_ray", "threads"), [({0}, None, "1"), ({0, 1}, "1", "1"), ({0}, "64", "1")]
+)
+def test_threads_are_the_cores_that_the_process_may_use(
+    monkeypatch: pytest.MonkeyPatch, allowed: set[int], by_ray: str | None, threads: str
+) -> None:
+    for name in ("VLLM_CPU_OMP_THREADS_BIND", "VLLM_CPU_NUM_OF_RESERVED_CPU", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, by_ray or "")  # so that it is as before after the test
+        monkeypatch.delenv(name)
+    if by_ray:
+        monkeypatch.setenv("OMP_NUM_THREADS", by_ray)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
+    use_all_cores()
+    assert os.environ["OMP_NUM_THREADS"] == threads
 
 
 def test_a_rater_takes_vllms_arguments_too() -> None:
