@@ -1,5 +1,5 @@
 """Open the files of a corpus: what is no regular file is never opened, gzip is decompressed, UTF-16
-with a byte order mark is read as UTF-8."""
+and UTF-32 are read as UTF-8."""
 
 import codecs
 import errno
@@ -16,6 +16,7 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from pipeline.files.place import is_remote
 from stages.extract.extracted import MOST_BYTES, TOO_LARGE
+from stages.text.encodings import marked, unmarked_utf_16
 
 _HEAD_BYTES = 2**16
 _MOST_DEPTH = 10_000  # of brackets within each other
@@ -29,12 +30,6 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISDIR, "a folder"),
 )
-_BOMS = {  # UTF-32's little-endian mark begins with that of UTF-16
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 # How files begin that are often taken for text.
 _MAGIC = {
     b"%PDF-": "a PDF",
@@ -158,15 +153,11 @@ def refuse_binary(head: bytes) -> None:
             raise NotTextError(f"{what}, not text; convert it to text")
 
 
-def encoding_of(head: bytes) -> str | None:
-    """The encoding that a byte order mark states, utf-16 or utf-32; None without one."""
-    return next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
-
-
 def _as_text(raw: Any, head: bytes) -> Any:
     raw.seek(0)
     refuse_binary(head)
-    if encoding := encoding_of(head):
+    encoding = marked(head) or unmarked_utf_16(head)
+    if encoding not in (None, "utf-8-sig"):
         return _as_utf_8(raw, encoding)
     return raw
 
