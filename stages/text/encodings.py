@@ -50,8 +50,8 @@ _OTHER_LETTERS = (
     "cp866", "iso8859_5", "mac_cyrillic", "cp1253", "cp1255", "cp1256", "iso8859_6", "cp874",
 )  # fmt: skip
 _WIDE = ("utf_16_le", "utf_16_be")
-# Between small letters these bytes are letters of DOS and the Mac, and no letters of Windows.
-_DOS_OR_MAC = re.compile(rb"[a-z][\x81-\x84\x87\x88\x8a\x8d-\x90\x98\xa1-\xa4][a-z]")
+# Between small letters these are letters or marks of DOS and the Mac, and none of Windows.
+_DOS_OR_MAC = re.compile(rb"[a-z][\x81-\x84\x87\x88\x8a\x8d-\x90\x98\xa1-\xa4\xd0\xd1\xd5][a-z]")
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 _MOST_OF_LATIN = 0.45  # of bytes that are not ASCII, in texts of Latin letters
 _FEW = 3  # bytes that are not ASCII, which tell nothing
@@ -90,6 +90,7 @@ def decoded(content: bytes) -> Decoded:
     """
     found = _decoded(content)
     text = found.text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    text = without_c1(text)  # before anything takes U+0085 for white space
     return Decoded(text, found.encoding, found.num_lost, found.is_detected)
 
 
@@ -242,9 +243,7 @@ def _head(content: bytes) -> bytes:
 
 def _best(sample: bytes, names: Sequence[str], prefers_first: bool = False) -> str | None:
     """The best of these encodings, or the first if another is hardly better; None if none fits."""
-    found = from_bytes(
-        sample, cp_isolation=[*names], enable_fallback=False, threshold=_MOST_CHAOS
-    )
+    found = from_bytes(sample, cp_isolation=[*names], enable_fallback=False, threshold=_MOST_CHAOS)
     best = found.best()
     for match in found if best and prefers_first else ():
         is_near = match.chaos <= best.chaos + _NEAR and match.coherence >= best.coherence
