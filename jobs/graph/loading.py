@@ -92,7 +92,8 @@ class _LoadingWarnings:
         self._without_text += document.skipped
         if loaded.note:
             self._lines["read in part"][loaded.note] = None
-        for row in (document, *loaded.questions):
+        rows: tuple[Document | Question, ...] = (document, *loaded.questions)
+        for row in rows:
             if row.detail and not row.skipped:
                 self._lines["bad_input" if row.problem else "note"][row.detail] = None
 

@@ -74,7 +74,7 @@ class Decoded:
 
     @property
     def note(self) -> str | None:
-        """What is not certain of the text, and what to do; None if nothing is."""
+        """The line on what is not certain of the text, with what to do; None if nothing is."""
         found = []
         if self.is_detected:
             found.append(f"its encoding is not certain, read as {self.encoding}")
@@ -191,7 +191,7 @@ def _read(content: bytes, encoding: str, is_detected: bool = False) -> Decoded:
 
 
 def _num_kept(found: Decoded) -> int:
-    """How many characters that are not ASCII were read."""
+    """The number of characters that are not ASCII and were read."""
     return len(found.text) - len(found.text.encode("ascii", "ignore")) - found.num_lost
 
 
@@ -245,8 +245,10 @@ def _best(sample: bytes, names: Sequence[str], prefers_first: bool = False) -> s
     """The best of these encodings, or the first if another is hardly better; None if none fits."""
     found = from_bytes(sample, cp_isolation=[*names], enable_fallback=False, threshold=_MOST_CHAOS)
     best = found.best()
-    for match in found if best and prefers_first else ():
+    if best is None:
+        return None
+    for match in found if prefers_first else ():
         is_near = match.chaos <= best.chaos + _NEAR and match.coherence >= best.coherence
         if names[0] in match.could_be_from_charset and is_near:
             return names[0]
-    return best.encoding if best else None
+    return best.encoding

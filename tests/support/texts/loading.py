@@ -74,7 +74,8 @@ def notes(corpus: Iterable[Loaded]) -> list[str]:
 
 def _rows(corpus: Iterable[Loaded]) -> Iterator[Document | Question]:
     for item in corpus:
-        yield from (item.document, *item.questions)
+        yield item.document
+        yield from item.questions
 
 
 def written(path: Path, *rows: Any) -> Path:
