@@ -24,6 +24,7 @@ from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.opening import (
     InPieces,
     NotTextError,
+    Utf8Copy,
     lines_of,
     opened,
     refuse_special,
@@ -172,6 +173,7 @@ class _Lines:
 
     def __init__(self, content: IO[bytes]) -> None:
         self._lines = decoded_lines(lines_of(content))
+        self._detected = content.detected if isinstance(content, Utf8Copy) else None
         self._uncertain: list[Decoded] = []
 
     def __iter__(self) -> Iterator[str]:
@@ -179,6 +181,8 @@ class _Lines:
 
     def __next__(self) -> str:
         found = next(self._lines)
+        if self._detected:
+            found = replace(found, encoding=self._detected, is_detected=True)
         if found.note:
             self._uncertain.append(found)
         return found.text

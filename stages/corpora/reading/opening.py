@@ -156,14 +156,21 @@ def refuse_binary(head: bytes) -> None:
 def _as_text(raw: Any, head: bytes) -> Any:
     raw.seek(0)
     refuse_binary(head)
-    encoding = marked(head) or unmarked_utf_16(head)
-    if encoding not in (None, "utf-8-sig"):
-        return _as_utf_8(raw, encoding)
-    return raw
+    if mark := marked(head):
+        return raw if mark == "utf-8-sig" else _as_utf_8(raw, Utf8Copy(), mark)
+    copy = Utf8Copy(unmarked_utf_16(head))
+    return _as_utf_8(raw, copy, copy.detected) if copy.detected else raw
 
 
-def _as_utf_8(raw: Any, encoding: str) -> Any:
-    made = tempfile.SpooledTemporaryFile(max_size=MOST_BYTES)  # noqa: SIM115  # the caller reads it
+class Utf8Copy(tempfile.SpooledTemporaryFile[bytes]):
+    """A file as UTF-8. `detected`: its own encoding, where no mark states that."""
+
+    def __init__(self, detected: str | None = None) -> None:
+        super().__init__(max_size=MOST_BYTES)
+        self.detected = detected
+
+
+def _as_utf_8(raw: Any, made: Utf8Copy, encoding: str) -> Any:
     reader = codecs.getreader(encoding)(raw)
     try:
         for part in iter(lambda: reader.read(_HEAD_BYTES), ""):
