@@ -3,12 +3,15 @@
 import io
 import zipfile
 import zlib
-from posixpath import normpath
+from posixpath import dirname, normpath
+from unicodedata import normalize
+from urllib.parse import unquote
 
 from stages.extract.extracted import UnreadableError
 
 _MOST_BYTES = 2**27  # of an archive's text, unpacked: XML takes ten times that in memory
 _OLE = b"\xd0\xcf\x11\xe0"
+_IS_UTF_8 = 0x800  # of a file's flags: its name is UTF-8, else code page 437
 
 
 class Archive:
@@ -27,10 +30,31 @@ class Archive:
                 ) from None
             raise UnreadableError(f"damaged, or no {kind} ({error}); fetch it again") from None
         self.names = frozenset(self._zip.namelist())
+        self._keys = {info.filename: _key(_written(info)) for info in self._zip.infolist()}
+        self._by_key = {key: name for name, key in reversed(self._keys.items())}
+
+    def named(self, href: str) -> str | None:
+        """The name of the file that a link leads to, whatever its case, slashes, escapes and
+        fragment; None where there is none."""
+        path, query = href.partition("#")[0], href.partition("?")[0]
+        for exact in (unquote(path), path, href):
+            if normpath(exact) in self.names:
+                return normpath(exact)
+        found = (self._by_key.get(_key(unquote(written))) for written in (path, query, href))
+        return next(filter(None, found), None)
+
+    def folder(self, name: str) -> str:
+        """The folder that a file is in, as links may name it."""
+        return dirname(self._keys.get(name, ""))
+
+    def root_of(self, path: str) -> str | None:
+        """The folder in the archive that the path leads from, "" for its top; None without one."""
+        own = f"/{_key(path)}"
+        found = (key.removesuffix(own[1:]) for key in self._by_key if f"/{key}".endswith(own))
+        return min(found, key=len, default=None)
 
     def read(self, name: str) -> bytes | None:
         """The content of a file; None where there is none, or it is damaged."""
-        name = normpath(name)
         if name not in self.names:
             return None
         try:
@@ -51,3 +75,19 @@ class Archive:
         for name in self.names:
             if name.endswith(suffixes):
                 self.read(name)
+
+
+def _written(info: zipfile.ZipInfo) -> str:
+    """The name of a file, also where it is UTF-8 without saying so."""
+    if info.flag_bits & _IS_UTF_8:
+        return info.filename
+    try:
+        return info.filename.encode("cp437").decode()
+    except UnicodeError:
+        return info.filename
+
+
+def _key(name: str) -> str:
+    """The form that all names of a file in links have in common."""
+    path = normpath(unquote(name).replace("\\", "/").strip()).lstrip("./")
+    return normalize("NFC", path).casefold()

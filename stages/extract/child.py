@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import sys
+from dataclasses import asdict
 from typing import Any
 
 from pipeline.core.plugins import load_plugins
@@ -55,7 +56,7 @@ def _reply(asked: dict[str, Any], content: bytes) -> dict[str, Any]:
             raise UnreadableError(f"{TOO_LARGE}; fix or delete it")
     except UnreadableError as wrong:
         return {"wrong": str(wrong)}
-    return {"text": found.text, "missing": found.missing, "metadata": found.metadata}
+    return asdict(found)
 
 
 if __name__ == "__main__":

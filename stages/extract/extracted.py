@@ -18,6 +18,9 @@ TOO_LARGE = f"over {MOST_BYTES // 2**20} MiB in one piece, which no document is"
 _TEXTS = ("txt", "md", "markdown", "gz")
 
 
+SOFT_HYPHEN = "\u00ad"  # shown only where a line ends, so no part of a word
+
+
 class UnreadableError(Exception):
     """A file without a text that can be read: why, and what to do."""
 

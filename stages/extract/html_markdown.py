@@ -1,210 +1,190 @@
-"""Markdown of HTML: headings with their levels, lists and tables; blank lines between paragraphs.
+"""Markdown of HTML: lxml reads the page, html-to-markdown writes headings, lists and tables.
 
-In one pass and without recursion, so that no nesting is too deep.
+Between the two the tree is made plain: of its elements only those are kept that shape the text.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
+from typing import Any
 
-from stages.extract.markdown_table import SpannedCells, markdown_table
+from stages.extract.extracted import EXTRA, SOFT_HYPHEN, UnreadableError
 from stages.text.article_text import without_marked_sections
 
-Attributes = list[tuple[str, str | None]]
-IsSkipped = Callable[[str, Mapping[str, str | None], Collection[str]], bool]
-"""True for an element that is left out, by its name, its attributes, and what it is within of
-<article> and <main>."""
-LINK, LINK_END = "\x02", "\x03"
-_HIDDEN = frozenset({"script", "style", "title", "template", "noscript", "svg"})
-_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
-_MAIN = ("article", "main")
-_LISTS = ("ul", "ol", "menu")
-_BLOCKS = frozenset(
-    {
-        *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "div"),
-        *("details", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "head"),
-        *("header", "hr", "html", "main", "nav", "p", "pre", "section", "summary", *_LISTS),
-    }
+LINK, LINK_END = "\ufdd1", "\ufdd2"  # around the text of a link; as _TEXT no characters of any text
+_TEXT = "\ufdd0"  # around the text of a line, so that nothing in it has a meaning in Markdown
+_LIST = "\ufdd3"  # in a paragraph before a list
+_BACKSLASH = "\ufdd4"  # in place of one, which would be escaped
+_WORDS = re.compile(r"\S(?:.*\S)?")
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_HIDDEN = ("script", "style", "title", "template", "noscript", "svg")
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_CELLS = ("tr", "td", "th")
+_KEPT = {"html", "body", "div", "p", "br", "ul", "ol", "li", "table", *_CELLS, *_HEADINGS}
+_BLOCKS = (
+    *("address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "dl"),
+    *("dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "main", "nav"),
+    *("pre", "section", "summary"),
 )
-_MARKS = re.compile("[\x01-\x03]")
-_INDENT = "\x01"  # of two spaces, until white space is put right
-_BARE = re.compile(rf"(?:\n{_INDENT}+|\n{_INDENT}*-|(?:\A|\n)#+)(?=\n|\Z)")
+_PRE = re.compile(r"<pre\b.*?(?:</pre\b|\Z)", re.DOTALL | re.IGNORECASE)
+_TAG_OR_LINE_END = re.compile(r"(<[^<>]*>)|\n")
+_MOST_DEPTH = 1000  # of elements within each other; what is deeper html-to-markdown leaves out
+_TOO_DEEP = f"over {_MOST_DEPTH} elements are within each other; fix or delete it"
 _LONGEST_CELL = 1000  # characters: a table with longer ones is for the page's layout
+# Attributes that are kept, and their values: a cell may say that it spans a thousand million rows.
+_NUMBERS = {"start": "[0-9]{1,9}", "colspan": "[0-9]{1,2}", "rowspan": "[0-9]{1,2}"}
+_ITEM = re.compile(r" *(?:-|\d+\.) ")  # text that looks so has _TEXT before it
+_BARE = re.compile(r" *(?:(?:-|\d+\.) *)+|#+")
 
 
-def markdown(html: str, is_skipped: IsSkipped | None = None) -> str:
-    """The text as Markdown; without the elements that are skipped, and LINK and LINK_END around
-    links outside of <article> and <main>, where `is_skipped` is given. None is skipped where one
-    of them has no end."""
-    html = without_marked_sections(html)
-    parser = _Writer(is_skipped)
-    parser.feed(html)
-    parser.close()
-    if is_skipped and parser.is_skipping:  # to the page's end: an element that nothing ends
-        parser = _Writer(lambda tag, attrs, inside: False)
-        parser.feed(html)
-        parser.close()
-    return parser.text()
+def html_tree(html: str) -> Any:
+    """The root element of a page, without what is never shown; in <pre> line ends are <br>.
+
+    Raises UnreadableError where elements are nested too deep, or a library is not installed.
+    """
+    etree, html_parser, _ = _libraries()
+    html = _PRE.sub(lambda pre: _TAG_OR_LINE_END.sub(lambda m: m[1] or "<br>", pre[0]), html)
+    source = _NOT_IN_XML.sub("", without_marked_sections(html))
+    parser = html_parser.HTMLParser(
+        encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True
+    )
+    try:
+        root = html_parser.document_fromstring(source.encode(), parser=parser)
+    except etree.ParserError:  # empty
+        return html_parser.Element("html")
+    if any(error.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for error in parser.error_log):
+        raise UnreadableError(_TOO_DEEP)
+    etree.strip_elements(root, *_HIDDEN, with_tail=False)
+    return root
 
 
-@dataclass
-class _Table:
-    cells: SpannedCells = field(default_factory=SpannedCells)
-    cell: tuple[int, int, int] | None = None  # where it begins; the columns and rows it spans
-    is_layout: bool = False  # what is in it is no table's cell
-
-    def written(self) -> str:
-        """A table of several rows and columns as one, any other's cells as paragraphs."""
-        rows = [row for row in self.cells.rows if any(map(str.strip, row))]
-        longest = max((len(cell) for row in rows for cell in row), default=0)
-        is_table = len(rows) > 1 and max(map(len, rows)) > 1
-        if self.is_layout or not is_table or longest > _LONGEST_CELL:
-            return "\n\n".join(cell for row in rows for cell in row)
-        return markdown_table([[cell.replace(_INDENT, " ") for cell in row] for row in rows])
+def xml_tree(content: bytes, recover: bool = False) -> Any:
+    """The root element of an XML file, none of whose entities are unfolded; None of a damaged one,
+    or with `recover` what can be read of it. Raises UnreadableError where lxml is not installed."""
+    etree, _, _ = _libraries()
+    parser = etree.XMLParser(
+        recover=recover, resolve_entities=False, no_network=True, huge_tree=True,
+        remove_comments=True, remove_pis=True,
+    )  # fmt: skip
+    try:
+        return etree.fromstring(content, parser)
+    except (etree.XMLSyntaxError, ValueError, LookupError):
+        return None
 
 
-class _Writer(HTMLParser):
-    """Collects the text of HTML; white space becomes one space, as in a browser."""
-
-    def __init__(self, is_skipped: IsSkipped | None) -> None:
-        super().__init__(convert_charrefs=True)
-        self._is_skipped = is_skipped
-        self._skipping: list[str] = []  # the skipped element, and those of its name within it
-        self._parts: list[str] = []
-        self._tables: list[_Table] = []
-        self._lists: list[int | None] = []  # of those that are open the next number, or None
-        self._pre = 0
-        self._inside: list[str] = []  # the open elements of _MAIN
-        self._is_heading = self._is_item = False  # nothing but a marker is written of the item
-
-    @property
-    def is_skipping(self) -> bool:
-        return bool(self._skipping)
-
-    def handle_starttag(self, tag: str, attrs: Attributes) -> None:
-        if self._skipping:
-            self._skipping += [tag] if tag == self._skipping[0] else []
-        elif tag in _HIDDEN or self._is_left_out(tag, dict(attrs)):
-            self._skipping = [tag]
-        else:
-            self._begin(tag, dict(attrs))
-
-    def _is_left_out(self, tag: str, attrs: Mapping[str, str | None]) -> bool:
-        return self._is_skipped is not None and self._is_skipped(tag, attrs, self._inside)
-
-    def handle_startendtag(self, tag: str, attrs: Attributes) -> None:
-        if not self._skipping and tag not in _HIDDEN:
-            self._begin(tag, dict(attrs))
-            self.handle_endtag(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self._skipping:
-            self._end(tag)
-        elif tag == self._skipping[0]:
-            self._skipping.pop()
-
-    def handle_data(self, data: str) -> None:
-        if self._skipping:
-            return
-        data = _MARKS.sub("", data)
-        if not data.isspace():
-            self._is_item = False
-        keeps_lines = self._pre and not (self._is_heading or self._tables)
-        self._parts.append(data if keeps_lines else re.sub(r"\s+", " ", data))
-
-    def _begin(self, tag: str, attrs: dict[str, str | None]) -> None:
-        if tag == "br":
-            self._parts.append(" " if self._is_heading else "\n")
-        elif tag in _HEADINGS:
-            self._break()
-            self._parts.append(f"{_HEADINGS[tag]} ")
-            self._is_heading = True
-            for table in self._tables:
-                table.is_layout = True
-        elif tag == "li":
-            self._begin_item()
-        elif tag in ("table", "tr", "td", "th"):
-            self._begin_in_table(tag, attrs)
-        elif tag == "a" and self._is_skipped and not self._inside:
-            self._parts.append(LINK)
-        elif tag in _BLOCKS:
-            self._break()
-            self._pre += tag == "pre"
-            self._inside += [tag] if tag in _MAIN else []
-            if tag in _LISTS:
-                self._lists.append(_whole(attrs.get("start")) if tag == "ol" else None)
-
-    def _end(self, tag: str) -> None:
-        if tag in _HEADINGS:
-            self._is_heading = False
-            self._break()
-        elif tag in ("td", "th", "tr") and self._tables:
-            self._end_cell(self._tables[-1])
-        elif tag == "table" and self._tables:
-            self._end_table()
-        elif tag == "a" and self._is_skipped and not self._inside:
-            self._parts.append(LINK_END)
-        elif tag in _BLOCKS:
-            if tag in self._inside:
-                self._inside.remove(tag)
-            if tag in _LISTS:
-                self._lists[-1:] = []
-                self._is_item = False
-            self._break()
-            self._pre = max(0, self._pre - (tag == "pre"))
-
-    def _break(self) -> None:
-        """End a paragraph; within a list, a line."""
-        if self._is_heading:
-            self._parts.append(" ")
-        elif not self._is_item:
-            self._parts.append("\n" + _INDENT * len(self._lists) if self._lists else "\n\n")
-
-    def _begin_item(self) -> None:
-        number = self._lists[-1] if self._lists else None
-        if number is not None:
-            self._lists[-1] = number + 1
-        marker = "-" if number is None else f"{number}."
-        self._parts.append("\n" + _INDENT * (len(self._lists) - 1) + marker + " ")
-        self._is_item = True
-
-    def _begin_in_table(self, tag: str, attrs: dict[str, str | None]) -> None:
-        if tag == "table":
-            for table in self._tables:
-                table.is_layout = True
-            self._break()
-            self._tables.append(_Table())
-        elif self._tables:
-            table = self._tables[-1]
-            self._end_cell(table)
-            if tag == "tr":
-                table.cells.begin_row()
-            else:
-                spans = _whole(attrs.get("colspan")), _whole(attrs.get("rowspan"))
-                table.cell = (len(self._parts), *spans)
-
-    def _end_cell(self, table: _Table) -> None:
-        if table.cell is not None:
-            start, num_columns, num_rows = table.cell
-            table.cells.add("".join(self._parts[start:]), num_columns, num_rows)
-            del self._parts[start:]
-            table.cell = None
-
-    def _end_table(self) -> None:
-        table = self._tables.pop()
-        self._end_cell(table)
-        self._parts += ["\n\n", table.written(), "\n\n"]
-
-    def text(self) -> str:
-        """The text collected. Inline tags add nothing, so they neither join nor split words."""
-        while self._tables:
-            self._end_table()
-        lines = (" ".join(line.split()) for line in "".join(self._parts).split("\n"))
-        text = _BARE.sub("", "\n".join(lines))
-        return re.sub(r"\n{3,}", "\n\n", text).strip().replace(_INDENT, "  ")
+def xml_bytes(root: Any) -> bytes:
+    etree, _, _ = _libraries()
+    return bytes(etree.tostring(root))
 
 
-def _whole(value: str | None) -> int:
-    """A whole number of an attribute; 1 without one."""
-    return int(value) if value and value.isascii() and value.isdigit() and len(value) < 6 else 1
+def xml_elements(root: Any, name: str) -> list[Any]:
+    """The elements of that name in any namespace, in order."""
+    return [] if root is None else [*root.iter(f"{{*}}{name}")]
+
+
+def markdown(root: Any) -> str:
+    """The text of the tree, which is changed; blank lines between paragraphs. Raises
+    UnreadableError where elements are nested too deep."""
+    etree, _, writer = _libraries()
+    _make_plain(etree, root)
+    if _depth(etree, root) > _MOST_DEPTH:
+        raise UnreadableError(_TOO_DEEP)
+    options = writer.ConversionOptions(
+        bullets="-", compact_tables=True, autolinks=False, extract_metadata=False,
+        preprocessing=writer.PreprocessingOptions(enabled=False),
+    )  # fmt: skip
+    found = writer.convert(etree.tostring(root, encoding="unicode", method="html"), options)
+    return _with_whole_lists(found.content or "")
+
+
+def _libraries() -> tuple[Any, Any, Any]:
+    try:
+        import html_to_markdown
+        import lxml.html
+        from lxml import etree
+    except ImportError:
+        what = "books, Word files and web pages need lxml and html-to-markdown"
+        raise UnreadableError(f"{what}; {EXTRA}") from None
+    return etree, lxml.html, html_to_markdown
+
+
+def _depth(etree: Any, root: Any) -> int:
+    depth = deepest = 0
+    for event, _ in etree.iterwalk(root, events=("start", "end")):
+        depth += 1 if event == "start" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _make_plain(etree: Any, root: Any) -> None:
+    """Leave elements that shape the text, without attributes but a list's start and a cell's spans;
+    white space becomes one space, as in a browser."""
+    for element in [*root.iter("menu")]:
+        element.tag = "ul"
+    for element in [*root.iter("caption")]:
+        if (table := element.getparent()) is not None and table.getparent() is not None:
+            table.addprevious(element)
+    etree.strip_tags(root, *{e.tag for e in root.iter()} - {*_KEPT, *_BLOCKS})
+    layout = {*filter(_is_layout, root.iter("table"))}
+    unwrapped = [
+        element
+        for element in root.iter("table", *_CELLS)
+        if (element if element.tag == "table" else next(element.iterancestors("table"), None))
+        in {None, *layout}
+    ]
+    for element in [*unwrapped, *root.iter(*_BLOCKS)]:
+        element.tag = "div"
+    for element in [*root.iter("ul", "ol")]:
+        if next(element.iterancestors("ul", "ol", "td", "th"), None) is None:
+            begin = etree.Element("p")
+            begin.text = _LIST
+            element.addprevious(begin)
+    for element in root.iter():
+        known = {key: value for key, value in element.items()
+                 if key in _NUMBERS and re.fullmatch(_NUMBERS[key], value)}  # fmt: skip
+        element.attrib.clear()
+        element.attrib.update(known)
+        element.text, element.tail = _plain(element.text), _plain(element.tail)
+
+
+def _is_layout(table: Any) -> bool:
+    """True for a table of one row or column, or with a table, a heading or a long text in a cell:
+    its cells are paragraphs."""
+    if len([*zip(range(2), table.iter("table"), strict=False)]) > 1:
+        return True
+    if next(table.iter(*_HEADINGS), None) is not None:
+        return True
+    rows = [[" ".join(cell.itertext()).strip() for cell in row.iter("td", "th")]
+            for row in table.iter("tr")]  # fmt: skip
+    filled = [row for row in rows if any(row)]
+    longest = max((len(cell) for row in filled for cell in row), default=0)
+    return len(filled) < 2 or max(map(len, filled)) < 2 or longest > _LONGEST_CELL
+
+
+def _plain(text: str | None) -> str:
+    text = (text or "").replace(SOFT_HYPHEN, "").replace("\\", _BACKSLASH)
+    text = re.sub(r"\s+", " ", _NOT_IN_XML.sub("", text))
+    return _WORDS.sub(rf"{_TEXT}\g<0>{_TEXT}", text)
+
+
+def _with_whole_lists(text: str) -> str:
+    """The text without blank lines within lists, and without items and headings that are empty."""
+    lines = [line.rstrip() for line in text.split("\n")]
+    written = "\n".join(line for line in lines if not _BARE.fullmatch(line))
+    blocks: list[str] = []
+    is_list = False
+    for block in re.split(r"\n{2,}", written.strip("\n")):
+        is_item = bool(_ITEM.match(block))
+        if is_list and (is_item or block.startswith(" ")):
+            blocks[-1] += f"\n{block}"
+            continue
+        blocks += [block] if block != f"{_TEXT}{_LIST}{_TEXT}" else []
+        is_list = is_item
+    text = "\n\n".join(blocks).replace(_TEXT, "")
+    return text.replace(_LIST, "").replace(_BACKSLASH, "\\")
+
+
+def without_link_marks(text: str) -> str:
+    """The text without LINK and LINK_END, and without a second space where they stood."""
+    if LINK not in text:
+        return text
+    text = text.replace(LINK, "").replace(LINK_END, "")
+    return re.sub(r"(?<=\S) {2,}", " ", text)

@@ -46,8 +46,7 @@ class Extractor:
 
         Raises UnreadableError where the file cannot be read, or its process has crashed.
         """
-        reply = self._reply({"kind": kind}, content)
-        return Extracted(reply["text"], reply["missing"], reply["metadata"])
+        return Extracted(**self._reply({"kind": kind}, content))
 
     def page_image(self, content: bytes, index: int) -> str:
         """The page of a PDF as JPEG in base64. Raises UnreadableError as `extract`."""

@@ -10,8 +10,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import mean
 from typing import Any, NamedTuple
+from unicodedata import normalize
+
+from stages.extract.extracted import SOFT_HYPHEN
 
 _HYPHEN = "\ufffe"  # PDFium's mark for a hyphen at a line's end; both halves stand on one line
+_OTHER_HYPHEN = "\u2010"  # which PDFium does not mark, as a soft one at the page's end
+_CUT = re.compile(rf"[^\W\d_][{SOFT_HYPHEN}{_OTHER_HYPHEN}](?!\S)")
+_WORD = re.compile(  # an accent that stands apart is of the word before it
+    rf"[^\s{_HYPHEN}{SOFT_HYPHEN}][^\s{_HYPHEN}]*(?: +[\u0300-\u036f][^\s{_HYPHEN}]*)*"
+)
 _SAME_ROW = 0.3  # of a line's height: words that are no further apart stand on one base line
 _BELOW = 0.6  # of a line's height: words that are further apart stand below each other
 _GAP = 0.9  # of a line's height: a wider gap is none between two words of a sentence
@@ -20,6 +28,12 @@ _GAP = 0.9  # of a line's height: a wider gap is none between two words of a sen
 _COLUMN_LINES, _COLUMN_SHARE, _COLUMN_WORDS = 8, 0.5, 3.5
 _BOLD = re.compile(r"bold|black|heavy|semi|demi", re.IGNORECASE)
 _FONT_BYTES = 128
+# Ligatures, and letters in the form that they have within a word: by what they are made of.
+_LETTERS = {
+    code: letters
+    for code in (*range(0xFB00, 0xFE00), *range(0xFE70, 0xFEFD))
+    if " " not in (letters := normalize("NFKC", chr(code)))
+} | {ord(SOFT_HYPHEN): "", ord(" "): ""}
 
 
 class Word(NamedTuple):
@@ -81,14 +95,36 @@ def _lines(text: str, places: Any, raw: Any) -> Iterator[Line]:
     start = 0
     for written in re.split(f"(\r\n|{_HYPHEN})", text):
         spans = [(start + found.start(), start + found.end())
-                 for found in re.finditer(rf"[^\s{_HYPHEN}]+", written)]  # fmt: skip
+                 for found in _WORD.finditer(written)]  # fmt: skip
         start += len(written)
-        if spans and places is None:
-            yield Line(tuple(Word(text[first:end], 0.0, 0.0) for first, end in spans))
-        elif spans:
+        if not spans:
+            continue
+        if places is None:
+            *lines, last = [Line(tuple(Word(_letters(text[first:end]), 0.0, 0.0)
+                                       for first, end in spans))]  # fmt: skip
+        else:
             *lines, last = _placed(text, spans, places, raw)
-            yield from lines
-            yield last._replace(is_cut=text.startswith(_HYPHEN, start))
+        yield from lines
+        is_marked = text.startswith(_HYPHEN, start)
+        is_cut = is_marked or _CUT.match(text, spans[-1][1] - 2)
+        yield _cut(last, text[start:].lstrip(f"\r\n{_HYPHEN}")[:1]) if is_cut else last
+
+
+def _cut(line: Line, below: str) -> Line:
+    """The line that ends within a word, which goes on with the letter `below`. Its hyphen is left
+    out, but before the capital letter of a name or a number; "-" is for it at the page's end."""
+    *words, last = line.words
+    stem = last.text.removesuffix(_OTHER_HYPHEN)
+    is_name = below.isdigit() or (below.isupper() and not stem.isupper())
+    sign = "-" if is_name or not below else ""
+    return line._replace(words=(*words, last._replace(text=stem + sign)), is_cut=bool(below))
+
+
+def _letters(text: str) -> str:
+    """A word without soft hyphens and ligatures, its letters composed."""
+    if text.isascii():
+        return text
+    return normalize("NFC", text.translate(_LETTERS))
 
 
 def _placed(text: str, spans: Sequence[tuple[int, int]], places: Any, raw: Any) -> Iterator[Line]:
@@ -102,7 +138,8 @@ def _placed(text: str, spans: Sequence[tuple[int, int]], places: Any, raw: Any) 
         if boxes and abs(bottom - boxes[-1][0]) > _BELOW * (top - bottom):
             yield _line(words, boxes, _is_bold(places, raw, spans[begin][0], spans[index - 1][1]))
             words, boxes, begin = [], [], index
-        words.append(Word(text[first:end], left, places.get_charbox(end - 1, loose=True)[2]))
+        right = places.get_charbox(end - 1, loose=True)[2]
+        words.append(Word(_letters(text[first:end]), left, right))
         boxes.append((bottom, top - bottom))
     yield _line(words, boxes, _is_bold(places, raw, spans[begin][0], spans[-1][1]))
 

@@ -25,6 +25,7 @@ from stages.extract.pdf_tables import Table
 
 _SMALLER = 0.93  # of the text's height: what is smaller is a note
 _LEAST_NEAR = 3  # lines about a line, for a full one to be told from a short one
+_LOW = 250  # points: of a page that is full the last line is no higher
 _CUT = re.compile(r"[^\W\d_]-\Z")
 _LONGEST_HEADING = 200  # characters
 _ONE_HEIGHT = 0.95  # of a heading's height: one that is less low is of the same level
@@ -123,11 +124,12 @@ def _goes_on(last: Block, first: Block, is_near: bool) -> bool:
             last.last.is_cut or first.text[:1].islower() or (is_near and last.is_full(first.first))
         )
     # A sentence ends with the column's last line: a paragraph does so, too, where the line has
-    # room for another word, or the next one is indented.
+    # room for another word, the page for another line, or the next one is indented.
     indent = first.first.left - first.last.left
     is_indented = first.num_lines > 1 and indent > INDENT * first.first.height
     is_known = len(last.near) > _LEAST_NEAR
-    return is_near and is_known and last.is_full(first.first) and not is_indented
+    is_full = last.last.bottom < _LOW and last.is_full(first.first)
+    return is_near and is_known and is_full and not is_indented
 
 
 def _levels(blocks: Sequence[Block], usual: Type) -> dict[float, int]:

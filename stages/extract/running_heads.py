@@ -5,12 +5,14 @@ guide words of dictionaries do."""
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from stages.extract.pdf_lines import Line, Word
 
 _EDGE_ROWS = 3  # at the top and at the foot of a page, that may be running heads
+_MOST_ALIKE = 0.7  # of a page's lines: a page that shares more with another one is its copy
+_MOST_PAGES = 100  # that a page is compared with for one line
 _SAME_HEIGHT = 2.0  # points: rows that are no further apart stand at one height
 # Of the rows at one height, this share has to recur or to count; the others are heads of chapters.
 _LEAST_SHARE = 0.4
@@ -21,6 +23,8 @@ _ALONE = re.compile(
     r"(?:\W*(?i:page|seite|p\.|s\.))?\W*(\d{1,4}|[ivxlcIVXLC]{1,7})\W*"
     r"(?:(?i:of|von|/)\W*\d{1,4}\W*)?"
 )
+_NUMBER = re.compile(r"\b\d{1,4}\b")
+_AT_END = re.compile(r"\A\W*\d{1,4}\b|\b\d{1,4}\W*\Z")
 _DASH = re.compile(r"\s*[–—]\s*|\s+-\s+")
 
 
@@ -50,40 +54,74 @@ class _Row(NamedTuple):
         found = {_text(cell) for line in self.lines for cell in line.cells()}
         return {text for text in found if not text.endswith(":")}
 
-    def numbers(self) -> set[int]:
-        """Each number in the row less `page`: of a page's number, by what it exceeds its place."""
-        alone = _ALONE.fullmatch(self.text)
-        found = [alone[1]] if alone else re.findall(r"\b\d{1,4}\b", self.text)
-        return {_value(number) - self.page for number in found}
+    def numbers(self, at_end: bool = False) -> set[int]:
+        """Each number in the row, or at an end of it, less `page`: of a page's number, by what it
+        exceeds its place."""
+        if alone := _ALONE.fullmatch(self.text):
+            return {_value(alone[1]) - self.page}
+        found = (_AT_END if at_end else _NUMBER).findall(self.text)
+        return {int(_NUMBER.findall(number)[0]) - self.page for number in found}
+
+    def counts(self, steps: set[int]) -> bool:
+        """True if it is no more than the page's number, which exceeds its place by a step."""
+        return self.is_number and bool(self.numbers() & steps)
 
 
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """The lines of each page that are none of its head or foot."""
-    edges = [_rows(page, lines) for page, lines in enumerate(pages)]
-    guides = {row for rows, lines in zip(edges, pages, strict=True) for row in rows
-              if _names_entries(row, lines)}  # fmt: skip
-    running: set[_Row] = set()
+    """The lines of each page that are none of its head or foot: what recurs there, or has the
+    page's number at an end. A page of nothing else is kept."""
+    rows = [_rows(page, lines) for page, lines in enumerate(pages)]
+    first = _first_copies(pages)
+    guides = {row for page in rows for row in page if _names_entries(row, pages[row.page])}
+    heads: dict[tuple[int, str], set[str]] = {}  # of a row: its parts that are none
     steps = {1}  # a page's number less its place in the file
-    own: dict[_Row, set[str]] = {}
-    for band in _bands([row for rows in edges for row in rows]):
+    for whole in _bands([row for page in rows for row in page]):
+        band = [row for row in whole if first[row.page] == row.page or row.is_number]
         counted = _counted(band)
         texts = Counter(text for row in band for text in row.texts())
         words = Counter(row.words for row in band)
         # "Exercise 3: ..." counts, too: its number is a page's only beside words that recur.
+        recurs = [row in guides or any(texts[text] > 1 for text in row.texts()) for row in band]
         sure = [
             row
-            for row in band
-            if row in guides
-            or any(texts[text] > 1 for text in row.texts())
-            or (row.numbers() & counted and (row.is_number or words[row.words] > 1))
+            for row, is_again in zip(band, recurs, strict=True)
+            if is_again or (row.numbers() & counted and (row.is_number or words[row.words] > 1))
         ]
-        if len(sure) >= max(2, _LEAST_PAGES * len(pages), _LEAST_SHARE * len(band)):
-            running |= {*band}
+        if len(sure) >= max(2, _LEAST_PAGES * len({*first}), _LEAST_SHARE * len(band)):
             steps |= counted
-            own |= _own_texts([row for row in band if row not in guides], counted)
-    left = {id(line): _only(line, own.get(row, ())) for rows in edges
-            for row in _outermost(rows, running, steps) for line in row.lines}  # fmt: skip
-    return [[kept for line in lines if (kept := left.get(id(line), line))] for lines in pages]
+            own = _own_texts([row for row in band if row not in guides], counted)
+            for row, is_again in zip(band, recurs, strict=True):
+                if is_again or row.numbers(at_end=True) & counted:
+                    heads[row.page, row.words] = own.get(row, set())
+    found = []
+    for page, lines in zip(rows, pages, strict=True):
+        keys = {row: (first[row.page], row.words) for row in page}
+        running = {row: heads[key] for row, key in keys.items() if key in heads}
+        left = {id(line): _only(line, running.get(row, ()))
+                for row in _outermost(page, running, steps) for line in row.lines}  # fmt: skip
+        kept = [line for each in lines if (line := left.get(id(each), each))]
+        found.append(kept or [*lines])
+    return found
+
+
+def _first_copies(pages: Sequence[Sequence[Line]]) -> list[int]:
+    """For each page the first one that it is a copy of, or itself: copies have most lines in common
+    and in one place, and do not tell which are heads."""
+    found: list[int] = []
+    having: dict[tuple[str, int], list[int]] = {}  # a line: the pages that have it first
+    num_lines: list[int] = []
+    for page, lines in enumerate(pages):
+        own = dict.fromkeys((line.text, round(line.bottom)) for line in lines
+                            if not _ALONE.fullmatch(line.text))  # fmt: skip
+        num_lines.append(len(own))
+        shared = Counter(other for line in own for other in having.get(line, ()))
+        other, num = min(shared.items(), key=lambda pair: (-pair[1], pair[0]), default=(page, 0))
+        is_copy = num > _MOST_ALIKE * max(len(own), num_lines[other])
+        found.append(other if is_copy else page)
+        for line in own if not is_copy else ():
+            if len(others := having.setdefault(line, [])) < _MOST_PAGES:
+                others.append(page)
+    return found
 
 
 def _names_entries(row: _Row, lines: Sequence[Line]) -> bool:
@@ -119,7 +157,7 @@ def _only(line: Line, texts: Collection[str]) -> Line | None:
 
 
 def _rows(page: int, lines: Sequence[Line]) -> list[_Row]:
-    """The rows at the page's edges, from the top down."""
+    """The rows at the page's edges, from the top down, and the next one."""
     rows: list[list[Line]] = []
     for line in sorted((line for line in lines if line.height), key=lambda line: -line.bottom):
         if rows and rows[-1][0].bottom - line.bottom <= _SAME_HEIGHT:
@@ -127,8 +165,8 @@ def _rows(page: int, lines: Sequence[Line]) -> list[_Row]:
         else:
             rows.append([line])
     ordered = [tuple(sorted(row, key=lambda line: line.left)) for row in rows]
-    top = min(_EDGE_ROWS, (len(rows) + 1) // 2)
-    foot = min(_EDGE_ROWS, len(rows) - top)
+    top = min(_EDGE_ROWS + 1, (len(rows) + 1) // 2)
+    foot = min(_EDGE_ROWS + 1, len(rows) - top)
     return [_Row(page, True, row) for row in ordered[:top]] + [
         _Row(page, False, row) for row in ordered[len(rows) - foot :]
     ]
@@ -155,16 +193,14 @@ def _counted(band: Sequence[_Row]) -> set[int]:
     return {step for step, times in found.items() if times >= least}
 
 
-def _outermost(rows: Sequence[_Row], running: set[_Row], steps: set[int]) -> Iterator[_Row]:
+def _outermost(rows: Sequence[_Row], running: Collection[_Row], steps: set[int]) -> Iterator[_Row]:
     """The rows of a page from its edges inwards, as long as they are running heads, or no more than
-    the page's number."""
+    the page's number. Where that are more than a head has, it is text that recurs."""
     for ordered in (rows, rows[::-1]):
-        is_top = ordered is rows
-        for row in ordered:
-            counts = row.is_number and bool(row.numbers() & steps)
-            if row.is_top != is_top or not (row in running or counts):
-                break
-            yield row
+        edge = [row for row in ordered if row.is_top == (ordered is rows)]
+        outer = [*takewhile(lambda row: row in running or row.counts(steps), edge)]
+        is_head = len(outer) <= _EDGE_ROWS
+        yield from (row for row in outer if is_head or row.counts(steps))
 
 
 def _text(cell: Sequence[Word]) -> str:

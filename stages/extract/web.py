@@ -4,39 +4,29 @@ site: navigation, heads and feet, notices of cookies.
 That is known by the element, its role, its class or id, or in that a block is nothing but links.
 """
 
-import codecs
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
-from stages.extract.extracted import Extracted, extractor
-from stages.extract.html_markdown import LINK, LINK_END, markdown
+from stages.extract.extracted import Extracted, UnreadableError, extractor
+from stages.extract.html_markdown import LINK, LINK_END, html_tree, markdown, without_link_marks
+from stages.text.encodings import Decoded, decoded
 
 _ELEMENTS = frozenset({"nav", "footer", "button", "select", "dialog"})
 # Those that are none within these: there they are its title, its notes.
 _UNLESS_INSIDE = {"header": ("article", "main"), "aside": ("article",), "form": ("article", "main")}
 _ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "menu", "menubar", "toolbar"})
 # Words of classes and ids, and those beside which they say nothing.
-_NAMES = frozenset(
-    {
-        *("nav", "navbar", "navigation", "menu", "breadcrumb", "breadcrumbs", "footer", "sidebar"),
-        *(
-            "cookie",
-            "cookies",
-            "consent",
-            "masthead",
-            "topbar",
-            "toolbar",
-            "skip",
-            "share",
-            "social",
-        ),
-        *("newsletter", "advert", "advertisement", "ads", "promo", "pagination", "pager"),
-    }
-)
+_NAMES = frozenset({
+    "nav", "navbar", "navigation", "menu", "breadcrumb", "breadcrumbs", "footer", "sidebar",
+    "cookie", "cookies", "consent", "masthead", "topbar", "toolbar", "skip", "share", "social",
+    "newsletter", "advert", "advertisement", "ads", "promo", "pagination", "pager",
+})  # fmt: skip
 _HEADS = frozenset({"header", "site", "page", "global", "main", "top"})
 _TITLED = frozenset({"title", "article", "entry", "post", "content", "body", "text"})
 _SMALL = frozenset({"a", "li", "td", "p", "span", "h1", "h2", "h3", "h4", "h5", "h6"})
 _NAMED_BY_ID = frozenset({"div", "ul", "ol", "table", "header", "aside", "form"})
+_MAIN = ("article", "main")
 _WHOLE = frozenset({"html", "body", "main", "article"})  # a class of these says how they look
 _COPYRIGHT = re.compile(r"(?:©|\(c\)|copyright\b)", re.IGNORECASE)
 _LONGEST_NOTICE = 200  # characters
@@ -44,37 +34,46 @@ _LINKS = re.compile(f"{LINK}[^{LINK_END}]*(?:{LINK_END}|$)")
 _MOST_LEFT = 0.2  # of a block outside of its links: what has more is no navigation
 _LEAST_KEPT = 0.2  # of a page's characters; a page that has fewer is made of links
 
-# Of <meta charset>, <meta content="text/html; charset=..."> and <?xml encoding=...?>.
-_DECLARED = re.compile(rb"""<[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{1,40})""")
-_HEAD_BYTES = 4096
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"),
-          (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
-_ESCAPE = b"\x1b"  # of ISO-2022, whose bytes are all ASCII
-
 
 @extractor("html", "htm", "xhtml")
 def web_text(content: bytes) -> Extracted:
     """The text of a page; empty where it has none."""
-    html = decoded_html(content)
-    everything = markdown(html)
-    kept = _without_links(markdown(html, is_skipped=_is_boilerplate).split("\n\n"))
-    return Extracted(kept if len(kept) >= _LEAST_KEPT * len(everything) else everything)
+    read = read_html(content)
+    everything = markdown(html_tree(read.text))
+    for is_left_out in (_is_boilerplate, lambda element: False):
+        root = html_tree(read.text)
+        for element in [*root.iter()]:
+            if element.getparent() is not None and is_left_out(element):
+                element.drop_tree()
+        mark_links(root)
+        kept = _without_links(markdown(root).split("\n\n"))
+        if len(kept) >= _LEAST_KEPT * len(everything):
+            return Extracted(kept, note=read.note)
+    # A page of links, or most of it is in an element without an end.
+    return Extracted(everything, note=read.note)
 
 
-def _is_boilerplate(tag: str, attrs: Mapping[str, str | None], inside: Collection[str]) -> bool:
-    role = attrs.get("role") or ""
+def mark_links(root: Any) -> None:
+    """Put LINK and LINK_END around the texts of links outside of <article> and <main>."""
+    for link in root.iter("a"):
+        if link.text_content().strip() and next(link.iterancestors(*_MAIN), None) is None:
+            link.text, link.tail = LINK + (link.text or ""), LINK_END + (link.tail or "")
+
+
+def _is_boilerplate(element: Any) -> bool:
+    tag, role = element.tag, element.get("role") or ""
     if tag in _WHOLE or role.startswith("doc-"):
         return False
-    if tag in _ELEMENTS or role in _ROLES or "hidden" in attrs:
+    if tag in _ELEMENTS or role in _ROLES or element.get("hidden") is not None:
         return True
+    inside = {ancestor.tag for ancestor in element.iterancestors(*_MAIN)}
     # Ids of sections are made from their headings.
-    own_id = attrs.get("id") if tag in _NAMED_BY_ID else None
-    named = f"{attrs.get('class') or ''} {own_id or ''}"
-    names = {*re.findall("[a-z]+", named.lower())}
+    own_id = element.get("id") if tag in _NAMED_BY_ID else None
+    names = {*re.findall("[a-z]+", f"{element.get('class') or ''} {own_id or ''}".lower())}
     if names & _TITLED or tag in _SMALL:
         return False
     is_head = "header" in names and names <= _HEADS and not inside
-    is_out = tag in _UNLESS_INSIDE and not {*_UNLESS_INSIDE[tag]} & {*inside}
+    is_out = tag in _UNLESS_INSIDE and not {*_UNLESS_INSIDE[tag]} & inside
     return bool(names & _NAMES and not inside) or is_head or is_out
 
 
@@ -83,7 +82,7 @@ def _without_links(blocks: Sequence[str]) -> str:
     kept = [block for block in blocks if not is_links(block)]
     while kept and len(kept[-1]) <= _LONGEST_NOTICE and _COPYRIGHT.match(kept[-1]):
         kept.pop()
-    return "\n\n".join(kept).replace(LINK, "").replace(LINK_END, "")
+    return without_link_marks("\n\n".join(kept))
 
 
 def is_links(block: str) -> bool:
@@ -92,21 +91,9 @@ def is_links(block: str) -> bool:
     return LINK in block and block[0] != "#" and len(rest) <= _MOST_LEFT * len(block)
 
 
-def decoded_html(content: bytes) -> str:
-    """The text of the bytes: by their byte order mark, as UTF-8, as what the page declares, or as
-    Windows-1252, the first of these that fits. A page that is UTF-8 by chance is none in practice,
-    while declarations are often wrong."""
-    declared = [found[1].decode("ascii", "replace") for found in
-                _DECLARED.finditer(content[:_HEAD_BYTES])]  # fmt: skip
-    by_mark = [name for mark, name in _MARKS if content.startswith(mark)]
-    first = declared if _ESCAPE in content else []
-    for name in (*by_mark, *first, "utf-8", *declared, "cp1252"):
-        try:
-            return _lines(content.decode(name))
-        except (LookupError, UnicodeError, ValueError):
-            continue
-    return _lines(content.decode("latin-1"))
-
-
-def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+def read_html(content: bytes) -> Decoded:
+    """The page as it is written. Raises UnreadableError where it is in no encoding."""
+    try:
+        return decoded(content)
+    except UnicodeError:
+        raise UnreadableError("text of no known encoding; save it as UTF-8 or delete it") from None

@@ -95,6 +95,8 @@ HOMES = {
     "pdfplumber": ("stages/extract/pdf_tables.py",),
     "pdfminer": ("stages/extract/pdf_tables.py",),
     "mammoth": ("stages/extract/word.py",),
+    "lxml": ("stages/extract/",),
+    "html_to_markdown": ("stages/extract/html_markdown.py",),
     "datasets": ("stages/corpora/own/huggingface.py",),
     "inspect_ai": ("jobs/export/export_inspect.py", "stages/read/evaluation_logs.py"),
     "wandb": ("pipeline/trackers/wandb.py",),

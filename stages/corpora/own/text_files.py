@@ -21,7 +21,7 @@ from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_files import one_of, rows_of
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.file_text import suffixes, text_of_file
-from stages.corpora.reading.folders import Entry, suffix_of, walk
+from stages.corpora.reading.folders import Entry, is_book, suffix_of, walk
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document
 from stages.corpora.reading.question_file import QuestionFile
@@ -29,7 +29,7 @@ from stages.corpora.reading.row_checks import BadInputError, json_text, without_
 from stages.extract.isolated import Extractor
 
 _ENDS = ("jsonl", "json", "csv", "tsv", "parquet")
-DOCUMENTS_VERSION = 5  # of corpora of documents, which may be PDFs, books or pages
+DOCUMENTS_VERSION = 6  # of corpora of documents, which may be PDFs, books or pages
 QUESTION_FILES = tuple(f"questions.{end}" for end in _ENDS)
 
 
@@ -65,7 +65,7 @@ def entries_of(
 ) -> list[Entry]:
     """The files of a folder, but for those `without`; or the one file. Raises UsageError, with the
     advice, where the folder has no document."""
-    if not path.is_dir():
+    if not path.is_dir() or is_book(path):
         return [Entry(path, path.name)]
     found = walk(path, suffixes(), without)
     if all(entry.left_out for entry in found):

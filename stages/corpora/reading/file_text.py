@@ -3,6 +3,8 @@ gzip or not."""
 
 import gzip
 import io
+import mimetypes
+import zipfile
 import zlib
 from dataclasses import replace
 
@@ -17,7 +19,7 @@ from stages.corpora.reading.opening import (
     up_to_most,
 )
 from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
-from stages.extract.extracted import EXTRACTORS, Extracted, UnreadableError
+from stages.extract.extracted import EXTRACTORS, MOST_BYTES, TOO_LARGE, Extracted, UnreadableError
 from stages.extract.front_matter import without_front_matter
 from stages.extract.isolated import Extractor
 from stages.text import encodings
@@ -25,6 +27,7 @@ from stages.text.encodings import Decoded
 
 _TEXTS = (".txt", ".md", ".markdown")
 _WEB = (".html", ".htm", ".xhtml")
+_NO_TEXTS = ("image", "audio", "video", "font")
 _GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 2**16
 
@@ -41,7 +44,8 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
     """
     suffix = suffix_of(file.name, suffixes()) or ".txt"
     try:
-        content = read_whole(file)
+        is_folder = suffix == ".epub" and file.is_dir()
+        content = _archived(file) if is_folder else read_whole(file)
         if suffix in _TEXTS:
             read = decoded(content)
             is_plain = suffix == ".txt"
@@ -56,6 +60,21 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
         raise BadInputError(str(error)) from None
     except OSError as error:
         raise BadInputError(f"{error.strerror}; fix or delete it") from None
+
+
+def _archived(folder: UPath) -> bytes:
+    """A folder as a zip archive, the same for the same files; without pictures, sound and fonts."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for file in sorted(folder.rglob("*"), key=str):
+            kind = (mimetypes.guess_type(file.name)[0] or "").partition("/")[0]
+            if kind in _NO_TEXTS or file.is_dir():
+                continue
+            name = str(file).removeprefix(str(folder)).strip("/")
+            archive.writestr(zipfile.ZipInfo(name), read_whole(file))
+            if made.tell() > MOST_BYTES:
+                raise NotTextError(TOO_LARGE)
+    return made.getvalue()
 
 
 def decoded(content: bytes) -> Decoded:

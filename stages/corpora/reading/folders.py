@@ -43,6 +43,16 @@ def walk(folder: UPath, suffixes: Collection[str], without: Collection[str] = ()
     return [*(e for e in found if e.name not in left), Entry(folder, "(others)", left_out=rest)]
 
 
+def is_book(folder: UPath) -> bool:
+    """True for an EPUB that is a folder, as some programs keep it, and no archive."""
+    if not folder.name.lower().endswith(".epub"):
+        return False
+    try:
+        return any((folder / name).exists() for name in ("mimetype", "META-INF"))
+    except OSError:
+        return False
+
+
 def suffix_of(name: str, suffixes: Collection[str]) -> str | None:
     """The one of `suffixes` that a file's name ends with, in any case, before a `.gz`."""
     lower = name.lower().removesuffix(".gz")
@@ -77,7 +87,7 @@ class _Walk:
             yield Entry(file, name, left_out="hidden; rename it to have it read")
         elif isinstance(is_folder, OSError):
             yield Entry(file, name, wrong=_wrong(is_folder))
-        elif not is_folder:
+        elif not is_folder or is_book(file):
             yield from self._file(file, name)
         elif why := self._is_read_elsewhere(file):
             yield Entry(file, name, left_out=why)

@@ -17,7 +17,7 @@ from stages.extract.extracted import EXTRACTORS, Extracted
 from stages.extract.isolated import Extractor
 
 _KIND = "texts"
-_LIBRARIES = ("pypdfium2", "pdfplumber", "pdfminer.six", "mammoth")
+_LIBRARIES = ("pypdfium2", "pdfplumber", "pdfminer.six", "mammoth", "lxml", "html-to-markdown")
 
 
 def extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted:

@@ -8,8 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from matplotlib import get_data_path
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
+from stages.extract import pdf_lines
 from stages.extract.extracted import UnreadableError
 from stages.extract.isolated import Extractor
 from stages.extract.pdf import pdf_text
@@ -29,13 +33,15 @@ PROSE = (
 )
 
 
-def drawn(*pages: Sequence[Text], size: float = 10, rules: Sequence[Rule] = ()) -> bytes:
+def drawn(
+    *pages: Sequence[Text], size: float = 10, rules: Sequence[Rule] = (), font: str = "Helvetica"
+) -> bytes:
     made = io.BytesIO()
     canvas = Canvas(made, pagesize=(600, 800), invariant=1)
     for page in pages:
         for left, bottom, words in page:
-            font = "Helvetica-Bold" if words.startswith("*") else "Helvetica"
-            canvas.setFont(font, size * (0.8 if words.startswith("~") else 1))
+            own = "Helvetica-Bold" if words.startswith("*") else font
+            canvas.setFont(own, size * (0.8 if words.startswith("~") else 1))
             canvas.drawString(left, bottom, words.lstrip("*~"))
         for rule in rules:
             canvas.line(*rule)
@@ -140,6 +146,95 @@ def test_letters_that_only_look_roman_are_text(letter: str) -> None:
     assert without_running_heads([[line], [line._replace(bottom=400.0)]]) == [
         [line], [line._replace(bottom=400.0)],
     ]  # fmt: skip
+
+
+def page_of(name: str, num: int, changed: int = -1) -> list[str]:
+    """So many lines, each of its own; that at `changed` is of no other page."""
+    ends = ("the stairs", "the lamp", "oil", "bread", "a rope", "the door", "a storm")
+    return [f"{'No' if line == changed else name} {chr(97 + line)} said of {ends[line % 7]} that it"
+            " was as he had left it" for line in range(num)]  # fmt: skip
+
+
+A, B, C = page_of("Anna", 4), page_of("Bert", 4), page_of("Cleo", 3)
+LONG, OTHER = page_of("Anna", 24), page_of("Bert", 24)
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        (A, A), (A, A, C), (C, A, A, B, page_of("Dora", 4)), (LONG, LONG, OTHER), (A, C, A, C),
+        (A, A, A), (LONG, OTHER, LONG), (["Anna said so."], ["Anna said so."]),
+        (A, page_of("Anna", 4, changed=1)), (LONG, page_of("Anna", 24, changed=20), OTHER),
+        ([*LONG[:6], *OTHER[6:]], LONG, page_of("Cleo", 24)),  # the first lines of two pages
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_numbered", [False, True])
+def test_copies_of_a_page_have_no_heads(pages: Sequence[Sequence[str]], is_numbered: bool) -> None:
+    numbers = [[(300.0, 40.0, str(place))] if is_numbered else [] for place in range(1, 6)]
+    content = drawn(*([*lines(*page), *number] for page, number in
+                      zip(pages, numbers, strict=False)))  # fmt: skip
+    found = " ".join(pdf_text(content).text.split())
+    assert found == " ".join(line for page in pages for line in page)
+
+
+def test_heads_of_a_document_that_has_copies_are_left_out() -> None:
+    pages = [[(60, 760, "The Coast Gazette"), *lines(*page_of(name, 9)), (300, 40, f"{place}")]
+             for place, name in enumerate(("Anna", "Bert", "Bert", "Cleo"), 1)]  # fmt: skip
+    bodies = [line for name in ("Anna", "Bert", "Bert", "Cleo") for line in page_of(name, 9)]
+    assert " ".join(" ".join(read(drawn(*pages))).split()) == " ".join(bodies)
+
+
+def test_a_line_among_heads_that_occurs_once_is_kept() -> None:
+    tops = ["The Coast Gazette"] * 4 + ["So he went down"]
+    pages = [[(60, 760, top), *lines(*page_of(name, 9))]
+             for top, name in zip(tops, "PQRST", strict=True)]  # fmt: skip
+    found = " ".join(read(drawn(*pages)))
+    assert "So he went down" in found and "Gazette" not in found
+
+
+def test_a_page_of_nothing_but_its_head_is_kept() -> None:
+    head = (60.0, 760.0, "The Coast Gazette")
+    pages = [[head, *lines(*page_of(name, 9))] for name in "PQR"]
+    assert " ".join(read(drawn(*pages, [head]))).count("Gazette") == 1
+
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (("under exten\u2010", "sive repair"), "under extensive repair"),
+        (("under exten\xad", "sive repair"), "under extensive repair"),
+        (("by Jean\u2010", "Paul"), "by Jean-Paul"),
+        (("by Jean-", "Paul"), "by Jean-Paul"),
+        (("AN EXTEN-", "SIVE REPAIR"), "AN EXTENSIVE REPAIR"),
+        (("the Wert\xadpapier\xadindex",), "the Wertpapierindex"),
+        (("a \ufb01ne o\ufb03ce \ufb02oor",), "a fine office floor"),
+        (
+            ("Zoe\u0308 of Malmo\u0308", "to Je\u0301ro\u0302me"),
+            "Zo\xeb of Malm\xf6 to J\xe9r\xf4me",
+        ),
+        (("it was \u2010", "so he said"), "it was \u2010 so he said"),
+    ],
+)
+def test_words_are_whole(text: Sequence[str], words: str) -> None:
+    pdfmetrics.registerFont(TTFont("DejaVu", Path(get_data_path(), "fonts/ttf/DejaVuSans.ttf")))
+    assert " ".join(pdf_text(drawn(lines(*text), font="DejaVu")).text.split()) == words
+
+
+@pytest.mark.parametrize("hyphen", ["-", "\xad", "\u2010"])
+def test_a_word_cut_by_a_pages_end_is_whole_after_any_hyphen(hyphen: str) -> None:
+    pdfmetrics.registerFont(TTFont("DejaVu", Path(get_data_path(), "fonts/ttf/DejaVuSans.ttf")))
+    pages = [lines(*PROSE, f"in the midst of the exten{hyphen}", top=160), lines("sive repairs.")]
+    assert read(drawn(*pages, font="DejaVu"))[0].endswith("midst of the extensive repairs.")
+
+
+@pytest.mark.parametrize(
+    ("letters", "word"), [("\ufb01\ufb06", "fist"), ("\ufee3\ufe8e", "\u0645\u0627")]
+)
+def test_ligatures_and_forms_of_letters_are_letters(letters: str, word: str) -> None:
+    assert pdf_lines._letters(letters) == word
 
 
 # Columns, pages, notes.

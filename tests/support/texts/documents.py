@@ -1,10 +1,12 @@
 """Real PDF, EPUB and Word files, made for tests by other libraries than those that read them."""
 
 import io
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 
 from docx import Document as WordDocument
+from docx.oxml import parse_xml
 from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfgen.canvas import Canvas
 
@@ -70,18 +72,44 @@ def word(*parts: str | Sequence[Sequence[str]]) -> bytes:
     return made.getvalue()
 
 
+_SPACES = {
+    "w": "schemas.openxmlformats.org/wordprocessingml/2006/main",
+    "m": "schemas.openxmlformats.org/officeDocument/2006/math",
+    "mc": "schemas.openxmlformats.org/markup-compatibility/2006",
+    "wps": "schemas.microsoft.com/office/word/2010/wordprocessingShape",
+    "c": "schemas.openxmlformats.org/drawingml/2006/chart",
+}
+
+
+def word_of(*paragraphs: str) -> bytes:
+    """A Word file of paragraphs in its XML, in which `{run:...}` is a run of text, `{E:...}` one of
+    an equation."""
+    spaces = " ".join(f'xmlns:{name}="http://{address}"' for name, address in _SPACES.items())
+    spaces += ' xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office"'
+    document = WordDocument()
+    for place, paragraph in enumerate(paragraphs):
+        runs = re.sub(r"{run:(.*?)}", r"<w:r><w:t>\1</w:t></w:r>", paragraph)
+        runs = re.sub(r"{E:(.*?)}", r"<m:r><m:t>\1</m:t></m:r>", runs)
+        document.element.body.insert(place, parse_xml(f"<w:p {spaces}>{runs}</w:p>"))
+    made = io.BytesIO()
+    document.save(made)
+    return made.getvalue()
+
+
 def epub(
     chapters: Mapping[str, str],
     spine: Sequence[str] | None = None,
-    more: Mapping[str, str | bytes] | None = None,
+    more: Mapping[str, str | bytes | None] | None = None,
+    folder: str = "",
 ) -> bytes:
-    """A book of XHTML bodies by file name; `spine`: their order, by name. `more`: further files."""
+    """A book of XHTML bodies by file name; `spine`: their order, by name. `more`: further files, or
+    none of a name; `folder`: that all are in."""
     items = "".join(f'<item id="i{n}" href="{name}" media-type="application/xhtml+xml"/>'
                     for n, name in enumerate(chapters))  # fmt: skip
     numbers = {name: n for n, name in enumerate(chapters)}
     wanted = chapters if spine is None else spine
     refs = "".join(f'<itemref idref="i{numbers.get(name, name)}"/>' for name in wanted)
-    files: dict[str, str | bytes] = {
+    files: dict[str, str | bytes | None] = {
         "mimetype": "application/epub+zip",
         "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:'
         'container"><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>',
@@ -92,11 +120,11 @@ def epub(
            for name, body in chapters.items()},
         **(more or {}),
     }  # fmt: skip
-    return zipped(files)
+    return zipped({folder + name: content for name, content in files.items()})
 
 
 def zipped(files: Mapping[str, str | bytes | None]) -> bytes:
-    """A zip archive; a file that is null is left out."""
+    """A zip archive; a file that is null is left out. Names are written as they stand."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():

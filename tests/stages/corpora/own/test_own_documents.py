@@ -1,8 +1,10 @@
 """Folders of a user's own documents: what is read, what it is called, what is left out."""
 
 import gzip
+import io
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -174,18 +176,20 @@ def test_an_extractor_that_is_not_installed_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden = placed(tmp_path / "hidden", {
-        "pypdfium2.py": b"raise ImportError", "mammoth.py": b"raise ImportError"})  # fmt: skip
-    monkeypatch.setenv("PYTHONPATH", str(hidden))
+        f"{name}.py": b"raise ImportError" for name in
+        ("pypdfium2", "mammoth", "html_to_markdown")})  # fmt: skip
+    before = filter(None, [os.environ.get("PYTHONPATH")])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(hidden), *before]))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     with Extractor() as extractor:
         for kind, library in (
             ("pdf", "a PDF needs pypdfium2"),
             ("docx", "a Word file needs mammoth"),
+            ("html", "books, Word files and web pages need lxml and html-to-markdown"),
         ):
             with pytest.raises(UnreadableError) as caught:
                 extractor.extract(kind, pdf([LINE]))
             assert str(caught.value) == f"{library}; pip install 'gistmill[documents]'"
-        assert extractor.extract("epub", epub({"a.html": "<p>A</p>"})).text == "A"
 
 
 QUESTIONS = """\ufeffdocument_id;question;references;options;answer_index;page
@@ -324,3 +328,25 @@ def test_a_folder_that_may_not_be_entered(tmp_path: Path, monkeypatch: pytest.Mo
         "e/f.txt: Permission denied; fix or delete it",
     ]
     assert details(corpus) == said
+
+
+def unpacked_book(folder: Path) -> Path:
+    """An EPUB that is a folder, with a picture in it."""
+    book = epub({"b.xhtml": f"<p>{LINE}</p>", "a.xhtml": "<p>So it was.</p>"})
+    with zipfile.ZipFile(io.BytesIO(book)) as archive:
+        archive.extractall(folder)
+    (folder / "cover.png").write_bytes(b"\x89PNG" + bytes(1000))
+    return folder
+
+
+@pytest.mark.parametrize("named", ["", "tower.epub"])
+def test_an_epub_that_is_a_folder_is_one_book(tmp_path: Path, named: str) -> None:
+    unpacked_book(tmp_path / "tower.epub")
+    (document,) = (row.document for row in loaded(tmp_path / named, "text"))
+    assert (document.document_id, document.text) == ("tower", f"{LINE}\n\nSo it was.")
+
+
+def test_a_folder_that_is_only_called_epub_is_a_folder(tmp_path: Path) -> None:
+    placed(tmp_path, {"texts.epub/a.txt": LINE.encode()})
+    (document,) = (row.document for row in loaded(tmp_path, "text"))
+    assert document.document_id == "texts.epub/a"
