@@ -29,13 +29,14 @@ from stages.corpora.reading.opening import (
     refuse_special,
     up_to_most,
 )
-from stages.corpora.reading.row_checks import kind_of, without_lone_surrogates
+from stages.corpora.reading.row_checks import kind_of, without_lone_surrogates, without_nan
 from stages.extract.extracted import MOST_BYTES
 
 # Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _BOM = b"\xef\xbb\xbf"
 _DELIMITERS = ",;\t|"  # of CSV; the first is the usual one
+_STATED = re.compile('\ufeff?"?sep=(.)"?[\r\n]*', re.IGNORECASE)  # Excel's line before the header
 csv.field_size_limit(MOST_BYTES)  # a cell may be a book
 
 
@@ -168,8 +169,11 @@ def _csv(file: UPath) -> Iterator[Row]:
 
 
 def _delimiter(header: bytes) -> str:
-    """The delimiter of the header: the sign that, outside of quotes, makes the most columns."""
+    """The delimiter that the first line states, or that of the header: the sign that, outside of
+    quotes, makes the most columns."""
     line = header.decode("utf-8", "surrogateescape")
+    if stated := _STATED.fullmatch(line):
+        return stated[1]
 
     def columns(delimiter: str) -> int:
         try:
@@ -181,15 +185,20 @@ def _delimiter(header: bytes) -> str:
 
 
 def _header(file: UPath, cells: list[str]) -> list[str]:
+    """The names of the columns; none in the line that states the delimiter."""
     names = [cell.strip() for cell in cells]
-    for name in names:
+    if names[:1] and _STATED.fullmatch(names[0] if names[0][4:] else f"{names[0]};"):
+        return []
+    for name in filter(None, names):
         if names.count(name) > 1:
             raise UsageError(f"{file}:1: two columns are called {name!r}; rename one")
     return names
 
 
 def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
-    if len(cells) != len(names):
+    """A row without its cells beyond the header that are empty. Of several columns without a name
+    each is called by its number."""
+    if any(names[len(cells) :]) or any(cells[len(names) :]):
         wrong = f"{len(cells)} cells, the header has {len(names)}; quote what holds a separator"
         return Row(file, line, None, wrong)
     try:
@@ -197,12 +206,16 @@ def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
     except UnicodeEncodeError:
         wrong = "not UTF-8; save the file as UTF-8, of Latin-1 by iconv -f LATIN1 -t UTF-8"
         return Row(file, line, None, wrong)
-    return Row(file, line, {name: cell or None for name, cell in zip(names, cells, strict=True)})
+    is_one = names.count("") == 1
+    columns = enumerate(zip(names, cells, strict=False), 1)
+    value = {name or ("" if is_one else f"column {n}"): cell or None for n, (name, cell) in columns}
+    return Row(file, line, value)
 
 
 def _parquet(file: UPath) -> Iterator[Row]:
     refuse_special(file)
-    yield from (Row(file, number, value) for number, value in enumerate(read_parquet_rows(file), 1))
+    rows = map(without_nan, read_parquet_rows(file))
+    yield from (Row(file, number, value) for number, value in enumerate(rows, 1))
 
 
 _CONTAINERS = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv, ".json": _json}
