@@ -33,7 +33,7 @@ from stages.corpora.reading.row_checks import (
 )
 
 _FIRST_ROWS = 100  # in which the keys of text and question must occur at least once
-_KEYS_SHOWN = 30
+_KEYS_SHOWN = 30  # of the rows', in a message
 Options = Annotated[tuple[str, ...], Field(strict=False)]  # YAML has lists
 
 
@@ -64,15 +64,16 @@ class Fields(Settings):
         """The rows, in which each path that leads to something is a key."""
         paths = [key for key in self.named() if "." in key]
         for row in rows:
-            value = row.value
-            for path in paths if value else ():
-                found, rest = _taken(value, path)
-                value = rest if found is _NOTHING else {**rest, path: found}
-            yield replace(row, value=value) if paths else row
+            if row.value is not None:
+                for path in paths:
+                    found, rest = _taken(row.value, path)
+                    if found is not _NOTHING:
+                        row = replace(row, value={**rest, path: found})
+            yield row
 
 
 class RecordsCorpus(FileCorpus):
-    """A file, or a folder's files that match `pattern`."""
+    """A file, or a folder's files that match `pattern`; of a `split` those that are named by it."""
 
     format: Literal["records"]
     pattern: Annotated[str, Unhashed()]  # patterns of file names, separated by |
@@ -122,8 +123,8 @@ def layout_of(fields: Fields, first_option: int) -> Layout:
 
 
 def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
-    """Raise UsageError where no row has one of the keys, or none of the first 100 readable ones that
-    of text or question.
+    """Raise UsageError where no row has one of the keys, or none of the first 100 readable ones
+    that of text or question.
 
     A key that is spelt wrong would make every row bad, or leave its field empty; this reports it
     once.
@@ -131,9 +132,11 @@ def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
     lacking = fields.named()
     known: dict[str, None] = {}  # in order
     where, num_rows = "", 0
-    for row in (row for row in rows if row.value):
+    for row in rows:
+        if row.value is None:
+            continue
         where, num_rows = where or f"{row.file.name}:{row.line}", num_rows + 1
-        known |= dict.fromkeys(_keys(row.value or {}))
+        known |= dict.fromkeys(_keys(row.value))
         lacking = {key: name for key, name in lacking.items() if key not in known}
         if not lacking or (num_rows >= _FIRST_ROWS and _needed(lacking)):
             break
@@ -163,16 +166,19 @@ def _taken(value: Any, path: str) -> tuple[Any, Any]:
     if isinstance(value, list):
         pairs = [_taken(one, path) for one in value]
         found = [own for own, _ in pairs if own is not _NOTHING]
-        texts = [one for own in found for one in (own if isinstance(own, list) else [own])]
+        flat = [one for own in found for one in (own if isinstance(own, list) else [own])]
+        texts = [one for one in flat if one is not None]
         return texts if found else _NOTHING, [rest for _, rest in pairs if rest != {}]
-    for key, inner in value.items() if isinstance(value, dict) else ():
-        others = {name: one for name, one in value.items() if name != key}
-        if key == path:
-            return inner, others
+    if not isinstance(value, dict):
+        return _NOTHING, value
+    if path in value:
+        return value[path], {key: inner for key, inner in value.items() if key != path}
+    for key in value:
         if path.startswith(f"{key}."):
-            own, rest = _taken(inner, path.removeprefix(f"{key}."))
-            if own is not _NOTHING:
-                return own, {**value, key: rest} if rest else others
+            found, rest = _taken(value[key], path.removeprefix(f"{key}."))
+            if found is not _NOTHING:
+                others = {name: own for name, own in value.items() if name != key}
+                return found, {**value, key: rest} if rest else others
     return _NOTHING, value
 
 
