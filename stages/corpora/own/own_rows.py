@@ -161,8 +161,8 @@ _NOTHING = object()
 
 
 def _taken(value: Any, path: str) -> tuple[Any, Any]:
-    """What the path leads to, and the value without it; _NOTHING, and the value itself, where it
-    leads nowhere. Of a list it is what is found in each of its objects."""
+    """Follow the path: return its end and the value without that; _NOTHING and the value itself
+    where it leads nowhere. Of a list the ends in all of its objects are returned."""
     if isinstance(value, list):
         pairs = [_taken(one, path) for one in value]
         found = [own for own, _ in pairs if own is not _NOTHING]
