@@ -4,6 +4,7 @@ with it the inputs that stages supply for single questions, such as imported ans
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from jobs.config.run_config import RunConfig
@@ -22,6 +23,7 @@ _MOST_WARNINGS = 20
 _WHERE = {
     "not read": "the column detail of skipped documents",
     "read in part": "`missing` in the metadata of documents",
+    "note": "the column detail of documents and questions",
     "bad_input": "the column detail of their rows",
 }
 
@@ -73,7 +75,7 @@ class _LoadingWarnings:
         self._has_corrections = has_corrections
         self._corrected = Counter[str]()
         self._without_text = 0
-        self._lines: dict[str, list[str]] = {"not read": [], "read in part": [], "bad_input": []}
+        self._lines: dict[str, dict[str, None]] = {what: {} for what in _WHERE}
 
     def add(self, loaded: Loaded) -> None:
         document = loaded.document
@@ -85,14 +87,15 @@ class _LoadingWarnings:
             self._corrected["documents left out"] += 1
             return
         if document.skipped and document.detail:
-            self._lines["not read"].append(document.detail)
+            self._lines["not read"][document.detail] = None
             return
         self._without_text += document.skipped
         if loaded.note:
-            self._lines["read in part"].append(loaded.note)
-        bad = (question.detail for question in loaded.questions if question.problem)
-        details = [document.detail, *bad]
-        self._lines["bad_input"] += dict.fromkeys(detail for detail in details if detail)
+            self._lines["read in part"][loaded.note] = None
+        rows: tuple[Document | Question, ...] = (document, *loaded.questions)
+        for row in rows:
+            if row.detail and not row.skipped:
+                self._lines["bad_input" if row.problem else "note"][row.detail] = None
 
     def warn_all(self) -> None:
         if self._has_corrections:
@@ -105,7 +108,7 @@ class _LoadingWarnings:
                 f"{self._without_text} documents have no text to read (no story) and are skipped"
             )
         for what, lines in self._lines.items():
-            for line in lines[:_MOST_WARNINGS]:
+            for line in islice(lines, _MOST_WARNINGS):
                 self._warn(f"{what}: {line}")
             if len(lines) > _MOST_WARNINGS:
                 more = len(lines) - _MOST_WARNINGS

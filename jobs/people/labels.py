@@ -106,9 +106,7 @@ def _labelled(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _cells(row: Row) -> tuple[str, str | None, str | None]:
-    value = row.value
-    if value is None:
-        raise UsageError(row.detail(row.wrong))
+    value = row.sure().value or {}
     if missing := [name for name in ("row", "label") if name not in value]:
         raise UsageError(
             row.detail(f"no column {' and '.join(missing)}; import what rate sheet has written")

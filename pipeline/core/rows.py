@@ -202,7 +202,7 @@ class Document(Record):
     num_paragraphs: int = 0  # as pagination finds them
     metadata: str = "{}"  # JSON object: other fields of the corpus format
     skipped: bool = False  # a document without a text to read (no story)
-    detail: str | None = None  # why it could not be loaded
+    detail: str | None = None  # why it could not be loaded, or what of its text is not certain
 
     def why_unusable(self) -> str | None:
         if self.problem is not None:
@@ -236,7 +236,7 @@ class Question(Record):
     original_question: str | None = None  # before it was corrected; null: it was not
     original_references: tuple[str, ...] | None = None  # likewise
     skipped: bool = False  # left out by the corrections (LiteraryQA asks only what it annotates)
-    detail: str | None = None  # why it could not be loaded, or is skipped
+    detail: str | None = None  # why it could not be loaded, is skipped, or is not certain
 
 
 R = TypeVar("R", bound=Record)

@@ -26,11 +26,13 @@ class UnreadableError(Exception):
 class Extracted:
     """The text of a file, blank lines between paragraphs; `missing`: what of it is not in the text,
     or None; `metadata`: what else the file says of itself, and `page_starts`: the characters at
-    which the first paragraph of each page of a PDF begins."""
+    which the first paragraph of each page of a PDF begins; `note`: what is not certain of the text,
+    and what to do."""
 
     text: str
     missing: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    note: str | None = None
 
 
 Extract = Callable[[bytes], Extracted]

@@ -74,9 +74,7 @@ def _rows(file: UPath) -> Iterator[Row]:
             yield Row(file, 1, {_ID: question_id, _ANSWERS[0]: answer})
         return
     for row in chain(first, rows):
-        if row.value is None:
-            raise UsageError(row.detail(row.wrong))
-        yield row
+        yield row.sure()
 
 
 def _is_by_id(value: Mapping[str, Any] | None) -> bool:

@@ -89,6 +89,7 @@ HOMES = {
     "torch": ("pipeline/engines/vllm/cpu_build.py",),
     "hydra": ("pipeline/core/compose.py",),
     "omegaconf": ("pipeline/core/compose.py",),
+    "charset_normalizer": ("stages/text/encodings.py",),
     "ijson": ("stages/corpora/reading/containers.py",),
     "pypdfium2": ("stages/extract/pdf.py",),
     "pdfplumber": ("stages/extract/pdf_tables.py",),

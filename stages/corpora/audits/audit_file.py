@@ -78,9 +78,8 @@ def read_audit_file(path: str) -> Sequence[FileAnswer]:
 
 def _rows(file: UPath) -> Iterator[Row]:
     for row in read_rows(file, _ADVICE):
-        if row.value is None:
-            raise UsageError(row.detail(row.wrong))
-        results = row.value.get("detailed_results")
+        value = row.sure().value or {}
+        results = value.get("detailed_results")
         if not isinstance(results, Mapping):
             yield row
             continue

@@ -43,6 +43,7 @@ class NarrativeQACorpus(FileCorpus):
     stories: Address | None  # the folder of the stories; null: tmp, beside documents.csv
 
     splits: ClassVar[tuple[str, ...]] = ("train", "valid", "test")
+    version: ClassVar[int] = 5
 
     def check(self) -> None:
         """Raise UsageError where the path or the folder of the stories is missing."""
@@ -106,10 +107,13 @@ class NarrativeQACorpus(FileCorpus):
                 document_id=document_id, title=title, metadata=json_text(about), skipped=True
             )
         start, end = (optional_text(value, key) or "" for key in ("story_start", "story_end"))
-        text, about["cut_by"] = story(content, start, end)
+        found = story(content, start, end)
+        about["cut_by"] = found.cut_by
         if summary := summaries.get(document_id):
             about["summary"] = summary
-        return self.document(document_id, text, title, json_text(about))
+        document = self.document(document_id, found.text, title, json_text(about))
+        note = f"{document_id}.content: {found.note}" if found.note else None
+        return replace(document, detail=note)
 
     def _content(self, value: dict[str, Any], document_id: str) -> bytes | None:
         """The story's file; None where it is missing or clearly was not downloaded completely."""

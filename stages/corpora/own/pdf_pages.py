@@ -19,6 +19,7 @@ from stages.corpora.reading.opening import read_whole
 from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
 from stages.extract.extracted import UnreadableError
 from stages.extract.isolated import Extractor
+from stages.text.encodings import without_c1
 
 _SECONDS = 120.0  # in which a file is read again, or a page drawn
 
@@ -71,7 +72,7 @@ class PageImages:
         known = document_id, hashlib.sha256(content).digest()
         if known not in self._same:
             found = extracted_once("pdf", content, self._extractor).text
-            if without_lone_surrogates(found) != text:
+            if without_c1(without_lone_surrogates(found)) != text:
                 raise UnreadableError("has changed since it was read")
             self._same.add(known)
         return content

@@ -153,6 +153,8 @@ def _loaded(
         missing = {"missing": found.missing} if found.missing else {}
         about = json_text({**found.metadata, **missing})
         document = corpus.document(document_id, found.text, document_id, about)
+        if found.note:
+            document = replace(document, detail=f"{name}: {found.note}")
         return Loaded(document, (), f"{name}: {found.missing}" if found.missing else None)
     except BadInputError as wrong_text:
         return Loaded(bad_document(document_id, f"{name}: {wrong_text}"), ())

@@ -1,7 +1,7 @@
 """Declare where a row has a question: the key of each field, or a function for what is peculiar."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pipeline.core.rows import Question, Span
@@ -66,7 +66,8 @@ class Asked:
         try:
             if wrong:
                 raise BadInputError(wrong)
-            return self._question(row.value or {}, document_id, question_id)
+            question = self._question(row.value or {}, document_id, question_id)
+            return replace(question, detail=row.note)
         except BadInputError as error:
             return bad_question(row, document_id, question_id, error)
 

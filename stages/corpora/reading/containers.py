@@ -24,6 +24,7 @@ from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.opening import (
     InPieces,
     NotTextError,
+    Utf8Copy,
     lines_of,
     opened,
     refuse_special,
@@ -31,6 +32,7 @@ from stages.corpora.reading.opening import (
 )
 from stages.corpora.reading.row_checks import kind_of, without_lone_surrogates, without_nan
 from stages.extract.extracted import MOST_BYTES
+from stages.text.encodings import Decoded, decoded_lines
 
 # Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
@@ -149,35 +151,63 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
 def _csv(file: UPath) -> Iterator[Row]:
     """Yield a row per record, keys from the header; `line` is where the record begins."""
     with opened(file) as content:
-        delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(next(lines_of(content), b""))
-        content.seek(0)
-        # Bytes that are not UTF-8 become lone surrogates, which _record finds.
-        text = (line.decode("utf-8", "surrogateescape") for line in lines_of(content))
-        first = next(text, "").removeprefix("\ufeff")
-        records = csv.reader(chain([first], text), delimiter=delimiter, strict=True)
+        lines = _Lines(content)
+        first = next(lines, "").removeprefix("\ufeff")
+        delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(first)
+        records = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
         names: list[str] = []
         before = 0
         try:
             for cells in records:
                 line, before = before + 1, records.line_num
                 if names and cells:
-                    yield _record(file, line, names, cells)
+                    note = lines.take_note(file, line)
+                    yield replace(_record(file, line, names, cells), note=note)
                 names = names or _header(file, cells)
         except csv.Error as error:
             wrong = f"no CSV from here on ({error}); fix the quotes"
             yield Row(file, before + 1, None, wrong)
 
 
-def _delimiter(header: bytes) -> str:
+class _Lines:
+    """Iterates over the lines of a CSV file as text."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self._lines = decoded_lines(lines_of(content))
+        self._detected = content.detected if isinstance(content, Utf8Copy) else None
+        self._uncertain: list[Decoded] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        found = next(self._lines)
+        if self._detected:
+            found = replace(found, encoding=self._detected, is_detected=True)
+        if found.note:
+            self._uncertain.append(found)
+        return found.text
+
+    def take_note(self, file: UPath, line: int) -> str | None:
+        """The note of the record at `line`: on all lines since this was last called. Of an encoding
+        that was detected it is the same for all records."""
+        found, self._uncertain = self._uncertain, []
+        if not found:
+            return None
+        lost = sum(one.num_lost for one in found)
+        place = Row(file, line, None).place if lost else without_lone_surrogates(file.name)
+        return f"{place}: {replace(found[0], num_lost=lost).note}"
+
+
+def _delimiter(header: str) -> str:
     """The delimiter that the first line states, or that of the header: the sign that, outside of
     quotes, makes the most columns."""
-    line = header.decode("utf-8", "surrogateescape")
-    if stated := _STATED.fullmatch(line):
+    if stated := _STATED.fullmatch(header):
         return stated[1]
 
     def columns(delimiter: str) -> int:
         try:
-            return len(next(csv.reader([line], delimiter=delimiter), []))
+            return len(next(csv.reader([header], delimiter=delimiter), []))
         except csv.Error:
             return 0
 
@@ -204,7 +234,7 @@ def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
     try:
         "".join(cells).encode()
     except UnicodeEncodeError:
-        wrong = "not UTF-8; save the file as UTF-8, of Latin-1 by iconv -f LATIN1 -t UTF-8"
+        wrong = "text of no known encoding; save the file as UTF-8"
         return Row(file, line, None, wrong)
     is_one = names.count("") == 1
     columns = enumerate(zip(names, cells, strict=False), 1)

@@ -21,6 +21,7 @@ from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.loaded import Loaded
 from stages.corpora.reading.opening import refuse_no_file
 from stages.corpora.reading.row_checks import BadInputError
+from stages.text.encodings import without_c1
 from stages.text.words import Paragraphs, num_words, paragraph_spans
 
 FORMATS: "dict[str, type[Corpus]]" = {}
@@ -103,10 +104,11 @@ class Corpus(Settings):
     def document(
         self, document_id: str, text: str, title: str = "", metadata: str = "{}"
     ) -> Document:
-        """Make a Document and count its words and paragraphs.
+        """Make a Document, without control characters C1, and count its words and paragraphs.
 
         Raises BadInputError where the text has no words.
         """
+        text = without_c1(text)
         words = num_words(text)
         if not words:
             raise BadInputError("the text has no words; add it or delete the document")

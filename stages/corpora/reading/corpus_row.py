@@ -6,6 +6,7 @@ from typing import Any
 
 from upath import UPath
 
+from pipeline.core.errors import UsageError
 from stages.corpora.reading.row_checks import (
     BadInputError,
     kind_of,
@@ -16,7 +17,8 @@ from stages.corpora.reading.row_checks import (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A JSON object with its file and line. `value` null: not an object, for the reason `wrong`."""
+    """A JSON object with its file and line. `value` null: not an object, for the reason `wrong`.
+    `note`: what is not certain of its text, after the file's name, and what to do."""
 
     file: UPath
     line: int  # from 1; in Parquet and JSON lists the number of the row
@@ -25,6 +27,7 @@ class Row:
     start: int = 0  # position of the line's first byte in the file
     inside: str = ""  # `key[index]` of an object within the line's object
     entries: list[Any] | None = None  # where it is a list instead of an object
+    note: str | None = None
 
     @property
     def place(self) -> str:
@@ -38,6 +41,12 @@ class Row:
             return label_of(self.value or {}, key) or None
         except BadInputError:
             return None
+
+    def sure(self) -> "Row":
+        """The row; raises UsageError where it is no object, or its encoding is a guess."""
+        if self.value is None or self.note:
+            raise UsageError(self.note or self.detail(self.wrong))
+        return self
 
     def detail(self, wrong: BadInputError | str) -> str:
         """`file:line: what is wrong; what to do`, the text for a bad row's `detail`."""

@@ -116,7 +116,8 @@ def _corrected(question: Question, row: Row) -> Question:
             raise BadInputError(
                 f"replaces {shown(was)}, but the corpus has {shown(now)}; fix or delete it"
             )
-    return correct(question, text, references or None)
+    made = correct(question, text, references or None)
+    return replace(made, detail=made.detail or row.note)
 
 
 def correct(question: Question, text: str | None, references: tuple[str, ...] | None) -> Question:

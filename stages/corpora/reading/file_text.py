@@ -12,7 +12,6 @@ from stages.corpora.reading.folders import suffix_of
 from stages.corpora.reading.kept_texts import extracted_once
 from stages.corpora.reading.opening import (
     NotTextError,
-    encoding_of,
     read_whole,
     refuse_binary,
     up_to_most,
@@ -21,6 +20,8 @@ from stages.corpora.reading.row_checks import BadInputError, without_lone_surrog
 from stages.extract.extracted import EXTRACTORS, Extracted, UnreadableError
 from stages.extract.front_matter import without_front_matter
 from stages.extract.isolated import Extractor
+from stages.text import encodings
+from stages.text.encodings import Decoded
 
 _TEXTS = (".txt", ".md", ".markdown")
 _WEB = (".html", ".htm", ".xhtml")
@@ -42,8 +43,10 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
     try:
         content = read_whole(file)
         if suffix in _TEXTS:
-            text = decoded(content)
-            return Extracted(text) if suffix == ".txt" else without_front_matter(text)
+            read = decoded(content)
+            is_plain = suffix == ".txt"
+            found = Extracted(read.text) if is_plain else without_front_matter(read.text)
+            return replace(found, note=read.note)
         content = unpacked(content)
         if suffix in _WEB:
             refuse_binary(content[:_HEAD_BYTES])
@@ -55,23 +58,20 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
         raise BadInputError(f"{error.strerror}; fix or delete it") from None
 
 
-def decoded(content: bytes) -> str:
-    """Decode a text file: UTF-16 or -32 with a byte order mark, UTF-8, or else Latin-1 (old
-    Gutenberg).
+def decoded(content: bytes) -> Decoded:
+    """Decode a text file, gzip or not, of any encoding.
 
-    gzip is decompressed; lines end in a newline; byte order mark and NULs are removed. Raises
-    BadInputError where the gzip is damaged or too large, or the file is no text.
+    Raises BadInputError where the gzip is damaged or too large, the file is no text, or its
+    encoding cannot be told.
     """
     try:
         content = unpacked(content)
         refuse_binary(content[:_HEAD_BYTES])
+        return encodings.decoded(content)
     except NotTextError as error:
         raise BadInputError(f"{error.strerror}; fix or delete it") from None
-    try:
-        text = content.decode(encoding_of(content) or "utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    except UnicodeError:
+        raise BadInputError("text of no known encoding; save it as UTF-8 or delete it") from None
 
 
 def unpacked(content: bytes) -> bytes:

@@ -30,7 +30,7 @@ def extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted
         with suppress(OSError, EOFError, zlib.error, ValueError, TypeError):  # damaged
             return Extracted(*json.loads(gzip.decompress(packed)))
     found = extractor.extract(kind, content)
-    row = json.dumps([found.text, found.missing, {**found.metadata}])
+    row = json.dumps([found.text, found.missing, {**found.metadata}, found.note])
     keep(_KIND, entry, gzip.compress(row.encode(), 1, mtime=0))
     return found
 

@@ -1,7 +1,7 @@
 """The items that loaders yield: a document with its questions; and rows for unreadable input."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.core.rows import Document, Question
@@ -41,7 +41,8 @@ def document_or_bad(
     try:
         if wrong:
             raise BadInputError(wrong)
-        return make(row.value or {}, document_id)
+        document = make(row.value or {}, document_id)
+        return replace(document, detail=document.detail or row.note)
     except BadInputError as error:
         return bad_document(document_id, row.detail(error))
 

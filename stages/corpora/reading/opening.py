@@ -1,5 +1,5 @@
 """Open the files of a corpus: what is no regular file is never opened, gzip is decompressed, UTF-16
-with a byte order mark is read as UTF-8."""
+and UTF-32 are read as UTF-8."""
 
 import codecs
 import errno
@@ -16,6 +16,7 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from pipeline.files.place import is_remote
 from stages.extract.extracted import MOST_BYTES, TOO_LARGE
+from stages.text.encodings import marked, unmarked_utf_16
 
 _HEAD_BYTES = 2**16
 _MOST_DEPTH = 10_000  # of brackets within each other
@@ -29,12 +30,6 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISDIR, "a folder"),
 )
-_BOMS = {  # UTF-32's little-endian mark begins with that of UTF-16
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 # How files begin that are often taken for text.
 _MAGIC = {
     b"%PDF-": "a PDF",
@@ -158,21 +153,24 @@ def refuse_binary(head: bytes) -> None:
             raise NotTextError(f"{what}, not text; convert it to text")
 
 
-def encoding_of(head: bytes) -> str | None:
-    """The encoding that a byte order mark states, utf-16 or utf-32; None without one."""
-    return next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
-
-
 def _as_text(raw: Any, head: bytes) -> Any:
     raw.seek(0)
     refuse_binary(head)
-    if encoding := encoding_of(head):
-        return _as_utf_8(raw, encoding)
-    return raw
+    if mark := marked(head):
+        return raw if mark == "utf-8-sig" else _as_utf_8(raw, Utf8Copy(), mark)
+    copy = Utf8Copy(unmarked_utf_16(head))
+    return _as_utf_8(raw, copy, copy.detected) if copy.detected else raw
 
 
-def _as_utf_8(raw: Any, encoding: str) -> Any:
-    made = tempfile.SpooledTemporaryFile(max_size=MOST_BYTES)  # noqa: SIM115  # the caller reads it
+class Utf8Copy(tempfile.SpooledTemporaryFile[bytes]):
+    """A file as UTF-8. `detected`: its own encoding, where no mark states that."""
+
+    def __init__(self, detected: str | None = None) -> None:
+        super().__init__(max_size=MOST_BYTES)
+        self.detected = detected
+
+
+def _as_utf_8(raw: Any, made: Utf8Copy, encoding: str) -> Any:
     reader = codecs.getreader(encoding)(raw)
     try:
         for part in iter(lambda: reader.read(_HEAD_BYTES), ""):

@@ -1,6 +1,7 @@
 """Check what the loader of a plugin yields: it may raise, or yield, anything."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from pipeline.core.arrow import wrong_value
@@ -9,6 +10,7 @@ from pipeline.core.rows import Document, Question
 from pipeline.work.class_checks import file_of
 from stages.corpora.reading.corpus import Corpus
 from stages.corpora.reading.loaded import Loaded
+from stages.text.encodings import without_c1
 
 
 def plugin_documents(corpus: Corpus) -> Iterator[Loaded]:
@@ -19,7 +21,8 @@ def plugin_documents(corpus: Corpus) -> Iterator[Loaded]:
         for number, loaded in enumerate(corpus.load()):
             if why := _wrong(loaded, ids):
                 raise UsageError(f"{place}: item {number}: {why}; fix it")
-            yield loaded
+            text = without_c1(loaded.document.text)
+            yield replace(loaded, document=replace(loaded.document, text=text))
     if raised.error:
         raise UsageError(f"{place}: {raised.line()}; fix it, or what it reads")
 

@@ -122,6 +122,12 @@ def test_a_file_that_cannot_be_used(tmp_path: Path, text: str, says: str) -> Non
     assert str(error.value).count("\n") == 0
 
 
+def test_answers_whose_encoding_is_a_guess_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("question_id,answer\nq1,Löwen\n".encode("cp1252"))
+    with pytest.raises(UsageError, match=r"^a\.csv: .*cp1252; save it as UTF-8"):
+        read_predictions(str(tmp_path / "a.csv"))
+
+
 def test_what_is_no_file(tmp_path: Path) -> None:
     damaged = written(tmp_path, "a.jsonl", "%PDF-1.7")
     for path, says in ((tmp_path / "none", "no such file"), (tmp_path, "a folder"),

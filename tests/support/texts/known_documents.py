@@ -91,7 +91,7 @@ def story() -> tuple[str, ...]:
     files = [DATA / "txt" / "pg375.txt", *sorted((DATA / "narrativeqa" / "tmp").glob("*.content"))]
     found: list[str] = []
     for file in files:
-        text, _ = cut_story(file.read_bytes(), "", "")
+        text = cut_story(file.read_bytes(), "", "").text
         for curly, plain in {"“": '"', "”": '"', "’": "'", "‘": "'", "—": "--"}.items():
             text = text.replace(curly, plain)
         found += [" ".join(part.split()) for part in text.split("\n\n")]

@@ -3,7 +3,7 @@
 import copy
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from tests.support.command import DATA
 
 __all__ = [
     "DATA", "LEFT_OPEN", "NEEDED", "asked", "bad", "corpus_of", "details", "good", "loaded",
-    "written",
+    "notes", "written",
 ]  # fmt: skip
 
 # What a corpus's YAML leaves open, other than the path.
@@ -50,7 +50,7 @@ def loaded(path: Path, name: str, **changed: Any) -> list[Loaded]:
     rows: list[Document | Question] = [*(item.document for item in corpus), *questions]
     for row in rows:
         if not row.skipped:
-            assert (row.problem == "bad_input") == (row.detail is not None)
+            assert row.problem is None or (row.problem == "bad_input" and row.detail)
         assert row.detail is None or (":" in row.detail and ";" in row.detail)
         str(row).encode()
     return corpus
@@ -63,8 +63,19 @@ def asked(corpus: Iterable[Loaded]) -> list[Question]:
 
 def details(corpus: Iterable[Loaded]) -> list[str]:
     """What is wrong with each bad row: a document's, then its questions'."""
-    found = ([item.document.detail, *(q.detail for q in item.questions)] for item in corpus)
-    return [detail for listed in found for detail in listed if detail is not None]
+    return [row.detail for row in _rows(corpus) if row.detail and (row.problem or row.skipped)]
+
+
+def notes(corpus: Iterable[Loaded]) -> list[str]:
+    """What is not certain of each row that can be read, once."""
+    found = (row.detail for row in _rows(corpus) if not (row.problem or row.skipped))
+    return [*dict.fromkeys(filter(None, found))]
+
+
+def _rows(corpus: Iterable[Loaded]) -> Iterator[Document | Question]:
+    for item in corpus:
+        yield item.document
+        yield from item.questions
 
 
 def written(path: Path, *rows: Any) -> Path:

@@ -12,7 +12,7 @@ import pytest
 from pipeline.core.errors import UsageError
 from stages.corpora import Loaded
 from tests.support.command import NEEDS_WHOLE, WHOLE
-from tests.support.texts.loading import DATA, asked, bad, details, good, loaded
+from tests.support.texts.loading import DATA, asked, bad, details, good, loaded, notes
 
 NARRATIVEQA = DATA / "narrativeqa"
 WHOLE_NARRATIVEQA = WHOLE / "narrativeqa"
@@ -86,7 +86,7 @@ def test_the_real_stories_are_the_lines_between_gutenbergs_marks(
         assert item.document.num_words == len(story.split())
         blocks = re.split(r"\n[ \t]*\n\s*", story)
         assert item.document.num_paragraphs == sum(bool(block.strip()) for block in blocks)
-        assert about(item)["cut_by"] == "gutenberg"
+        assert about(item)["cut_by"] == "gutenberg" and item.document.detail is None
     questions = asked(told)
     assert len(questions) == num_questions and {len(q.references) for q in questions} == {2}
     here = {item.document.document_id for item in told}
@@ -110,41 +110,109 @@ def test_titles_with_commas_and_the_odd_line_are_read() -> None:
     assert {"Crouching Tiger, Hidden Dragon", "What About Bob?"} <= titles
 
 
-OLD = (
-    "Title\n\n*END*THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.04.29.93*END*\n\n{}\n\nEnd of {}\n"
-)
-NEW = ("Licence\n*** START OF THE PROJECT GUTENBERG EBOOK A LONG\nTITLE ***\n{}\n\n"
-       "*** END OF THE PROJECT GUTENBERG EBOOK A LONG TITLE ***\nLicence " + "x " * 99)  # fmt: skip
-THIS = "***START OF THIS PROJECT GUTENBERG ETEXT T***\n{}\n*** END OF THIS PROJECT GUTENBERG ETEXT"
+SMALL_PRINT = "*END*THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.04.29.93*END*"
+AUSTRALIA = """Project Gutenberg Australia
+
+Title: T
+* A Project Gutenberg of Australia eBook *
+
+Project Gutenberg of Australia eBooks are created from printed editions
+
+To contact Project Gutenberg of Australia go to {}http://gutenberg.net.au"""
+GERMANY = """Dieses Buch wurde uns vom Projekt Gutenberg-DE zur Verfügung gestellt. Das Projekt
+ist unter der Internet-Adresse http://gutenberg.spiegel.de/ erreichbar."""
+# The line that ends the head, and the line that begins the licence.
+FRAMES = [
+    ("*** START OF THE PROJECT GUTENBERG EBOOK A LONG\nTITLE ***",
+     "*** END OF THE PROJECT GUTENBERG EBOOK A LONG TITLE ***"),
+    ("***START OF THIS PROJECT GUTENBERG ETEXT T***", "*** END OF THIS PROJECT GUTENBERG ETEXT T"),
+    ("*** START OF THE COPYRIGHTED PROJECT GUTENBERG EBOOK T ***",
+     "*** END OF THE COPYRIGHTED PROJECT GUTENBERG EBOOK T ***"),
+    ("*** START OF THIS PROJECT GUTENBERG-tm EBOOK T ***",
+     "*** END OF THIS PROJECT GUTENBERG-tm EBOOK T ***"),
+    ("*** START OF THE PROJECT GUTENBERG™ EBOOK T ***",
+     "*** END OF THE PROJECT GUTENBERG(TM) EBOOK T ***"),
+    ("START OF THE PROJECT GUTENBERG EBOOK T", "END OF THE PROJECT GUTENBERG EBOOK T"),
+    ("Start of the Project Gutenberg eBook, T", "End of Project Gutenberg's T, by Ann"),
+    ("*** START OF THE PROJECT\nGUTENBERG EBOOK T ***", "End of\nthe Project Gutenberg EBook"),
+    ("*** START OF THE PROJECT GUTENBERG EBOOK T", "*** END OF THE PROJECT GUTENBERG EBOOK T"),
+    ("Beginning of this Project Gutenberg Etext", "This is the end of the Project Gutenberg Etext"),
+    (SMALL_PRINT, "End of this Project Gutenberg Etext of T"),
+    ("*END THE SMALL PRINT! FOR PUBLIC DOMAIN EBOOKS*Ver.02/11/02*END*",
+     "End of The Project Gutenberg Etext of T"),
+    ("*END*THE SMALL PRINT! FOR COPYRIGHT PROTECTED\nETEXTS*END*",
+     "**This is a COPYRIGHTED Project Gutenberg Etext, Details Above**"),
+    (f"*** START OF THE PROJECT GUTENBERG EBOOK T ***\nThe Project Gutenberg Etext of T\n\n"
+     f"{SMALL_PRINT}", "*** END OF THE PROJECT GUTENBERG EBOOK T ***"),
+    (f"{SMALL_PRINT}\n\n{GERMANY}", "Ende dieses Projekt Gutenberg Etextes T"),
+    ("*** BEGINN DES PROJEKT GUTENBERG EBOOKS T ***", "*** ENDE DES PROJEKT GUTENBERG EBOOKS"),
+    (SMALL_PRINT, 'Ende dieses Etextes "T"'),
+    ("*** START OF THIS PROJECT GUTENBERG EBOOK T ***", "Fin de Project Gutenberg's T, by Ann"),
+    ("*** DÉBUT DU LIVRE DU PROJET GUTENBERG T ***", "Fin de ce livre du Projet Gutenberg T"),
+    ("*** START OF THE PROJECT GUTENBERG EBOOK T ***", "*** START: FULL LICENSE ***"),
+    (AUSTRALIA.format(""), "Project Gutenberg Australia"),
+    (AUSTRALIA.format("\n"), "This site is full of FREE ebooks - Project Gutenberg Australia"),
+    (AUSTRALIA.format(""), "End of this Project Gutenberg of Australia eBook"),
+]  # fmt: skip
+TITLE = "The Project Gutenberg EBook of T\n\nThis eBook is for the use of anyone anywhere\n\n"
+LICENCE = "\nUpdated editions of Project Gutenberg-tm electronic works.\n" * 9
+
+
+@pytest.mark.parametrize(("first", "last"), FRAMES)
+@pytest.mark.parametrize("form", ["{}", "<html><body><pre>{}</pre></body></html>"])
+def test_head_and_licence_of_every_form_are_cut(
+    tmp_path: Path, first: str, last: str, form: str
+) -> None:
+    book = f"{TITLE}{first}\n\nProduced by Bob and the Project Gutenberg Online Team\n\n{STORY}"
+    content = form.format(f"{book}\n\n{last}\n{LICENCE}")
+    item = read(one(tmp_path, content.encode(), "The", "works ."))
+    text = f"Produced by Bob and the Project Gutenberg Online Team\n\n{STORY}"
+    assert [line.strip() for line in item.document.text.split("\n")] == [
+        line.strip() for line in text.split("\n")
+    ]
+    assert (about(item)["cut_by"], notes([item])) == ("gutenberg", [])
 
 
 @pytest.mark.parametrize(
     ("content", "start", "end", "cut_by"),
     [
-        (NEW.format(STORY), "", "", "gutenberg"),
-        (NEW.format(STORY), "Licence", "x", "gutenberg"),
-        (THIS.format(STORY), "", "", "gutenberg"),
-        (OLD.format(STORY, "the Project Gutenberg Etext of T"), "", "", "gutenberg"),
-        (OLD.format(STORY, "Project Gutenberg's T"), "", "", "gutenberg"),
         (f"by Ann\n{STORY}\nThe end .\nads", "The mill stood", "by the river .", "markers"),
         (f"Ann [ b ]\n{STORY}", "The mill stood", "", "markers"),
         (f"{STORY}\nadvertisement", "", "by the river .", "markers"),
         (STORY, "not there", "nor this", "nothing"),
         (STORY, "", "", "nothing"),
         (STORY, "(.*", "[", "nothing"),
-        # Marks that would leave next to nothing are none.
-        (f"*** START OF THE PROJECT GUTENBERG EBOOK T ***\n\n*** END OF THE PROJECT GUTENBERG "
-         f"EBOOK T ***\n{STORY}", "", "", "nothing"),
         (f"{STORY}\nshort", "short", "", "nothing"),
     ],
-)  # fmt: skip
-def test_a_story_is_cut_by_marks_or_markers_or_left(
+)
+def test_a_story_is_cut_by_markers_or_left(
     tmp_path: Path, content: str, start: str, end: str, cut_by: str
 ) -> None:
     item = read(one(tmp_path, content.encode(), start, end))
     assert item.document.problem is None and about(item)["cut_by"] == cut_by
     expected = content if cut_by == "nothing" else STORY
-    assert item.document.text.strip() == expected.strip()
+    assert item.document.text.strip() == expected.strip() and notes([item]) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "end", "cut_by"),
+    [
+        # Marks that would leave next to nothing are none.
+        (f"*** START OF THE PROJECT GUTENBERG EBOOK T ***\n\n*** END OF THE PROJECT GUTENBERG "
+         f"EBOOK T ***\n{STORY}", "", "nothing"),
+        (f"{TITLE}\n{STORY}\n{LICENCE}", "", "nothing"),
+        (f"{TITLE}\n{STORY}", "river .", "markers_in_part"),
+        (f"{TITLE}\n{FRAMES[0][0]}\n{STORY}\n{LICENCE}", "", "gutenberg_in_part"),
+        (f"{TITLE}\n{STORY}\n{FRAMES[0][1]}\n{LICENCE}", "", "gutenberg_in_part"),
+    ],
+)  # fmt: skip
+def test_what_is_left_of_head_or_licence_is_said(
+    tmp_path: Path, content: str, end: str, cut_by: str
+) -> None:
+    item = read(one(tmp_path, content.encode(), end and "Project", end))
+    assert about(item)["cut_by"] == cut_by and STORY.strip() in item.document.text
+    [said] = notes([item])
+    assert said.startswith("d.content: ") and "; " in said
 
 
 @pytest.mark.parametrize(
@@ -180,6 +248,35 @@ def test_stories_in_every_encoding_are_one_text(tmp_path: Path, content: bytes) 
     item = read(one(tmp_path, content))
     assert item.document.text.strip() == f"Café\n\n{STORY}".strip()
     assert (item.document.num_words, item.document.num_paragraphs) == (121, 2)
+
+
+SCRIPT = "INT. MILL - NIGHT\n\nANN\nI don’t know – “maybe” it’s the wind…"
+HEAD = '<html><head><meta http-equiv="Content-Type" content="text/html; charset={}"></head>'
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding"),
+    [("windows-1252", "cp1252"), ("iso-8859-1", "cp1252"), ("ISO-8859-1", "utf-8"),
+     ("utf-8", "cp1252"), ("none", "cp1252"), ("macintosh", "mac_roman"), ("utf-16", "utf-8")],
+)  # fmt: skip
+def test_a_film_script_is_read_as_its_page_declares(
+    tmp_path: Path, declared: str, encoding: str
+) -> None:
+    page = f"{HEAD.format(declared)}<body><pre>{SCRIPT}</pre></body></html>"
+    item = read(one(tmp_path, page.encode(encoding)))
+    assert item.document.text == SCRIPT
+    is_guess = declared in ("utf-8", "none") and encoding == "cp1252"
+    assert len(notes([item])) == is_guess
+    assert all(line.startswith("d.content: ") for line in notes([item]))
+
+
+def test_character_references_of_windows_are_read_as_in_browsers(tmp_path: Path) -> None:
+    page = f"<html><body><pre>{SCRIPT}</pre></body></html>"
+    content = page.encode("cp1252", "replace")
+    content = b"".join(b"&#%d;" % n if 0x80 <= n < 0xA0 else bytes([n]) for n in content)
+    assert read(one(tmp_path, content)).document.text == SCRIPT
+    twice = page.encode("cp1252").decode("latin-1").encode()  # read as Latin-1, and saved as UTF-8
+    assert read(one(tmp_path, twice)).document.text == SCRIPT
 
 
 def test_a_film_script_keeps_its_lines(tmp_path: Path) -> None:
@@ -302,7 +399,7 @@ def test_ids_that_are_given_twice_or_not_at_all(tmp_path: Path) -> None:
         ("documents.csv", b"", r"documents\.csv: no line or row in it is an object"),
         ("qaps.csv", QAPS.encode(), r"qaps\.csv: no line or row in it is an object"),
         ("qaps.csv", b'a,b\n"1', r"qaps\.csv:2: no CSV from here on \(unexpected end of data\)"),
-        ("documents.csv", b"a,b\n\xff,1", r"documents\.csv:2: not UTF-8; save the file as UTF-8"),
+        ("documents.csv", b"a,b\n1", r"documents\.csv:2: 1 cells, the header has 2"),
     ],
 )
 def test_a_folder_of_no_use_is_one_error(

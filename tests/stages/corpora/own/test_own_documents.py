@@ -267,7 +267,9 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     """Lines on standard error: what was not read, read in part, or bad."""
     placed(tmp_path / "books", {
         "a.txt": LINE.encode(), "b.pdf": pdf([LINE], []), "c.pdf": b"x",
-        **{f"{n:02}.jpg": b"x" for n in range(22)},
+        "d.txt": "zwölf Löwen".encode("cp1252"), "e.txt": "zwölf ".encode() + b"\x96",
+        "f.txt": bytes(range(128, 256)), **{f"{n:02}.jpg": b"x" for n in range(22)},
+        "questions.csv": "document_id,question\na,Löwen?\nd,Möwen?\n".encode("cp1252"),
     })  # fmt: skip
     words = ["corpus=text", f"corpus.path={tmp_path / 'books'}", "methods=none"]
     resolved = read_run([*words, f"warehouse={tmp_path / 'w'}"])
@@ -276,11 +278,16 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     assert [step.name for step in steps] == ["documents", "questions", "paginate", "gist"]
     shards, nothing = Shards(resolved.config.warehouse), Committed(units={}, inputs={})
     keys = [*load_corpus(resolved.config, shards, steps, nothing, said.append)]
-    assert len(keys) == 25
-    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 1
+    assert len(keys) == 28
+    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 3 + 2
     assert said[20] == "not read: and 2 more; see the column detail of skipped documents"
     assert said[21] == "read in part: b.pdf: no text in 1 of 2 pages (2)"
-    assert said[22].startswith("bad_input: c.pdf: damaged, or no PDF")
+    notes = sorted(line for line in said if line.startswith("note: "))
+    assert [line.split(": ")[1] for line in notes] == ["d.txt", "e.txt", "questions.csv"]
+    assert all(" read as cp1252; " in line for line in (notes[0], notes[2]))
+    assert " U+FFFD: 1; " in notes[1]
+    bad = [line for line in said if line.startswith("bad_input: ")]
+    assert [line.split(": ")[1] for line in bad] == ["c.pdf", "f.txt"]
 
 
 def test_a_folder_that_may_not_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

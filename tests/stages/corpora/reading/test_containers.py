@@ -19,7 +19,7 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from stages.corpora.reading.containers import read_rows
 from stages.corpora.reading.corpus_row import Row
-from tests.support.texts.loading import details, loaded
+from tests.support.texts.loading import details, loaded, notes
 
 ROWS = [{"n": str(n), "text": f'line\n\n{n}, with "quotes" and é'} for n in range(50)]
 
@@ -108,6 +108,7 @@ def test_json_text_of_any_kind_is_read_as_it_was(rows: list[dict[str, str]]) -> 
 GOOD = {"text": "one"}
 LINE = json.dumps(GOOD).encode() + b"\n"
 CSV = b"text,n\none,1\n"
+NO_TEXT = bytes(range(0x80, 0x100))
 # id: file, what is written, the good rows, what is said of the bad one.
 TORN: dict[str, tuple[str, bytes, int, str]] = {
     "torn line": ("a.jsonl", LINE + b'{"text": "tw', 1, "a.jsonl:2: not JSON (Unterminated"),
@@ -131,10 +132,45 @@ TORN: dict[str, tuple[str, bytes, int, str]] = {
     "list with NaN": ("a.json", b'[{"text": "one"}, {"n": NaN}]', 1, "a.json:2: not JSON from her"),
     "too many cells": ("a.csv", CSV + b"two,2,3\n", 1, "a.csv:3: 3 cells, the header has 2; quote"),
     "too few cells": ("a.csv", CSV + b"two\n", 1, "a.csv:3: 1 cells, the header has 2; quote"),
-    "cell no UTF-8": ("a.csv", CSV + b"caf\xe9,2\n", 1, "a.csv:3: not UTF-8; save the file as"),
+    "cell no text": ("a.csv", CSV + NO_TEXT + b",2\n", 1, "a.csv:3: text of no known encoding"),
     "quote not closed": ("a.csv", CSV + b'"two,2\n', 1, "a.csv:3: no CSV from here on (unexpec"),
     "text after a quote": ("a.csv", CSV + b'"two"x,2\n', 1, "a.csv:3: no CSV from here on ("),
 }  # fmt: skip
+
+
+UMLAUTS = "text,n\r\nzwölf Löwen,1\r\nplain,2\r\nfünf Möwen,3\r\n"
+CHINESE = "text,n\n老王在灯塔上住了三十年。,1\nplain,2\n两天以后，面包师来救了他。,3\n"
+ENCODED: dict[str, tuple[str, str, str | None]] = {
+    "windows-1252": (UMLAUTS, "cp1252", "cp1252"),
+    "GBK": (CHINESE, "gbk", "gb18030"),
+    "UTF-16 without a mark": (CHINESE, "utf-16-le", "utf_16_le"),
+    "UTF-16 of Latin letters": (UMLAUTS, "utf-16-be", "utf_16_be"),
+    "UTF-8 with a mark": (UMLAUTS, "utf-8-sig", None),
+}
+
+
+@pytest.mark.parametrize("case", ENCODED)
+def test_a_csv_in_another_encoding_is_read_and_named_once(tmp_path: Path, case: str) -> None:
+    text, encoding, named = ENCODED[case]
+    (tmp_path / "a.csv").write_bytes(text.encode(encoding))
+    corpus = loaded(tmp_path, "csv", fields={"question": None})
+    wanted = [line.split(",")[0] for line in text.splitlines()[1:]]
+    assert [item.document.text for item in corpus] == wanted
+    said = notes(corpus)
+    assert len(said) == bool(named) and all(f"read as {named}; " in line for line in said)
+    assert all(line.startswith("a.csv: ") for line in said)
+    # ASCII is the same in all but UTF-16.
+    assert (corpus[1].document.detail is None) == (not encoding.startswith("utf-16"))
+
+
+def test_a_stray_byte_in_a_csv_costs_itself(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(
+        "text,n\nzwölf,1\nfünf ~~ Möwen,2\ndrei,3\n".encode().replace(b"~", b"\x96")
+    )
+    corpus = loaded(tmp_path, "csv", fields={"question": None})
+    assert [item.document.text for item in corpus] == ["zwölf", "fünf \ufffd\ufffd Möwen", "drei"]
+    [said] = notes(corpus)
+    assert said.startswith("a.csv:3: ") and ": 2; " in said
 
 
 @pytest.mark.parametrize("case", TORN)

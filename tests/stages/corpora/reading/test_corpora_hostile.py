@@ -8,16 +8,20 @@ import json
 import os
 import socket
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
 from pipeline.core.errors import UsageError
+from pipeline.core.rows import Document
+from stages.corpora import Corpus, Loaded, load
 from stages.corpora.reading import opening
-from tests.support.texts.loading import asked, details, loaded
+from tests.support.texts.loading import asked, corpus_of, details, loaded
 
 pytestmark = pytest.mark.sampled
 
@@ -270,6 +274,37 @@ READ = {
 def test_a_text_in_every_encoding(tmp_path: Path, case: str) -> None:
     (tmp_path / "a.txt").write_bytes(READ[case])
     assert texts(tmp_path) == {"a": TEXT}
+
+
+C1 = "it\x92s \x93here\x94\x85 now"
+WITHOUT_C1 = "it’s “here”… now"
+
+
+class WithC1(Corpus):
+    """A plugin's, which makes its documents by itself."""
+
+    def load(self) -> Iterator[Loaded]:
+        yield Loaded(Document(document_id="a", text=C1), ())
+
+
+def test_no_document_has_control_characters_c1(tmp_path: Path) -> None:
+    row = {"document_id": "a", "text": C1}
+    (tmp_path / "documents.jsonl").write_bytes(jsonl(row))
+    page = "<p>it&#146;s &#147;here&#148;&#133; now</p>"
+    for name, text in {"b.txt": C1, "c.md": C1, "d.html": page}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text(f"document_id,text\na,{C1}\n", encoding="utf-8")
+    section = corpus_of(tmp_path, "tables").model_dump(mode="json")
+    shared = {key: section[key] for key in ("format", "name", "paragraphs", "family", "seed")}
+    corpora = [
+        *(loaded(tmp_path, kind) for kind in ("tables", "text")),
+        *(loaded(tmp_path, kind, fields={"question": None}) for kind in ("csv", "parquet")),
+        [*load(WithC1.model_validate(shared))],
+    ]
+    found = [[item.document.text for item in corpus if not item.document.skipped]
+             for corpus in corpora]  # fmt: skip
+    assert found == [[WITHOUT_C1] * num for num in (1, 3, 1, 1, 1)]
 
 
 NAMED = {

@@ -1,0 +1,254 @@
+"""Text of bytes in any encoding: by their byte order mark, as UTF-8, as they declare, or as
+charset-normalizer detects.
+
+As UTF-8 before what is declared: bytes that are UTF-8 by chance hardly exist, while declarations
+are often wrong.
+"""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from charset_normalizer import from_bytes
+
+_MARKS = (  # UTF-32's little-endian mark begins with that of UTF-16
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# Of <meta charset>, <meta content="text/html; charset=...">, <?xml encoding=...?>, and of the heads
+# of Project Gutenberg.
+_DECLARED = re.compile(
+    rb"""<[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{1,40})"""
+    rb"|^Character set encoding:[ \t]*([\w.:-]{1,40})",
+    re.MULTILINE | re.IGNORECASE,
+)
+_HEAD_BYTES = 4096
+# What browsers read under these names, by those that Python gives them.
+_AS_IN_BROWSERS = {
+    "iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874",
+    "tis-620": "cp874", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932",
+    "euc_kr": "cp949", "big5": "big5hkscs",
+}  # fmt: skip
+_PROBE = rb"<p \x41 +AGE-"  # read as it stands by every encoding that a declaration can be read in
+_SHIFT = re.compile(rb"\x1b\$")  # to two bytes a character, in ISO-2022, whose bytes are all ASCII
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_MOST_CONTROLS = 0.7  # of every other byte
+_SAMPLE_BYTES = 2**16  # that are given to the detector
+_ASCII = bytes(range(128))
+_LOST = "\ufffd"
+_MOST_LOST = 0.05  # of the characters that are not ASCII, in an encoding that is declared or found
+
+_BELOW_A0 = re.compile(rb"[\x80-\x9f]")  # used by cp1250, and not by ISO 8859-2
+_TURKISH = re.compile(rb"[\xd0\xdd\xde\xf0\xfd\xfe]")  # letters of cp1254, Icelandic in cp1252
+_DOS_AND_MAC = ("mac_roman", "cp850", "cp437", "cp852")
+_OTHER_LETTERS = (
+    "gb18030", "big5", "big5hkscs", "cp932", "euc_jp", "cp949", "cp1251", "koi8_r", "koi8_u",
+    "cp866", "iso8859_5", "mac_cyrillic", "cp1253", "cp1255", "cp1256", "iso8859_6", "cp874",
+)  # fmt: skip
+_WIDE = ("utf_16_le", "utf_16_be")
+# Between small letters these are letters or marks of DOS and the Mac, and none of Windows.
+_DOS_OR_MAC = re.compile(rb"[a-z][\x81-\x84\x87\x88\x8a\x8d-\x90\x98\xa1-\xa4\xd0\xd1\xd5][a-z]")
+_HIGH_RUN = re.compile(rb"[\x80-\xff]+")
+_MOST_OF_LATIN = 0.45  # of bytes that are not ASCII, in texts of Latin letters
+_FEW = 3  # bytes that are not ASCII, which tell nothing
+_NEAR = 0.03  # a difference of the detector's measures that tells nothing
+_MOST_CHAOS = 0.4  # by the detector's measure: Turkish has over its default of 0.2
+_ALMOST_ASCII = 0.01
+
+_C1 = re.compile("[\x80-\x9f]")
+_C1_AS_WINDOWS = {n: bytes([n]).decode("cp1252", "replace") for n in range(0x80, 0xA0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """`num_lost`: how often bytes that are none of the encoding became U+FFFD."""
+
+    text: str
+    encoding: str
+    num_lost: int = 0
+    is_detected: bool = False
+
+    @property
+    def note(self) -> str | None:
+        """The line on what is not certain of the text, with what to do; None if nothing is."""
+        found = []
+        if self.is_detected:
+            found.append(f"its encoding is not certain, read as {self.encoding}")
+        if self.num_lost:
+            found.append(f"bytes that are not {self.encoding} became U+FFFD: {self.num_lost}")
+        return f"{'; '.join(found)}; save it as UTF-8 if that is wrong" if found else None
+
+
+def decoded(content: bytes) -> Decoded:
+    """The text of a file, whose lines end in a newline, without byte order mark and NULs.
+
+    Raises UnicodeError where the bytes are no text of an encoding that is known here.
+    """
+    found = _decoded(content)
+    text = found.text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    text = without_c1(text)  # before anything takes U+0085 for white space
+    return Decoded(text, found.encoding, found.num_lost, found.is_detected)
+
+
+def _decoded(content: bytes) -> Decoded:
+    if encoding := marked(content):
+        return _read(content, encoding)
+    if encoding := unmarked_utf_16(content[:_SAMPLE_BYTES]):
+        return _read(content, encoding, is_detected=True)
+    declared = _declared(content)
+    if content.isascii():
+        seven_bits = next((name for name in declared if name.startswith(("iso2022", "hz"))), None)
+        is_shifted = not seven_bits and _SHIFT.search(content) is not None
+        return _read(content, seven_bits or ("iso2022_jp_2" if is_shifted else "utf-8"), is_shifted)
+    found = _read(content, "utf-8")
+    if found.num_lost <= _num_kept(found):
+        return found
+    for encoding in declared:
+        found = _read(content, encoding)
+        if found.num_lost <= _MOST_LOST * _num_kept(found):
+            return found
+    found = _read(content, _detected(content), is_detected=True)
+    if found.num_lost > _MOST_LOST * len(found.text):
+        raise UnicodeError("text of no encoding")
+    return found
+
+
+def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
+    """Each line of a file that is too large to be decoded as a whole: as UTF-8, or, from the first
+    that is none, if no other was more than ASCII, in what that line and the next ones are detected
+    to be. Lone surrogates stand for the bytes of lines that cannot be told."""
+    rest = iter(lines)
+    is_utf_8 = False
+    for line in rest:
+        found = _read(line, "utf-8")
+        if found.num_lost and not is_utf_8:
+            yield from _in_one_encoding(_sample(line, rest), rest)
+            return
+        is_utf_8 = is_utf_8 or not line.isascii()
+        yield found
+
+
+def _sample(line: bytes, rest: Iterator[bytes]) -> list[bytes]:
+    """The line and as many of the next ones as tell an encoding."""
+    sample, size = [line], len(line)
+    while size < _SAMPLE_BYTES and (line := next(rest, b"")):
+        sample.append(line)
+        size += len(line)
+    return sample
+
+
+def _in_one_encoding(ahead: Sequence[bytes], rest: Iterator[bytes]) -> Iterator[Decoded]:
+    try:
+        found = _decoded(b"".join(ahead))
+    except UnicodeError:
+        found = None
+    for lines in (ahead, rest):
+        for line in lines:
+            if found is None:
+                yield Decoded(line.decode("utf-8", "surrogateescape"), "utf-8")
+            else:
+                yield _read(line, found.encoding, found.is_detected and not line.isascii())
+
+
+def marked(head: bytes) -> str | None:
+    """The encoding that a byte order mark states; None without one."""
+    return next((name for mark, name in _MARKS if head.startswith(mark)), None)
+
+
+def unmarked_utf_16(head: bytes) -> str | None:
+    """UTF-16 of either byte order without a mark; None for other bytes. Every other byte of most
+    scripts is below 20; of the others, and of no text in another encoding, some in a hundred bytes
+    are control characters."""
+    if len(_CONTROL.findall(head)) * 100 < max(1, len(head)):
+        return None
+    evens, odds = _share_of_controls(head[::2]), _share_of_controls(head[1::2])
+    if len(head) > 3 and min(evens, odds) < _MOST_CONTROLS < max(evens, odds):
+        return _WIDE[evens > odds]
+    as_utf_8 = _read(head, "utf-8")
+    if as_utf_8.num_lost <= _num_kept(as_utf_8):
+        return None
+    best = from_bytes(head, cp_isolation=[*_WIDE], enable_fallback=False).best()
+    return best.encoding if best else None
+
+
+def without_c1(text: str) -> str:
+    """The text with Windows-1252's characters in place of control characters C1 (U+0080 to U+009F),
+    as in browsers, each in its place."""
+    return text.translate(_C1_AS_WINDOWS) if _C1.search(text) else text
+
+
+def _read(content: bytes, encoding: str, is_detected: bool = False) -> Decoded:
+    try:
+        return Decoded(content.decode(encoding), encoding, 0, is_detected)
+    except UnicodeError:
+        text = content.decode(encoding, "replace")
+    own = content.count(_LOST.encode()) if encoding == "utf-8" else 0
+    return Decoded(text, encoding, text.count(_LOST) - own, is_detected)
+
+
+def _num_kept(found: Decoded) -> int:
+    """The number of characters that are not ASCII and were read."""
+    return len(found.text) - len(found.text.encode("ascii", "ignore")) - found.num_lost
+
+
+def _share_of_controls(half: bytes) -> float:
+    return sum(half.count(n) for n in range(0x20)) / max(1, len(half))
+
+
+def _declared(content: bytes) -> list[str]:
+    """The encodings that the head of a page or book declares, of those that can be."""
+    found = []
+    for match in _DECLARED.finditer(content[:_HEAD_BYTES]):
+        name = (match[1] or match[2]).decode("ascii", "replace").lower().removeprefix("x-")
+        try:
+            own = codecs.lookup(name).name
+            if _PROBE.decode(own) == _PROBE.decode("ascii"):
+                found.append(_AS_IN_BROWSERS.get(own, own))
+        except (LookupError, UnicodeError, ValueError):
+            continue
+    return found
+
+
+def _detected(content: bytes) -> str:
+    """The encoding that fits best of those that are in use for such bytes. Raises UnicodeError."""
+    sample = _head(b"\n".join(line for line in content.split(b"\n") if not line.isascii()))
+    runs = _HIGH_RUN.findall(sample)
+    num_high = sum(map(len, runs))
+    is_single = 2 * sum(len(run) == 1 for run in runs) >= len(runs)
+    is_latin = is_single and num_high < _MOST_OF_LATIN * len(sample)
+    if num_high > _FEW and not is_latin:
+        found = _best(_head(content), (*_WIDE, *_OTHER_LETTERS))
+    else:
+        central = "cp1250" if _BELOW_A0.search(sample) else "iso8859_2"
+        west = ("cp1254", "cp1252") if _TURKISH.search(sample) else ("cp1252", "cp1254")
+        windows = None if _DOS_OR_MAC.search(sample) else _best(sample, (*west, central), True)
+        found = windows or _best(sample, _DOS_AND_MAC)
+        if len(content.translate(None, _ASCII)) < _ALMOST_ASCII * len(content):
+            found = found or "cp1252"
+    if found is None:
+        raise UnicodeError("text of no encoding")
+    return found
+
+
+def _head(content: bytes) -> bytes:
+    """As much as tells an encoding, to the end of a word: no character is cut."""
+    head = content[:_SAMPLE_BYTES]
+    whole = head[: 1 + max(head.rfind(b" "), head.rfind(b"\n"))]
+    return content if len(content) <= _SAMPLE_BYTES else whole or head
+
+
+def _best(sample: bytes, names: Sequence[str], prefers_first: bool = False) -> str | None:
+    """The best of these encodings, or the first if another is hardly better; None if none fits."""
+    found = from_bytes(sample, cp_isolation=[*names], enable_fallback=False, threshold=_MOST_CHAOS)
+    best = found.best()
+    if best is None:
+        return None
+    for match in found if prefers_first else ():
+        is_near = match.chaos <= best.chaos + _NEAR and match.coherence >= best.coherence
+        if names[0] in match.could_be_from_charset and is_near:
+            return names[0]
+    return best.encoding

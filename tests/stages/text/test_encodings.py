@@ -1,0 +1,174 @@
+"""Bytes of every encoding: what a person reads in them, and what is said of it."""
+
+import pytest
+
+from stages.text.encodings import decoded, decoded_lines, without_c1
+
+CHINESE = """第一章　老王在灯塔上住了三十年。
+
+每天傍晚，他提着油灯走上台阶。九月九日那天，楼梯塌了。
+
+两天以后，面包师来救了他。
+"""
+TAIWAN = """老王在燈塔上住了三十年。
+每天傍晚，他提著油燈走上台階。兩天以後，麵包師來救了他。
+"""
+JAPANESE = """灯台守は毎晩、塔に登った。
+疲れた彼は港の上のカモメに挨拶した。二日後にパン屋が来て、彼を助けた。
+"""
+KOREAN = """등대지기는 매일 저녁 탑에 올랐다.
+지친 그는 갈매기에게 인사했다. 이틀 뒤에 빵집 주인이 왔다.
+"""
+RUSSIAN = """Смотритель каждый вечер поднимался на башню.
+Пекарь пришёл через два дня и освободил его.
+"""
+GREEK = """Ο φύλακας ανέβαινε κάθε βράδυ στον πύργο.
+Ο φούρναρης ήρθε μετά από δύο μέρες.
+"""
+HEBREW = """השומר עלה כל ערב אל המגדל. עייף הוא בירך את השחפים מעל הנמל.
+האופה בא אחרי יומיים ושחרר אותו.
+"""
+ARABIC = """كان الحارس يصعد كل مساء إلى البرج. وكان يحيي النوارس فوق الميناء.
+جاء الخباز بعد يومين وحرره.
+"""
+THAI = """คนเฝ้าประภาคารขึ้นหอคอยทุกเย็น
+เขาเหนื่อยและทักทายนกนางนวลเหนือท่าเรือ
+"""
+POLISH = """Latarnik wchodził codziennie na wieżę.
+Piekarz przyszedł po dwóch dniach, żeby mógł zejść.
+"""
+TURKISH = """Bekçi her akşam kuleye çıkardı. Işık söndü, ağaç büyüdü.
+Fırıncı iki gün sonra geldi.
+"""
+GERMAN = """Der Wärter stieg täglich auf den Turm.
+Müde grüßte er die Möwen über dem Hafen.
+"""
+FRENCH = """Le gardien monta l’escalier à six heures. « Où êtes-vous ? »
+Là-bas, la mer était agitée.
+"""
+ENGLISH = """The keeper’s lamp—an old one—was lit. “Who is there?” he asked…
+The fee was €5.
+"""
+PAGE = '<html><head><meta charset="{}"></head><p>{}</p></html>'
+
+# text, encoding in which it is written; what it is read as is compared as text alone.
+DETECTED = [
+    *[(CHINESE, name) for name in ("gbk", "gb18030", "utf-16-le", "utf-16-be")],
+    (TAIWAN, "big5"),
+    *[(JAPANESE, name) for name in ("cp932", "euc_jp", "iso2022_jp", "utf-16-le")],
+    *[(KOREAN, name) for name in ("cp949", "utf-16-be")],
+    *[(RUSSIAN, name) for name in ("cp1251", "koi8-r", "cp866", "iso8859-5", "utf-16-be")],
+    *[(GREEK, name) for name in ("cp1253", "utf-16-le")],
+    *[(HEBREW, "cp1255"), (ARABIC, "cp1256"), (THAI, "cp874"), (TURKISH, "cp1254")],
+    *[(POLISH, name) for name in ("cp1250", "iso8859-2")],
+    *[(GERMAN, name) for name in ("cp1252", "cp850", "utf-16-le")],
+    *[(FRENCH, name) for name in ("cp1252", "mac_roman")],
+    *[(ENGLISH, name) for name in ("cp1252", "mac_roman", "utf-16-be")],
+]
+
+
+@pytest.mark.parametrize(("text", "encoding"), DETECTED, ids=[name for _, name in DETECTED])
+@pytest.mark.parametrize("times", [1, 1500], ids=["small", "large"])
+def test_what_is_not_declared_is_detected_and_named(text: str, encoding: str, times: int) -> None:
+    content = (text * times).encode(encoding)
+    found = decoded(content)
+    assert found.text == text * times
+    assert found.note and found.encoding in found.note and found.num_lost == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [ENGLISH.encode(), ENGLISH.encode("utf-8-sig"), ENGLISH.encode("utf-16"),
+     ENGLISH.encode("utf-32"), ENGLISH.replace("\n", "\r\n").encode(),
+     ENGLISH.replace("\n", "\r").encode("utf-16"), ENGLISH.encode() + b"\0\0\0"],
+    ids=["utf-8", "mark", "utf-16", "utf-32", "crlf", "cr", "nul"],
+)  # fmt: skip
+def test_what_is_certain_has_no_note(content: bytes) -> None:
+    found = decoded(content)
+    assert (found.text, found.note) == (ENGLISH, None)
+
+
+# declared, the text, in what it is written.
+DECLARED = [
+    ("windows-1252", FRENCH, "cp1252"),
+    ("ISO-8859-1", ENGLISH, "cp1252"),
+    ("us-ascii", ENGLISH, "cp1252"),
+    ("iso-8859-2", POLISH, "iso8859-2"),
+    ("koi8-r", "да", "koi8-r"),
+    ("gb2312", "镕", "gbk"),
+    ("Shift_JIS", "①", "cp932"),
+    ("x-sjis", JAPANESE, "cp932"),
+    ("euc-kr", "똠", "cp949"),
+    ("hz-gb-2312", CHINESE, "hz"),
+    ("iso-2022-kr", KOREAN, "iso2022_kr"),
+    ("iso-8859-1", GERMAN, "utf-8"),
+    ("utf-16", ENGLISH, "utf-8"),
+]
+
+
+@pytest.mark.parametrize(("declared", "text", "encoding"), DECLARED)
+def test_what_a_page_declares_is_read_as_in_browsers(
+    declared: str, text: str, encoding: str
+) -> None:
+    found = decoded(PAGE.format(declared, text).encode(encoding))
+    assert (found.text, found.note) == (PAGE.format(declared, text), None)
+
+
+def test_a_book_declares_its_encoding_too() -> None:
+    head = "Title: X\n\nCharacter set encoding: ISO-8859-1\n\n"
+    found = decoded((head + ENGLISH).encode("cp1252"))
+    assert (found.text, found.note) == (head + ENGLISH, None)
+
+
+@pytest.mark.parametrize("declared", ["utf-8", "nonsense", "unicode_escape", "base64", "cp037"])
+def test_a_declaration_that_cannot_be_is_none(declared: str) -> None:
+    page = PAGE.format(declared, "caf\\xe9 – " + FRENCH)
+    found = decoded(page.encode("cp1252"))
+    assert found.text == page and found.note
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_", "num"),
+    [(GERMAN, b"\x96", 1), (GERMAN, b"\xe9\xfe\x96", 3), ("é", b"\x96", 1), (CHINESE, b"\xe9", 1),
+     (THAI, b"\xe9", 1), (RUSSIAN, b"\x80", 1), (GERMAN + "\ufffd", b"\x96", 1)],
+)  # fmt: skip
+def test_a_stray_byte_costs_itself(text: str, bytes_: bytes, num: int) -> None:
+    for content in (bytes_ + b" " + text.encode(), text.encode() + bytes_):
+        found = decoded(content)
+        assert found.text.replace("\ufffd", "").strip() == text.replace("\ufffd", "").strip()
+        assert (
+            found.num_lost == num and found.note and found.note.split(";")[0].endswith(f": {num}")
+        )
+
+
+def test_bytes_that_windows_does_not_have_cost_themselves() -> None:
+    content = b"The keeper was there.\n" * 99 + b"x\x81 \x9d\x8d\x8f\n"
+    found = decoded(content)
+    assert found.text.startswith("The keeper was there.\n" * 99 + "x") and found.note
+
+
+@pytest.mark.parametrize(
+    "content",
+    [bytes(n * n * 7 % 251 + 5 for n in range(3000)), bytes(range(256)), bytes(range(128, 256))],
+)
+def test_what_cannot_be_told_is_refused(content: bytes) -> None:
+    with pytest.raises(UnicodeError):
+        decoded(content)
+
+
+def test_lines_are_one_encoding_from_the_first_that_tells_it() -> None:
+    lines = [b"one\n", "zwölf\n".encode("cp1252"), b"two\n", "fünf\n".encode("cp1252")]
+    found = [*decoded_lines(lines)]
+    assert [line.text for line in found] == ["one\n", "zwölf\n", "two\n", "fünf\n"]
+    assert [line.is_detected for line in found] == [False, True, False, True]
+    lines[0] = "drei Löwen\n".encode()  # so it is UTF-8 with a stray byte
+    found = [*decoded_lines(lines)]
+    assert [line.text for line in found][1:] == ["zw\ufffdlf\n", "two\n", "f\ufffdnf\n"]
+    assert [line.num_lost for line in found] == [0, 1, 0, 1]
+
+
+def test_control_characters_c1_are_what_windows_has_there() -> None:
+    text = "it\x92s \x93here\x94\x85 \x80\x81"
+    assert without_c1(text) == "it’s “here”… €\ufffd"
+    assert len(without_c1(text)) == len(text)
+    assert without_c1("Müller\n\t\x0c\xa0") == "Müller\n\t\x0c\xa0"
