@@ -32,13 +32,14 @@ from stages.corpora.reading.opening import (
 )
 from stages.corpora.reading.row_checks import kind_of, without_lone_surrogates, without_nan
 from stages.extract.extracted import MOST_BYTES
-from stages.text.encodings import Decoded, decoded_lines
+from stages.text.encodings import Decoded, decoded, decoded_lines
 
 # Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _BOM = b"\xef\xbb\xbf"
 _DELIMITERS = ",;\t|"  # of CSV; the first is the usual one
 _STATED = re.compile('\ufeff?"?sep=(.)"?[\r\n]*', re.IGNORECASE)  # Excel's line before the header
+_PIECE_BYTES = 2**16  # that ijson reads at once
 csv.field_size_limit(MOST_BYTES)  # a cell may be a book
 
 
@@ -104,10 +105,21 @@ def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg}, column {error.colno}"
     if isinstance(error, UnicodeDecodeError):
-        return (
-            f"byte {error.start + 1} is not UTF-8; of Latin-1 make it by iconv -f LATIN1 -t UTF-8"
-        )
-    return str(error).splitlines()[0]
+        advice = _advice(error.object[max(0, error.start - _PIECE_BYTES) :][: 2 * _PIECE_BYTES])
+        return f"byte {error.start + 1} is not UTF-8{f', {advice}' if advice else ''}"
+    said = error.args[0] if error.args else ""  # ijson's are bytes, with a picture of the place
+    text = said.decode(errors="replace") if isinstance(said, bytes) else str(error)
+    return text.splitlines()[0]
+
+
+def _advice(sample: bytes) -> str | None:
+    """Name the encoding of bytes that are not UTF-8; None where they are of none, or torn. JSON is
+    UTF-8: it is not read as anything else."""
+    try:
+        encoding = decoded(sample).encoding
+    except UnicodeError:
+        return None
+    return None if encoding == "utf-8" else f"save the file as UTF-8, it seems to be {encoding}"
 
 
 def _finite(number: str) -> float:
@@ -144,8 +156,10 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
             pieces.next_piece()
             yield _value_row(file, number, value, "fix or delete it")
     except (ijson.JSONError, UnicodeDecodeError) as error:
-        why = str(error).split("\n")[0]
-        yield Row(file, number + 1, None, f"not JSON from here on ({why}); fetch it again")
+        why = _reason(error)
+        content.seek(max(0, content.tell() - _PIECE_BYTES))
+        advice = _advice(content.read(_PIECE_BYTES)) or "fetch it again"
+        yield Row(file, number + 1, None, f"not JSON from here on ({why}); {advice}")
 
 
 def _csv(file: UPath) -> Iterator[Row]:
