@@ -71,7 +71,7 @@ class AnswerFromChat(AnswerFromContext):
     """
 
     kind = "chats"
-    version = 2
+    version = 3
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup)
     prompts = (AnswerFromChats, AnswerWithNotes)
     history: History
@@ -114,7 +114,7 @@ class AnswerFromExpandedChat(AnswerFromChat):
     """
 
     kind = "expanded_chats"
-    version = 1
+    version = 2
     reads = (Page, Lookup, Expansion)
     shown: Literal["value", "items", "both"]
 

@@ -118,7 +118,7 @@ class AnswerFromContext(Budgeted):
     ) -> Answer:
         """Pages that the budget or the engine's context has no room for are left out, the least
         important first, and counted in `detail`; what does not fit without any is a
-        context_overflow, and so is a budget in which the first page has no room."""
+        context_overflow, and so is a context that has nothing else where no page has room."""
         used = self.importance(rows, question) if Lookup in self.reads else []
         return await self.answer_from(used, empty, rows, question, ask)
 
@@ -150,7 +150,11 @@ class AnswerFromContext(Budgeted):
             left_out = len(used) - num_pages
             note = f"no room for {left_out} of {len(used)} pages" if left_out else None
             noted = replace(empty, detail=note)
-            made = await self.answer(noted, question, context(num_pages), ask, turn)
+            chosen = context(num_pages)
+            if left_out and not chosen.passages:
+                advice = f"{note}; make shorter pages"
+                return replace(empty, problem="context_overflow", detail=advice)
+            made = await self.answer(noted, question, chosen, ask, turn)
             if made.problem != "context_overflow" or not num_pages:
                 return made
             num_pages = await self._num_fitting(rows, question, used[:num_pages], ask)
@@ -277,7 +281,7 @@ class AnswerFromPages(AnswerFromContext):
     """From the looked-up pages alone, in document order."""
 
     kind = "pages"
-    version = 1
+    version = 2
     reads = (Page, Lookup)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:

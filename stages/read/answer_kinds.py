@@ -42,7 +42,7 @@ class AnswerFromTruncatedText(AnswerFromContext):
     """
 
     kind = "truncated_text"
-    version = 1
+    version = 2
     reads = (Lookup,)
     keep: Keep
 
@@ -58,7 +58,7 @@ class AnswerFromTruncatedText(AnswerFromContext):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Cuts the text, within the budget, too; a question that does not fit without it is a
+        """Cuts the text, within the budget, too; no room for any word of it is a
         context_overflow."""
 
         async def size(num_chars: int) -> int:
@@ -71,6 +71,9 @@ class AnswerFromTruncatedText(AnswerFromContext):
         num_chars = await largest_part(text, self.keep, room_tokens(ask), size)
         if self.budget is not None:
             num_chars = min(num_chars, await largest_part(text, self.keep, self.budget, own_size))
+        if not num_chars and text.strip():
+            detail = "no room for any word of the text"
+            return replace(empty, problem="context_overflow", detail=detail)
         return await self.answer(empty, question, self._kept(rows, num_chars), ask)
 
 
@@ -136,14 +139,17 @@ class AnswerFromRunningSummary(AnswerFromContext):
 
 class AnswerFromChunks(AnswerFromContext):
     """From the pages that were found, in document order. A draft of the answer, where one was
-    searched for, stands after them, as the authors' code has it; its words count as read."""
+    searched for, stands after them, as the authors' code has it; its words count as read. Without
+    pages it is not shown."""
 
     kind = "chunks"
-    version = 1
+    version = 2
     reads = (Page, Query, Lookup)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         found = raw_pages(rows, used, self.first_page)
+        if not used:
+            return found
         drafts = [q.text or "" for q in searched(rows, question) if q.kind == "draft"]
         notes = tuple(Passage("text", None, f"(A guess, made from memory: {d})") for d in drafts)
         return replace(

@@ -25,7 +25,7 @@ class AnswerFromTrajectories(AnswerFromContext):
     """
 
     kind = "trajectories"
-    version = 1
+    version = 2
     reads = (Page, Refinement, Lookup)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
@@ -38,13 +38,17 @@ class AnswerFromTrajectories(AnswerFromContext):
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
         """A call for each trajectory, of pages that there is room for; `detail` says which was
-        chosen. Where each has a problem, the first with a text is."""
+        chosen. Where each has a problem, the first with a text is. Where some found pages and none
+        of these has room, those that found nothing do not answer for them."""
         steps = rows.of(Refinement, question)
         numbers = sorted({step.trajectory for step in steps})
         made = await asyncio.gather(
             *(self._of_trajectory(empty, rows, question, number, ask) for number in numbers)
         )
         fine = [n for n, answer in enumerate(made) if answer.answer and not answer.problem]
+        overflows = [answer for answer in made if answer.problem == "context_overflow"]
+        if overflows and not any(answer.page_indexes for answer in made):
+            return overflows[0]
         if not fine:
             return next((answer for answer in made if answer.answer), made[0])
         words = [_words(answer) for answer in made]

@@ -24,7 +24,7 @@ class AnswerFromNotes(AnswerFromChat):
     of which nothing was noted are shown with that word, as theirs are, or left out."""
 
     kind = "notes"
-    version = 2
+    version = 3
     reads = (Page, Lookup, Note)
     keep_empty: bool
 

@@ -60,10 +60,15 @@ def lost_turn(question: Question, rests_on: Sequence[QuestionRow]) -> Lookup | N
     return None
 
 
-def ranked_turn(question: Question, ranking: Sequence[RankedPage], top_k: int | None) -> Lookup:
+def ranked_turn(
+    question: Question,
+    ranking: Sequence[RankedPage],
+    top_k: int | None,
+    ranks_kept: int = RANKS_KEPT,
+) -> Lookup:
     """A turn that requests and uses the best `top_k` pages of a ranking; None: all of it."""
     best = tuple(page.page_index for page in ranking[:top_k])
-    ranked = tuple(ranking[:RANKS_KEPT])
+    ranked = tuple(ranking[:ranks_kept])
     return replace(turn_row(question), requested=best, used=best, ranked=ranked)
 
 

@@ -13,7 +13,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
-from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn
+from stages.retrieve.look_up import RANKS_KEPT, LookUp, lost_turn, ranked_turn
 from stages.retrieve.ranked_pages import nearest
 from stages.tables.keys import Embedding, Expansion, Key
 from stages.tables.lookups import Lookup, Query, RankedPage
@@ -72,14 +72,14 @@ class SearchKeys(LookUp):
         within = [page for page in best if page.page_index in pages]
         outside = [page for page in best if page.page_index not in pages]
         kept = [*within, *(outside if self.out_of_range == "last" else [])]
-        return ranked_turn(question, kept, self.top_k)
+        return ranked_turn(question, kept, self.top_k, _ranks_kept(rows, kept))
 
 
 class SearchKeysByBM25(SearchKeys):
     """By BM25 over all keys of the document; `bm25` as for the look-up of that name."""
 
     kind = "bm25"
-    version = 3
+    version = 4
     reads = (Page, Key, Expansion, Query)
     bm25: Ranking
 
@@ -95,7 +95,7 @@ class SearchKeysByVectors(SearchKeys):
     """By the embeddings of the keys."""
 
     kind = "dense"
-    version = 3
+    version = 4
     reads = (Page, Key, Expansion, Embedding, Query)
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)
@@ -156,10 +156,26 @@ def _moved(day: str | None, days: int) -> str | None:
 
 def _within_events(rows: UnitRows, first: str | None, last: str | None) -> set[int]:
     """The pages of the sessions in which an event was dated within the range."""
-    session_of = list(accumulate((page.text or "").startswith(PAGE_BREAK) for page in rows[Page]))
+    session_of = _sessions(rows[Page])
     events = [row for row in rows[Expansion] if row.kind == "event" and row.text is not None]
     within = {session_of[row.page_index] for row in events if _is_in(row.day, first, last)}
     return {n for n, session in enumerate(session_of) if session in within}
+
+
+def _sessions(pages: Sequence[Page]) -> list[int]:
+    """The number of each page's session, from 1; 0 where the document has no sessions."""
+    return list(accumulate(int((page.text or "").startswith(PAGE_BREAK)) for page in pages))
+
+
+def _ranks_kept(rows: UnitRows, ranking: Sequence[RankedPage]) -> int:
+    """50; of a chat as many as are of 50 sessions, so that metrics of sessions are right, too."""
+    session_of = _sessions(rows[Page])
+    seen: set[int] = set()
+    for rank, page in enumerate(ranking, 1):
+        seen.add(session_of[page.page_index])
+        if rank >= RANKS_KEPT and (len(seen) >= RANKS_KEPT or not session_of[-1]):
+            return rank
+    return len(ranking)
 
 
 def _within_any(rows: UnitRows, first: str | None, last: str | None) -> set[int]:

@@ -51,7 +51,8 @@ class Lookup(QuestionRow):
     used: tuple[int, ...] | None = ()  # page indexes in order of importance; null: no reply
     # requested and not read: duplicate, out_of_range, over_maximum, no_room or rejected.
     dropped: tuple[Dropped, ...] = ()
-    ranked: tuple[RankedPage, ...] = ()  # best first, to the 50th; empty where a model chose
+    # best first, to the 50th, by the keys of a chat to its 50th session; empty where a model chose.
+    ranked: tuple[RankedPage, ...] = ()
     skipped: bool = False  # the method does not apply (oracle_pages without gold evidence)
 
     def why_unusable(self) -> str | None:

@@ -3,8 +3,8 @@
 --
 -- Of several turns the pages that each requested come first in `rankings`, in the order of the
 -- turns, then the others likewise; each page once. Rankings are kept to a depth of 50 pages
--- (RANKS_KEPT): where those are of fewer sessions than k, what `retrieval` has at level session is
--- no more than these reach.
+-- (RANKS_KEPT), by the keys of a chat to its 50th session: where a ranking ends there and its first
+-- 50 pages are of fewer sessions than k, `retrieval` has nulls.
 --
 -- In `retrieval` the items at level page are pages, and those with gold evidence are relevant; of a
 -- chat, those with evidence in a turn of the user's (`user_evidence` of the question's metadata), as
@@ -26,7 +26,7 @@
 
 -- name: rankings
 create view {prefix}rankings as
--- A row per page that a method ranked for a question, to the 50th.
+-- A row per page that a method ranked for a question, to the 50th, or that of the 50th session.
 -- page_index: of the page
 -- score: what it was ranked by, in the ranking's own unit; null where that is nothing
 -- rank: from 1; of several turns the pages that each requested come first
@@ -46,7 +46,8 @@ from once;
 
 -- name: retrieval
 create view {prefix}retrieval as
--- A row per question, level and k of every method that ranks. The last four columns are 0-100.
+-- A row per question, level and k of every method that ranks. The last four columns are 0-100, null
+-- where a question is left out or too few ranks were kept.
 -- level: page; or session, of documents that have sessions
 -- k: how many of the first are looked at: 1, 3, 5, 10, 30 or 50
 -- left_out: why the question has no values: no evidence, abstention, no user evidence
@@ -56,7 +57,8 @@ create view {prefix}retrieval as
 -- ndcg: with the discount log2(rank + 1)
 -- ndcg_published: with LongMemEval's discount: log2(rank), and 1 at rank 1
 with asked as (
-  select {run}method, repeat, memory, document_id, question_id, max(problem) as problem
+  select {run}method, repeat, memory, document_id, question_id, max(problem) as problem,
+    bool_or(len(ranked) = 50) as may_be_cut
   from {prefix}lookups where not skipped group by all),
 rank_pages as (select distinct {run}method from {prefix}rankings),
 sessions as (
@@ -89,6 +91,8 @@ relevant as (
   select {run}memory, document_id, question_id, level, count(distinct item) as num_relevant,
     count(*) as num_relevant_pages
   from items where is_relevant group by all),
+sizes as (
+  select {run}memory, document_id, question_id, count(*) as memory_pages from gold group by all),
 found as (
   select *, row_number() over (partition by {run}method, repeat, document_id, question_id, level,
     item order by rank) = 1 as is_first
@@ -97,6 +101,10 @@ placed as (
   select *, sum(is_first::int) over (partition by {run}method, repeat, document_id, question_id,
     level order by rank) as place
   from found),
+reached as (
+  select {run}method, repeat, document_id, question_id, level,
+    max(place) filter (rank <= 50) as num_known -- the order of later pages rests on those not kept
+  from placed group by all),
 ks as (select unnest([1, 3, 5, 10, 30, 50]) as k),
 gains as (
   select {run}method, repeat, document_id, question_id, level, k, count(*) as num_pages,
@@ -112,20 +120,25 @@ counted as (
     end as left_out
   from marked),
 valued as (
-  select *, list_sum([1 / log2(i + 1) for i in range(1, least(k, num_relevant) + 1)]) as ideal,
+  select *,
+    left_out is null and not (may_be_cut and memory_pages > 50 and num_known < k) is true
+      as has_values,
+    list_sum([1 / log2(i + 1) for i in range(1, least(k, num_relevant) + 1)]) as ideal,
     list_sum([1 / greatest(1, log2(i)) for i in
       range(1, least(greatest(k, num_pages), num_relevant_pages) + 1)]) as published_ideal
   from asked semi join rank_pages using ({run}method)
     join counted using ({run}document_id, question_id)
     join levels using ({run}document_id) cross join ks
     left join relevant using ({run}memory, document_id, question_id, level)
-    left join gains using ({run}method, repeat, document_id, question_id, level, k))
+    left join gains using ({run}method, repeat, document_id, question_id, level, k)
+    left join reached using ({run}method, repeat, document_id, question_id, level)
+    left join sizes using ({run}memory, document_id, question_id))
 select {run}method, repeat, memory, document_id, question_id, level, k, left_out, problem,
-  if(left_out is null, coalesce(100.0 * (num_found > 0)::int, 0), null)::double as recall_any,
-  if(left_out is null, coalesce(100.0 * (num_found = num_relevant)::int, 0), null)::double
+  if(has_values, coalesce(100.0 * (num_found > 0)::int, 0), null)::double as recall_any,
+  if(has_values, coalesce(100.0 * (num_found = num_relevant)::int, 0), null)::double
     as recall_all,
-  if(left_out is null, coalesce(round(100 * gain / ideal, 9), 0), null) as ndcg,
-  if(left_out is null, coalesce(round(100 * published_gain / published_ideal, 9), 0), null)
+  if(has_values, coalesce(round(100 * gain / ideal, 9), 0), null) as ndcg,
+  if(has_values, coalesce(round(100 * published_gain / published_ideal, 9), 0), null)
     as ndcg_published
 from valued;
 

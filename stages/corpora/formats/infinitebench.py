@@ -10,10 +10,10 @@ from pathlib import PurePath
 from string import ascii_uppercase
 from typing import ClassVar, Literal
 
-from stages.corpora.reading.asked import Asked, Value, one_or_more, question_or_summary
+from stages.corpora.reading.asked import Asked, Value, question_or_summary
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.grouped import Layout, RowsCorpus
-from stages.corpora.reading.row_checks import BadInputError, shown, texts_of
+from stages.corpora.reading.row_checks import BadInputError, one_or_more, shown, texts_of
 
 
 def _question(value: Value) -> str:

@@ -15,6 +15,7 @@ from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.grouped import load_grouped
 from stages.corpora.reading.loaded import Loaded
+from stages.corpora.reading.row_checks import without_nan
 
 
 class HuggingFaceCorpus(FileCorpus):
@@ -41,8 +42,9 @@ class HuggingFaceCorpus(FileCorpus):
         return load_grouped(self, layout_of(self.fields, self.first_option))
 
     def rows(self) -> Iterator[Row]:
-        for number, value in enumerate(self._dataset(), 1):
-            yield Row(self.path, number, dict(value))
+        rows = (without_nan(dict(value)) for value in self._dataset())
+        found = (Row(self.path, number, value) for number, value in enumerate(rows, 1))
+        return self.fields.with_paths(found)
 
     def _dataset(self) -> Any:
         """The dataset, streamed and not stored on disk."""

@@ -1,20 +1,22 @@
 """Rows of the user's own JSON, CSV or Parquet files; `corpus.fields` maps their keys.
 
 A row is a document, with a question about it if `fields.question` is set; a document that several
-rows contain is read once. Keys that no field names are kept in metadata. A question without an id
-has one made from the document's id, question and options.
+rows contain is read once. Keys that no field names are kept in metadata. A key may be a path,
+`answers.text`, into an object or a list of objects. A question without an id has one made from the
+document's id, question and options.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt
 
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import Settings
-from stages.corpora.reading.asked import Asked, Value, one_or_more
+from stages.corpora.reading.asked import Asked, Value
 from stages.corpora.reading.corpus import FileCorpus, Unhashed
 from stages.corpora.reading.corpus_files import files_of, rows_of
 from stages.corpora.reading.corpus_row import Row
@@ -25,16 +27,18 @@ from stages.corpora.reading.row_checks import (
     choice_of,
     label_of,
     metadata_of,
+    one_or_more,
     text_of,
     texts_of,
 )
 
-_FIRST_ROWS = 100  # in which a mapped key must occur at least once
+_FIRST_ROWS = 100  # in which the keys of text and question must occur at least once
+_KEYS_SHOWN = 30  # of the rows', in a message
 Options = Annotated[tuple[str, ...], Field(strict=False)]  # YAML has lists
 
 
 class Fields(Settings):
-    """The key of a row that holds each field; None: none does."""
+    """The key of a row that holds each field, or the path to it; None: none does."""
 
     text: str
     document_id: str | None
@@ -43,7 +47,7 @@ class Fields(Settings):
     question_id: str | None
     options: Options  # one key with a list, or a key for each option
     answer_index: str | None  # a number, see `first_option`, or a letter
-    references: str | None  # a string or a list of them
+    references: str | None  # a string, number or boolean, or a list of them
     question_type: str | None
     asked_at: str | None
 
@@ -51,14 +55,25 @@ class Fields(Settings):
         """The keys mapped to fields of the document."""
         return {key for key in (self.text, self.document_id, self.title) if key}
 
-    def named(self) -> set[str]:
-        """All keys that are mapped to a field."""
-        single = (value for name, value in self if name != "options" and value)
-        return {*single, *self.options}
+    def named(self) -> dict[str, str]:
+        """The field of each key that is mapped to one."""
+        single = {key: name for name, key in self if name != "options" and key}
+        return {**single, **dict.fromkeys(self.options, "options")}
+
+    def with_paths(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The rows, in which each path that leads to something is a key."""
+        paths = [key for key in self.named() if "." in key]
+        for row in rows:
+            if row.value is not None:
+                for path in paths:
+                    found, rest = _taken(row.value, path)
+                    if found is not _NOTHING:
+                        row = replace(row, value={**rest, path: found})
+            yield row
 
 
 class RecordsCorpus(FileCorpus):
-    """A file, or a folder's files that match `pattern`."""
+    """A file, or a folder's files that match `pattern`; of a `split` those that are named by it."""
 
     format: Literal["records"]
     pattern: Annotated[str, Unhashed()]  # patterns of file names, separated by |
@@ -70,8 +85,17 @@ class RecordsCorpus(FileCorpus):
         refuse_unnamed(self.fields, self.rows())
         return load_grouped(self, layout_of(self.fields, self.first_option))
 
+    def check(self) -> None:
+        """Raise UsageError where the path is missing, or a single file is to have splits."""
+        if self.split is None or not self.path.is_dir():
+            super().check()
+
     def rows(self) -> Iterator[Row]:
-        return rows_of(files_of(self.path, *self.pattern.split("|")))
+        found = files_of(self.path, *self.pattern.split("|"))
+        files = [file for file in found if self.split in (None, re.split("[-.]", file.name)[0])]
+        if not files:
+            raise UsageError(f"{self.path}: no {self.split}.* or {self.split}-*; set corpus.split")
+        return self.fields.with_paths(rows_of(files))
 
 
 def layout_of(fields: Fields, first_option: int) -> Layout:
@@ -99,23 +123,63 @@ def layout_of(fields: Fields, first_option: int) -> Layout:
 
 
 def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
-    """Raise UsageError where none of the first 100 readable rows has the key of text or question.
+    """Raise UsageError where no row has one of the keys, or none of the first 100 readable ones
+    that of text or question.
 
-    A key that is spelt wrong would make every row bad; this reports it once.
+    A key that is spelt wrong would make every row bad, or leave its field empty; this reports it
+    once.
     """
-    lacking = {name: key for name in ("text", "question") if (key := getattr(fields, name))}
+    lacking = fields.named()
     known: dict[str, None] = {}  # in order
-    where = ""
-    for row in islice((row for row in rows if row.value is not None), _FIRST_ROWS):
-        where = where or f"{row.file.name}:{row.line}"
-        known |= dict.fromkeys(row.value or {})
-        if known.keys() >= set(lacking.values()):
-            return
-    for name, key in lacking.items():
-        if where and key not in known:
-            raise UsageError(
-                f"corpus.fields.{name}={key}: not in {where}, which has {', '.join(known)}"
-            )
+    where, num_rows = "", 0
+    for row in rows:
+        if row.value is None:
+            continue
+        where, num_rows = where or f"{row.file.name}:{row.line}", num_rows + 1
+        known |= dict.fromkeys(_keys(row.value))
+        lacking = {key: name for key, name in lacking.items() if key not in known}
+        if not lacking or (num_rows >= _FIRST_ROWS and _needed(lacking)):
+            break
+    for key in (_needed(lacking) or [*lacking]) if where else ():
+        has = ", ".join([*known][:_KEYS_SHOWN])
+        raise UsageError(f"corpus.fields.{lacking[key]}={key}: not in {where}, which has {has}")
+
+
+def _needed(lacking: Mapping[str, str]) -> list[str]:
+    return [key for key, name in lacking.items() if name in ("text", "question")]
+
+
+def _keys(value: Value) -> Iterator[str]:
+    """The keys of a row, and those within."""
+    for key, inner in value.items():
+        yield key
+        objects = inner if isinstance(inner, list) else [inner]
+        yield from (f"{key}.{own}" for one in objects if isinstance(one, dict) for own in one)
+
+
+_NOTHING = object()
+
+
+def _taken(value: Any, path: str) -> tuple[Any, Any]:
+    """Follow the path: return its end and the value without that; _NOTHING and the value itself
+    where it leads nowhere. Of a list the ends in all of its objects are returned."""
+    if isinstance(value, list):
+        pairs = [_taken(one, path) for one in value]
+        found = [own for own, _ in pairs if own is not _NOTHING]
+        flat = [one for own in found for one in (own if isinstance(own, list) else [own])]
+        texts = [one for one in flat if one is not None]
+        return texts if found else _NOTHING, [rest for _, rest in pairs if rest != {}]
+    if not isinstance(value, dict):
+        return _NOTHING, value
+    if path in value:
+        return value[path], {key: inner for key, inner in value.items() if key != path}
+    for key in value:
+        if path.startswith(f"{key}."):
+            found, rest = _taken(value[key], path.removeprefix(f"{key}."))
+            if found is not _NOTHING:
+                others = {name: own for name, own in value.items() if name != key}
+                return found, {**value, key: rest} if rest else others
+    return _NOTHING, value
 
 
 def _text(fields: Fields, row: Value) -> Text:

@@ -21,12 +21,6 @@ Value = dict[str, Any]
 SUMMARY = "Write a summary of the text."  # the question where a format has none
 
 
-def one_or_more(value: Value, key: str) -> tuple[str, ...]:
-    """The strings under `key`, which may be one string or a list, empty where it is absent."""
-    one = value.get(key)
-    return (one,) if isinstance(one, str) else texts_of(value, key)
-
-
 def single(text: str | None) -> tuple[str, ...]:
     """The one reference, or none."""
     return () if text is None else (text,)

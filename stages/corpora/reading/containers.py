@@ -30,14 +30,16 @@ from stages.corpora.reading.opening import (
     refuse_special,
     up_to_most,
 )
-from stages.corpora.reading.row_checks import kind_of, without_lone_surrogates
+from stages.corpora.reading.row_checks import kind_of, without_lone_surrogates, without_nan
 from stages.extract.extracted import MOST_BYTES
-from stages.text.encodings import Decoded, decoded_lines
+from stages.text.encodings import Decoded, decoded, decoded_lines
 
 # Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _BOM = b"\xef\xbb\xbf"
 _DELIMITERS = ",;\t|"  # of CSV; the first is the usual one
+_STATED = re.compile('\ufeff?"?sep=(.)"?[\r\n]*', re.IGNORECASE)  # Excel's line before the header
+_PIECE_BYTES = 2**16  # that ijson reads at once
 csv.field_size_limit(MOST_BYTES)  # a cell may be a book
 
 
@@ -103,10 +105,21 @@ def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg}, column {error.colno}"
     if isinstance(error, UnicodeDecodeError):
-        return (
-            f"byte {error.start + 1} is not UTF-8; of Latin-1 make it by iconv -f LATIN1 -t UTF-8"
-        )
-    return str(error).splitlines()[0]
+        advice = _advice(error.object[max(0, error.start - _PIECE_BYTES) :][: 2 * _PIECE_BYTES])
+        return f"byte {error.start + 1} is not UTF-8{f', {advice}' if advice else ''}"
+    said = error.args[0] if error.args else ""  # ijson's are bytes, with a picture of the place
+    text = said.decode(errors="replace") if isinstance(said, bytes) else str(error)
+    return text.splitlines()[0]
+
+
+def _advice(sample: bytes) -> str | None:
+    """Name the encoding of bytes that are not UTF-8; None where they are of none, or torn. JSON is
+    UTF-8: it is not read as anything else."""
+    try:
+        encoding = decoded(sample).encoding
+    except UnicodeError:
+        return None
+    return None if encoding == "utf-8" else f"save the file as UTF-8, it seems to be {encoding}"
 
 
 def _finite(number: str) -> float:
@@ -143,8 +156,10 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
             pieces.next_piece()
             yield _value_row(file, number, value, "fix or delete it")
     except (ijson.JSONError, UnicodeDecodeError) as error:
-        why = str(error).split("\n")[0]
-        yield Row(file, number + 1, None, f"not JSON from here on ({why}); fetch it again")
+        why = _reason(error)
+        content.seek(max(0, content.tell() - _PIECE_BYTES))
+        advice = _advice(content.read(_PIECE_BYTES)) or "fetch it again"
+        yield Row(file, number + 1, None, f"not JSON from here on ({why}); {advice}")
 
 
 def _csv(file: UPath) -> Iterator[Row]:
@@ -199,7 +214,10 @@ class _Lines:
 
 
 def _delimiter(header: str) -> str:
-    """The delimiter of the header: the sign that, outside of quotes, makes the most columns."""
+    """The delimiter that the first line states, or that of the header: the sign that, outside of
+    quotes, makes the most columns."""
+    if stated := _STATED.fullmatch(header):
+        return stated[1]
 
     def columns(delimiter: str) -> int:
         try:
@@ -211,15 +229,20 @@ def _delimiter(header: str) -> str:
 
 
 def _header(file: UPath, cells: list[str]) -> list[str]:
+    """The names of the columns; none in the line that states the delimiter."""
     names = [cell.strip() for cell in cells]
-    for name in names:
+    if names[:1] and _STATED.fullmatch(names[0] if names[0][4:] else f"{names[0]};"):
+        return []
+    for name in filter(None, names):
         if names.count(name) > 1:
             raise UsageError(f"{file}:1: two columns are called {name!r}; rename one")
     return names
 
 
 def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
-    if len(cells) != len(names):
+    """A row without its cells beyond the header that are empty. Of several columns without a name
+    each is called by its number."""
+    if any(names[len(cells) :]) or any(cells[len(names) :]):
         wrong = f"{len(cells)} cells, the header has {len(names)}; quote what holds a separator"
         return Row(file, line, None, wrong)
     try:
@@ -227,12 +250,16 @@ def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
     except UnicodeEncodeError:
         wrong = "text of no known encoding; save the file as UTF-8"
         return Row(file, line, None, wrong)
-    return Row(file, line, {name: cell or None for name, cell in zip(names, cells, strict=True)})
+    is_one = names.count("") == 1
+    columns = enumerate(zip(names, cells, strict=False), 1)
+    value = {name or ("" if is_one else f"column {n}"): cell or None for n, (name, cell) in columns}
+    return Row(file, line, value)
 
 
 def _parquet(file: UPath) -> Iterator[Row]:
     refuse_special(file)
-    yield from (Row(file, number, value) for number, value in enumerate(read_parquet_rows(file), 1))
+    rows = map(without_nan, read_parquet_rows(file))
+    yield from (Row(file, number, value) for number, value in enumerate(rows, 1))
 
 
 _CONTAINERS = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv, ".json": _json}

@@ -12,17 +12,19 @@ from stages.corpora.reading.opening import refuse_no_file
 
 
 def files_of(path: UPath, *patterns: str, setting: str = "corpus.path") -> list[UPath]:
-    """Return `path` itself if it is a file, else the matching files in the folder, sorted by name.
+    """Return `path` itself if it is a file, else the matching files in the folder, sorted by name;
+    where there are none, those in its `data`, as in most datasets of Hugging Face.
 
     Raises UsageError, which names the setting, where no file matches.
     """
     if not path.is_dir():
         return [path]
     either = [name for pattern in patterns for name in (pattern, f"{pattern}.gz")]
-    found = {file for pattern in either for file in path.glob(pattern) if not file.is_dir()}
-    if not found:
-        raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set {setting}=...")
-    return sorted(found)
+    for folder in (path, path / "data"):
+        found = {file for pattern in either for file in folder.glob(pattern) if not file.is_dir()}
+        if found:
+            return sorted(found)
+    raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set {setting}=...")
 
 
 def is_there(file: UPath) -> bool:

@@ -16,13 +16,19 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import register
 from pipeline.core.rows import Question
-from stages.corpora.reading.asked import one_or_more
 from stages.corpora.reading.corpus_files import files_of, rows_of
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document, bad_question
 from stages.corpora.reading.question_file import of_cells
-from stages.corpora.reading.row_checks import BadInputError, json_text, question_of, shown, texts_of
+from stages.corpora.reading.row_checks import (
+    BadInputError,
+    json_text,
+    one_or_more,
+    question_of,
+    shown,
+    texts_of,
+)
 
 _SETTING = "corpus.corrections"
 FORMATS: "dict[str, type[Corrections]]" = {}

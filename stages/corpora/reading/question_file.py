@@ -16,7 +16,7 @@ from typing import Any
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.rows import Document, Question, Span
-from stages.corpora.reading.asked import Asked, one_or_more
+from stages.corpora.reading.asked import Asked
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document, bad_question
@@ -26,6 +26,7 @@ from stages.corpora.reading.row_checks import (
     list_of,
     merged,
     metadata_of,
+    one_or_more,
     optional_text,
     shown,
     whole_number,

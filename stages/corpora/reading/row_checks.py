@@ -2,9 +2,11 @@
 type raises BadInputError."""
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterable
 from datetime import date
+from decimal import Decimal
 from string import ascii_uppercase
 from typing import Any
 
@@ -36,6 +38,16 @@ def shown(value: Any) -> str:
 def without_lone_surrogates(text: str) -> str:
     """Replace every lone surrogate by U+FFFD, so that the text can be stored as UTF-8."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def without_nan(value: Any) -> Any:
+    """A value with null in place of what is no number, which JSON has no word for and tables of
+    pandas have where nothing is known."""
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, dict):
+        return {key: without_nan(one) for key, one in value.items()}
+    return [*map(without_nan, value)] if isinstance(value, (list, tuple)) else value
 
 
 def text_of(row: dict[str, Any], key: str) -> str:
@@ -80,6 +92,29 @@ def texts_of(row: dict[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise BadInputError(f"`{key}` is not a list of strings; fix it")
     return tuple(value)
+
+
+def one_or_more(row: dict[str, Any], key: str) -> tuple[str, ...]:
+    """The texts under `key`, one or a list, empty where it is absent."""
+    value = row.get(key)
+    entries = value if isinstance(value, list) else [] if value is None else [value]
+    texts = [_as_text(entry) for entry in entries]
+    if None in texts:
+        raise BadInputError(f"`{key}` is not a list of strings; fix it")
+    return tuple(text for text in texts if text is not None)
+
+
+def _as_text(value: Any) -> str | None:
+    """A string as it is, a number or a boolean as in JSON, a whole number without a fraction of
+    zeros, a date in ISO format; None for anything else."""
+    if isinstance(value, (str, Decimal)):
+        return str(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, (bool, int, float)):
+        number = whole_number(value)
+        return json.dumps(value if number is None else number)
+    return None
 
 
 def list_of(row: dict[str, Any], key: str) -> list[Any]:

@@ -60,7 +60,6 @@ def shown(answer: Answer, text: str = TEXT) -> str:
         (7, TEXT[:40], TEXT[6:]),
         (6, TEXT[:33], TEXT[11:]),
         (1, "  The", "it. "),
-        (0, "", ""),
     ],
 )  # fmt: skip
 def test_words_up_to_the_last_token(words: int, first: str, last: str) -> None:
@@ -77,8 +76,8 @@ def test_words_up_to_the_last_token(words: int, first: str, last: str) -> None:
         assert len(prompt.split()) == EMPTY + min(words, 8)
 
 
-@pytest.mark.parametrize("context", [EMPTY + REPLY - 1, REPLY, 1])
-def test_a_question_too_long_for_the_context_is_not_sent(context: int) -> None:
+@pytest.mark.parametrize("context", [EMPTY + REPLY, EMPTY + REPLY - 1, REPLY, 1])
+def test_a_question_that_leaves_no_room_for_a_word_of_the_text_is_not_sent(context: int) -> None:
     engine = never()
     engine.context_tokens = context
     answer = answered("first", engine)

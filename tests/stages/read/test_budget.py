@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import UnitRows
 from pipeline.work.stage import Stage
+from stages.index.context import Context
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.index.segments import PaginateByTokens, PaginateChat
 from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat
@@ -25,6 +26,7 @@ from tests.support.reading import (
     book,
     looked_up,
     never,
+    num_tokens,
     question,
     run,
 )
@@ -185,7 +187,7 @@ CHATS = (  # 2 + 3 words without headers, 4, 2
     "user: She is three.\n\n",
     "\f[2023/05/30 (Tue) 21:48]\nuser: Bye.\n\n",
 )  # fmt: skip
-NOTES = ("a cat", "three", None)
+NOTES = ("a cat", "three", "")
 
 
 def chats(*used: int) -> UnitRows:
@@ -204,7 +206,7 @@ def chats(*used: int) -> UnitRows:
         (AnswerFromExpandedChat(**CHAT, shown="value"), [2, 7, 11]),
         (AnswerFromExpandedChat(**CHAT, shown="items"), [2, 5, 9]),
         (AnswerFromExpandedChat(**CHAT, shown="both"), [2, 10, 18]),
-        (AnswerFromNotes(**CHAT, keep_empty=False), [0, 2, 3]),
+        (AnswerFromNotes(**CHAT, keep_empty=True), [1, 3, 4]),
     ],
 )
 def test_of_chats_what_was_said_counts(stage: AnswerFromContext, tokens: list[int]) -> None:
@@ -218,6 +220,42 @@ def test_of_chats_what_was_said_counts(stage: AnswerFromContext, tokens: list[in
             assert answer.num_context_tokens == total
             left = 3 - num
             assert answer.detail == (f"no room for {left} of 3 pages" if left else None)
+
+
+STEPS = [
+    Refinement(document_id="d", question_id="q", turn=n, trajectory=n, action="rewrite",
+               text="bell", used=used)
+    for n, used in enumerate(((2, 0), (), (1,)))
+]  # fmt: skip
+FOUND = adding(rows(looked_up(2, 0, 1)), {Query: QUERIES, Refinement: STEPS})
+
+
+@pytest.mark.parametrize(
+    ("stage", "unit"),
+    [
+        (AnswerFromPages(**COMMON), FOUND),
+        (AnswerFromChunks(**COMMON), FOUND),
+        (AnswerFromTrajectories(**COMMON), FOUND),
+        (AnswerFromChat(**CHAT), chats(0, 1)),
+        (AnswerFromExpandedChat(**CHAT, shown="both"), chats(0, 1)),
+        (AnswerFromNotes(**CHAT, keep_empty=True), chats(0, 1)),
+        (AnswerFromNotes(**CHAT, keep_empty=False), chats(2, 0)),
+    ],
+)
+@pytest.mark.parametrize("by_budget", [True, False])
+def test_nothing_is_answered_from_pages_none_of_which_has_room(
+    stage: AnswerFromContext, unit: UnitRows, by_budget: bool
+) -> None:
+    """Not even by a draft, a trajectory that found no page, or a note of nothing."""
+    (asking,) = stage.prompts_used()
+    alone = num_tokens(stage.prompt(unit.questions[0], Context())) + 50
+    limited = stage.model_copy(update={"budget": 1 if by_budget else None})
+    engine = always("Noon.", 10_000 if by_budget else alone)
+    (answer,), _ = run(limited, unit, engine, reply_tokens={asking.name: 50})
+    assert (answer.problem, answer.answer, answer.page_indexes) == ("context_overflow", None, ())
+    assert answer.detail
+    (answer,), _ = run(stage, unit, always("Noon."))
+    assert (answer.problem, answer.answer) == (None, "Noon.")
 
 
 @settings(deadline=None, max_examples=60)

@@ -104,6 +104,21 @@ def test_a_range_is_widened() -> None:
     assert found(history(("0001/01/01", "9999/12/31")), widen_days=2).used == (1, 2, 0)
 
 
+@pytest.mark.parametrize(
+    ("pages_of_session", "ranks"), [(None, 50), (1, 50), (2, 99), (3, 120), (120, 120)]
+)
+def test_the_ranks_of_50_sessions_are_kept(pages_of_session: int | None, ranks: int) -> None:
+    """Of 120 pages in their order; the 50th session of two begins with the 99th page."""
+    texts = ["\f[no date]\na " if pages_of_session and n % pages_of_session == 0 else "a "
+             for n in range(120)]  # fmt: skip
+    keys = [Key(document_id="d", page_index=n, key_index=n, kind="value", text=ASKED, day=None)
+            for n in range(120)]  # fmt: skip
+    rows = book(texts, questions=[question(text=ASKED)])
+    turn = found(adding(rows, {Key: keys, Expansion: [], Query: []}), top_k=3)
+    assert [page.page_index for page in turn.ranked] == [*range(ranks)]
+    assert turn.used == (0, 1, 2)
+
+
 SESSIONS = ("\f[2023/05/01]\na ", "b ", "\f[2023/05/20]\nc ", "\f[no date]\nd")
 
 

@@ -3,9 +3,13 @@
 import gzip
 import json
 import sys
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.core.errors import UsageError
@@ -21,7 +25,8 @@ FIELDS: dict[str, Any] = {
 }  # fmt: skip
 ROW: dict[str, Any] = {
     "story": TEXT, "book": "b1", "name": "The Mill", "q": "Where?", "no": "q1",
-    "choices": ["sea", "river"], "label": 1, "kind": "place", "on": "2024-01-01", "extra": 7,
+    "choices": ["sea", "river"], "label": 1, "gold": None, "kind": "place", "on": "2024-01-01",
+    "extra": 7,
 }  # fmt: skip
 
 
@@ -117,7 +122,8 @@ QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "no options": ({"choices": None, "label": None}, ""),
     "empty options": ({"choices": [], "label": None}, ""),
     "27 options": ({"choices": [str(n) for n in range(27)], "label": "Z"}, ""),
-    "references a number": ({"gold": 3}, "`gold` is not a list of strings"),
+    "references a number": ({"gold": 3}, ""),
+    "references an object": ({"gold": {"text": "a"}}, "`gold` is not a list of strings"),
     "references with null": ({"gold": ["a", None]}, "`gold` is not a list of strings"),
     "references empty": ({"gold": []}, ""),
     "references an empty string": ({"gold": ""}, ""),
@@ -187,7 +193,7 @@ def test_a_document_of_every_kind_keeps_its_question(tmp_path: Path, case: str) 
 
 def test_two_of_three_options_are_a_mistake(tmp_path: Path) -> None:
     row = {**ROW, "a": "x", "b": "y", "label": None}
-    corpus = read(tmp_path, row, fields={"options": ["a", "b", "c"]})
+    corpus = read(tmp_path, row, {**row, "no": "q2", "c": "z"}, fields={"options": ["a", "b", "c"]})
     assert details(corpus) == ["mine.jsonl:1: 2 of 3 options; add or delete them"]
 
 
@@ -196,11 +202,219 @@ def test_two_of_three_options_are_a_mistake(tmp_path: Path) -> None:
     [
         ({"text": "txt"}, r"corpus\.fields\.text=txt: not in mine\.jsonl:2, which has story, book"),
         ({"question": "Q"}, r"corpus\.fields\.question=Q: not in mine\.jsonl:2, which has story, "),
+        ({"references": "golds"}, r"corpus\.fields\.references=golds: not in mine\.jsonl:2, "),
+        ({"references": "gold.text"}, r"corpus\.fields\.references=gold\.text: not in "),
+        ({"references": "in.txt"}, r"\.references=in\.txt: not in .*, in\.text, in\.start"),
+        ({"options": ["choices", "b"]}, r"corpus\.fields\.options=b: not in "),
+        *(
+            ({name: "x"}, rf"corpus\.fields\.{name}=x: not in ")
+            for name in (
+                "document_id",
+                "title",
+                "question_id",
+                "answer_index",
+                "question_type",
+                "asked_at",
+            )
+        ),
     ],
 )
-def test_a_misspelt_field_is_one_error(tmp_path: Path, fields: dict[str, str], words: str) -> None:
+def test_a_misspelt_field_is_one_error(tmp_path: Path, fields: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        read(tmp_path, "[1]", ROW, fields=fields)
+        read(tmp_path, "[1]", {**ROW, "in": [{"text": "a", "start": 1}]}, fields=fields)
+
+
+def test_a_key_may_first_occur_late(tmp_path: Path) -> None:
+    rows = [{"story": TEXT, "q": f"Which of {n}?"} for n in range(150)]
+    late = {"story": TEXT, "q": "Who?", "gold": ["he"]}
+    fields = {"text": "story", "question": "q", "references": "gold"}
+    [item] = loaded(written(tmp_path / "mine.jsonl", *rows, late), "records", fields=fields)
+    assert [question.references for question in item.questions] == [()] * 150 + [("he",)]
+
+
+# Rows as datasets have them, with what fields are set to and what is left for metadata.
+NESTED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "SQuAD": ({"answers": {"text": ["He", "he"], "answer_start": [3, 3]}},
+              {"references": "answers.text"}, {"answers": {"answer_start": [3, 3]}}),
+    "a list of objects": ({"answers": [{"text": "He", "start": 3}, {"text": "he", "start": 3}]},
+                          {"references": "answers.text"},
+                          {"answers": [{"start": 3}, {"start": 3}]}),
+    "a list of objects with lists": ({"notes": [{"a": {"spans": ["He"]}}, {"a": {"spans": []}},
+                                                {"a": {"spans": ["he"]}}, {"a": None}]},
+                                     {"references": "notes.a.spans"}, {"notes": [{"a": None}]}),
+    "objects without it": ({"answers": [{"text": "He"}, {"text": None}, {}, {"text": "he"}]},
+                           {"references": "answers.text"}, {}),
+    "an object with nothing else": ({"answer": {"value": ["He", "he"]}},
+                                    {"references": "answer.value"}, {}),
+    "a key with a dot": ({"answers.text": ["He", "he"]}, {"references": "answers.text"}, {}),
+    "a key with a dot beside": ({"answers": {"text": ["x"]}, "answers.text": ["He", "he"]},
+                                {"references": "answers.text"}, {"answers": {"text": ["x"]}}),
+    "a key with a dot within": ({"a": {"b.c": {"d": ["He", "he"]}}}, {"references": "a.b.c.d"}, {}),
+    "a path and a key of the same beginning": ({"gold": {"en": ["He", "he"]}, "gold.de": "Er"},
+                                               {"references": "gold.en"}, {"gold.de": "Er"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "parquet"])
+@pytest.mark.parametrize("case", NESTED)
+def test_a_path_of_keys_leads_to_a_field(tmp_path: Path, case: str, kind: str) -> None:
+    more, fields, left = NESTED[case]
+    rows = [{"text": TEXT, "question": "Who?", **more}, {"text": TEXT, "question": "Which?"}]
+    file = tmp_path / f"rows.{kind}"
+    if kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    else:
+        file.write_text("\n".join(map(json.dumps, rows)) if kind == "jsonl" else json.dumps(rows))
+    [item] = loaded(file, "records", fields=fields)
+    assert [question.references for question in item.questions] == [("He", "he"), ()]
+    assert details([item]) == []
+    if kind != "parquet":  # whose objects have all keys
+        assert json.loads(item.questions[0].metadata) == left
+
+
+def test_paths_of_every_field(tmp_path: Path) -> None:
+    """As NarrativeQA is on Hugging Face, with ARC's options."""
+    book = {"id": "b1", "text": TEXT, "summary": {"title": "The Mill", "text": "A mill."}}
+    row = {
+        "document": book, "question": {"text": "Where?", "id": 7, "kind": "place"},
+        "choices": {"text": ["sea", "river"], "label": ["A", "B"]}, "key": {"letter": "B"},
+        "asked": {"on": "2024-01-01"},
+    }  # fmt: skip
+    fields = {
+        "text": "document.text", "document_id": "document.id", "title": "document.summary.title",
+        "question": "question.text", "question_id": "question.id", "options": ["choices.text"],
+        "answer_index": "key.letter", "question_type": "question.kind", "asked_at": "asked.on",
+        "references": None,
+    }  # fmt: skip
+    [item] = read(tmp_path, row, fields=fields)
+    document, (question,) = item.document, item.questions
+    assert (document.document_id, document.title, document.text) == ("b1", "The Mill", TEXT)
+    assert (question.question_id, question.question) == ("7", "Where?")
+    assert (question.options, question.answer_index) == (("sea", "river"), 1)
+    assert (question.question_type, question.asked_at) == ("place", "2024-01-01")
+    left = {"document": {"summary": {"text": "A mill."}}, "choices": {"label": ["A", "B"]}}
+    assert json.loads(question.metadata) == left
+
+
+@pytest.mark.parametrize(
+    ("value", "texts"),
+    [
+        (1893, ("1893",)), (1893.0, ("1893",)), (-0.5, ("-0.5",)), (True, ("true",)),
+        (False, ("false",)), (0, ("0",)), ([1, "one", 1.5, True], ("1", "one", "1.5", "true")),
+        (None, ()), ([], ()), (date(1893, 3, 9), ("1893-03-09",)), (Decimal("1.10"), ("1.10",)),
+        (float("nan"), ()),
+    ],
+)  # fmt: skip
+def test_numbers_and_booleans_are_references(
+    tmp_path: Path, value: Any, texts: tuple[str, ...]
+) -> None:
+    """Of rows and of question files, in Parquet and, but for what JSON has no word for, in JSON."""
+    rows = [{"document_id": "d", "text": TEXT, "question": "When?", "references": value}]
+    fields = {"document_id": "document_id", "references": "references"}
+    is_json = not isinstance(value, (date, Decimal)) and value == value
+    is_mixed = isinstance(value, list) and len(value) > 1
+    for kind in [*(["jsonl"] if is_json else []), *([] if is_mixed else ["parquet"])]:
+        folder = tmp_path / kind
+        folder.mkdir()
+        tables = {
+            "rows": rows,
+            "documents": [{"document_id": "d", "text": TEXT}],
+            "questions": [{key: rows[0][key] for key in rows[0] if key != "text"}],
+        }
+        for name, own in tables.items():
+            file = folder / f"{name}.{kind}"
+            if kind == "parquet":
+                pq.write_table(pa.Table.from_pylist(own), file)
+            else:
+                written(file, *own)
+        [item] = loaded(folder / f"rows.{kind}", "records", fields=fields)
+        [other] = loaded(folder, "tables")
+        assert [q.references for q in (*item.questions, *other.questions)] == [texts] * 2
+
+
+def test_what_is_no_number_is_null(tmp_path: Path) -> None:
+    """pandas has NaN where a table of numbers or labels has a gap."""
+    nan = float("nan")
+    columns = {
+        "text": [TEXT],
+        "question": ["Who?"],
+        "references": ["he"],
+        "kind": [nan],
+        "score": [nan],
+        "vector": [[1.0, nan]],
+        "about": [{"n": nan, "m": 1.5}],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    fields = {"references": "references", "question_type": "kind"}
+    [item] = loaded(tmp_path / "rows.parquet", "records", fields=fields)
+    [question] = item.questions
+    assert (question.problem, question.question_type) == (None, None)
+    assert json.loads(question.metadata) == {"vector": [1.0, None], "about": {"n": None, "m": 1.5}}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "sep=;\ntext;question;references\nOne, two.;Who?;he\n"),
+        ("a.csv", "SEP=|\r\ntext|question|references\r\nOne, two.|Who?|he\r\n"),
+        ("a.csv", '"sep=;"\ntext;question;references\nOne, two.;Who?;he\n'),
+        ("a.csv", '\ufeffsep=,\ntext,question,references\n"One, two.",Who?,he\n'),
+        ("a.csv", "sep=\t\ntext\tquestion\treferences\nOne, two.\tWho?\the\n"),
+        ("a.csv", "sep=:\ntext:question:references\nOne, two.:Who?:he\n"),
+        ("a.tsv", "sep=\t\ntext\tquestion\treferences\nOne, two.\tWho?\the\n"),
+        ("a.csv", 'text,question,references,,\n"One, two.",Who?,he,,\n'),
+        ("a.csv", '"","",text,question,references,"  "\n,,"One, two.",Who?,he,\n'),
+        ("a.csv", ',text,question,references\n,"One, two.",Who?,he\n'),
+        ("a.csv", 'text,question,references,,\n"One, two.",Who?,he\n'),
+        ("a.csv", 'text,question,references\n"One, two.",Who?,he,,,\n'),
+        ("a.csv", 'text,question,references\n"One, two.",Who?,he\n'),
+    ],
+)
+def test_tables_as_excel_writes_them(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8", newline="")
+    [item] = loaded(tmp_path / name, "records", fields={"references": "references"})
+    [question] = item.questions
+    assert (item.document.text, question.question) == ("One, two.", "Who?")
+    assert (question.references, question.metadata, details([item])) == (("he",), "{}", [])
+
+
+def test_cells_below_no_name_are_kept_by_their_column(tmp_path: Path) -> None:
+    """That of one column alone under the empty name, as it always was."""
+    (tmp_path / "a.csv").write_text("text,,question,\nOne.,x,Who?,y\nTwo.,,Whose?,\n")
+    first, second = loaded(tmp_path / "a.csv", "records")
+    assert json.loads(first.questions[0].metadata) == {"column 2": "x", "column 4": "y"}
+    assert json.loads(second.questions[0].metadata) == {}
+    (tmp_path / "a.csv").write_text(",text,question\n0,One.,Who?\n")
+    [item] = loaded(tmp_path / "a.csv", "records")
+    assert json.loads(item.questions[0].metadata) == {"": "0"}
+
+
+@pytest.mark.parametrize(
+    ("split", "texts"),
+    [(None, ["test 0", "train 0", "train 1"]), ("train", ["train 0", "train 1"]),
+     ("test", ["test 0"])],
+)  # fmt: skip
+@pytest.mark.parametrize("folder", ["data", "."])
+def test_the_files_of_a_folder_of_hugging_face_are_found(
+    tmp_path: Path, folder: str, split: str | None, texts: list[str]
+) -> None:
+    (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n")
+    for name, text in (
+        ("train-00000-of-00002.parquet", "train 0"), ("train-00001-of-00002.parquet", "train 1"),
+        ("test-00000-of-00001-a09b74b3ef9c3b56.parquet", "test 0"),
+    ):  # fmt: skip
+        table = pa.table({"text": [text], "question": ["Who?"]})
+        pq.write_table(table, tmp_path / folder / name)
+    found = load(corpus_of(tmp_path, "parquet", split=split))
+    assert [item.document.text for item in found] == texts
+
+
+@pytest.mark.parametrize(("name", "split"), [("", "dev"), ("train.jsonl", "train")])
+def test_a_split_that_is_not_there_is_refused(tmp_path: Path, name: str, split: str) -> None:
+    written(tmp_path / "train.jsonl", {"text": TEXT, "question": "Who?"})
+    with pytest.raises(UsageError, match=r"corpus\.split"):
+        list(load(corpus_of(tmp_path / name, "jsonl", split=split)))
 
 
 def test_a_first_row_may_lack_what_later_ones_have(tmp_path: Path) -> None:

@@ -242,6 +242,39 @@ def test_a_file_of_no_use_is_one_error(tmp_path: Path, case: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+# Sentences in the encodings that files without a declaration have, and names of these.
+SENTENCES: dict[str, tuple[str, str]] = {
+    "cp1252": ("Le café était fermé à midi … et la « clé » perdue.", "cp1252"),
+    "latin-1": ("Der Müller ging über die Brücke, und es fiel großer Schnee.", "cp1252"),
+    "cp1250": ("Łódź płynęła rzeką, a strażnik patrzył na żółte światła.", "cp1250"),
+    "cp1251": ("Смотритель поднимался на башню каждый вечер.", "cp1251"),
+    "koi8-r": ("Смотритель поднимался на башню каждый вечер.", "koi8_r"),
+    "cp1253": ("Ο φύλακας ανέβαινε στον πύργο κάθε βράδυ.", "cp1253"),
+    "gbk": ("守塔人每天傍晚六点登上灯塔，带着一罐油。", "gb18030"),
+    "euc-kr": ("등대지기는 매일 저녁 탑에 올랐다.", "cp949"),
+}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json"])
+@pytest.mark.parametrize("encoding", SENTENCES)
+def test_json_in_another_encoding_says_in_which(tmp_path: Path, encoding: str, kind: str) -> None:
+    text, name = SENTENCES[encoding]
+    rows = [GOOD, {"text": text}]
+    lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    content = lines if kind == "jsonl" else f"[{lines.replace(chr(10), ',')}]"
+    first, bad = read_rows(written(tmp_path, f"a.{kind}", content.encode(encoding)))
+    assert (first.value, bad.value) == (GOOD, None)
+    assert name in bad.wrong and "UTF-8" in bad.wrong and "\n" not in bad.wrong
+    assert len(bad.wrong) < 200
+
+
+def test_a_stray_byte_is_no_other_encoding(tmp_path: Path) -> None:
+    line = '{"text": "Le café était fermé"}'.encode() + b"\n"
+    torn = line.replace(b"caf", b"caf\xff")
+    *_, bad = read_rows(written(tmp_path, "a.jsonl", line + torn))
+    assert "byte 17 is not UTF-8" in bad.wrong and "it seems" not in bad.wrong
+
+
 def test_a_folder_for_a_file_and_a_file_that_is_gone(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").mkdir()
     for path in (tmp_path / "a.jsonl", tmp_path / "gone.jsonl"):

@@ -43,7 +43,7 @@ def test_a_text_that_cannot_be_used_keeps_its_questions(tmp_path: Path) -> None:
         ({"answer_index": 0}, "is not possible without options"),
         ({"options": ["x"], "answer_index": 1}, "is not a number from 0 to 0"),
         ({"options": ["x"], "answer_index": False}, "`answer_index` false"),
-        ({"references": 3}, "`references` is not a list of strings"),
+        ({"references": {"text": "a"}}, "`references` is not a list of strings"),
         ({"references": ["a", None]}, "`references` is not a list of strings"),
         ({"question_type": 3}, "`question_type` is a number"),
         ({"asked_at": 3}, "`asked_at` is a number"),

@@ -477,7 +477,7 @@ BAD_QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "options an object": ({"options": {"A": "a"}}, "`options` is not a list of strings"),
     "options of numbers": ({"options": [1, 2]}, "`options` is not a list of strings"),
     "options of null": ({"options": [None]}, "`options` is not a list of strings"),
-    "references a number": ({"references": 3}, "`references` is not a list of strings"),
+    "references an object": ({"references": {}}, "`references` is not a list of strings"),
     "references nested": ({"references": [["a"]]}, "`references` is not a list of strings"),
     "question null": ({"question": None}, "no `question`; add it"),
     "question a list": ({"question": ["Who?"]}, "`question` is a list, not a string"),

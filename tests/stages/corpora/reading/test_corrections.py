@@ -80,7 +80,7 @@ RIGHT = {"question_id": "q2", "references": ["A"]}
          'mine.jsonl:2: replaces ["B"], but the corpus has ["reference 0 of question 1"]; '
          "fix or delete it"),
         ({"question_id": "q1"}, "mine.jsonl:2: neither `question` nor `references`; add one"),
-        ({"question_id": "q1", "references": [1]},
+        ({"question_id": "q1", "references": [{}]},
          "mine.jsonl:2: `references` is not a list of strings; fix it"),
         ({"question_id": "q1", "question": " "},
          "mine.jsonl:2: `question` is empty; write the question or delete it"),
@@ -124,7 +124,7 @@ def test_a_correction_of_no_question_is_a_row_at_the_end(
 
 
 def test_a_bad_question_cannot_be_corrected(tmp_path: Path) -> None:
-    write(tmp_path, [document(1)], [{**question(1, 1), "references": 3}, question(2, 1)])
+    write(tmp_path, [document(1)], [{**question(1, 1), "references": {}}, question(2, 1)])
     made = corrected(tmp_path, {"question_id": "q1", "question": "Which?"})
     assert "mine.jsonl:1: the question itself cannot be read; fix that first" in details(made)
 
