@@ -23,7 +23,7 @@ _MOST_WARNINGS = 20
 _WHERE = {
     "not read": "the column detail of skipped documents",
     "read in part": "`missing` in the metadata of documents",
-    "note": "the column detail of documents and questions",
+    "in doubt": "the column detail of documents and questions",
     "bad_input": "the column detail of their rows",
 }
 
@@ -95,7 +95,7 @@ class _LoadingWarnings:
         rows: tuple[Document | Question, ...] = (document, *loaded.questions)
         for row in rows:
             if row.detail and not row.skipped:
-                self._lines["bad_input" if row.problem else "note"][row.detail] = None
+                self._lines["bad_input" if row.problem else "in doubt"][row.detail] = None
 
     def warn_all(self) -> None:
         if self._has_corrections:

@@ -286,7 +286,7 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 3 + 2
     assert said[20] == "not read: and 2 more; see the column detail of skipped documents"
     assert said[21] == "read in part: b.pdf: no text in 1 of 2 pages (2)"
-    notes = sorted(line for line in said if line.startswith("note: "))
+    notes = sorted(line for line in said if line.startswith("in doubt: "))
     assert [line.split(": ")[1] for line in notes] == ["d.txt", "e.txt", "questions.csv"]
     assert all(" read as cp1252; " in line for line in (notes[0], notes[2]))
     assert " U+FFFD: 1; " in notes[1]
