@@ -359,16 +359,6 @@ def test_a_csv_with_another_separator(tmp_path: Path, sign: str) -> None:
     assert [item.document.text for item in corpus] == [f"one{sign} two", 'a "b"']
 
 
-def test_latin_1_rows_say_how_to_convert_them(tmp_path: Path) -> None:
-    (tmp_path / "documents.jsonl").write_bytes(jsonl(GOOD) + '{"text": "Café"}\n'.encode("latin-1"))
-    corpus = loaded(tmp_path, "tables")
-    [detail] = details(corpus)
-    assert detail.startswith(
-        "documents.jsonl:2: not JSON (byte 14 is not UTF-8; of Latin-1 make it"
-    )
-    assert corpus[0].document.text == "one two"
-
-
 def test_damaged_utf_16_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "documents.jsonl").write_bytes(codecs.BOM_UTF16_LE + b"\x00\xd8{\0}\0")
     assert "documents.jsonl: damaged UTF-16 (" in refused(tmp_path, "tables")
