@@ -68,7 +68,7 @@ def read_reply(
     is_free = form is None or prompt.legal(form) is None
     if is_cut and (_THINKS if is_free else _BEGINS_TO_THINK).match(reply):
         return None
-    if is_free:  # no form means anything in it
+    if form is None or is_free:  # no form means anything in it
         return prompt.read(reply, is_cut)
     text, fields = with_fields_as_lines(without_role(reply))
 
