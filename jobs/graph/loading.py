@@ -17,11 +17,13 @@ from pipeline.work.steps import Step
 from pipeline.work.units import Committed, Unit, plan_document
 from stages.corpora import load
 from stages.corpora.reading.loaded import Loaded
+from stages.text.words import LONGEST_WORD, is_without_spaces
 
 _MOST_WARNINGS = 20
 _WHERE = {
     "not read": "the column detail of skipped documents",
     "read in part": "`missing` in the metadata of documents",
+    "paged by characters": "their text in documents",
     "bad_input": "the column detail of their rows",
 }
 
@@ -65,15 +67,15 @@ def load_corpus(
 
 
 class _LoadingWarnings:
-    """The warnings about a loaded corpus: rows that were skipped, read in part, or bad; and what
-    its corrections came to."""
+    """The warnings about a loaded corpus: rows that were skipped, read in part, paged by
+    characters, or bad; and what its corrections came to."""
 
     def __init__(self, warn: Callable[[str], None], has_corrections: bool) -> None:
         self._warn = warn
         self._has_corrections = has_corrections
         self._corrected = Counter[str]()
         self._without_text = 0
-        self._lines: dict[str, list[str]] = {"not read": [], "read in part": [], "bad_input": []}
+        self._lines: dict[str, list[str]] = {what: [] for what in _WHERE}
 
     def add(self, loaded: Loaded) -> None:
         document = loaded.document
@@ -90,6 +92,9 @@ class _LoadingWarnings:
         self._without_text += document.skipped
         if loaded.note:
             self._lines["read in part"].append(loaded.note)
+        if is_without_spaces(document.text):
+            why = f"over {LONGEST_WORD:,} characters without white space, of which four are a word"
+            self._lines["paged by characters"].append(f"{document.document_id}: {why}")
         bad = (question.detail for question in loaded.questions if question.problem)
         details = [document.detail, *bad]
         self._lines["bad_input"] += dict.fromkeys(detail for detail in details if detail)

@@ -79,7 +79,7 @@ class SearchKeysByBM25(SearchKeys):
     """By BM25 over all keys of the document; `bm25` as for the look-up of that name."""
 
     kind = "bm25"
-    version = 3
+    version = 4
     reads = (Page, Key, Expansion, Query)
     bm25: Ranking
 
