@@ -93,7 +93,7 @@ class _LoadingWarnings:
         if loaded.note:
             self._lines["read in part"].append(loaded.note)
         if is_without_spaces(document.text):
-            why = f"over {LONGEST_WORD:,} characters without white space, of which four are a word"
+            why = f"over {LONGEST_WORD:,} characters without white space; pages end between them"
             self._lines["paged by characters"].append(f"{document.document_id}: {why}")
         bad = (question.detail for question in loaded.questions if question.problem)
         details = [document.detail, *bad]

@@ -50,7 +50,10 @@ def _as_spelled(path: UPath) -> UPath:
         if str(path).isascii() or path.exists():
             return path
         folder, name = _as_spelled(path.parent), normalize("NFC", path.name)
-        return next((own for own in folder.iterdir() if normalize("NFC", own.name) == name), path)
+        return next(
+            (own for own in folder.iterdir() if normalize("NFC", own.name) == name),
+            folder / path.name,
+        )
     return path
 
 

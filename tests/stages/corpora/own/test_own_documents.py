@@ -264,9 +264,9 @@ def test_a_file_is_asked_once_however_it_is_written(
 
 
 def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
-    """Lines on standard error: what was not read, read in part, or bad."""
+    """Lines on standard error: what was not read, read in part, paged by characters, or bad."""
     placed(tmp_path / "books", {
-        "a.txt": LINE.encode(), "b.pdf": pdf([LINE], []), "c.pdf": b"x",
+        "a.txt": LINE.encode(), "b.pdf": pdf([LINE], []), "c.pdf": b"x", "d.txt": b"x" * 2000,
         **{f"{n:02}.jpg": b"x" for n in range(22)},
     })  # fmt: skip
     words = ["corpus=text", f"corpus.path={tmp_path / 'books'}", "methods=none"]
@@ -276,11 +276,12 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     assert [step.name for step in steps] == ["documents", "questions", "paginate", "gist"]
     shards, nothing = Shards(resolved.config.warehouse), Committed(units={}, inputs={})
     keys = [*load_corpus(resolved.config, shards, steps, nothing, said.append)]
-    assert len(keys) == 25
-    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 1
+    assert len(keys) == 26
+    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 1 + 1
     assert said[20] == "not read: and 2 more; see the column detail of skipped documents"
     assert said[21] == "read in part: b.pdf: no text in 1 of 2 pages (2)"
-    assert said[22].startswith("bad_input: c.pdf: damaged, or no PDF")
+    assert said[22].startswith("paged by characters: d: over 1,000 characters")
+    assert said[23].startswith("bad_input: c.pdf: damaged, or no PDF")
 
 
 def test_a_folder_that_may_not_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
