@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from jobs.graph.read_run import composed_values
 from pipeline.core.errors import UsageError
+from pipeline.files.place import as_path, is_remote
 
 _OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")
 _EXPERIMENT = "experiment=ask"  # its method, and no rater: there is no reference to rate by
@@ -70,6 +70,7 @@ def _split(words: Sequence[str], example: str) -> tuple[list[str], list[str]]:
 
 
 def _is_file(word: str) -> bool:
-    with suppress(OSError):  # of a name that no file can have
-        return Path(word).exists()
+    with suppress(OSError, UsageError):  # of a name that no file can have
+        path = as_path(word)
+        return not is_remote(path) and path.exists()
     return False

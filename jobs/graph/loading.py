@@ -18,11 +18,13 @@ from pipeline.work.steps import Step
 from pipeline.work.units import Committed, Unit, plan_document
 from stages.corpora import load
 from stages.corpora.reading.loaded import Loaded
+from stages.text.words import LONGEST_WORD, is_without_spaces
 
 _MOST_WARNINGS = 20
 _WHERE = {
     "not read": "the column detail of skipped documents",
     "read in part": "`missing` in the metadata of documents",
+    "paged by characters": "their text in documents",
     "in doubt": "the column detail of documents and questions",
     "bad_input": "the column detail of their rows",
 }
@@ -67,8 +69,8 @@ def load_corpus(
 
 
 class _LoadingWarnings:
-    """The warnings about a loaded corpus: rows that were skipped, read in part, or bad; and what
-    its corrections came to."""
+    """The warnings about a loaded corpus: rows that were skipped, read in part, paged by
+    characters, or bad; and what its corrections came to."""
 
     def __init__(self, warn: Callable[[str], None], has_corrections: bool) -> None:
         self._warn = warn
@@ -92,6 +94,9 @@ class _LoadingWarnings:
         self._without_text += document.skipped
         if loaded.note:
             self._lines["read in part"][loaded.note] = None
+        if is_without_spaces(document.text):
+            why = f"over {LONGEST_WORD:,} characters without white space; pages end between them"
+            self._lines["paged by characters"][f"{document.document_id}: {why}"] = None
         rows: tuple[Document | Question, ...] = (document, *loaded.questions)
         for row in rows:
             if row.detail and not row.skipped:

@@ -55,11 +55,27 @@ def read_sent(options: ReadOptions, question: str | None, document: str | None) 
     with connect(options.warehouse, run) as connection:
         calls = SentCalls(connection, stages)
         if question is not None:
+            question = id_as_stored(connection, "question", question)
             refuse_unknown(connection, "question", question)
             return calls.of_questions([question])[question]
         assert document is not None
+        document = id_as_stored(connection, "document", document)
         refuse_unknown(connection, "document", document)
         return calls.of_documents([document])[document]
+
+
+def id_as_stored(connection: Any, kind: str, name: str) -> str:
+    """The id of a question or document (the `kind`) as the run spells it, in Unicode's NFC or NFD;
+    `name` itself where there is none of that name."""
+    if name.isascii():
+        return name
+    connection.execute("set variable named = ?", [name])
+    found = query(
+        connection,
+        f"select {kind}_id as id from {kind}s where nfc_normalize({kind}_id) = "
+        f"nfc_normalize(getvariable('named')) order by {kind}_id <> getvariable('named') limit 1",
+    )
+    return str(found[0]["id"]) if found else name
 
 
 def refuse_unknown(connection: Any, kind: str, name: str) -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Part, Verbatim, counted, printable
 from jobs.output.terminal import drawn
+from jobs.trace.sent import id_as_stored
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
@@ -50,6 +51,7 @@ def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
     or no pages of it."""
     with options.opened() as (folder, connection):
         run = folder.path.name
+        document_id = id_as_stored(connection, "document", document_id)
         connection.execute("set variable document = ?", [document_id])
         document = _document(connection, document_id)
         memories = [row["memory"] for row in query(connection, _SQL["memories"])]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.trace.sent import Rows, SentCalls
+from jobs.trace.sent import Rows, SentCalls, id_as_stored
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import RECORDS, Record
 from pipeline.core.sql_files import sql_beside
@@ -105,6 +105,7 @@ class _Reader:
 
     def __init__(self, connection: Any, question_id: str, stages: Sequence[str]) -> None:
         self.connection, self.stages = connection, stages
+        question_id = id_as_stored(connection, "question", question_id)
         connection.execute("set variable question = ?", [question_id])
         connection.execute("set variable stages = ?", [list(stages)])
         found = query(connection, _SQL["question"])

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any, TypeVar
+from unicodedata import normalize
 
 from upath import UPath
 
@@ -30,16 +31,30 @@ _AT_ONCE = 16  # threads: an object store has a latency of tens of milliseconds
 
 
 def as_path(path: AnyPath) -> UPath:
-    """The path as a UPath; a local one is a pathlib.Path as well.
+    """The path as a UPath; a local one is a pathlib.Path as well, and as the disk spells it.
 
     Raises UsageError where no filesystem for such an address is installed.
     """
     try:
         found = UPath(path)
         # Listings are not cached, so that files written by other machines are seen.
-        return UPath(path, use_listings_cache=False) if is_remote(found) else found
+        return UPath(path, use_listings_cache=False) if is_remote(found) else _as_spelled(found)
     except (ImportError, ValueError) as error:
         raise UsageError(f"{path}: {str(error).splitlines()[0]}") from None
+
+
+def _as_spelled(path: UPath) -> UPath:
+    """What is there under this name in NFC or NFD; the path itself where nothing is. File systems
+    of Macs take letters and their accents apart, keyboards do not."""
+    with suppress(OSError):  # of a name that no file can have
+        if str(path).isascii() or path.exists():
+            return path
+        folder, name = _as_spelled(path.parent), normalize("NFC", path.name)
+        return next(
+            (own for own in folder.iterdir() if normalize("NFC", own.name) == name),
+            folder / path.name,
+        )
+    return path
 
 
 def is_remote(path: UPath) -> bool:

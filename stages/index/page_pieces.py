@@ -13,6 +13,7 @@ from stages.text.pauses import ends_at_pauses
 from stages.text.words import (
     PAGE_BREAK,
     Spans,
+    is_without_spaces,
     num_words,
     sentence_spans,
     without_header,
@@ -35,8 +36,8 @@ class Piece:
 
 
 def pieces(text: str, spans: Spans, max_words: int, page_ends: PageEnds = "any") -> list[Piece]:
-    """Pieces that tile the paragraphs `spans` of `text`, in order, none over `max_words` words but
-    a single longer word. With `page_ends` pauses, what ends in none joins the next paragraph."""
+    """Pieces that tile the paragraphs `spans` of `text`, in order, none over `max_words` words.
+    With `page_ends` pauses, what ends in none joins the next paragraph."""
     ends = [end for _, end in spans]
     near = _part(max_words)
     if page_ends == "pauses":
@@ -68,13 +69,13 @@ def _sentence_runs(
     most = _part(max_words)
     runs: list[Piece] = []
     for sentence in _sentences(text, span, no_ends):
-        for start, end in _cut(text, sentence, no_ends, max_words):
-            words = num_words(text[start:end])
+        for part in _cut(text, sentence, no_ends, max_words):
+            words = runs[-1].num_words + part.num_words if runs else 0
             # Leading white space joins the first sentence: a page without words has no gist.
-            if runs and (not runs[-1].num_words or runs[-1].num_words + words <= most):
-                runs[-1] = Piece(runs[-1].start_char, end, runs[-1].num_words + words)
+            if runs and (not runs[-1].num_words or words <= most):
+                runs[-1] = Piece(runs[-1].start_char, part.end_char, words)
             else:
-                runs.append(Piece(start, end, words))
+                runs.append(part)
     return runs
 
 
@@ -86,15 +87,20 @@ def _sentences(text: str, span: tuple[int, int], no_ends: Collection[int]) -> Sp
     return list(pairwise([start, *(end for end in ends if end not in no_ends)]))
 
 
-def _cut(text: str, span: tuple[int, int], no_ends: Collection[int], max_words: int) -> Spans:
-    """Spans that tile the sentence: the whole, or parts of equal words if over `max_words`."""
+def _cut(text: str, span: tuple[int, int], no_ends: Collection[int], max_words: int) -> list[Piece]:
+    """Pieces that tile the sentence: the whole, or parts of equal words if over `max_words`."""
     start, sentence = span[0], text[slice(*span)]
-    if num_words(sentence) <= max_words:
-        return [span]
+    if (words := num_words(sentence)) <= max_words:
+        return [Piece(*span, words)]
     head = len(sentence) - len(without_header(sentence))
     found = [start + first for first, _ in word_spans(sentence) if first >= head]
     cuts = [cut for cut in found[:: _part(max_words)][1:] if cut not in no_ends]
-    return list(pairwise([start, *cuts, span[1]]))
+    parts = pairwise([start, *cuts, span[1]])
+    if not is_without_spaces(sentence):
+        return [Piece(first, end, num_words(text[first:end])) for first, end in parts]
+    # A part of so long a word may be short enough to be one by itself.
+    return [Piece(first, end, bisect_left(found, end) - bisect_left(found, first))
+            for first, end in parts]  # fmt: skip
 
 
 def sections(text: str) -> Spans:

@@ -53,7 +53,7 @@ class FromText(Stage):
         return {key: own[key] for key in own if (key, own[key]) != ("page_ends", "any")}
 
     def parts(self, text: str, max_words: int) -> Iterator[list[Piece]]:
-        """The pieces of each section, none over `max_words` words but a single longer word."""
+        """The pieces of each section, none over `max_words` words."""
         for start, end in sections(text) if self.page_breaks else [(0, len(text))]:
             own = paragraph_spans(text[start:end], self.paragraphs)
             spans = [(start + first, start + last) for first, last in own]

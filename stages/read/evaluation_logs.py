@@ -18,7 +18,7 @@ from pipeline.core.errors import UsageError
 from stages.corpora.reading.containers import read_rows
 from stages.corpora.reading.corpus_row import Row, rows_within
 from stages.corpora.reading.opening import NotTextError, opened, up_to_most
-from stages.corpora.reading.row_checks import without_lone_surrogates
+from stages.corpora.reading.row_checks import name_of
 
 ADVICE = "name a file with answers"
 
@@ -136,7 +136,7 @@ def _filled(value: Any, paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         found = _at(value, path)
         if isinstance(found, (str, int)) and found != "":
-            yield without_lone_surrogates(str(found))
+            yield name_of(str(found))
 
 
 def _at(value: Any, path: str) -> Any:

@@ -69,7 +69,7 @@ class BM25(ScoredPages):
     """
 
     kind = "bm25"
-    version = 1
+    version = 2
 
     bm25: Ranking
 

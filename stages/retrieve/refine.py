@@ -100,7 +100,7 @@ class RefineByBM25(Refine):
     """By BM25 over the pages; `bm25` as for the look-up of that name."""
 
     kind = "bm25"
-    version = 1
+    version = 2
     reads = (Page,)
     bm25: Ranking
 

@@ -74,7 +74,7 @@ class SearchByBM25(Search):
     queries are one."""
 
     kind = "bm25"
-    version = 3
+    version = 4
     reads = (Page, Query)
     bm25: Ranking
 

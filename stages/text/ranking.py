@@ -4,7 +4,7 @@ Deterministic; downloads nothing. Knows nothing of pages, questions or prompts.
 """
 
 import math
-import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,12 @@ from threading import Lock
 from typing import Literal, TypeVar
 
 import numpy as np
+import regex
 import Stemmer
 from rank_bm25 import BM25Okapi, BM25Plus
 from stop_words import get_stop_words
 
-from stages.text.words import CHARACTERS
+from stages.text.words import CHARACTERS, SYLLABLES
 
 Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
 T = TypeVar("T")
@@ -25,10 +26,31 @@ Ranking = Literal["plus_on_stems", "okapi_on_words", "okapi_on_spaces"]
 
 # rank-bm25's defaults, stated here because the published baselines depend on them.
 _K1, _B, _DELTA, _EPSILON = 1.5, 0.75, 1.0, 0.25
-# ASCII words; words in other scripts too, or such texts would have no terms.
-_TERM = re.compile(rf"[a-z0-9]+|[{CHARACTERS}]|[^\W_\u0000-\u024f{CHARACTERS}]+")
-# The list has "don't", which _TERM splits at the apostrophe: the stop words are split likewise.
-_STOP_WORDS = frozenset(part for word in get_stop_words("en") for part in _TERM.findall(word))
+_ASCII_WORD = regex.compile("[a-z0-9]+")
+_NO_ASCII_WORD = regex.compile(r"[\p{L}\p{M}\p{N}--\u0000-\u007f]", regex.V1)
+# Letters with their marks. Latin letters go with ASCII digits; in other scripts numbers and names
+# in ASCII stand apart. Thai, Lao, Burmese and Khmer have no space between words: marks part them.
+# Apostrophes that are letters by Unicode (U+02B9 to U+02BF) part words, as ' and ’ do.
+_MARKS = rf"[\p{{M}}--{CHARACTERS}{SYLLABLES}]"
+_LATIN = r"[0-9[\p{Latin}&&\p{L}]--\uff00-\uffef]"  # without the wide letters of Chinese text
+_OTHER = rf"[\p{{L}}\p{{N}}--\u0000-\u024f\u02b9-\u02bf{_LATIN}{CHARACTERS}]"
+_WORD = regex.compile(
+    rf"{_LATIN}[{_LATIN}{_MARKS}]*+|{_OTHER}[{_OTHER}{_MARKS}]*+|[{CHARACTERS}]", regex.V1
+)
+# `printed`: ligatures, contextual forms and other letters that are a way of printing common ones.
+# The others are what a word may be written with or without: soft hyphens, joiners and all of no
+# width (in Khmer and the like they part words), the dot of a Turkish capital I, vowel points of
+# Hebrew and Arabic and the stroke that lengthens a line, the stress of a Russian word.
+_VARIANT = regex.compile(
+    r"(?P<printed>[\u00b5\u0132\u0133\u013f\u0140\u0149\u017f\u01c4-\u01cc\u01f1-\u01f3"
+    r"\ufb00-\ufdff\ufe80-\ufefc])"
+    rf"|\p{{Default_Ignorable_Code_Point}}(?<![{SYLLABLES}].)|\u0307(?<=i.)"
+    r"|[[\u0591-\u05c7&&\p{M}]\u0640\u064b-\u065f\u0670\ufe70-\ufe7f]"
+    r"|[\u0300\u0301](?<=\p{Cyrillic}.)",
+    regex.V1,
+)
+# The list has "don't", which is split at the apostrophe: the stop words are split likewise.
+_STOP_WORDS = frozenset(part for word in get_stop_words("en") for part in _ASCII_WORD.findall(word))
 _STEMMER, _STEMMING = Stemmer.Stemmer("porter"), Lock()  # it serves one thread at a time
 _INDEXES = 16  # few documents are in flight in a worker; a book's index takes megabytes
 _LONG_TERM = 12  # characters; few stems are longer, but web addresses and hashes are
@@ -114,7 +136,7 @@ def _okapi_index(bm25: Ranking, texts: tuple[str, ...]) -> BM25Okapi | None:
 
 
 def _split(bm25: Ranking, text: str) -> list[str]:
-    return text.split(" ") if bm25 == "okapi_on_spaces" else text.lower().split()
+    return text.split(" ") if bm25 == "okapi_on_spaces" else _folded(text).split()
 
 
 def relevance(texts: Sequence[str], query: str) -> Scores:
@@ -183,8 +205,22 @@ def _num_texts_with(texts: Sequence[str]) -> Counter[str]:
 
 @lru_cache(maxsize=16_384)  # mostly sentences; a page takes a few kilobytes
 def _terms(text: str) -> tuple[str, ...]:
-    words = _TERM.findall(text.lower())
+    folded = _folded(text)
+    is_ascii = folded.isascii() or not _NO_ASCII_WORD.search(folded)  # but for its quotes
+    words = (_ASCII_WORD if is_ascii else _WORD).findall(folded)
     return tuple(_stem(word) for word in words if word not in _STOP_WORDS)
+
+
+def _folded(text: str) -> str:
+    """The text in lower case and in Unicode's NFC, each word written in one way."""
+    lower = text.lower()
+    if lower.isascii():
+        return lower
+    return str(_VARIANT.sub(_common, unicodedata.normalize("NFC", lower)))
+
+
+def _common(variant: regex.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", variant["printed"] or "")
 
 
 @lru_cache(maxsize=65_536)

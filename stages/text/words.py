@@ -2,13 +2,16 @@
 that tile it; arithmetic on spans.
 
 Words are separated by white space. In scripts written without spaces every Chinese or Japanese
-character counts as a word, and so do every four characters of Thai, Lao, Burmese and Khmer. A
-session's header, the line `[...]` after a form feed, counts none: it is a date.
+character counts as a word, and so do every four characters of Thai, Lao, Burmese and Khmer and
+every syllable of Tibetan. Where more than LONGEST_WORD characters of any other script have no white
+space, every four of them are a word. A session's header, the line `[...]` after a form feed, counts
+none: it is a date.
 """
 
 import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -17,13 +20,17 @@ from pipeline.core.rows import Span
 PAGE_BREAK = "\f"
 _CHUNK = 1_000_000  # characters
 
-# CHARACTERS: each counts as a word. _SYLLABLES: every four do.
+# CHARACTERS: each counts as a word. SYLLABLES: every four do.
 CHARACTERS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 SYLLABLES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_UNSPACED = re.compile(f"[{CHARACTERS}{SYLLABLES}]")
+_TIBETAN = "\u0f00\u0f18-\u0f39\u0f3e-\u0fbc"  # letters, marks and digits
+_UNSPACED = re.compile(f"[{CHARACTERS}{SYLLABLES}{_TIBETAN}]")
 _WORD = re.compile(
-    rf"[{CHARACTERS}][^\w\s]*|[{SYLLABLES}]{{1,4}}[^\w\s]*|[^\s{CHARACTERS}{SYLLABLES}]+"
+    rf"[{CHARACTERS}][^\w\s]*|[{SYLLABLES}]{{1,4}}[^\w\s]*"
+    rf"|[{_TIBETAN}]{{1,12}}[^\w\s{_TIBETAN}]*|[^\s{CHARACTERS}{SYLLABLES}{_TIBETAN}]+"
 )
+LONGEST_WORD, _PART_OF_LONGER = 1000, 4  # characters
+_LONGER = re.compile(rf"[^\s{CHARACTERS}{SYLLABLES}]{{{LONGEST_WORD + 1}}}")
 _HEADER = re.compile(rf"{PAGE_BREAK}(\[[^\]\n]*\])\s*")
 
 
@@ -31,9 +38,10 @@ def num_words(text: str) -> int:
     """The number of words of `text`, session headers not counted."""
     if PAGE_BREAK in text:
         text = _HEADER.sub(" ", text)
-    if text.isascii() or not _UNSPACED.search(text):
+    is_spaced = text.isascii() or not _UNSPACED.search(text)
+    if is_spaced and not is_without_spaces(text):
         return _spaced(text)
-    return sum(1 for _ in _WORD.finditer(text))
+    return sum(1 for _ in _word_spans(text))
 
 
 def _spaced(text: str) -> int:
@@ -46,14 +54,37 @@ def _spaced(text: str) -> int:
     return total
 
 
+def is_without_spaces(text: str) -> bool:
+    """True if more than LONGEST_WORD characters in a row have no white space, in a script that has
+    it between words, or in Tibetan."""
+    start = 0
+    while len(text) - start > LONGEST_WORD:
+        end = start + LONGEST_WORD + 1
+        space = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+        if space < start and _LONGER.search(text, start, end + LONGEST_WORD):
+            return True
+        start = space + 1 if space >= start else start + LONGEST_WORD
+    return False
+
+
 def plain(text: str) -> str:
-    """The text in lower case with one space between words, by which texts are compared."""
-    return " ".join(text.casefold().split())
+    """The text in lower case and NFC with one space between words, by which texts are compared."""
+    return " ".join(unicodedata.normalize("NFC", text.casefold()).split())
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Half-open spans of the words in order; words of session headers are included."""
-    return [match.span() for match in _WORD.finditer(text)]
+    return list(_word_spans(text))
+
+
+def _word_spans(text: str) -> Iterator[tuple[int, int]]:
+    for match in _WORD.finditer(text):
+        start, end = match.span()
+        if end - start <= LONGEST_WORD:
+            yield start, end
+            continue
+        for first in range(start, end, _PART_OF_LONGER):
+            yield first, min(first + _PART_OF_LONGER, end)
 
 
 def words_in_common(text: Sequence[str], other: Sequence[str]) -> int:

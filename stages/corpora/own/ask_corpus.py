@@ -24,6 +24,7 @@ from stages.corpora.reading.folders import Entry
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded
 from stages.corpora.reading.opening import refuse_no_file
+from stages.corpora.reading.row_checks import name_of
 
 _HEX_DIGITS = 16
 
@@ -55,7 +56,7 @@ class AskCorpus(FileCorpus):
 
     def named_files(self) -> dict[str, str]:
         """The names of those files, by the id of their document. Raises UsageError."""
-        return {own: entry.name for own, entry in self.entries().items()}
+        return {own: name_of(entry.name) for own, entry in self.entries().items()}
 
     def check(self) -> None:
         for path in self.paths:
@@ -96,8 +97,8 @@ def _entries(paths: tuple[UPath, ...]) -> list[Entry]:
     for entry in (entry for path in paths for entry in entries_of(path, (), "name another")):
         file = entry.file if is_remote(entry.file) else entry.file.resolve()
         found.setdefault(str(file), entry)
-    times = Counter(entry.name for entry in found.values())
+    times = Counter(name_of(entry.name) for entry in found.values())
     return [
-        entry if times[entry.name] == 1 else replace(entry, name=str(entry.file))
+        entry if times[name_of(entry.name)] == 1 else replace(entry, name=str(entry.file))
         for entry in found.values()
     ]

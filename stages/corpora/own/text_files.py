@@ -25,7 +25,7 @@ from stages.corpora.reading.folders import Entry, is_book, suffix_of, walk
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document
 from stages.corpora.reading.question_file import QuestionFile
-from stages.corpora.reading.row_checks import BadInputError, json_text, without_lone_surrogates
+from stages.corpora.reading.row_checks import BadInputError, json_text, name_of
 from stages.extract.isolated import Extractor
 
 _ENDS = ("jsonl", "json", "csv", "tsv", "parquet")
@@ -55,7 +55,7 @@ class TextCorpus(FileCorpus):
         questions = QuestionFile(rows_of([asked]) if asked else ())
         ids = Ids()
         for entry, loaded in documents_of(self, entries_of(self.path, QUESTION_FILES), ids):
-            also = None if entry.left_out else without_lone_surrogates(entry.name)
+            also = None if entry.left_out else name_of(entry.name)
             yield replace(loaded, questions=questions.take(loaded.document, also))
         yield from questions.take_rest(ids)
 
@@ -115,15 +115,19 @@ def entries_by_id(entries: Sequence[Entry]) -> dict[str, Entry]:
 
 
 def _stems(entries: Sequence[Entry]) -> list[str]:
-    found = [_stem(entry.name) for entry in entries]
-    while len(times := Counter(found)) < len(found):  # ends: names are unique
-        named = zip(found, entries, strict=True)
-        found = [entry.name if times[made] > 1 else made for made, entry in named]
-    return found
+    """Names without suffixes; whole where two would be the same."""
+    whole = [name_of(entry.name) for entry in entries]
+    found = [name_of(_stem(entry.name)) for entry in entries]
+    while True:
+        times, named = Counter(found), zip(found, whole, strict=True)
+        longer = [name if times[made] > 1 else made for made, name in named]
+        if longer == found:
+            return found
+        found = longer
 
 
 def _claimed(entry: Entry, wanted: str, ids: Ids) -> tuple[str, str | None]:
-    document_id, whole = without_lone_surrogates(wanted), Row(entry.file, 1, None)
+    document_id, whole = name_of(wanted), Row(entry.file, 1, None)
     if (first := ids.claim(document_id, whole)) is None:
         return document_id, None
     wrong = f"its document_id would be that of {first.removesuffix(':1')}; rename or delete it"
@@ -142,7 +146,7 @@ def _stem(name: str) -> str:
 def _loaded(
     corpus: FileCorpus, entry: Entry, claimed: tuple[str, str | None], extractor: Extractor
 ) -> Loaded:
-    name, (document_id, wrong) = without_lone_surrogates(entry.name), claimed
+    name, (document_id, wrong) = name_of(entry.name), claimed
     if entry.left_out:
         detail = f"{name}: {entry.left_out}"
         return Loaded(Document(document_id=document_id, skipped=True, detail=detail), ())

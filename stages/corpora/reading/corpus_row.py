@@ -11,7 +11,7 @@ from stages.corpora.reading.row_checks import (
     BadInputError,
     kind_of,
     label_of,
-    without_lone_surrogates,
+    name_of,
 )
 
 
@@ -33,7 +33,7 @@ class Row:
     def place(self) -> str:
         """`file name:line`, followed by `:key[index]` for an object within the line's object."""
         inside = f":{self.inside}" if self.inside else ""
-        return f"{without_lone_surrogates(self.file.name)}:{self.line}{inside}"
+        return f"{name_of(self.file.name)}:{self.line}{inside}"
 
     def given_id(self, key: str) -> str | None:
         """The id under `key`; None where it is missing, empty or not a string or number."""
@@ -51,7 +51,7 @@ class Row:
     def detail(self, wrong: BadInputError | str) -> str:
         """`file:line: what is wrong; what to do`, the text for a bad row's `detail`."""
         within = f"{self.inside}: " if self.inside else ""
-        return f"{without_lone_surrogates(self.file.name)}:{self.line}: {within}{wrong}"
+        return f"{name_of(self.file.name)}:{self.line}: {within}{wrong}"
 
 
 def rows_within(row: Row, key: str) -> Iterator[Row]:

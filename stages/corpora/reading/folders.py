@@ -8,6 +8,7 @@ from upath import UPath
 from pipeline.files.place import is_remote
 from pipeline.store.shards.layout import FILE as WAREHOUSE
 from pipeline.store.shards.layout import FOLDERS
+from stages.corpora.reading.row_checks import name_of
 
 _MOST_LEFT_OUT = 100  # each is a row; a folder of programs has files by the ten thousand
 
@@ -33,7 +34,7 @@ def walk(folder: UPath, suffixes: Collection[str], without: Collection[str] = ()
     stands for all but the first.
     """
     walked = _Walk(folder, suffixes, frozenset(without))
-    found = sorted(walked.entries(folder, ""), key=lambda entry: entry.name)
+    found = sorted(walked.entries(folder, ""), key=lambda entry: name_of(entry.name))
     more = [entry for entry in found if entry.left_out][_MOST_LEFT_OUT:]
     if not more:
         return found

@@ -4,6 +4,7 @@ type raises BadInputError."""
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Collection, Iterable
 from datetime import date
 from decimal import Decimal
@@ -50,6 +51,12 @@ def without_nan(value: Any) -> Any:
     return [*map(without_nan, value)] if isinstance(value, (list, tuple)) else value
 
 
+def name_of(text: str) -> str:
+    """The id or name as it is stored and compared: in Unicode's NFC, which a file system may have
+    taken apart (NFD), and without lone surrogates."""
+    return unicodedata.normalize("NFC", without_lone_surrogates(text))
+
+
 def text_of(row: dict[str, Any], key: str) -> str:
     """The string under `key`, which is required."""
     text = optional_text(row, key)
@@ -77,11 +84,13 @@ def question_of(row: dict[str, Any], key: str) -> str:
 
 
 def label_of(row: dict[str, Any], key: str) -> str | None:
-    """The id or title under `key`, None where absent; a number is returned as its JSON text."""
+    """The id or title under `key`, as `name_of` has it, None where absent; a number is returned as
+    its JSON text."""
     value = row.get(key)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return json.dumps(value)
-    return optional_text(row, key)
+    label = optional_text(row, key)
+    return None if label is None else name_of(label)
 
 
 def texts_of(row: dict[str, Any], key: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
 from stages.text.words import (
     header_of,
+    is_without_spaces,
     num_words,
     sentence_spans,
     without_header,
@@ -61,7 +62,7 @@ def test_with_spaces_words_are_those_of_split(text: str) -> None:
 
 @pytest.mark.parametrize("size", [999_999, 1_000_000, 1_000_001, 2_500_000])
 def test_a_long_text_is_counted_without_being_split_wrongly(size: int) -> None:
-    for unit in ("a", "ab ", "word  \n", " "):
+    for unit in ("ab ", "word  \n", " ", "a" * 1000 + "\n"):
         text = (unit * (size // len(unit) + 1))[:size]
         assert num_words(text) == len(text.split())
 
@@ -79,6 +80,11 @@ def test_a_long_text_is_counted_without_being_split_wrongly(size: int) -> None:
         ("สวัสดีครับ", 3),  # ten characters, four a word
         ("Kant说：Ja", 3),
         ("\U00020000\U00020001", 2),
+        ("བོད་སྐད་ཡིན། ལས༎", 4),  # syllables
+        ("༄༅།།བོད་", 2),
+        ("a" * 1000, 1),
+        ("a" * 1001, 251),  # longer than any word: four characters a word
+        ("one " + "é" * 1400 + " two", 352),
     ],
 )
 def test_scripts_without_spaces(text: str, words: int) -> None:
@@ -101,6 +107,23 @@ def test_a_header_is_text_but_no_words(text: str, words: int, header: str | None
     assert (num_words(text), header_of(text)) == (words, header)
     rest = text if header is None else text.partition("\n")[2]
     assert without_header(text) == rest
+
+
+@pytest.mark.parametrize("unit", ["a", "ß", "བོད་སྐད་", "ቃል፡", "QUJD+/="])
+def test_a_text_without_white_space_is_paged_by_characters(unit: str) -> None:
+    text = (unit * 600_000)[:200_000]
+    assert num_words(text) == len(word_spans(text)) >= 50_000
+    made = uniform(text)
+    assert len(made) > 60
+    assert {page.num_words for page in made[:-1]} <= {*range(500, 701)}
+    assert is_without_spaces(text)
+
+
+def test_what_has_white_space_or_needs_none_is_not_said_to_lack_it() -> None:
+    for text in (CHINESE * 500, "ไทย" * 2000, "\t".join(["a" * 1000] * 9), "one two\n" * 999):
+        assert not is_without_spaces(text)
+    for text in ("one two " * 400 + "x" * 1001, "中" * 1500 + "x" * 1001, "\n" + "x" * 1500 + " y"):
+        assert is_without_spaces(text)
 
 
 def test_a_chinese_book_without_spaces_makes_pages_near_the_wished_size() -> None:
@@ -151,6 +174,7 @@ def test_a_line_of_600_000_characters_is_cut_between_words() -> None:
     assert all(abs(page.num_words - 600) <= 83 for page in made[:-1])
 
 
-def test_a_word_of_600_000_characters_is_a_page_of_its_own() -> None:
-    made = uniform("one two\n" + "x" * 600_000 + "\nthree", words=1)
-    assert [page.num_words for page in made] == [2, 1, 1]
+def test_lines_beside_a_word_of_600_000_characters_are_pages_of_their_own() -> None:
+    first, *parts, last = uniform("one two\n" + "x" * 600_000 + "\nthree", words=1)
+    assert (first.text, last.text) == ("one two\n", "three")
+    assert {len(page.text or "") for page in parts[:-1]} == {4 * (1000 // 6)}

@@ -268,11 +268,12 @@ def test_a_file_is_asked_once_however_it_is_written(
 
 
 def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
-    """Lines on standard error: what was not read, read in part, or bad."""
+    """Lines on standard error: what was not read, read in part, paged by characters, or bad."""
     placed(tmp_path / "books", {
         "a.txt": LINE.encode(), "b.pdf": pdf([LINE], []), "c.pdf": b"x",
         "d.txt": "zwölf Löwen".encode("cp1252"), "e.txt": "zwölf ".encode() + b"\x96",
-        "f.txt": bytes(range(128, 256)), **{f"{n:02}.jpg": b"x" for n in range(22)},
+        "f.txt": bytes(range(128, 256)), "g.txt": b"x" * 2000,
+        **{f"{n:02}.jpg": b"x" for n in range(22)},
         "questions.csv": "document_id,question\na,Löwen?\nd,Möwen?\n".encode("cp1252"),
     })  # fmt: skip
     words = ["corpus=text", f"corpus.path={tmp_path / 'books'}", "methods=none"]
@@ -282,10 +283,11 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     assert [step.name for step in steps] == ["documents", "questions", "paginate", "gist"]
     shards, nothing = Shards(resolved.config.warehouse), Committed(units={}, inputs={})
     keys = [*load_corpus(resolved.config, shards, steps, nothing, said.append)]
-    assert len(keys) == 28
-    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 3 + 2
+    assert len(keys) == 29
+    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 1 + 3 + 2
     assert said[20] == "not read: and 2 more; see the column detail of skipped documents"
     assert said[21] == "read in part: b.pdf: no text in 1 of 2 pages (2)"
+    assert said[22].startswith("paged by characters: g: over 1,000 characters")
     notes = sorted(line for line in said if line.startswith("in doubt: "))
     assert [line.split(": ")[1] for line in notes] == ["d.txt", "e.txt", "questions.csv"]
     assert all(" read as cp1252; " in line for line in (notes[0], notes[2]))
