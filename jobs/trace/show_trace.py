@@ -53,8 +53,9 @@ def _quoted(text: str) -> str:
 def _settings(call: Mapping[str, Any]) -> str:
     legal = {name: value for name, value in (call["constraint"] or {}).items() if value}
     of_reply = "".join(f", constrained to {name} {value}" for name, value in legal.items())
-    sampling = f"temperature {call['temperature']:g}, seed {call['seed']}"
-    return f"{sampling}, at most {call['max_reply_tokens']} tokens of reply{of_reply}"
+    own = call["temperature"]
+    temperature = "the server's temperature" if own is None else f"temperature {own:g}"
+    return f"{temperature}, seed {call['seed']}, at most {call['max_reply_tokens']} tokens of reply{of_reply}"
 
 
 _TEXT_CHARS = 400  # of a page's text and the like; --full prints all of it
