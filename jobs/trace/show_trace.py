@@ -55,7 +55,8 @@ def _settings(call: Mapping[str, Any]) -> str:
     of_reply = "".join(f", constrained to {name} {value}" for name, value in legal.items())
     own = call["temperature"]
     temperature = "the server's temperature" if own is None else f"temperature {own:g}"
-    return f"{temperature}, seed {call['seed']}, at most {call['max_reply_tokens']} tokens of reply{of_reply}"
+    sampling = f"{temperature}, seed {call['seed']}"
+    return f"{sampling}, at most {call['max_reply_tokens']} tokens of reply{of_reply}"
 
 
 _TEXT_CHARS = 400  # of a page's text and the like; --full prints all of it

@@ -21,7 +21,14 @@ from typing import (
     runtime_checkable,
 )
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, field_validator, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 from upath import UPath
 
 from pipeline.core.errors import CommandError, Problem, UsageError, contained

@@ -12,11 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import proxy_bypass_environment
 
 from pipeline.core.engine import FinishReason, OnText, Reply
-from pipeline.core.errors import StartError
+from pipeline.core.environment import environment_errors, through_proxy
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
 from pipeline.engines.outage import FailedError
@@ -50,18 +48,20 @@ _MOST_FINDINGS = 10
 # What servers say of a prompt that is too long: a word for the prompt and one for excess, near each
 # other; or a name that says both. What they say of time and rates has the same words.
 _PROMPT = (
-    r"prompt|(?<!invalid )input|context|conversation|messages?|sequence length|model(?:'s)? (?:maximum )?length"
+    r"prompt|(?<!invalid )input|context|conversation|message|sequence length|model length"
     r"|max_seq_len|max_num_tokens|token[ _]limit"
 )
 _EXCESS = (
     r"(?<!took )too (?:long|large|big|many)|exceed|(?:longer|larger) than|at most|no more than"
-    r"|greater than the|of only|must (?:be <|be less|have less)|reduce|maximum|only supports|limit of|\d >|should be \[1,"
+    r"|greater than the|of only|must (?:be <|be less|have less)|reduce|maximum|only supports"
+    r"|limit of|\d >|should be \[1,"
 )
 _OVERFLOW = re.compile(
     r"\A(?!.*(?:deadline|timed? ?out|time limit|rate limit|per minute|quota))"
     rf".*?(?:(?:{_PROMPT}).{{0,60}}?(?:{_EXCESS})|(?:{_EXCESS}).{{0,60}}?(?:{_PROMPT})"
     r"|max_model_len|context_(?:length|window)|ContextWindow|exceed_context|tokens_limit_reached"
-    r"|string_(?:too_long|above_max_length)|request(?:_| body | entity | is | )too[ _](?:large|long))",
+    r"|string_(?:too_long|above_max_length)"
+    r"|request(?:_| body | entity | is | )too[ _](?:large|long))",
     re.IGNORECASE | re.DOTALL,
 )
 _SEARCHED_CHARS = 1000  # of an error: some servers repeat the prompt in it
@@ -88,10 +88,9 @@ class OpenAIClient:
         self._root = base_url.removesuffix("/v1")
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
-        proxy = proxy_variable(base_url)
-        self._through = f" through the proxy that {proxy} names" if proxy else ""
+        self._through = through_proxy(base_url)
         self.findings: dict[str, str] = {}  # lines about the server, by what they are about
-        with _environment_errors(self.address):
+        with environment_errors(self.address, _http_library().InvalidURL):
             self._client = AsyncOpenAI(
                 base_url=base_url,
                 api_key=self._key or "none",
@@ -257,8 +256,8 @@ class OpenAIClient:
         if known is None and reason:
             self.note(
                 f"finish_reason {word}",
-                f"the server ends replies with finish_reason={word}, which is not known; those with "
-                "a text count as complete",
+                f"the server ends replies with finish_reason={word}, which is not known; replies "
+                "with a text count as complete",
             )
         ended = known or ("stop" if text else "abort")
         is_vague = ended == "stop" and reason != "stop"
@@ -295,50 +294,6 @@ def _http_library() -> Any:
 
     (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
     return sys.modules[module.partition(".")[0]]
-
-
-def proxy_variable(url: str) -> str:
-    """The name of the environment variable whose proxy requests to a URL go through; "" if they go
-    straight."""
-    parts = urlsplit(url)
-    if not parts.hostname or proxy_bypass_environment(parts.hostname):
-        return ""
-    names = (f"{parts.scheme}_proxy", "all_proxy")
-    spelled = (name for lower in names for name in (lower, lower.upper()))
-    return next((name for name in spelled if os.environ.get(name)), "")
-
-
-@contextmanager
-def _environment_errors(address: str) -> Iterator[None]:
-    """Turn what goes wrong as a client is made into a StartError that names the variable. The values
-    of proxies, which may hold passwords, are not shown."""
-    proxies = {
-        name: value
-        for name, value in os.environ.items()
-        if name.lower().endswith("_proxy") and name.lower() != "no_proxy" and value
-    }
-    try:
-        yield
-    except ImportError:
-        socks = " and ".join(name for name in proxies if "socks" in proxies[name].lower())
-        raise StartError(
-            f"{socks}: a SOCKS proxy, which requires a package; pip install socksio, or unset it"
-        ) from None
-    except OSError as error:
-        names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-        name = next((name for name in names if os.environ.get(name)), names[0])
-        why = error.strerror or error
-        raise StartError(
-            f"{name}={os.environ.get(name, '')}: no certificates can be read from it ({why}); "
-            "name a file that has some, or unset it"
-        ) from None
-    except (ValueError, _http_library().InvalidURL) as error:
-        if not proxies:
-            raise StartError(f"{address}: not an address ({error}); correct it") from None
-        raise StartError(
-            f"{' or '.join(proxies)}: not the address of a proxy; write http://HOST:PORT, or unset "
-            "it"
-        ) from None
 
 
 def _error_within(completion: Any, choice: Any) -> object:
