@@ -168,9 +168,9 @@ class OpenAIEngine:
     def _unless_cut(self, messages: Sequence[Message], reply: Reply) -> Reply:
         """The reply, or an aborted one where the server's count shows that it has not read the
         whole prompt: some servers cut one that is too long for them, and say nothing else."""
-        num_read, least = reply.prompt_tokens + reply.cached_tokens, least_tokens(messages)
-        if reply.prompt_tokens == 0 or num_read >= _LEAST_READ * least:
-            return reply
+        num_read, least = reply.prompt_tokens, least_tokens(messages)
+        if num_read == 0 or num_read + reply.cached_tokens >= _LEAST_READ * least:
+            return reply  # some count the cached ones apart
         cut = f"the server read {num_read} tokens of a prompt that has at least {least}"
         self._client.note(
             "cut",

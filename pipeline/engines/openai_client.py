@@ -305,7 +305,13 @@ def _error_within(completion: Any, choice: Any) -> object:
 def _is_too_long(status: int, body: object) -> bool:
     """True if an error says that the prompt is too long."""
     words = _OVER_EVERY_RATE if status in _OTHER_MATTERS else _OVERFLOW
-    return status == _TOO_LARGE or bool(words.search(str(body)[:_SEARCHED_CHARS]))
+    return status == _TOO_LARGE or bool(words.search(_values(body)[:_SEARCHED_CHARS]))
+
+
+def _values(body: object, depth: int = 5) -> str:
+    """All that the body of an error says: messages, codes and what it quotes of other servers."""
+    parts = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
+    return " ".join(_values(part, depth - 1) for part in parts) if parts and depth else str(body)
 
 
 def server_words(body: object) -> str:
