@@ -119,7 +119,7 @@ def _sampling(request: Request) -> dict[str, Any]:
         "max_tokens": request.max_reply_tokens,
         "temperature": request.temperature,
     }
-    if request.temperature > 0:
+    if request.temperature != 0:
         found["seed"] = request.seed
     if legal := request.constraint:
         found["structured_outputs"] = (

@@ -7,6 +7,7 @@ problems than allowed, 4 incomplete (the same command resumes).
 
 import gc
 import sys
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -52,6 +53,8 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     raise_at_ctrl_c()
+    if isinstance(sys.stdout, TextIOWrapper):  # its encoding may not have what is printed
+        sys.stdout.reconfigure(errors="replace")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     asked = sys.argv[1:]
     try:

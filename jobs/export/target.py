@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 
 from upath import UPath
 
@@ -55,6 +56,8 @@ class Target:
         such bucket, and StorageError."""
         content_bytes = content.encode() if isinstance(content, str) else content
         if self.path is None:
+            if isinstance(sys.stdout, TextIOWrapper):  # it may go to a file, as UTF-8, too
+                sys.stdout.reconfigure(encoding="utf-8")
             sys.stdout.write(content_bytes.decode())
             return
         with refuse_unwritable_path(self.path, "to"):

@@ -103,12 +103,12 @@ def refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWit
     what = f"repeats={config.repeats}"
     memories, questions = (_asked_again(config, steps_with_engines, of) for of in (True, False))
     asked = [*memories, *questions] or [("engine", config.engine)]
-    if not any(_samples(engine) for _, engine in asked):
+    if not any(engine.samples for _, engine in asked):
         raise UsageError(
             f"{what}: every repeat would be the same, as {_reasons(asked)}; set "
             "engine.temperature=0.7 or another above 0 of an engine that samples, or repeats=1"
         )
-    if memories and not any(_samples(engine) for _, engine in memories):
+    if memories and not any(engine.samples for _, engine in memories):
         raise UsageError(
             f"{what}: repeat_from=memory would make the same memories in every repeat, as "
             f"{_reasons(memories)}; set repeat_from=questions, or an engine that samples"
@@ -119,7 +119,7 @@ def equal_in_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEng
     """A line on the engines whose replies are equal in every repeat; None if all of them sample."""
     memories, questions = (_asked_again(config, steps_with_engines, of) for of in (True, False))
     equal = [(section, engine) for section, engine in (*memories, *questions)
-             if not _samples(engine)]  # fmt: skip
+             if not engine.samples]  # fmt: skip
     if config.repeats == 1 or not equal:
         return None
     return f"repeats={config.repeats}: some replies are the same in all, as {_reasons(equal)}"
@@ -135,10 +135,6 @@ def _asked_again(
         if step.repeat == 1 and step.stage and step.prompts and engine
         if step.stage.is_index() == is_index and step.stage.role != "judge"
     ]
-
-
-def _samples(engine: EngineSettings) -> bool:
-    return not engine.is_deterministic and engine.temperature > 0
 
 
 def _reasons(asked: Asked) -> str:

@@ -4,6 +4,7 @@ command leaves out are a line each on standard error.
 
 Control characters, which a corpus may hold and a terminal would obey, are printed as escapes."""
 
+import codecs
 import dataclasses
 import json
 import math
@@ -28,15 +29,16 @@ def print_line(text: str = "") -> None:
 
 
 def print_json(content: Any) -> None:
-    """Print as JSON; characters that a terminal would obey are \\u escapes, so values stay
-    exact."""
-    sys.stdout.write(json_text(content, indent=2) + "\n")
+    """Print as JSON; characters that a terminal would obey, and all but ASCII where standard output
+    is not UTF-8, are \\u escapes, so values stay exact."""
+    is_utf = codecs.lookup(sys.stdout.encoding or "utf-8").name.startswith("utf")
+    sys.stdout.write(json_text(content, indent=2, is_ascii=not is_utf) + "\n")
 
 
-def json_text(content: Any, indent: int | None = None) -> str:
+def json_text(content: Any, indent: int | None = None, is_ascii: bool = False) -> str:
     """The JSON text that `print_json` prints."""
     text = json.dumps(
-        json_value(content), indent=indent, default=str, ensure_ascii=False, allow_nan=False
+        json_value(content), indent=indent, default=str, ensure_ascii=is_ascii, allow_nan=False
     )
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
-from itertools import chain
 from typing import Any, Protocol, Self
 
 from rich.console import Console
@@ -119,6 +118,7 @@ class Progress:
 
     def add(self, summary: Summary) -> None:
         """Count a document that has finished the phase."""
+        self._print_findings(summary.findings)
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
         self._finished = _sum([self._finished, summary])
@@ -129,7 +129,8 @@ class Progress:
 
     def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
         """Update from the workers' heartbeats. The last one of a crashed worker still counts."""
-        self._print_findings(workers)
+        for worker in workers:
+            self._print_findings(worker.get("findings", {}))
         own = [worker for worker in workers if worker["worker"] not in self._gone]
         for worker in own:
             self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
@@ -141,10 +142,9 @@ class Progress:
         self._show()
         self._publish(self.state())
 
-    def _print_findings(self, workers: Sequence[Mapping[str, Any]]) -> None:
-        """Print each finding about the first replies once, above the bar."""
-        found = chain.from_iterable(worker.get("findings", {}).items() for worker in workers)
-        for name, line in found:
+    def _print_findings(self, findings: Mapping[str, str]) -> None:
+        """Print each finding about the replies once, above the bar."""
+        for name, line in findings.items():
             if name not in self._findings:
                 self._findings.add(name)
                 self._console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

@@ -53,7 +53,9 @@ def _quoted(text: str) -> str:
 def _settings(call: Mapping[str, Any]) -> str:
     legal = {name: value for name, value in (call["constraint"] or {}).items() if value}
     of_reply = "".join(f", constrained to {name} {value}" for name, value in legal.items())
-    sampling = f"temperature {call['temperature']:g}, seed {call['seed']}"
+    own = call["temperature"]
+    temperature = "the server's temperature" if own is None else f"temperature {own:g}"
+    sampling = f"{temperature}, seed {call['seed']}"
     return f"{sampling}, at most {call['max_reply_tokens']} tokens of reply{of_reply}"
 
 

@@ -261,7 +261,7 @@ class Ask:
     def _repeated(self, request: Request, subject: Subject) -> Call | None:
         """The first attempt's call, if this one sends the same request without sampling: its reply
         would be the same. (A family's template may not show that it is asked again.)"""
-        if request.temperature > 0 or request.attempt == 1:
+        if request.temperature != 0 or request.attempt == 1:
             return None
         first = call_key(self._reader.sha_of(replace(request, attempt=1)), subject)
         return next(

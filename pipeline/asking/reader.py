@@ -24,7 +24,7 @@ class Reader:
     identity: str  # hash of the engine's identity in a step (model, context, sampling ...)
     is_model: bool
     family: Family
-    temperature: float
+    temperature: float | None  # None: left out of requests
     seed: int
     deadline_seconds: float | None  # None: the engine keeps it
     slots: Slots  # limits the requests in flight of all documents together

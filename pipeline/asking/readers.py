@@ -62,19 +62,22 @@ def reader_of(
     engine: Engine, settings: EngineSettings, family: Family, reply_format: ReplyFormat
 ) -> Reader:
     """The Reader of a started `engine` with these settings."""
+    server = engine if isinstance(engine, OpenAIEngine) else None
     return Reader(
         engine=engine,
         identity=sha(settings.identity(), 16),
         is_model=settings.is_model,
         family=family,
         temperature=settings.temperature,
-        seed=settings.seed if settings.temperature > 0 else 0,
+        seed=settings.seed if settings.temperature != 0 else 0,
         deadline_seconds=None if settings.keeps_deadline else settings.deadline_seconds,
         slots=Slots(num_slots(settings)),
         is_constrained=is_constrained(settings, reply_format),
-        watch=ReplyWatch(may_constrain(settings, reply_format)),
+        watch=ReplyWatch(
+            may_constrain(settings, reply_format), server.findings if server else None
+        ),
         keeps_journal=settings.keeps_journal,
         reads_ahead=settings.reads_ahead,
         keeps_prompts=settings.keep_prompts,
-        waiting_for=engine.waiting_for if isinstance(engine, OpenAIEngine) else str,
+        waiting_for=server.waiting_for if server else str,
     )

@@ -123,10 +123,13 @@ class _Tally:
 
 class ReplyWatch:
     """Looks at the first `FIRST` replies of each stage to each prompt in a worker. `findings`: the
-    lines, by stage, prompt and what is out of bounds."""
+    lines, by stage, prompt and what is out of bounds; `of_engine`: those to which an engine adds
+    what it finds."""
 
-    def __init__(self, may_constrain: bool = False) -> None:
-        self.findings: dict[str, str] = {}
+    def __init__(
+        self, may_constrain: bool = False, of_engine: dict[str, str] | None = None
+    ) -> None:
+        self.findings: dict[str, str] = {} if of_engine is None else of_engine
         self._may_constrain = may_constrain
         self._tallies: dict[tuple[str, str], _Tally | None] = {}  # None: was looked at
 

@@ -24,6 +24,7 @@ from ray.exceptions import AuthenticationError
 from ray.job_submission import JobSubmissionClient
 
 from pipeline.cluster.joining import nodes, quiet_stderr, refuse_unreachable
+from pipeline.core.environment import through_proxy
 from pipeline.core.errors import EngineError, UsageError
 
 _SECONDS_TO_ANSWER = 8.0
@@ -159,7 +160,7 @@ class RayJobs:
     @contextmanager
     def _reaching(self) -> Iterator[None]:
         """Turn errors of requests in the `with` block into UsageError."""
-        key = f"cluster.address={self.address}"
+        key = f"cluster.address={self.address}{through_proxy(self.address)}"
         try:
             yield
         except AuthenticationError as error:

@@ -44,7 +44,8 @@ class Call(Record):
     thinking: str | None = None  # what the model wrote before its reply
     # What was handed to the engine, before its chat template; null: it was not kept.
     messages: tuple[Message, ...] | None = None
-    temperature: float | None = None  # of the request; null with `messages`
+    # Of the request; null with `messages`, and where it is left to the server.
+    temperature: float | None = None
     seed: int | None = None  # of the request; null with `messages`
     max_reply_tokens: int | None = None  # of the request; null with `messages`
     constraint: Constraint | None = None  # the legal replies, if the engine was given them

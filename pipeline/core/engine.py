@@ -21,7 +21,14 @@ from typing import (
     runtime_checkable,
 )
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 from upath import UPath
 
 from pipeline.core.errors import CommandError, Problem, UsageError, contained
@@ -45,7 +52,7 @@ class Request:
     messages: tuple[Message, ...]
     max_reply_tokens: int  # in the engine's tokens, not counting thinking
     constraint: Constraint | None = None
-    temperature: float = 0.0
+    temperature: float | None = 0.0  # None: the server's own
     seed: int = 0
     attempt: int = 1  # more than 1: asked again
     on_text: OnText | None = None  # is told the text so far, where the engine can
@@ -145,7 +152,7 @@ class EngineSettings(Settings):
 
     name: str
     context_tokens: PositiveInt | None  # prompt and reply; null: the model's maximum
-    temperature: NonNegativeFloat = Field(le=10)
+    temperature: Annotated[NonNegativeFloat, Field(le=10)] | None  # null: the server's own
     seed: NonNegativeInt
     sequences: PositiveInt = Field(le=100_000)  # concurrent sequences of one engine
     deadline_seconds: Seconds  # of a request, from its admission to the engine
@@ -156,6 +163,7 @@ class EngineSettings(Settings):
     keep_prompts: bool = True  # the messages of every call, in the table calls
     price: Price = Price()  # money a million tokens, where the engine's YAML has this key
 
+    leaves_out_temperature: ClassVar[bool] = False  # true: where it is null
     is_model: ClassVar[bool] = True  # false: its verdicts are not called ratings
     is_deterministic: ClassVar[bool] = False
     keeps_deadline: ClassVar[bool] = False  # true: the engine itself ends late requests
@@ -168,9 +176,22 @@ class EngineSettings(Settings):
             register(ENGINES, name, cls, f"is the engine {name!r}")
             list_as("engines", name, cls, first_sentence(cls))
 
+    @field_validator("temperature")
+    @classmethod
+    def _is_sent(cls, temperature: float | None) -> float | None:
+        if temperature is None and not cls.leaves_out_temperature:
+            raise ValueError("only a server has a temperature of its own; write a number")
+        return temperature
+
     @property
     def takes_constraints(self) -> bool:
         return False
+
+    @property
+    def samples(self) -> bool:
+        """True if replies to the same request may differ by their seed. A server's own temperature
+        is not known, so it counts as one above 0."""
+        return not self.is_deterministic and self.temperature != 0
 
     @property
     def gpus(self) -> float:
@@ -196,7 +217,7 @@ class EngineSettings(Settings):
         """The settings that change replies, which are hashed; limits and addresses are not. Raises
         UsageError where `own_identity` raises, or returns what is no JSON."""
         sampling: dict[str, Any] = {"temperature": self.temperature}
-        if self.temperature > 0:
+        if self.temperature != 0:
             sampling["seed"] = self.seed
         with contained(CommandError) as raised:
             own = {"engine": self.name, "context_tokens": self.context_tokens}

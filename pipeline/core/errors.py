@@ -22,7 +22,7 @@ Problem = Literal[
     "empty_input",  # a text without words
     "timeout",  # no reply within engine.deadline_seconds of the request's admission
     "refused",  # the server refused the request by an HTTP status, which calls.reply begins with
-    "engine_failed",  # the engine aborted the request, or gave no usable reply
+    "engine_failed",  # the engine aborted the request, cut its prompt, or gave no usable reply
     "unit_failed",  # a stage raised, or crashed its worker, on this unit
     "upstream",  # a row that this one depends on has a problem itself
     "bad_input",  # an entry of a file that is no valid document, question or answer

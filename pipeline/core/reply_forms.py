@@ -228,12 +228,13 @@ def _key(key: str) -> str:
 
 # Thinking, wherever its marks stand.
 _OPENING = (
-    r"(?i:<(?:\w{1,16}:)?think(?:_\w{1,20})?>)|◁think▷|\[THINK\]|<\|START_THINKING\|>|<\|think\|>"
-    r"|<\|begin_of_thought\|>|<\|inner_prefix\|>|<\|channel>thought\b|<unused94>(?:thought\b)?"
+    r"(?i:<(?:\w{1,16}:)?think(?:_\w{1,20})?>)|◁think▷|\[THINK\]|<\|START_THINKING\|>"
+    r"|<\|think(?:ing)?\|>|<\|begin_of_thought\|>|<\|inner_prefix\|>|<\|channel>thought\b|<unused94>(?:thought\b)?"
     r"|<\|channel\|>(?!final)\w[^<]{0,40}<\|message\|>"
 )
 _CLOSING = (
-    r"(?i:</(?:\w{1,16}:)?think(?:_\w{1,20})?>)|◁/think▷|\[/THINK\]|<\|END_THINKING\|>|<\|content\|>"
+    r"(?i:</(?:\w{1,16}:)?think(?:_\w{1,20})?>)|◁/think▷|\[/THINK\]|<\|END_THINKING\|>"
+    r"|<\|/think(?:ing)?\|>|<\|content\|>|<\|start\|>assistant<\|message\|>"
     r"|<\|end_of_thought\|>|<\|inner_suffix\|>|<channel\|>|<unused95>|\[BEGIN FINAL RESPONSE\]"
     r"|<\|channel\|>final[^<]{0,40}(?:<\|constrain\|>\w{0,20})?<\|message\|>|assistantfinal"
 )
@@ -250,7 +251,7 @@ _BEGINNINGS = tuple(
         (rf"(?i:{_TAG.replace('/', '', 1)})", rf"(?i:{_TAG})"),
         (r"Here(?: is|['’]s) my thought process:", r"Here(?: is|['’]s) my response:"),
         (r"Here are my reasoning steps:", r"\[BEGIN FINAL RESPONSE\]"),
-        (r"analysis(?=[A-Z])", r"assistant\s*final"),
+        (r"analysis(?=[A-Z]|<\|message\|>)", r"assistant\s*final"),
         (r"(?ms)analysis\n(?=.*^assistant\s*final$)", r"^assistant\s*final$"),
     )
 )
@@ -341,8 +342,9 @@ def _split_at_marks(text: str) -> tuple[list[str], str]:
 
 def _split_at_beginning(text: str) -> tuple[str, str]:
     """The thinking that a text begins with, and the rest; "" and the text without any."""
+    start = len(text) - len(text.lstrip())
     for begins, ends in _BEGINNINGS:
-        if found := begins.match(text):
+        if found := begins.match(text, start):
             end = ends.search(text, found.end()) or _ANSWER_AT_END.search(text, found.end())
             if end is None:
                 return text[found.end() :], ""

@@ -70,7 +70,7 @@ class BatchEngine(OpenAIEngine):
         body = canonical_json({**shown, **self._settings.body(request)})
         for _ in range(self._tries):
             try:
-                reply = await self._waves.reply(body)
+                reply = self._unless_cut(request.messages, await self._waves.reply(body))
                 break
             except FailedError as error:
                 reply = failed_reply(error)

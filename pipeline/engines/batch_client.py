@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipeline.core.engine import Reply
-from pipeline.engines.openai_client import OpenAIClient, reply_in
+from pipeline.engines.openai_client import OpenAIClient, server_words
 from pipeline.engines.outage import FailedError
 
 URL: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -95,13 +95,13 @@ class BatchClient(OpenAIClient):
             told = error if isinstance(error, dict) else {}
             if told.get("code") in _UNANSWERED:
                 return None
-            return FailedError(f"{told.get('code')}: {self._message(error)}", "either")
+            return FailedError(f"{told.get('code')}: {server_words(error)}", "either")
         status, body = response.get("status_code"), response.get("body")
         if isinstance(status, int) and status != _OK:
             inner = body.get("error", body) if isinstance(body, dict) else body
             return self._refused(status, inner, {})
         try:
-            return reply_in(body)
+            return self._reply_in(body)
         except FailedError as failure:
             return failure
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 import time
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
@@ -21,6 +22,13 @@ T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
 _TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
 _CACHED_COUNTS = 100_000
+# Scripts without spaces between words: Thai and Lao, Tibetan, Myanmar, Khmer, kana, Han.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\U00020000-\U0003ffff]"
+)
+_MOST_CHARS_PER_TOKEN = 4  # of these; tokenizers that were made for them have two
+_LEAST_READ = 0.75  # of `least_tokens`; some tokenizers have tokens of several words
 
 
 class OpenAISettings(ServerSettings):
@@ -66,7 +74,8 @@ class OpenAIEngine:
 
         Problem: refused if the server refuses it by an HTTP status; context_overflow if it does so
         because of the length; timeout if it takes longer than `deadline_seconds`, which do not
-        count while the server is unreachable. Raises OutageError if the server stays unreachable or
+        count while the server is unreachable; engine_failed, too, if the server has cut the prompt.
+        Raises OutageError if the server stays unreachable or
         refuses the key.
         """
         async with self._reply_slots:
@@ -95,6 +104,11 @@ class OpenAIEngine:
     async def _probe(self) -> None:
         """Send the short request of `check_server`; any reply is a success."""
         await self._sent(self._short_request())
+
+    @property
+    def findings(self) -> dict[str, str]:
+        """Lines about what the server does otherwise than others, by what they are about."""
+        return self._client.findings
 
     def waiting_for(self) -> str:
         """The server that requests wait for, and for how long now; "" if they do not wait."""
@@ -146,7 +160,24 @@ class OpenAIEngine:
 
     async def _complete(self, request: Request) -> Reply:
         model, body = self._settings.model, self._settings.body(request)
-        return await self._client.complete(model, request.messages, body, request.on_text)
+        most_tokens = body[self._settings.max_tokens_key]
+        messages, on_text = request.messages, request.on_text
+        reply = await self._client.complete(model, messages, body, on_text, most_tokens)
+        return self._unless_cut(messages, reply)
+
+    def _unless_cut(self, messages: Sequence[Message], reply: Reply) -> Reply:
+        """The reply, or an aborted one where the server's count shows that it has not read the
+        whole prompt: some servers cut one that is too long for them, and say nothing else."""
+        num_read, least = reply.prompt_tokens, least_tokens(messages)
+        if num_read == 0 or num_read + reply.cached_tokens >= _LEAST_READ * least:
+            return reply  # some count the cached ones apart
+        cut = f"the server read {num_read} tokens of a prompt that has at least {least}"
+        self._client.note(
+            "cut",
+            f"{cut}: it cuts prompts in silence; raise its context (num_ctx of Ollama), then "
+            f"gistmill retry, or set engine.context_tokens={num_read} or what it has",
+        )
+        return replace(reply, text=cut, thinking=None, finish_reason="abort")
 
     async def _count_there(self, messages: Sequence[Message]) -> int | None:
         """The count of tokens by the server; None if it cannot count these messages."""
@@ -165,6 +196,14 @@ def failed_reply(error: FailedError) -> Reply:
     """The reply to a request that failed: the server's words, but of a timeout none."""
     text = "" if error.problem == "timeout" else str(error)
     return Reply(text=text, finish_reason="abort", problem=error.problem)
+
+
+def least_tokens(messages: Sequence[Message]) -> int:
+    """Fewer tokens than tokenizers make of the messages: one a word, and one for every four
+    characters of scripts without spaces between words."""
+    texts = [message["content"] for message in messages]
+    unspaced = sum(len(text) - len(_UNSPACED.sub("", text)) for text in texts)
+    return sum(len(text.split()) for text in texts) + unspaced // _MOST_CHARS_PER_TOKEN
 
 
 def estimated_tokens(messages: Sequence[Message]) -> int:

@@ -3,14 +3,18 @@
 The API key comes from the environment and never gets into an error message.
 """
 
+import math
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 
 from pipeline.core.engine import FinishReason, OnText, Reply
+from pipeline.core.environment import environment_errors, through_proxy
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
 from pipeline.engines.outage import FailedError
@@ -20,19 +24,59 @@ _CONNECT_SECONDS = 5.0
 _SHOWN_CHARS = 300  # of a server's own error message
 _NAME_CHARS = 200  # of the model that a server says it is
 _KEY, _AWAY = (401, 403), (429, 503)  # HTTP statuses: the key is refused, or every request is
+_TOO_LARGE = 413
+_OF_PROXIES = (407, 502, 503, 504)  # statuses that a proxy before the server may answer with
 _MOST_TOKENS = 2**31
-_FINISH_REASONS: Mapping[str | None, FinishReason] = {"stop": "stop", "length": "length"}
-# Errors about too long prompts: of vLLM, hosted servers, llama.cpp and SGLang, in this order.
-_OVERFLOW = re.compile(
-    r"max_model_len|context[ _]length|exceed_context_size|longer than the model", re.IGNORECASE
+# How the servers known to us call the end of a reply, in lower case. A text that ended for a reason
+# which is missing or none of these is a reply all the same.
+_ENDS: Mapping[str, FinishReason] = {
+    **dict.fromkeys(
+        ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "finished"), "stop"
+    ),
+    **dict.fromkeys(
+        ("length", "max_tokens", "max_output_tokens", "max_length", "model_length", "token_limit",
+         "model_context_window_exceeded"), "length"
+    ),
+    **dict.fromkeys(
+        ("abort", "aborted", "cancelled", "error", "timeout", "network_error",
+         "insufficient_system_resource", "content_filter", "content_filtered", "safety",
+         "recitation", "refusal", "sensitive", "blocklist", "prohibited_content", "spii",
+         "tool_calls", "tool_use", "function_call", "malformed_function_call"), "abort"
+    ),
+}  # fmt: skip
+_MOST_FINDINGS = 10
+# What servers say of a prompt that is too long: a word for the prompt and one for excess, near each
+# other; or a name that says both. What they say of time and rates has the same words.
+_PROMPT = (
+    r"prompt|(?<!invalid )input|context|conversation|message|sequence length|model length"
+    r"|max_seq_len|max_num_tokens|token[ _]limit"
 )
+_EXCESS = (
+    r"(?<!took )too (?:long|large|big|many)|exceed|(?:longer|larger) than|at most|no more than"
+    r"|greater than the|of only|must (?:be <|be less|have less)|reduce|maximum|only supports"
+    r"|limit of|\d >|should be \[1,"
+)
+_OVERFLOW = re.compile(
+    r"\A(?!.*(?:deadline|timed? ?out|time limit|rate limit|per minute|quota))"
+    rf".*?(?:(?:{_PROMPT}).{{0,60}}?(?:{_EXCESS})|(?:{_EXCESS}).{{0,60}}?(?:{_PROMPT})"
+    r"|max_model_len|context_(?:length|window)|ContextWindow|exceed_context|tokens_limit_reached"
+    r"|string_(?:too_long|above_max_length)"
+    r"|request(?:_| body | entity | is | )too[ _](?:large|long))",
+    re.IGNORECASE | re.DOTALL,
+)
+_SEARCHED_CHARS = 1000  # of an error: some servers repeat the prompt in it
+# Of the statuses that speak of the key, money, the address and rates, only words for a single
+# request that is larger than any rate allows.
+_OTHER_MATTERS = (*_KEY, 402, 404, *_AWAY)
+_OVER_EVERY_RATE = re.compile(r"request too large", re.IGNORECASE)
 
 
 class OpenAIClient:
     """Requests to the server at `base_url`.
 
     Control tokens that messages spell get a break in what is sent, which is taken out of replies.
-    Every method raises FailedError, with one line that names the address or has the server's own
+    Raises StartError where a proxy or certificates that the environment names cannot be used. Every
+    method raises FailedError, with one line that names the address or has the server's own
     words, where it gets no reply. Only a listing of models is retried here, up to `retries` times.
     """
 
@@ -44,13 +88,16 @@ class OpenAIClient:
         self._root = base_url.removesuffix("/v1")
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
-        self._client = AsyncOpenAI(
-            base_url=base_url,
-            api_key=self._key or "none",
-            max_retries=0,
-            # No limit on a reply: pipeline/asking/ask.py has the deadline of a request.
-            timeout=Timeout(None, connect=_CONNECT_SECONDS),
-        )
+        self._through = through_proxy(base_url)
+        self.findings: dict[str, str] = {}  # lines about the server, by what they are about
+        with environment_errors(self.address, _http_library().InvalidURL):
+            self._client = AsyncOpenAI(
+                base_url=base_url,
+                api_key=self._key or "none",
+                max_retries=0,
+                # No limit on a reply: pipeline/asking/ask.py has the deadline of a request.
+                timeout=Timeout(None, connect=_CONNECT_SECONDS),
+            )
 
     async def models(self) -> dict[str, int | None] | None:
         """The served models and the context length of each in tokens.
@@ -77,19 +124,18 @@ class OpenAIClient:
         messages: Sequence[Message],
         body: Mapping[str, Any],
         on_text: OnText | None = None,
+        most_tokens: int = 0,
     ) -> Reply:
         """The reply to a chat, without `seconds`: the caller measures them. With `on_text` it is
-        streamed. Raises FailedError if the response has no text."""
+        streamed. `most_tokens`: those that the body allows the reply; 0: not known. Raises
+        FailedError if the response has no text."""
         request: Any = {"model": model, "messages": with_breaks(messages), "extra_body": body}
         with self._errors():
             if on_text:
                 completion: Any = await self._streamed(request, on_text)
             else:
                 completion = await self._client.chat.completions.create(**request)
-        reply = _reply(completion)
-        if reply is None:
-            raise FailedError("the response has no reply of text", "either")
-        return reply
+        return self._reply(completion, most_tokens)
 
     async def _streamed(self, request: Mapping[str, Any], on_text: OnText) -> Any:
         """The completion, whose text so far `on_text` is called with at every piece."""
@@ -144,8 +190,13 @@ class OpenAIClient:
             why = " ".join(str(cause).split()) or type(cause).__name__
             # If there was a connection, this request may be what ended it.
             is_new = isinstance(cause, (http.ConnectError, http.ConnectTimeout))
+            fix = "start it or correct the address"
+            if "CERTIFICATE_VERIFY_FAILED" in why:
+                fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
+            elif self._through:
+                fix = "correct that variable, or name the server's host in NO_PROXY"
             raise FailedError(
-                f"{self.address}: no server answers ({why}); start it or correct the address",
+                f"{self.address}: no server answers{self._through} ({why}); {fix}",
                 "server" if is_new else "either",
             ) from None
         except http.HTTPError as error:  # in the middle of a response
@@ -159,21 +210,81 @@ class OpenAIClient:
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
         """The error for an error status."""
-        words = f"{status}: {self._message(body)}"
+        through = self._through if status in _OF_PROXIES else ""
+        words = f"{status}{through}: {server_words(body)}"
         if status in _KEY:
             return FailedError(self._key_refused(words), "either", is_key=True)
-        if status in _AWAY:
-            after = headers.get("retry-after", "")
-            wait = float(after) if after.isdecimal() else 0.0
-            return FailedError(words, "server", "refused", after=wait)
-        if status == 400 and _OVERFLOW.search(str(body)):
+        if _is_too_long(status, body):
             return FailedError(words, "request", "context_overflow")
-        return FailedError(words, "either" if status >= 500 else "request", "refused")
+        after = _seconds_to_wait(headers)
+        if status in _AWAY:
+            return FailedError(words, "server", "refused", after)
+        return FailedError(words, "either" if status >= 500 else "request", "refused", after)
 
-    def _message(self, body: object) -> str:
-        """The message in the body of an error response, in one short line and without the key."""
-        message = body.get("message", body) if isinstance(body, dict) else body
-        return redacted(" ".join(str(message).split()))[:_SHOWN_CHARS]
+    def _reply(self, completion: Any, most_tokens: int = 0) -> Reply:
+        """The Reply in a chat completion. Raises FailedError if it has no text, with the server's
+        own words where it has an error instead. Servers differ in which parts they leave out, and
+        nothing has validated the values."""
+        choice = next(iter(_listed(getattr(completion, "choices", None))), None)
+        message = getattr(choice, "message", None)
+        content, thoughts = _without_thoughts(getattr(message, "content", None))
+        text = _text(content)
+        if not text and (error := _error_within(completion, choice)):
+            raise self._failed(error, getattr(completion, "code", None))
+        if message is None or text is None:
+            raise FailedError("the response has no reply of text", "either")
+        fields = (getattr(message, name, None) for name in ("reasoning", "reasoning_content"))
+        thinking = next(filter(None, fields), thoughts)
+        usage = getattr(completion, "usage", None)
+        reply_tokens = _tokens(usage, "completion_tokens")
+        is_at_budget = 0 < most_tokens <= reply_tokens
+        return Reply(
+            text=without_breaks(text),
+            thinking=without_breaks(_text(thinking) or "") or None,
+            answered_by=_name(getattr(completion, "model", None)),
+            finish_reason=self._end(getattr(choice, "finish_reason", None), text, is_at_budget),
+            prompt_tokens=_tokens(usage, "prompt_tokens"),
+            cached_tokens=_tokens(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
+            reply_tokens=reply_tokens,
+        )
+
+    def _end(self, reason: object, text: str, is_at_budget: bool) -> FinishReason:
+        """How a reply ended. A word that is not the API's own says nothing of a budget, so it is
+        `length` at the budget; an unknown one is among the findings."""
+        word = str(reason)[:_NAME_CHARS]
+        known = _ENDS.get(word.lower())
+        if known is None and reason:
+            self.note(
+                f"finish_reason {word}",
+                f"the server ends replies with finish_reason={word}, which is not known; replies "
+                "with a text count as complete",
+            )
+        ended = known or ("stop" if text else "abort")
+        is_vague = ended == "stop" and reason != "stop"
+        return "length" if is_vague and is_at_budget else ended
+
+    def note(self, about: str, line: str) -> None:
+        """Add a line to the findings, if there is none about the same."""
+        if len(self.findings) < _MOST_FINDINGS:
+            self.findings.setdefault(about, redacted(f"{self.address}: {line}"))
+
+    def _failed(self, error: object, code: object) -> FailedError:
+        """The error for one in a response of status 200, whose code counts as the status."""
+        own = error if isinstance(error, dict) else {}
+        codes = (own.get("code"), own.get("status"), code)
+        status = next((int(code) for code in map(str, codes) if code.isdecimal()), 0)
+        if 400 <= status < 600:
+            return self._refused(status, error, {})
+        if _is_too_long(status, error):
+            return FailedError(server_words(error), "request", "context_overflow")
+        return FailedError(server_words(error), "either")
+
+    def _reply_in(self, body: object) -> Reply:
+        """The Reply in the body of a response that was read from a file. Raises FailedError if it
+        has no text."""
+        from openai.types.chat import ChatCompletion
+
+        return self._reply(ChatCompletion.construct(**body) if isinstance(body, dict) else None)
 
 
 def _http_library() -> Any:
@@ -185,39 +296,48 @@ def _http_library() -> Any:
     return sys.modules[module.partition(".")[0]]
 
 
-def reply_in(body: object) -> Reply:
-    """The Reply in the body of a response that was read from a file. Raises FailedError if it has
-    no text."""
-    from openai.types.chat import ChatCompletion
-
-    reply = _reply(ChatCompletion.construct(**body)) if isinstance(body, dict) else None
-    if reply is None:
-        raise FailedError("the response has no reply of text", "either")
-    return reply
+def _error_within(completion: Any, choice: Any) -> object:
+    """What a response of status 200 says of an error; None if it has none."""
+    said = (getattr(completion, name, None) for name in ("error", "message", "detail"))
+    return next(filter(None, (*said, getattr(choice, "error", None))), None)
 
 
-def _reply(completion: Any) -> Reply | None:
-    """A Reply from a chat completion; None if the content is no text. Servers differ in which parts
-    they leave out, and nothing has validated the values."""
-    choice = next(iter(_listed(getattr(completion, "choices", None))), None)
-    message = getattr(choice, "message", None)
-    content, thoughts = _without_thoughts(getattr(message, "content", None))
-    text = _text(content)
-    if message is None or text is None:
-        return None
-    fields = (getattr(message, name, None) for name in ("reasoning", "reasoning_content"))
-    thinking = next(filter(None, fields), thoughts)
-    usage = getattr(completion, "usage", None)
-    reason = getattr(choice, "finish_reason", None)
-    return Reply(
-        text=without_breaks(text),
-        thinking=without_breaks(_text(thinking) or "") or None,
-        answered_by=_name(getattr(completion, "model", None)),
-        finish_reason=_FINISH_REASONS.get(reason if isinstance(reason, str) else None, "abort"),
-        prompt_tokens=_tokens(usage, "prompt_tokens"),
-        cached_tokens=_tokens(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
-        reply_tokens=_tokens(usage, "completion_tokens"),
-    )
+def _is_too_long(status: int, body: object) -> bool:
+    """True if an error says that the prompt is too long."""
+    words = _OVER_EVERY_RATE if status in _OTHER_MATTERS else _OVERFLOW
+    return status == _TOO_LARGE or bool(words.search(_values(body)[:_SEARCHED_CHARS]))
+
+
+def _values(body: object, depth: int = 5) -> str:
+    """All that the body of an error says: messages, codes and what it quotes of other servers."""
+    parts = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
+    return " ".join(_values(part, depth - 1) for part in parts) if parts and depth else str(body)
+
+
+def server_words(body: object) -> str:
+    """The message in the body of an error, in one short line and without the key."""
+    return redacted(" ".join(_said(body).split()))[:_SHOWN_CHARS]
+
+
+def _said(body: object, depth: int = 5) -> str:
+    """The message in the body of an error, where servers nest it differently."""
+    if isinstance(body, list) and body and depth:
+        return " ".join(_said(part, depth - 1) for part in body[:3])
+    if isinstance(body, dict) and depth:
+        for name in ("message", "error", "detail", "msg"):
+            if body.get(name):
+                return _said(body[name], depth - 1)
+    return str(body)
+
+
+def _seconds_to_wait(headers: Mapping[str, str]) -> float:
+    """The seconds of a Retry-After, which is a number or a date; 0 without one."""
+    after = headers.get("retry-after", "")
+    seconds = 0.0
+    with suppress(ValueError, OverflowError):
+        date = parsedate_tz(after)
+        seconds = mktime_tz((*date[:9], date[9] or 0)) - time.time() if date else float(after)
+    return seconds if 0 < seconds < math.inf else 0.0
 
 
 def _listed(value: Any) -> list[Any]:

@@ -154,7 +154,7 @@ class Outage:
         return time.monotonic() - began >= 60 * self._minutes
 
     def _gone(self, error: FailedError) -> OutageError:
-        waited = "" if error.is_key else f" for {self._minutes:g} minutes (engine.outage_minutes)"
+        waited = "" if error.is_key else f", for {self._minutes:g} minutes (engine.outage_minutes)"
         named = "" if str(error).startswith(self._address) else f"{self._address}: "
         return OutageError(f"{named}{error}{waited}; run the same command to resume")
 

@@ -22,6 +22,7 @@ _SET_BY_ENGINE = {
     "model",
     "messages",
     "max_tokens",
+    "max_completion_tokens",
     "temperature",
     "seed",
     "structured_outputs",
@@ -43,9 +44,11 @@ class ServerSettings(EngineSettings):
     retries: NonNegativeInt
     outage_minutes: NonNegativeFloat
     thinking_tokens: NonNegativeInt
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"]
     structured_outputs: Literal["vllm", "none"]
 
     keeps_deadline: ClassVar[bool] = True
+    leaves_out_temperature: ClassVar[bool] = True
 
     @field_validator("base_url")
     @classmethod
@@ -90,20 +93,23 @@ class ServerSettings(EngineSettings):
 
     async def usable_context(self, client: OpenAIClient) -> int:
         """The tokens for prompt and answer: `context_tokens`, or the context that the server lists,
-        less `thinking_tokens`. Raises StartError where it is unknown or too small, or the server
-        does not serve the model; FailedError where no server answers."""
-        models = await client.models()
-        if models is None:
+        less `thinking_tokens`. A server that lists no models is taken at `context_tokens`.
+
+        Raises StartError where it is unknown or too small, or the server does not serve the model;
+        FailedError where no server answers."""
+        models = await self._listed(client)
+        if models is None and self.context_tokens is None:
             raise StartError(
-                f"{client.address}: lists no models; make sure that the address ends in /v1"
+                f"{client.address}: lists no models; make sure that the address ends in /v1, or "
+                "set engine.context_tokens if it has no list"
             )
-        if self.model not in models:
+        if models is not None and self.model not in models:
             names = [*list(models)[:_MODELS_SHOWN], *["..."] * (len(models) > _MODELS_SHOWN)]
             listed = ", ".join(names) or "no models"
             raise StartError(
                 f"engine.model={self.model}: the server serves {listed}; set it to a served model"
             )
-        served = models[self.model]
+        served = models[self.model] if models else None
         total = self.context_tokens or served
         if total is None:
             raise StartError(
@@ -121,12 +127,22 @@ class ServerSettings(EngineSettings):
             )
         return total - self.thinking_tokens
 
+    async def _listed(self, client: OpenAIClient) -> dict[str, int | None] | None:
+        """The models that the server lists; None if it has no such list. Where the context is not
+        set, and where it refuses the key or nothing answers, FailedError is raised."""
+        try:
+            return await client.models()
+        except FailedError as error:
+            if self.context_tokens is None or error.is_key or error.problem != "refused":
+                raise
+            return None
+
     def body(self, request: Request) -> dict[str, Any]:
         """The body of a request beside `model` and `messages`."""
         return {
-            "max_tokens": request.max_reply_tokens + self.thinking_tokens,
-            "temperature": request.temperature,
-            **({"seed": request.seed} if request.temperature > 0 else {}),
+            self.max_tokens_key: request.max_reply_tokens + self.thinking_tokens,
+            **({} if request.temperature is None else {"temperature": request.temperature}),
+            **({"seed": request.seed} if request.temperature != 0 else {}),
             **_structured_outputs(request.constraint),
             **self.args,
         }

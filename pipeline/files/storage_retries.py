@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from upath import UPath
 
+from pipeline.core.environment import proxies
 from pipeline.core.errors import StorageError, UsageError
 
 T = TypeVar("T")
@@ -138,7 +139,9 @@ def refusal_reason(error: Exception) -> str:
     if isinstance(error, StorageError) and isinstance(error.__cause__, Exception):
         return refusal_reason(error.__cause__)
     strerror = getattr(error, "strerror", None)
-    return " ".join(str(strerror or error).split()) or type(error).__name__
+    reason = " ".join(str(strerror or error).split()) or type(error).__name__
+    is_proxys = "proxy" in reason.lower() and proxies()
+    return f"{reason}, which {' or '.join(proxies())} names" if is_proxys else reason
 
 
 def _imported() -> list[tuple[str, tuple[str, tuple[str, ...]]]]:

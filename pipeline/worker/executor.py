@@ -40,6 +40,7 @@ class Summary(UsageCounters):
     asked: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
     seconds: float = 0.0
     words: float = 0.0  # of its work, as planned
+    findings: dict[str, str] = field(default_factory=dict)  # of its worker so far; see ReplyWatch
 
     def stage_made(self, step_id: str, ask: Ask) -> None:
         """Count the calls that a stage has sent."""

@@ -114,6 +114,7 @@ class Worker:
                 )
                 await _finish(executor)
         summary.seconds = time.perf_counter() - began
+        summary.findings = dict(self._heartbeat.findings)
         return summary
 
     async def close(self) -> None:

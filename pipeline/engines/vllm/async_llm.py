@@ -130,7 +130,7 @@ class VllmEngine:
         return SamplingParams(
             max_tokens=request.max_reply_tokens + self._reserved_tokens,
             temperature=request.temperature,
-            seed=request.seed if request.temperature > 0 else None,
+            seed=request.seed if request.temperature != 0 else None,
             structured_outputs=_structured_outputs(request.constraint),
             thinking_token_budget=self._thinking.budget if self._thinking else None,
             skip_special_tokens=not self._chat_tokenizer.marks_thinking,

@@ -23,7 +23,9 @@ class Answer:
     """The response to one chat: a completion, or `body` with `status` unchanged."""
 
     text: str = "a short reply"
-    finish_reason: str = "stop"
+    finish_reason: Any = "stop"
+    prompt_tokens: int | None = None  # that it says it has read; None: the words and the template
+    reply_tokens: int | None = None  # None: the words
     message: Mapping[str, Any] = field(default_factory=dict)  # more of the message
     model: str | None = None  # that it says it is; None: what was asked for
     status: int = 200
@@ -55,6 +57,7 @@ class LoopbackServer:
     model: Any = field(default_factory=lambda: {"id": "m", "max_model_len": 2000})
     key: str | None = None
     counts: int | None = TEMPLATE_TOKENS
+    models_status: int = 200  # of the list of models
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
     num_counted: int = 0
@@ -109,7 +112,9 @@ class LoopbackServer:
         return response
 
     async def _models(self, request: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [self.model]})
+        listed = {"object": "list", "data": [self.model]}
+        is_there = self.models_status == 200
+        return web.json_response(listed if is_there else {}, status=self.models_status)
 
     async def _tokenize(self, request: web.Request) -> web.Response:
         self.num_counted += 1
@@ -189,8 +194,9 @@ def _num_words(body: Mapping[str, Any]) -> int:
 
 def completion(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
     """In vLLM's format; reports one cached prompt token."""
-    prompt = _num_words(body) + TEMPLATE_TOKENS
-    reply = len(answer.text.split())
+    words = _num_words(body) + TEMPLATE_TOKENS
+    prompt = words if answer.prompt_tokens is None else answer.prompt_tokens
+    reply = len(answer.text.split()) if answer.reply_tokens is None else answer.reply_tokens
     message = {"role": "assistant", "content": answer.text, **answer.message}
     return {
         "id": "chatcmpl-1",

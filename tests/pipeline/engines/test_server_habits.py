@@ -1,0 +1,277 @@
+"""Servers as they are: how each ends a reply, refuses a long prompt, wraps an error, asks to wait,
+and what it does without."""
+
+import asyncio
+import json
+import time
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from pipeline.core.engine import Reply
+from pipeline.engines.openai import OpenAIEngine
+from tests.pipeline.engines.test_openai_engine import (
+    AWAY,
+    answers,
+    reply,
+    request,
+    sent,
+    settings,
+    start_error,
+    with_engine,
+)
+from tests.support.engines.loopback_server import Answer, LoopbackServer
+
+LONG = "The baker freed the keeper of the tower. " * 100  # 800 words
+
+
+def asked(answer: Answer, content: str = LONG, **changes: Any) -> tuple[Reply, dict[str, str]]:
+    """The reply to one request, and the engine's findings after it was sent twice."""
+
+    async def twice(engine: OpenAIEngine) -> tuple[Reply, dict[str, str]]:
+        found = [await engine.generate(request(content)) for _ in range(2)]
+        return found[0], engine.findings
+
+    with LoopbackServer(answer=answers(answer)) as server:
+        found: tuple[Reply, dict[str, str]] = with_engine(settings(server.url, **changes), twice)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("stop", "stop"), ("STOP", "stop"), ("eos", "stop"), ("eos_token", "stop"),
+        ("end_turn", "stop"), ("stop_sequence", "stop"), ("COMPLETE", "stop"), (None, "stop"),
+        ("", "stop"), ("length", "length"), ("MAX_TOKENS", "length"), ("model_length", "length"),
+        ("content_filter", "abort"), ("SAFETY", "abort"), ("tool_calls", "abort"),
+        ("error", "abort"),
+    ],
+)  # fmt: skip
+def test_a_reply_ended_as_the_server_says(theirs: str | None, ours: str) -> None:
+    found, findings = asked(Answer(finish_reason=theirs))
+    assert (found.text, found.finish_reason, findings) == ("a short reply", ours, {})
+
+
+@pytest.mark.parametrize("theirs", ["natural", "FINISH_REASON_7", 7, ["stop"]])
+def test_an_unknown_end_of_a_text_is_a_reply_and_named_once(theirs: object) -> None:
+    found, findings = asked(Answer(finish_reason=theirs))
+    assert (found.text, found.finish_reason) == ("a short reply", "stop")
+    (line,) = findings.values()
+    assert str(theirs) in line
+    assert asked(Answer(text="", finish_reason=theirs))[0].finish_reason == "abort"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("stop", "stop"), (None, "length"), ("eos", "length"), ("natural", "length")],
+)
+def test_a_vague_end_at_the_budget_is_length(theirs: str | None, ours: str) -> None:
+    at_budget = Answer(finish_reason=theirs, reply_tokens=10)  # all that the request allows
+    assert asked(at_budget)[0].finish_reason == ours
+    below = Answer(finish_reason=theirs, reply_tokens=9)
+    assert asked(below)[0].finish_reason == "stop"
+    with_thinking = asked(at_budget, thinking_tokens=5)[0]
+    assert with_thinking.finish_reason == "stop", "15 tokens are allowed"
+
+
+def test_a_missing_end_is_as_null() -> None:
+    message = {"role": "assistant", "content": "bell"}
+    found, findings = asked(Answer(body=json.dumps({"choices": [{"message": message}]})))
+    assert (found.text, found.finish_reason, findings) == ("bell", "stop", {})
+
+
+TOO_LONG: list[tuple[int, object]] = [
+    (400, {"message": "This model's maximum context length is 512 tokens. However", "code": 400}),
+    (400, {"message": "max_tokens=5000 cannot be greater than max_model_len=512.", "code": 400}),
+    (400, {"message": "too long", "type": "invalid", "code": "context_length_exceeded"}),
+    (400, {"message": "the request exceeds", "type": "exceed_context_size_error", "code": 400}),
+    (400, {"message": "The input (9 tokens) is longer than the model's context length (8)."}),
+    (400, {"message": "Your input exceeds the context window of this model."}),
+    (400, {"message": "prompt is too long: 208310 tokens > 199999 maximum"}),
+    (400, {"message": "input length and `max_tokens` exceed context limit: 190 + 21 > 200"}),
+    (400, {"message": "This model's maximum prompt length is 131072 but the request contains 537"}),
+    (400, {"message": "too many tokens: total number of tokens in the prompt cannot exceed 4081"}),
+    (400, {"message": "Input is too long for requested model."}),
+    (400, {"message": "Range of input length should be [1, 30720]"}),
+    (400, {"message": "Your request exceeded model token limit: 8192"}),
+    (400, {"message": {"detail": [{"msg": "too large for model with 300 maximum context"}]}}),
+    (400, {"message": "Provider returned error", "metadata": {"raw": "prompt is too long: 9 > 3"}}),
+    (413, {"message": "Request too large for model `m`: please reduce your message size"}),
+    (413, "<html><head><title>413 Request Entity Too Large</title></head></html>"),
+    (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096"),
+    (422, "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000"),
+    (429, {"message": "Request too large for gpt-4o on tokens per min: Limit 30, Requested 46"}),
+    (500, {"message": "the input length exceeds the context length"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "error"), TOO_LONG)
+def test_a_prompt_that_the_server_finds_too_long_overflows(status: int, error: object) -> None:
+    refusal = Answer(status=status, body=json.dumps({"error": error}))
+    with LoopbackServer(answer=answers(refusal)) as server:
+        found = reply(settings(server.url, retries=3, outage_minutes=AWAY))
+    assert (found.finish_reason, found.problem) == ("abort", "context_overflow")
+    assert found.text.startswith(f"{status}: ") and len(server.asked) == 1
+
+
+def test_the_error_may_be_in_a_list_and_html() -> None:
+    words = (
+        "The input token count (1189911) exceeds the maximum number of tokens allowed (1048575)."
+    )
+    listed = json.dumps([{"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}}])
+    for status, body, says in ((400, listed, f"400: {words}"), (413, "<h1>413</h1>", "413: <h1>")):
+        found, _ = asked(Answer(status=status, body=body))
+        assert found.problem == "context_overflow" and found.text.startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "Unsupported parameter: 'max_tokens' is not supported with this model."),
+        (400, "max_tokens is too large: 100000. This model supports at most 16384 completion"),
+        (400, "top_p must be at most 1"),
+        (402, "Prompt tokens limit exceeded: 5000 > 3000. Upgrade to a paid account"),
+        (404, "The model `m` does not exist"),
+        (422, "Input should be less than or equal to 2"),
+        (429, "Rate limit reached on input tokens per minute: Limit 6000, Requested 2000."),
+        (500, "context deadline exceeded"),
+        (504, "prompt processing exceeded the time limit"),
+    ],
+)
+def test_what_is_refused_for_another_reason_does_not_overflow(status: int, message: str) -> None:
+    body = json.dumps({"error": {"message": message}})
+    with LoopbackServer(answer=answers(Answer(status=status, body=body))) as server:
+        found = reply(settings(server.url))
+    assert (found.text, found.problem) == (f"{status}: {message}", "refused")
+
+
+@pytest.mark.parametrize(
+    ("body", "says", "problem", "num_sent"),
+    [
+        ({"error": {"message": "No credits", "code": 402}}, "402: No credits", "refused", 1),
+        ({"error": {"message": "No credits", "code": "402"}}, "402: No credits", "refused", 1),
+        ({"error": {"message": "Overloaded", "code": 502}}, "502: Overloaded", "refused", 3),
+        ({"error": "no such model"}, "no such model", None, 3),
+        ({"error": {"message": "prompt is too long"}}, "prompt is too long", "context_overflow", 1),
+        ({"object": "error", "message": "Bad", "code": 400}, "400: Bad", "refused", 1),
+        (
+            {"choices": [{"message": {"content": ""}, "finish_reason": "error",
+                          "error": {"code": 502, "message": "Upstream"}}]},
+            "502: Upstream", "refused", 3,
+        ),
+    ],
+)  # fmt: skip
+def test_an_error_within_a_200_is_that_error(
+    body: object, says: str, problem: str | None, num_sent: int
+) -> None:
+    with LoopbackServer(answer=answers(Answer(body=json.dumps(body)))) as server:
+        found = reply(settings(server.url, retries=2, outage_minutes=AWAY))
+    assert (found.text, found.problem, found.finish_reason) == (says, problem, "abort")
+    assert len(server.asked) == num_sent
+
+
+def test_a_429_within_a_200_is_waited_for() -> None:
+    busy = Answer(body='{"error": {"message": "slow down", "code": 429}}')
+    with LoopbackServer(answer=answers(busy, busy, Answer())) as server:
+        assert reply(settings(server.url, outage_minutes=AWAY)).text == "a short reply"
+
+
+def test_an_error_within_the_first_200_ends_the_start_in_the_servers_words() -> None:
+    body = json.dumps({"error": {"message": "Insufficient credits", "code": 402}})
+    with LoopbackServer(ready=Answer(body=body)) as server:
+        assert start_error(settings(server.url)).endswith(": 402: Insufficient credits")
+
+
+def test_a_reasoning_models_keys() -> None:
+    """As hosted ones take them: another name for the budget, and no temperature."""
+    body = sent(request(), max_tokens_key="max_completion_tokens").body
+    assert body["max_completion_tokens"] == 10 and "max_tokens" not in body
+    body = sent(request(temperature=None, seed=7)).body
+    assert "temperature" not in body and body["seed"] == 7
+
+
+def test_a_temperature_that_is_left_out_counts_as_sampling() -> None:
+    """So repeats differ: the server has one of its own."""
+    own, zero = settings("http://h/v1", temperature=None), settings("http://h/v1")
+    assert own.samples and not zero.samples
+    assert own.identity()["temperature"] is None and "seed" in own.identity()
+
+
+@pytest.mark.parametrize(
+    ("content", "counted", "is_cut"),
+    [
+        (LONG, 400, True),  # of 800 words
+        (LONG, 1040, False),  # 1.3 tokens a word, as English has
+        (LONG, 620, False),  # a tokenizer with tokens of several words
+        (LONG, 0, False),  # it does not count
+        ("面包师放走了塔里的看守人。" * 100, 300, False),  # 1,300 characters: four a token
+        ("面包师放走了塔里的看守人。" * 100, 100, True),
+        ("रोटीवाले ने मीनार के रखवाले को छोड़ दिया। " * 100, 900, False),
+        ("-" * 4000 + " end", 70, False),  # a rule is a few tokens
+        ("one two", 2, False),
+    ],
+)
+def test_a_prompt_that_was_cut_in_silence_is_a_problem_and_a_line(
+    content: str, counted: int, is_cut: bool
+) -> None:
+    found, findings = asked(Answer(prompt_tokens=counted), content)
+    assert (found.finish_reason == "abort") == is_cut == bool(findings)
+    assert found.prompt_tokens == counted, "it is what was paid"
+    assert (found.text == "a short reply") != is_cut
+    assert all(str(counted) in line for line in findings.values())
+
+
+def test_a_cut_that_the_first_request_shows_is_a_line_from_the_start() -> None:
+    async def findings(engine: OpenAIEngine) -> list[str]:
+        return [*engine.findings.values()]
+
+    said = {"message": {"content": "ready"}, "finish_reason": "stop"}
+    body = json.dumps({"choices": [said], "usage": {"prompt_tokens": 1}})
+    with LoopbackServer(ready=Answer(body=body)) as server:
+        (line,) = with_engine(settings(server.url), findings)
+    assert server.url in line
+
+
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_a_server_without_a_list_of_models(status: int) -> None:
+    with LoopbackServer(models_status=status) as server:
+        assert reply(settings(server.url, context_tokens=50, retries=0)).text == "a short reply"
+        start_error(settings(server.url, retries=0))
+    with LoopbackServer(key="another") as server:
+        assert "requires an API key" in start_error(settings(server.url, context_tokens=50))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("after", "least", "most"),
+    [
+        ("1.2", 1.2, 5.0),
+        ("date", 0.9, 5.0),
+        ("past", 0.2, 2.0), ("-5", 0.2, 2.0), ("nan", 0.2, 2.0), ("soon", 0.2, 2.0),
+    ],
+)  # fmt: skip
+def test_a_wait_may_be_a_fraction_or_a_date(after: str, least: float, most: float) -> None:
+    now = int(time.time())
+    dates = {"date": formatdate(now + 3, usegmt=True), "past": formatdate(now - 60, usegmt=True)}
+    busy = Answer(status=429, body="{}", headers={"Retry-After": dates.get(after, after)})
+    with LoopbackServer(answer=answers(busy, Answer())) as server:
+        assert reply(settings(server.url, outage_minutes=AWAY)).text == "a short reply"
+    first, second = (one.at for one in server.asked)
+    assert least <= second - first <= most
+
+
+def test_the_lines_reach_the_reader() -> None:
+    """Whose watch a worker's heartbeat shows."""
+    from pipeline.asking.readers import reader_of
+    from tests.support.reading import family
+
+    async def watched() -> dict[str, str]:
+        with LoopbackServer(answer=answers(Answer(finish_reason="natural"))) as server:
+            made = settings(server.url)
+            engine = await made.start()
+            reader = reader_of(engine, made, family(), "free")
+            await engine.generate(request())
+            return reader.watch.findings
+
+    assert len(asyncio.run(watched())) == 1
