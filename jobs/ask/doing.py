@@ -22,6 +22,7 @@ class Doing:
         self._said, self._is_hushed = "", False
         self._lock = Lock()  # workers are watched in a thread of their own
         self._num_files, self._reading = 1, "reading"
+        self._found: set[str] = set()  # lines of earlier runs, whose engine is kept
 
     def __enter__(self) -> Self:
         if self._is_terminal:  # elsewhere a mistake in the words is a single line
@@ -65,6 +66,12 @@ class Doing:
     def warn(self, line: str) -> None:
         self.is_done()
         self._warn(line)
+
+    def found(self, line: str) -> None:
+        """Print a finding about the replies, once for all runs."""
+        if line not in self._found:
+            self._found.add(line)
+            self.warn(line)
 
     def loaded(self, num_documents: int) -> None:
         """So many of the files are read."""

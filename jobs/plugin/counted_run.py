@@ -76,3 +76,6 @@ class _Silent:
 
     def at_work(self, state: Mapping[str, Any]) -> None:
         return
+
+    def found(self, line: str) -> None:
+        return

@@ -39,6 +39,9 @@ class Listener(Protocol):
     def at_work(self, state: Mapping[str, Any]) -> None:
         """`Progress.state`, each time that it changes."""
 
+    def found(self, line: str) -> None:
+        """A finding about the replies, once a run."""
+
 
 class Progress:
     """The progress of one launch. `publish` is called with each new state, for `status`; `refused`
@@ -147,6 +150,8 @@ class Progress:
         for name, line in findings.items():
             if name not in self._findings:
                 self._findings.add(name)
+                if self._listener:
+                    self._listener.found(printable(line))
                 self._console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def state(self) -> dict[str, Any]:

@@ -24,8 +24,7 @@ from ray.exceptions import AuthenticationError
 from ray.job_submission import JobSubmissionClient
 
 from pipeline.cluster.joining import nodes, quiet_stderr, refuse_unreachable
-from pipeline.core.environment import through_proxy
-from pipeline.core.errors import EngineError, UsageError
+from pipeline.core.errors import EngineError, UsageError, through_proxy
 
 _SECONDS_TO_ANSWER = 8.0
 _SECONDS_OF_SILENCE = 60.0  # without a log line; then the job's status is polled

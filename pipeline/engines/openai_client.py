@@ -14,7 +14,7 @@ from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 
 from pipeline.core.engine import FinishReason, OnText, Reply
-from pipeline.core.environment import environment_errors, through_proxy
+from pipeline.core.errors import environment_errors, through_proxy
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
 from pipeline.engines.outage import FailedError
@@ -249,7 +249,7 @@ class OpenAIClient:
         )
 
     def _end(self, reason: object, text: str, is_at_budget: bool) -> FinishReason:
-        """How a reply ended. A word that is not the API's own says nothing of a budget, so it is
+        """The end of a reply. A word that is not the API's own says nothing of a budget, so it is
         `length` at the budget; an unknown one is among the findings."""
         word = str(reason)[:_NAME_CHARS]
         known = _ENDS.get(word.lower())
@@ -297,7 +297,7 @@ def _http_library() -> Any:
 
 
 def _error_within(completion: Any, choice: Any) -> object:
-    """What a response of status 200 says of an error; None if it has none."""
+    """The error in a response of status 200; None if it has none."""
     said = (getattr(completion, name, None) for name in ("error", "message", "detail"))
     return next(filter(None, (*said, getattr(choice, "error", None))), None)
 

@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 
 from upath import UPath
 
-from pipeline.core.environment import proxies
-from pipeline.core.errors import StorageError, UsageError
+from pipeline.core.errors import StorageError, UsageError, proxies
 
 T = TypeVar("T")
 _DEFAULT_SECONDS = 60.0

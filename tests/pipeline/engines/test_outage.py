@@ -19,7 +19,7 @@ from tests.pipeline.engines.test_openai_engine import AWAY, KEY, NO_PATIENCE, re
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 
 http: Any = importlib.import_module(openai.DefaultHttpxClient.__mro__[1].__module__.split(".")[0])
-REFUSING = (400, 402, 404, 405, 408, 409, 413, 418, 422, 425, 429, 451, 500, 501, 502, 503, 504)
+REFUSING = (400, 402, 404, 405, 408, 409, 418, 422, 425, 429, 451, 500, 501, 502, 503, 504)
 
 
 def subclasses(kind: type[Exception]) -> set[type[Exception]]:
@@ -348,6 +348,7 @@ DEEP = json.dumps({"choices": [{"message": {"content": "x"}}]})[:-1] + ', "more"
 TO_NOWHERE = {"location": "http://127.0.0.1:9/v1"}
 BAD = [
     *((Answer(status=status, body="{}"), "refused", f"{status}: ") for status in REFUSING),
+    (Answer(status=413, body="{}"), "context_overflow", "413: "),
     (
         Answer(status=307, body="", headers={"location": "http://127.0.0.1:9/v1"}),
         None,
