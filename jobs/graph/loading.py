@@ -17,8 +17,7 @@ from pipeline.work.input_hashes import DocumentKey, QuestionKey, rows_sha
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed, Unit, plan_document
 from stages.corpora import load
-from stages.corpora.reading.loaded import Loaded
-from stages.text.words import LONGEST_WORD, is_without_spaces
+from stages.corpora.reading.loaded import Loaded, without_spaces
 
 _MOST_WARNINGS = 20
 _WHERE = {
@@ -94,9 +93,8 @@ class _LoadingWarnings:
         self._without_text += document.skipped
         if loaded.note:
             self._lines["read in part"][loaded.note] = None
-        if is_without_spaces(document.text):
-            why = f"over {LONGEST_WORD:,} characters without white space; pages end between them"
-            self._lines["paged by characters"][f"{document.document_id}: {why}"] = None
+        if line := without_spaces(document):
+            self._lines["paged by characters"][line] = None
         rows: tuple[Document | Question, ...] = (document, *loaded.questions)
         for row in rows:
             if row.detail and not row.skipped:

@@ -7,6 +7,7 @@ from typing import Any
 from pipeline.core.rows import Document, Question
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.row_checks import BadInputError
+from stages.text.words import LONGEST_WORD, is_without_spaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +61,11 @@ def bad_question(
         problem="bad_input",
         detail=row.detail(wrong),
     )
+
+
+def without_spaces(document: Document) -> str | None:
+    """Why pages of the document end between characters; None where they end between words."""
+    if not is_without_spaces(document.text):
+        return None
+    why = f"over {LONGEST_WORD:,} characters without white space; pages end between them"
+    return f"{document.document_id}: {why}"

@@ -35,7 +35,7 @@ def read(prompt: type[Prompt[Any]], reply: str, form: str | None = None) -> Any:
         (SequentialLookUp, "Page 3\nPage 7", None),
         (SequentialLookUp, "Page 3\nSTOP", None),
         (ParallelLookUp, "I want to look up Page [7]. I look up Page [3] for its date.", (7,)),
-        (ParallelLookUp, "I want to look up Page [3]\nI want to look up Page [7]", None),
+        (ParallelLookUp, "I want to look up Page [3]\nI want to look up Page [7]", (3, 7)),
         (ParallelLookUp, "I want to look up Page [1, two, 3]", (1, 3)),
         (ParallelLookUp, "I want to look up Page [7 to 12], that is Page 7", None),
         (AnswerQuestion, "Answer: (B). The answer is (D), some say.", 1),

@@ -174,8 +174,7 @@ def test_a_cut_reply_after_its_thinking_is_kept() -> None:
 def test_a_cut_reply_that_thinks_without_a_mark_is_no_answer() -> None:
     thought = "Okay, let me look. Label <60> is in the middle of a talk. Break point: <57>? Then"
     found, call = asked(BreakPoint.samples()[0], saying(thought, "length"))
-    assert found == Asked(None, "truncated", "")
-    assert (call.reply, call.thinking) == ("", thought)
+    assert (found.value, found.problem, call.reply) == (None, "truncated", thought)
     found, _ = asked(BreakPoint.samples()[0], saying("Okay, label <60>."))
     assert found.value == 60, "it was not cut"
 
