@@ -44,8 +44,8 @@ def as_path(path: AnyPath) -> UPath:
 
 
 def _as_spelled(path: UPath) -> UPath:
-    """What is there under this name in NFC or NFD; the path itself where nothing is. File systems
-    of Macs take letters and their accents apart, keyboards do not."""
+    """The path as its file system spells it, in NFC or NFD; as it is where nothing is there. Macs
+    take letters and their accents apart, keyboards do not."""
     with suppress(OSError):  # of a name that no file can have
         if str(path).isascii() or path.exists():
             return path
