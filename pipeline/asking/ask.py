@@ -144,7 +144,7 @@ class Ask:
         read_as = "unread" if value is None else "legal" if is_legal else "illegal"
         is_example = self._reader.family.is_example(type(prompt), call.reply)
         sent_ahead, key = (call_key(call.request_sha, about) for about in (Subject(), call))
-        is_counted = sent_ahead in self._readings or key in self._readings
+        is_counted = key in self._readings or self._readings.pop(sent_ahead, None) is not None
         self._readings[key] = read_as, is_example
         if not call.is_shared and not is_counted:
             self._reader.watch.replied(replace(call, read_as=read_as, is_example=is_example))

@@ -84,7 +84,8 @@ def read_reply(
     if len(values) > 1 and all(isinstance(value, tuple) for value in values):
         values = read(["\n".join([*statements, *boxed])])
     elif not values:
-        values = read([text]) or read([shown(v) for k, v in fields if _OF_VALUE.search(k)])
+        held = [v for k, v in fields if _OF_VALUE.search(k) and not isinstance(v, bool)]
+        values = read([text]) or read([*map(shown, held)])
     return values[0] if len(values) == 1 else None
 
 
@@ -133,13 +134,15 @@ _BOX = re.compile(
 )
 _LABELLED = re.compile(r"[\w\"”)][\s*_]{0,9}[:=][\s*_$]{0,9}\Z")
 _WORDS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")  # what parts the words of a key
-# Fields that justify the value or say how sure it is, and those that ask for the contrary.
+# Fields that justify the value or say how sure it is, those that ask for the contrary or hold what
+# is rejected, and those of the answer that a judge compares with.
 _ASIDE = re.compile(
     r"\b(?:reason|expla|rational|justif|thought|thinking|analy|evidence|comment|quote|why"
-    r"|confidence|certain|scor|probab|same|continu|wrong|incorrect|not(?:es?)?\b)",
+    r"|confidence|certain|scor|probab|same|continu|wrong|incorrect|not(?:es?)?\b"
+    r"|reject|exclud|eliminat|discard|missing|reference|gold)",
     re.IGNORECASE,
 )
-# A field that holds the value, rather than what was rejected, or whether there are errors.
+# Fields that hold the value, where it is no statement as `key: value`.
 _OF_VALUE = re.compile(
     r"\b(?:answer|choice|choose|chosen|option|select\w*|letter|pages?|label|break ?point|action"
     r"|verdict|summary|node)\b"

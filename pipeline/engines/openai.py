@@ -74,9 +74,8 @@ class OpenAIEngine:
 
         Problem: refused if the server refuses it by an HTTP status; context_overflow if it does so
         because of the length; timeout if it takes longer than `deadline_seconds`, which do not
-        count while the server is unreachable; engine_failed, too, if the server has cut the prompt.
-        Raises OutageError if the server stays unreachable or
-        refuses the key.
+        count while the server is unreachable; engine_failed if the server has cut the prompt.
+        Raises OutageError if the server stays unreachable or refuses the key.
         """
         async with self._reply_slots:
             try:

@@ -34,7 +34,9 @@ def epub_text(content: bytes) -> Extracted:
     locked = _encrypted(archive, root)
     parts: list[str] = []
     notes: dict[str, str] = {}
-    for name in names or sorted(filter(_is_page, archive.names)):
+    pages = sorted(name for name in archive.names if name.lower().endswith(_PAGES)
+                   and not name.startswith("__MACOSX/"))  # fmt: skip
+    for name in names or pages:
         page = None if name in locked else archive.read(name)
         if page is None:
             why = "encrypted" if name in locked else "damaged"
@@ -66,10 +68,6 @@ def _chapter(html: str) -> str:
     blocks = [block for block in text.split("\n\n") if not block.startswith("#")]
     is_contents = text.count(LINK) > 2 and all(map(is_links, blocks))
     return "" if is_contents else without_link_marks(text)
-
-
-def _is_page(name: str) -> bool:
-    return name.lower().endswith(_PAGES) and not name.startswith("__MACOSX/")
 
 
 def _spine(archive: Archive, root: str) -> tuple[list[str], dict[str, list[str]]]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
-from stages.extract.markdown_table import markdown_table
 from stages.extract.pdf_blocks import (
     BULLET,
     ENDS,
@@ -145,6 +144,18 @@ def _levels(blocks: Sequence[Block], usual: Type) -> dict[float, int]:
             level, above = min(level + 1, _LEVELS), height
         levels[height] = level
     return {**levels, 0.0: level + 1}
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """The rows, of one cell or more each, as a Markdown table, whose head is the first one. Rows
+    are filled up to one length, and each cell is a line."""
+    width = max(map(len, rows))
+
+    def line(row: Sequence[str]) -> str:
+        cells = [" ".join(cell.split()).replace("|", "\\|") for cell in row]
+        return f"| {' | '.join([*cells, *[''] * (width - len(row))])} |"
+
+    return "\n".join([line(rows[0]), "|" + " --- |" * width, *map(line, rows[1:])])
 
 
 def _markdown(block: Block, levels: Mapping[float, int]) -> str:

@@ -5,7 +5,6 @@ import pytest
 from stages.extract import html_markdown
 from stages.extract.extracted import UnreadableError
 from stages.extract.html_markdown import html_tree, without_link_marks
-from stages.extract.markdown_table import markdown_table
 from stages.extract.web import mark_links
 
 
@@ -90,10 +89,6 @@ def test_a_table_within_a_cell_is_the_table() -> None:
     assert markdown(f"<table><tr><td>menu</td><td>{inner}</td></tr></table>") == (
         "menu\n\n| a | b |\n| --- | --- |\n| c | d |"
     )
-
-
-def test_rows_of_several_lengths() -> None:
-    assert markdown_table([["a"], ["b\nc", "d"]]) == "| a |  |\n| --- | --- |\n| b c | d |"
 
 
 def test_links_outside_of_the_main_text_are_marked() -> None:

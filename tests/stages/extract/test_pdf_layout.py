@@ -18,7 +18,7 @@ from stages.extract.extracted import UnreadableError
 from stages.extract.isolated import Extractor
 from stages.extract.pdf import pdf_text
 from stages.extract.pdf_lines import Line, Word
-from stages.extract.pdf_paragraphs import paragraphs
+from stages.extract.pdf_paragraphs import markdown_table, paragraphs
 from stages.extract.pdf_tables import Table, ruled_grids, with_tables
 from stages.extract.running_heads import without_running_heads
 
@@ -491,3 +491,7 @@ def test_the_lines_of_a_turned_page_are_whole() -> None:
     found = read(content.getvalue())
     assert " ".join(" ".join(found).split()) == " ".join(PROSE)
     assert len(found) <= len(PROSE)
+
+
+def test_rows_of_several_lengths() -> None:
+    assert markdown_table([["a"], ["b\nc", "d"]]) == "| a |  |\n| --- | --- |\n| b c | d |"
