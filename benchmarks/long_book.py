@@ -7,10 +7,8 @@ page before it asks for gists, misses the bar.
 
 import json
 import random
-from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.chains import Made, is_choice, is_in_vain
 from benchmarks.figures import Figure, figure_with_bar, figure_without_bar
 from benchmarks.reading import read
 from benchmarks.schedule import lower_bound
@@ -32,8 +30,7 @@ WORDS = (
 
 
 def long_book(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Makespan over the lower bound of pages chosen in turn, both in seconds, and the calls in vain
-    over the pages."""
+    """Makespan over the lower bound of pages chosen in turn, both in seconds."""
     engine = config.engine
     if not isinstance(engine, SimulatedSettings):
         raise UsageError(f"engine={engine.name}: long needs engine=simulated; leave it out")
@@ -45,13 +42,7 @@ def long_book(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
         figure_with_bar("long", "makespan / lower bound in turn", ratios, ("at most", _AT_MOST)),
         figure_without_bar("long", "makespan, seconds", seconds),
         figure_without_bar("long", "lower bound in turn, seconds", bounds),
-        figure_without_bar("long", "calls in vain / pages", [_in_vain(r.made) for r in readings]),
     ]
-
-
-def _in_vain(made: Sequence[Made]) -> float:
-    choices = [is_in_vain(one) for one in made if is_choice(one)]
-    return sum(choices) / (len(choices) - sum(choices))
 
 
 def write_book(folder: Path, num_words: int, num_questions: int) -> None:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.chains import is_in_vain, longest_chain
+from benchmarks.chains import longest_chain
 from benchmarks.dealing import Dealing, shortest
 from benchmarks.figures import Bar, Figure, figure_with_bar, figure_without_bar
 from benchmarks.reading import Order, Reading, as_planned, read
@@ -81,14 +81,12 @@ def _of_many() -> list[Figure]:
 
 
 def lower_bound(reading: Reading, engine: SimulatedSettings) -> float:
-    """Seconds that no schedule can beat in which each page's end is chosen after that of the page
-    before: the larger of all work spread evenly over the engines' sequences and the longest chain
-    of dependent calls."""
+    """Seconds that no schedule can beat: the larger of all work spread evenly over the engines'
+    sequences and the longest chain of dependent calls."""
     seconds = functools.partial(work, engine)
-    needed = [one for one in reading.made if not is_in_vain(one)]
-    total = sum(seconds(one.call) for one in needed)
+    total = sum(seconds(one.call) for one in reading.made)
     sequences = engine.sequences * len(reading.workers)
-    return max(total / sequences, longest_chain(needed, seconds))
+    return max(total / sequences, longest_chain(reading.made, seconds))
 
 
 def work(engine: SimulatedSettings, call: Call) -> float:

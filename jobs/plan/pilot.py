@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
@@ -211,8 +211,7 @@ def execute_pilot(
         reader = None
         if phase.engine is not None:
             how = (phase.engine, prepared.run.family, prepared.run.config.reply_format)
-            # A plan is for engines that are busy, which are asked for nothing ahead.
-            reader = replace(reader_of(engines[phase.name], *how), reads_ahead=False)
+            reader = reader_of(engines[phase.name], *how)
         asyncio.run(_phase(phase, pilot, dry_run, reader))
 
 

@@ -1,7 +1,6 @@
 """`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, sends
 it, removes thinking from the reply, parses it and records a Call."""
 
-import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -14,7 +13,6 @@ from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.asking.text_tokens import TextTokens
 from pipeline.core.calls import (
     Call,
-    CallKey,
     Subject,
     UnitProgress,
     call_key,
@@ -34,6 +32,7 @@ from pipeline.core.prompts import Asked, Message, Prompt
 from pipeline.core.rows import utc_now
 
 T = TypeVar("T")
+_WITH_A_REPLY = (None, "truncated")  # problems of calls whose reply is read
 
 
 class Ask:
@@ -58,8 +57,6 @@ class Ask:
         self._document_id = document_id
         self._log = log
         self._calls: list[Call] = []
-        self._ahead: dict[str, asyncio.Task[Call | None]] = {}  # by request_sha
-        self._readings: dict[CallKey, tuple[str, bool]] = {}  # `read_as` and `is_example`
         self.sent_calls: list[Call] = []
         self._texts = TextTokens(lambda messages: self._reader.engine.count_tokens(messages))
         self.progress = UnitProgress()
@@ -122,32 +119,36 @@ class Ask:
         `is_shared`: other documents may send the same request, and the step sends it only once.
         Problems: see `Asked`. Raises EngineError where the engine is dead.
         """
+        if repeated := self._repeated(prompt, subject):
+            return self._asked(prompt, repeated)
         call = await self._call(prompt, subject, is_shared)
         self.progress.replied(subject)
-        return self._asked(prompt, call)
-
-    def _asked(self, prompt: Prompt[T], call: Call | None) -> Asked[T]:
-        """The parsed reply, and its problem."""
         if call is None:
             return Asked(None, "context_overflow", "")
-        if call.problem not in (None, "truncated"):
+        asked = self._asked(prompt, call)
+        if call.problem in _WITH_A_REPLY:
+            call = self._with_reading(prompt, call, asked.value)
+        self._calls.append(call)
+        return asked
+
+    def _asked(self, prompt: Prompt[T], call: Call) -> Asked[T]:
+        """The parsed reply, and its problem."""
+        if call.problem not in _WITH_A_REPLY:
             return Asked(None, call.problem, call.reply)
         value = self._read(prompt, call)
-        self._note_reading(prompt, call, value)
         if value is None:
             return Asked(None, call.problem or "unparseable", call.reply)
         return Asked(value, call.problem if prompt.is_whole else None, call.reply)
 
-    def _note_reading(self, prompt: Prompt[T], call: Call, value: T | None) -> None:
-        """Keep for the call's row what was read in its reply, and count it in the watch."""
+    def _with_reading(self, prompt: Prompt[T], call: Call, value: T | None) -> Call:
+        """The call with what was read in its reply, which the watch counts."""
         is_legal = value is not None and prompt.is_legal(value)
         read_as = "unread" if value is None else "legal" if is_legal else "illegal"
         is_example = self._reader.family.is_example(type(prompt), call.reply)
-        sent_ahead, key = (call_key(call.request_sha, about) for about in (Subject(), call))
-        is_counted = key in self._readings or self._readings.pop(sent_ahead, None) is not None
-        self._readings[key] = read_as, is_example
-        if not call.is_shared and not is_counted:
-            self._reader.watch.replied(replace(call, read_as=read_as, is_example=is_example))
+        call = replace(call, read_as=read_as, is_example=is_example)
+        if not call.is_shared:
+            self._reader.watch.replied(call)
+        return call
 
     def in_english(self, prompt: Prompt[Any], reply: str) -> str:
         """The reply, with the words of its grammar in English, whatever the family's language."""
@@ -157,66 +158,30 @@ class Ask:
         """The parsed reply; None if it cannot be read."""
         return self._reader.family.read(prompt, call.reply, call.problem == "truncated")
 
-    @property
-    def may_read_ahead(self) -> bool:
-        """True if most of the engine's slots are free, and the unit was not begun before: a unit
-        that goes on takes the replies that it has."""
-        reader = self._reader
-        return reader.reads_ahead and reader.slots.are_mostly_free and self._log.is_empty
-
-    async def ahead(self, prompt: Prompt[T]) -> Asked[T]:
-        """Send a prompt that the unit will probably ask for: it takes the reply then. The call of
-        one that it never asks for is about no page and no question."""
-        sha = self._reader.sha_of(self._request(prompt, Subject()))
-        if sha not in self._ahead or self._ahead[sha].cancelled():
-            self._ahead[sha] = asyncio.create_task(self._call(prompt, Subject()))
-        return self._asked(prompt, await self._ahead[sha])
-
-    async def _call(
-        self, prompt: Prompt[Any], subject: Subject, is_shared: bool = False
-    ) -> Call | None:
-        """The call that answers the prompt, from the first place that has it; None if it does not
-        fit the context.
+    async def _call(self, prompt: Prompt[Any], subject: Subject, is_shared: bool) -> Call | None:
+        """The call that answers the prompt, from the first place that has it: the unit's committed
+        calls or its journal, the shared replies, the engine. None if it does not fit the context.
 
         A new prompt is rendered and counted while its slot is held, so that those that wait hold no
         text. Replies that the unit has already need no slot.
         """
-        call = await self._known(prompt, subject)
-        if call is None:
-            shared = self._log.shared if is_shared else None  # takes a slot for what it sends
-            async with nullcontext() if shared else self._reader.slots.one(self._rank):
-                request = self._request(prompt, subject)
-                if not await self._fits(request.messages, request.max_reply_tokens):
-                    return None
-                if repeated := self._repeated(request, subject):
-                    return repeated
-                call = await self._new(request, subject, shared)
-        self._calls.append(call)
-        return call
+        if not self._log.is_empty:
+            call = self._replayed(self._request(prompt, subject), subject)
+            if call is not None:
+                return call
+        shared = self._log.shared if is_shared else None  # takes a slot for what it sends
+        async with nullcontext() if shared else self._reader.slots.one(self._rank):
+            request = self._request(prompt, subject)
+            if not await self._fits(request.messages, request.max_reply_tokens):
+                return None
+            return await self._new(request, subject, shared)
 
-    async def _known(self, prompt: Prompt[Any], subject: Subject) -> Call | None:
-        """The unit's own call of the prompt, or the one sent ahead, now about `subject`."""
-        if self._log.is_empty and not self._ahead:
-            return None
-        request = self._request(prompt, subject)
-        call = self._found(request, subject)
-        return call if call or subject == Subject() else await self._sent_ahead(request, subject)
-
-    async def _sent_ahead(self, request: Request, subject: Subject) -> Call | None:
-        sending = self._ahead.pop(self._reader.sha_of(request), None)
-        if sending is None or sending.cancelled() or not (call := await sending):
-            return None
-        self._calls = [other for other in self._calls if other is not call]
-        return replace(call, **asdict(subject))
-
-    def _found(self, request: Request, subject: Subject) -> Call | None:
-        """The unit's own call of the request, sent with the seed of this or an earlier attempt, or
-        ahead by a process that died."""
+    def _replayed(self, request: Request, subject: Subject) -> Call | None:
+        """The unit's own call of the request, sent with the seed of this or an earlier attempt."""
         is_readable = partial(self._is_readable, request)
         for one in self._with_earlier_seeds(request, subject):
-            for about in (subject, Subject()):
-                if call := self._log.find(call_key(self._reader.sha_of(one), about), is_readable):
-                    return self._with_sent(replace(call, **asdict(subject)), one)
+            if call := self._log.find(call_key(self._reader.sha_of(one), subject), is_readable):
+                return self._with_sent(call, one)
         return None
 
     async def _new(self, request: Request, subject: Subject, shared: SharedReplies | None) -> Call:
@@ -224,7 +189,10 @@ class Ask:
         request_sha = self._reader.sha_of(request)
         make = partial(self._made, request, request_sha, subject)
         if shared is None:
-            return self._with_sent(await self._log.kept(make), request)
+            call = await make()
+            if self._log.keep:  # its slot is held until then, so that a crash loses few calls
+                await self._log.keep(call)
+            return self._with_sent(call, request)
         name = self._shared_name(request, request_sha, subject)
         call = await shared.call(name, make, self._reader.slots.one(self._rank))
         own = (self._document_id, call_key(request_sha, subject))
@@ -258,12 +226,13 @@ class Ask:
     def _with_sent(self, call: Call, request: Request) -> Call:
         return with_sent(call, request if self._reader.keeps_prompts else None)
 
-    def _repeated(self, request: Request, subject: Subject) -> Call | None:
+    def _repeated(self, prompt: Prompt[Any], subject: Subject) -> Call | None:
         """The first attempt's call, if this one sends the same request without sampling: its reply
         would be the same. (A family's template may not show that it is asked again.)"""
-        if request.temperature != 0 or request.attempt == 1:
+        if subject.attempt == 1 or self._reader.temperature != 0:
             return None
-        first = call_key(self._reader.sha_of(replace(request, attempt=1)), subject)
+        request = self._request(prompt, replace(subject, attempt=1))
+        first = call_key(self._reader.sha_of(request), subject)
         return next(
             (call for call in self._calls if call_key(call.request_sha, call) == first), None
         )
@@ -286,15 +255,8 @@ class Ask:
         return call
 
     def calls(self) -> tuple[Call, ...]:
-        """The unit's calls, in order; also what a process that died had sent ahead in vain."""
-        asked = {call.request_sha for call in self._calls}
-        others = [call for call in self._log.calls if call.request_sha not in asked]
-        in_vain = [c for c in others if call_key("", c) == call_key("", Subject())]
-        return numbered(map(self._with_reading, [*self._calls, *in_vain]))
-
-    def _with_reading(self, call: Call) -> Call:
-        reading = self._readings.get(call_key(call.request_sha, call))
-        return replace(call, read_as=reading[0], is_example=reading[1]) if reading else call
+        """The unit's calls, in order."""
+        return numbered(self._calls)
 
     async def _generate(self, request: Request) -> tuple[datetime, Reply]:
         """The time the request was sent, and the reply. Called while its slot is held, so that

@@ -92,7 +92,7 @@ class Journal:
 
     def delete(self) -> None:
         """Delete the journal of a unit that is committed. It blocks."""
-        self._own = None  # a call that was sent ahead in vain may still come
+        self._own = None  # a call of a stage that has raised may still come
         while self._files:
             with ignore_refusals():
                 delete(self._files.pop())

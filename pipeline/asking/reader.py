@@ -30,7 +30,6 @@ class Reader:
     slots: Slots  # limits the requests in flight of all documents together
     is_constrained: bool = False
     keeps_journal: bool = True  # of the calls of open units
-    reads_ahead: bool = False  # requests may be sent before it is known that they are asked
     keeps_prompts: bool = True  # what was sent, in the rows of calls
     waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker

@@ -77,7 +77,6 @@ def reader_of(
             may_constrain(settings, reply_format), server.findings if server else None
         ),
         keeps_journal=settings.keeps_journal,
-        reads_ahead=settings.reads_ahead,
         keeps_prompts=settings.keep_prompts,
         waiting_for=server.waiting_for if server else str,
     )

@@ -152,11 +152,3 @@ class ReplyLog:
     def is_empty(self) -> bool:
         """True if the unit has no calls yet, of this attempt or the previous one."""
         return not self._own and not self.earlier
-
-    async def kept(self, make: Make) -> Call:
-        """The call that `make` returns, kept. Its slot is held until then: a process that dies
-        loses no more calls than it has slots."""
-        call = await make()
-        if self.keep:
-            await self.keep(call)
-        return call

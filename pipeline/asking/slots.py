@@ -14,15 +14,10 @@ class Slots:
     storage refuses the reply of one, for good, no other is given: it could not be kept either."""
 
     def __init__(self, size: int) -> None:
-        self._size = self._free = size
+        self._free = size
         self._refusal: StorageError | None = None
         self._arrivals = count()
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-
-    @property
-    def are_mostly_free(self) -> bool:
-        """True if more than half of the slots are free."""
-        return self._free > self._size / 2
 
     @asynccontextmanager
     async def one(self, rank: int) -> AsyncIterator[None]:

@@ -28,7 +28,7 @@ class Call(Record):
     call_index: int  # position within the unit, sorted by the columns below
     stage: str  # the stage that asked
     question_id: str | None  # the question that it was for; null: for the document
-    page_index: int | None  # the page that it was for; null also: asked ahead in vain
+    page_index: int | None  # the page that it was for; null: for no single page
     turn: int | None  # of a question's turns, from 0
     reference_index: int | None  # the reference that an answer was compared with
     prompt: str  # the name of its template

@@ -168,7 +168,6 @@ class EngineSettings(Settings):
     is_deterministic: ClassVar[bool] = False
     keeps_deadline: ClassVar[bool] = False  # true: the engine itself ends late requests
     keeps_journal: ClassVar[bool] = True  # false: replies cost no more than to write them down
-    reads_ahead: ClassVar[bool] = False  # true: requests in vain cost nothing while it is idle
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:

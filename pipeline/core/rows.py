@@ -9,7 +9,7 @@ that made a row; they are added when the shard is written.
 
 import dataclasses
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -243,39 +243,21 @@ R = TypeVar("R", bound=Record)
 Q = TypeVar("Q", bound=QuestionRow)
 
 
-def _unread(row: Record) -> None:
-    """Drop a row that is handed on where no stage reads it before it is committed."""
-
-
 @dataclass(frozen=True)
 class UnitRows:
     """The rows that a stage reads for one unit; `rows[Page]` are the rows of class Page.
 
     `questions` is empty for a stage that writes index rows. Fields of the document and of questions
-    that the stage does not name hold their defaults. `coming` has the rows that another stage still
-    makes, instead of `tables`; a stage that calls `hand_on` with each of its rows lets others read
-    them so.
+    that the stage does not name hold their defaults.
     """
 
     document: Document
     questions: tuple[Question, ...] = ()
     tables: Mapping[type[Record], tuple[Any, ...]] = dataclasses.field(default_factory=dict)
-    coming: Mapping[type[Record], AsyncIterable[Any]] = dataclasses.field(default_factory=dict)
-    hand_on: Callable[[Record], None] = dataclasses.field(default=_unread, compare=False)
 
     def __getitem__(self, record: type[R]) -> tuple[R, ...]:
         """The rows of a record class. Raises KeyError for one that the stage does not read."""
         return self.tables[record]
-
-    async def as_made(self, record: type[R]) -> AsyncIterator[R]:
-        """The rows of a record class in order, each as soon as it is made. Raises KeyError for one
-        that the stage does not read."""
-        if record in self.coming:
-            async for row in self.coming[record]:
-                yield row
-            return
-        for row in self[record]:
-            yield row
 
     def of(self, record: type[Q], question: Question) -> list[Q]:
         """The rows of a record class for one question, in order."""

@@ -50,7 +50,6 @@ class SimulatedSettings(EngineSettings):
 
     is_model: ClassVar[bool] = False
     takes_constraints: ClassVar[bool] = True
-    reads_ahead: ClassVar[bool] = True
 
     @field_validator("kv_tokens")
     @classmethod

@@ -23,7 +23,7 @@ def refuse_wrong_stage(cls: Any, roles: tuple[str, ...]) -> None:
             raise _error(cls, name, f"is no {kind.__name__}; write `{name}: ClassVar[...] = ...`")
     if cls.__abstractmethods__:
         raise _error(cls, min(cls.__abstractmethods__), "is missing; write it")
-    for name, base in (("reads", Record), ("reads_as_made", Record), ("prompts", Prompt)):
+    for name, base in (("reads", Record), ("prompts", Prompt)):
         found = getattr(cls, name)
         if not isinstance(found, tuple) or not all(_is_class(one, base) for one in found):
             raise _error(cls, name, f"is no tuple of {base.__name__} classes; write `(Name,)`")

@@ -66,8 +66,7 @@ class Stage(Settings):
     that a method's YAML leaves out is taken from the family, the corpus or the run.
 
     `run` gets the rows named in `reads` (the document always, the questions if `writes` has a
-    question_id) and returns the unit's rows of `writes`, in the order of their key. It may run
-    again on other rows: where those that it read as they were made are not the committed ones.
+    question_id) and returns the unit's rows of `writes`, in the order of their key.
     """
 
     name: ClassVar[str]
@@ -87,8 +86,6 @@ class Stage(Settings):
     question_fields: ClassVar[tuple[str, ...]] = ASKED
     # Those of `reads` that belong to another memory than the rows it writes.
     reads_other_memory: ClassVar[tuple[type[Record], ...]] = ()
-    # Those of `reads` that `run` takes by `rows.as_made`: it may start before their last is made.
-    reads_as_made: ClassVar[tuple[type[Record], ...]] = ()
     starts_memory: ClassVar[bool] = False  # a pagination, on which other index rows are based
     asks_in_turn: ClassVar[bool] = False  # calls for a document or question are sequential
     report_columns: ClassVar[Columns] = {}  # those that it has with any settings

@@ -8,24 +8,33 @@ import asyncio
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
 from pipeline.asking.ask import Ask
 from pipeline.asking.journal import Journal
 from pipeline.asking.reader import Reader
 from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.core.calls import Call, UsageCounters
-from pipeline.core.rows import Document, Record, UnitRows
+from pipeline.core.errors import (
+    AccountingError,
+    EngineError,
+    OutageError,
+    Problem,
+    StorageError,
+    contained,
+)
+from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.store import Shards
-from pipeline.work.row_stream import RowStream
+from pipeline.work.input_hashes import mask_fields
+from pipeline.work.made_rows import unmatched_rows, wrong_rows
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit, places_of_questions
 from pipeline.worker.document_progress import DocumentProgress
 from pipeline.worker.in_flight import Crashes, InFlightMarker
-from pipeline.worker.stage_run import Rows, is_as_committed, run_early, run_stage, stage_input
-from pipeline.worker.unit_commit import NO_LOG, UnitCommit, load_unit
+from pipeline.worker.unit_commit import NO_LOG, Rows, UnitCommit, load_unit
 
 _GIVEN_UP = "a worker crashed twice while it executed only this unit"
 
@@ -66,7 +75,6 @@ class DocumentExecutor:
     progress: DocumentProgress
     is_ending: Callable[[], Awaitable[bool]]  # whether the run is ending: no unit is started then
     tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)  # by step_id
-    streams: dict[str, RowStream] = field(default_factory=dict)  # by step_id
     places: dict[str, Mapping[str, list[int]]] = field(default_factory=dict)  # by step_id
     one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)  # after a crash
 
@@ -92,7 +100,7 @@ class DocumentExecutor:
     async def _unit(self, step: Step, unit: Unit) -> Rows | None:
         if unit.is_done or step.stage is None:
             return await to_thread(load_unit, self.shards, step, unit)
-        rows = await self._inputs(step, step.stage, unit, as_made=not self.marker.alone)
+        rows = await self._inputs(step, step.stage, unit)
         if rows is None or await self.is_ending():
             return None
         one_by_one = self.one_by_one if self.marker.alone else nullcontext()
@@ -104,32 +112,26 @@ class DocumentExecutor:
         self.progress.committed(unit)
         return made
 
-    async def _inputs(self, step: Step, stage: Stage, unit: Unit, as_made: bool) -> UnitRows | None:
+    async def _inputs(self, step: Step, stage: Stage, unit: Unit) -> UnitRows | None:
         """The rows that the stage reads for this unit, with only those fields of document and
-        questions that it names; None if the run ended before. `as_made`: also those that are still
-        being made, if the stage can read them so."""
+        questions that it names; None if the run ended before. Raises AccountingError if a question
+        is missing."""
         tables: dict[type[Record], Rows] = {}
-        coming: dict[type[Record], RowStream] = {}
         for upstream in self._read_by(step):
-            if as_made and upstream.writes in stage.reads_as_made:
-                stream = self._stream(upstream)
-                if await stream.is_begun():
-                    coming[upstream.writes] = stream
-                    continue
             found = await self.rows_of(upstream)
             if found is None:
                 return None
             tables[upstream.writes] = self._of_unit(upstream, found, unit)
-        (document,) = tables[Document]
+        (document,) = tables.pop(Document)
+        questions = tables.pop(Question, ())
+        if {question.question_id for question in questions} != set(unit.inputs):
+            raise AccountingError(f"{unit.step_id}/{unit.unit}: some of its questions are missing")
         self.progress.num_words = document.num_words
-        return stage_input(stage, unit, tables, coming)
-
-    def _stream(self, upstream: Step) -> RowStream:
-        """The rows of a step as they are made; it ends once they are committed or loaded."""
-        if upstream.id not in self.streams:
-            stream = self.streams[upstream.id] = RowStream()
-            self.rows_of(upstream).add_done_callback(lambda _: stream.end())
-        return self.streams[upstream.id]
+        return UnitRows(
+            document=mask_fields(document, stage.document_fields),
+            questions=tuple(mask_fields(one, stage.question_fields) for one in questions),
+            tables=tables,
+        )
 
     def _of_unit(self, upstream: Step, rows: Rows, unit: Unit) -> Rows:
         """The rows of a document that a unit reads: those of its questions, if they are of some."""
@@ -169,40 +171,47 @@ class DocumentExecutor:
         has crashed its workers."""
         if self.crashes.give_up(f"{step.id}/{unit.unit}"):
             return tuple(stage.failed(rows, "unit_failed", _GIVEN_UP)), ()
-        if rows.coming:
-            rows, ask, early = await self._run_early(step, stage, unit, rows, log)
-        else:
-            ask, early = self._ask(step, unit, rows, log), None
-            if not (stream := self._stream(step)).rows:  # else other calls have made them before
-                rows = replace(rows, hand_on=stream.add)
+        ask = Ask(self.reader, step.name, rows.document.document_id, log, step.repeat, self.rank)
+        self.progress.started(unit, ask.progress)
         ask.progress.tell(stage.expected(rows))
-        made = await run_stage(stage, rows, ask, early)
+        made = await _run(stage, rows, ask)
         self.summary.stage_made(step.id, ask)
         return made, ask.calls()
 
-    async def _run_early(
-        self, step: Step, stage: Stage, unit: Unit, came: UnitRows, log: ReplyLog
-    ) -> tuple[UnitRows, Ask, Sequence[Record] | None]:
-        """Run the stage on rows as they come. Returns the committed rows, and what it has asked and
-        made of equal ones; of others, nothing, but its calls are in the log of the next `Ask`."""
-        ask = self._ask(step, unit, came, log)
-        early = await run_early(stage, came, ask)
-        rows = await self._committed(step, stage, unit)
-        if early is not None and await is_as_committed(came, rows):
-            return rows, ask, early
-        self.summary.stage_made(step.id, ask)
-        log = replace(log, calls=(*ask.calls(), *log.calls))
-        return rows, self._ask(step, unit, rows, log), None
 
-    def _ask(self, step: Step, unit: Unit, rows: UnitRows, log: ReplyLog) -> Ask:
-        reader = self.reader and replace(self.reader, worker=self.summary.worker)
-        ask = Ask(reader, step.name, rows.document.document_id, log, step.repeat, self.rank)
-        self.progress.started(unit, ask.progress)
-        return ask
+class _Failure(NamedTuple):
+    problem: Problem
+    detail: str
 
-    async def _committed(self, step: Step, stage: Stage, unit: Unit) -> UnitRows:
-        """The rows that the stage reads, all committed. A unit that has begun is never left out."""
-        rows = await self._inputs(step, stage, unit, as_made=False)
-        if rows is None:
-            raise RuntimeError(f"{step.id}/{unit.unit} read rows of a unit that has not begun")
-        return rows
+
+async def _run(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
+    """The stage's rows; if an input is unusable, the stage raises or its rows are wrong, a row with
+    a problem per input."""
+    made = await _tried(_checked(stage, rows, ask))
+    if isinstance(made, _Failure):
+        made = await _tried(_failed(stage, rows, made))
+    if isinstance(made, _Failure):  # `failed` is the plugin's, too
+        made = Stage.failed(stage, rows, *made)
+    return tuple(made)
+
+
+async def _checked(stage: Stage, rows: UnitRows, ask: Ask) -> Sequence[Record] | _Failure:
+    if reason := stage.why_unusable(rows):
+        return _Failure("upstream", reason)
+    made = await stage.run(rows, ask)
+    why = wrong_rows(stage, rows, made) or unmatched_rows(stage, rows, made)
+    return _Failure("unit_failed", why) if why else made
+
+
+async def _failed(stage: Stage, rows: UnitRows, why: _Failure) -> Sequence[Record] | _Failure:
+    made = stage.failed(rows, *why)
+    if wrong := wrong_rows(stage, rows, made):
+        return _Failure("unit_failed", f"{wrong} (from its `failed`, after: {why.detail})")
+    return made
+
+
+async def _tried(making: Awaitable[Sequence[Record] | _Failure]) -> Sequence[Record] | _Failure:
+    """The rows, or why there are none."""
+    with contained(EngineError, OutageError, AccountingError, StorageError) as raised:
+        return await making
+    return _Failure("unit_failed", raised.trace())

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from pipeline.asking.journal import Journal
 from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
@@ -12,8 +13,8 @@ from pipeline.core.rows import utc_now
 from pipeline.store import Shards
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit, rows_of_questions
-from pipeline.worker.stage_run import Rows
 
+Rows = tuple[Any, ...]
 NO_LOG = ReplyLog(is_committed=True)  # of a stage that asks nothing
 
 

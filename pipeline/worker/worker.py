@@ -182,7 +182,7 @@ class Worker:
                     self._heartbeat.waiting_for = reader.waiting_for
                     if reader.is_model:
                         self._heartbeat.findings = reader.watch.findings
-                    return replace(reader, usage=self.usage)
+                    return replace(reader, usage=self.usage, worker=self._heartbeat.name)
                 except TimeoutError:
                     raise StartError(
                         f"the engine did not start within {self._start_timeout:g} s; raise "

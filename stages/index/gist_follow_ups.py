@@ -9,7 +9,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import UnitRows
 from pipeline.work.stage import Stage
-from stages.index.gist_pages import FollowUp, GistPages
+from stages.index.gist_pages import GistPages
 from stages.index.page_pieces import Piece, shown_text
 from stages.index.paginate import PaginateInConversations, is_asked
 from stages.index.windows import InConversations, word_totals
@@ -42,18 +42,16 @@ class FollowUpGists(InConversations, GistPages):
                         f"{place}: {name} is {own}, and {other} of {stage.label()}; give both one"
                     )
 
-    def follow_ups(self, rows: UnitRows, ask: Ask) -> FollowUp:
+    async def follow_ups(self, rows: UnitRows, ask: Ask) -> list[Prompt[str] | None]:
         text = rows.document.text
         sections = (_Section(self, text, parts) for parts in self.parts(text, self.max_words))
         section: _Section | None = None
-
-        async def follow_up(page: Page) -> Prompt[str] | None:
-            nonlocal section
+        found: list[Prompt[str] | None] = []
+        for page in rows[Page]:
             if section is None or section.first >= len(section.parts):
                 section = next(sections)
-            return await section.follow_up(page, ask)
-
-        return follow_up
+            found.append(await section.follow_up(page, ask))
+        return found
 
 
 class _Section:

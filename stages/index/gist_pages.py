@@ -2,7 +2,7 @@
 merged pages are not enough (ReadAgent appendices H and E.2). Knows nothing of questions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -28,12 +28,6 @@ from stages.prompts.readagent.shorten_gist import ShortenGist
 from stages.tables.pages import Gist, Page
 from stages.text.words import header_of, num_words, without_header
 
-FollowUp = Callable[[Page], Awaitable[Prompt[str] | None]]
-
-
-async def _none(page: Page) -> None:
-    """Pages that no conversation has shown."""
-
 
 class GistPages(Stage):
     """ReadAgent section 3.1: shorten each page by itself ("shorten", never "summarize")."""
@@ -41,50 +35,37 @@ class GistPages(Stage):
     name = "gist"
     version = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
-    reads_as_made: ClassVar[tuple[type[Record], ...]] = (Page,)
     writes = Gist
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenPage,)
     page_breaks: bool  # the document is sessions, each with a header on its first page
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Gist]:
-        """Pages -> one Gist each, in order, asked for as soon as its page is made.
+        """Pages -> one Gist each, in order.
 
         Problems: truncated (the text is kept), unparseable (a complete reply without a word);
         without a gist: context_overflow, empty_input, timeout, refused, engine_failed.
         """
-        header: str | None = None
-        pages: list[Page] = []
-        gists: list[asyncio.Task[Gist]] = []
-        follow_up = self.follow_ups(rows, ask)
-        try:
-            async for page in rows.as_made(Page):
-                header = self._header(page, header)
-                pages.append(page)
-                prompt = await follow_up(page)
-                gists.append(asyncio.create_task(self._gist(page, header, ask, prompt)))
-            return with_copied(await asyncio.gather(*gists), pages)
-        finally:  # after an error or at the document's end it asks nothing more
-            for gist in gists:
-                gist.cancel()
+        pages = rows[Page]
+        work = zip(pages, self._headers(pages), await self.follow_ups(rows, ask), strict=True)
+        gists = (self._gist(page, header, ask, prompt) for page, header, prompt in work)
+        return with_copied(await asyncio.gather(*gists), pages)
 
     def prompt(self, text: str) -> ShortenPage:
         """The prompt about a page's text."""
         return ShortenPage(page=text)
 
-    def follow_ups(self, rows: UnitRows, ask: Ask) -> FollowUp:
-        """Called with each page in order: the prompt about it in a conversation that has shown it;
-        None where there is none."""
-        return _none
+    async def follow_ups(self, rows: UnitRows, ask: Ask) -> Sequence[Prompt[str] | None]:
+        """The prompt about each page in a conversation that has shown it; None where there is
+        none."""
+        return [None] * len(rows[Page])
 
     def _headers(self, pages: Sequence[Page]) -> list[str | None]:
+        """The header of each page's session, which its first page has."""
         found: list[str | None] = []
         for page in pages:
-            found.append(self._header(page, found[-1] if found else None))
+            own = header_of(page.text or "") if self.page_breaks else None
+            found.append(own or (found[-1] if found else None))
         return found
-
-    def _header(self, page: Page, before: str | None) -> str | None:
-        """The header of the page's session, which its first page has; `before`: the last page's."""
-        return (header_of(page.text or "") if self.page_breaks else None) or before
 
     async def _gist(
         self, page: Page, header: str | None, ask: Ask, follow_up: Prompt[str] | None = None
@@ -134,7 +115,6 @@ class FittedGists(GistPages):
     kind = "fitted"
     version = 1
     reads = (Page, Gist)
-    reads_as_made = ()  # a merged page is made of pages that are all there
     reads_other_memory = (Gist,)
     prompts = (ShortenPage, ShortenGist)
     leaves_room_for = (AnswerQuestion, ParallelLookUp)

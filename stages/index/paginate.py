@@ -6,9 +6,8 @@ a setting. Words are counted by stages/text/words.py. With `page_breaks` no page
 """
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import NonNegativeInt, PositiveInt
@@ -16,12 +15,18 @@ from pydantic import NonNegativeInt, PositiveInt
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import AccountingError, Problem
-from pipeline.core.prompts import Asked, Prompt
+from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.page_pieces import Piece, Window
-from stages.index.read_ahead import ReadAhead
-from stages.index.windows import SHORTEST_PAGES, ByWindows, FromText, InConversations, word_totals
+from stages.index.windows import (
+    SHORTEST_PAGES,
+    ByWindows,
+    Conversation,
+    FromText,
+    InConversations,
+    word_totals,
+)
 from stages.prompts.readagent.break_point import BreakPoint
 from stages.prompts.readagent.break_point_follow_up import NextBreakPoint
 from stages.tables.pages import Page
@@ -114,8 +119,7 @@ class PaginateByModel(ByWindows, Paginate):
         return "min_words", self.min_words
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
-        """Document -> Pages, in order, each handed on once it is chosen. Calls are sequential, but
-        that an idle engine also chooses from guessed starts further on: see `ReadAhead`.
+        """Document -> Pages, in order. Calls are sequential.
 
         chosen_by: model, rule (one legal label, no call), end (the tail, no call), fallback (the
         last label, as the reply names no legal one). A fallback by itself is no problem.
@@ -131,37 +135,18 @@ class PaginateByModel(ByWindows, Paginate):
         self, rows: UnitRows, parts: Sequence[Piece], made: list[Page], ask: Ask
     ) -> None:
         """Append the pages of one section to `made`."""
-        text, totals, num_before = rows.document.text, word_totals(parts), len(made)
+        text, totals = rows.document.text, word_totals(parts)
         conversation = self.conversation(text)
-
-        async def send_ahead(window: Window) -> Asked[int]:
-            return await ask.ahead(self.break_point(text, window))
-
-        async def choose_ahead(start: int) -> int:
-            return (await self._choice(self._window(parts, totals, start, start), send_ahead)).end
-
-        ahead = ReadAhead(choose_ahead, totals, lambda: self.may_read_ahead(ask))
         previous = first = 0
-        try:
-            while first < len(parts):
-                ahead.reached(first, len(made) - num_before)
-                window = self._window(parts, totals, first, previous)
-                send = partial(conversation.ask, ask, Subject(page_index=len(made)))
-                choice = await self._choice(window, send)
-                page = _page(rows, len(made), parts[first : choice.end], choice.chosen_by)
-                made.append(replace(page, problem=choice.problem))
-                conversation.ended(window, choice.end, is_asked(made[-1]))
-                rows.hand_on(made[-1])
-                about = len(made) * len(text) / page.end_char  # pages as long as so far
-                ask.progress.tell(max(round(about), len(made)), len(made))
-                previous, first = first, choice.end
-        finally:
-            await ahead.stop()
-
-    def may_read_ahead(self, ask: Ask) -> bool:
-        """True if a page's end does not depend on where the page before it begins, and the engine
-        idles."""
-        return self.preceding_words is not None and ask.may_read_ahead
+        while first < len(parts):
+            window = self._window(parts, totals, first, previous)
+            choice = await self._choice(window, conversation, Subject(page_index=len(made)), ask)
+            page = _page(rows, len(made), parts[first : choice.end], choice.chosen_by)
+            made.append(replace(page, problem=choice.problem))
+            conversation.ended(window, choice.end, is_asked(made[-1]))
+            about = len(made) * len(text) / page.end_char  # pages as long as so far
+            ask.progress.tell(max(round(about), len(made)), len(made))
+            previous, first = first, choice.end
 
     def _window(
         self, parts: Sequence[Piece], totals: Sequence[int], first: int, previous: int
@@ -173,7 +158,7 @@ class PaginateByModel(ByWindows, Paginate):
         return self.window(parts, totals, first, previous)
 
     async def _choice(
-        self, window: Window, send: Callable[[Window], Awaitable[Asked[int]]]
+        self, window: Window, conversation: Conversation, subject: Subject, ask: Ask
     ) -> _Choice:
         """The label that the model chooses, or the last label as a fallback; without a call if
         there is only one.
@@ -182,7 +167,7 @@ class PaginateByModel(ByWindows, Paginate):
         """
         if len(window.labels) == 1:
             return _Choice(window.labels[0], "end" if window.is_tail else "rule")
-        asked = await send(window)
+        asked = await ask(await conversation.prompt(window, ask), subject)
         problem = None if asked.has_reply else asked.problem
         if asked.value is not None and asked.value in window.labels:
             return _Choice(asked.value, "model", problem)
@@ -196,15 +181,12 @@ def is_asked(page: Page) -> bool:
 
 class PaginateInConversations(InConversations, PaginateByModel):
     """As PaginateByModel, with several windows in a conversation, which shows what they share once.
-    Equal replies give equal pages; all are chosen in turn, as a conversation has no guessed starts.
+    Equal replies give equal pages.
     """
 
     kind = "conversation"
     version = 1
     prompts = (BreakPoint, NextBreakPoint)
-
-    def may_read_ahead(self, ask: Ask) -> bool:
-        return False
 
 
 def _page(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: str) -> Page:

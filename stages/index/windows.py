@@ -13,8 +13,6 @@ from typing import Any
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from pipeline.asking.ask import Ask
-from pipeline.core.calls import Subject
-from pipeline.core.prompts import Asked
 from pipeline.work.stage import Stage
 from stages.index.page_pieces import (
     LABEL_RULES,
@@ -150,10 +148,6 @@ class Conversation:
             if await ask.fits(prompt, ask.max_reply_tokens(NextBreakPoint)):
                 self.latest = prompt
         return self.latest
-
-    async def ask(self, ask: Ask, subject: Subject, window: Window) -> Asked[int]:
-        """Ask where the window's page ends."""
-        return await ask(await self.prompt(window, ask), subject)
 
     def ended(self, window: Window, end: int, is_asked: bool) -> None:
         """The page of the window ends at this piece (half-open), whether that `is_asked` and was

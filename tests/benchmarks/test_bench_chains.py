@@ -87,11 +87,6 @@ def test_calls_asked_in_turn_are_a_chain_and_what_is_of_a_page_waits_for_that_pa
     assert dependencies(MEMORY) == [(), (0,), (1,), (0,), (1,), (1,), (2,), (2,)]
 
 
-def test_nothing_waits_for_a_call_sent_ahead_in_vain() -> None:
-    calls = [made(CUTS, page_index=0), made(CUTS), made(CUTS, page_index=1), made(CUTS)]
-    assert dependencies(calls) == [(), (), (0,), ()]
-
-
 def test_a_call_waits_for_all_that_its_step_reads() -> None:
     calls = (
         *MEMORY,

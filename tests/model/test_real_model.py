@@ -96,7 +96,6 @@ def test_the_model_chooses_where_pages_end_and_every_reply_is_read(demo: Demo) -
 
 
 def test_after_a_kill_nothing_is_asked_twice_but_what_was_in_flight(demo: Demo) -> None:
-    """Page ends that were guessed in vain are in the journal, but no calls of the run."""
     calls = demo.sql("select request_sha, started_at::text as started_at from calls")
     started = {row["request_sha"]: datetime.fromisoformat(row["started_at"]) for row in calls}
     kept = started.keys() & demo.before.keys()

@@ -106,7 +106,7 @@ HOMES = {
 }
 BROAD_HANDLER = "pipeline/core/errors.py"
 CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
-    "pipeline.core.plugins", "pipeline.worker.stage_run", "stages.score.score",
+    "pipeline.core.plugins", "pipeline.worker.executor", "stages.score.score",
     "pipeline.core.engine", "pipeline.asking.readers", "jobs.run.tracking",
     "pipeline.work.class_checks", "pipeline.core.trace_lines",
     "stages.corpora.reading.plugin_documents",

@@ -132,8 +132,6 @@ def run(
     reply_tokens: Mapping[str, int] | None = None,
     temperature: float = 0.0,
     recorded: Sequence[Call] = (),
-    reads_ahead: bool = False,
-    slots: int = 4,
 ) -> tuple[list[Any], tuple[Call, ...]]:
     """The rows the stage makes, checked by itself, and its calls.
 
@@ -149,9 +147,8 @@ def run(
         temperature=temperature,
         seed=0,
         deadline_seconds=deadline_seconds,
-        slots=Slots(slots),
+        slots=Slots(4),
         is_constrained=is_constrained,
-        reads_ahead=reads_ahead,
     )
     seen = given_to(stage, rows)
     ask = Ask(

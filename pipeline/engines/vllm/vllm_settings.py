@@ -70,7 +70,6 @@ class VllmSettings(EngineSettings):
     _launched_at: datetime | None = None
 
     takes_constraints: ClassVar[bool] = True
-    reads_ahead: ClassVar[bool] = True
 
     @model_validator(mode="before")
     @classmethod

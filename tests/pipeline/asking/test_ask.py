@@ -15,7 +15,6 @@ from upath import UPath
 from pipeline.asking import reply_log as shared_replies
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_health import ReplyWatch
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call, Subject
@@ -244,35 +243,6 @@ def test_a_prompt_waits_unrendered_and_uncounted() -> None:
         waiting.cancel()
 
     run(talk)
-
-
-class Heard(ReplyWatch):
-    """Counts the replies that it is told of."""
-
-    num_replies = 0
-
-    def replied(self, call: Call) -> None:
-        self.num_replies += 1
-
-
-def test_what_was_sent_ahead_is_taken_once_and_asked_again_if_it_was_cancelled() -> None:
-    engine, watch = Echo(seconds={"late": 60}), Heard()
-    asking = ask(replace(reader(engine), watch=watch))
-
-    async def talk() -> None:
-        await asking.ahead(PAGE)
-        late = asyncio.create_task(asking.ahead(ShortenPage("late")))
-        await _turns()
-        late.cancel()
-        await asyncio.wait({late})
-        engine.seconds = {}
-        for number, page in enumerate((PAGE, PAGE, ShortenPage("late"))):
-            assert (await asking(page, Subject(page_index=number))).value == page.page.split()[-1]
-
-    run(talk)
-    assert [call.page_index for call in asking.calls()] == [0, 1, 2]
-    assert len(engine.requests) == 4
-    assert watch.num_replies == 3
 
 
 @dataclass

@@ -80,8 +80,6 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
      "ShoutQuestion.reads is no tuple of Record classes; write `(Name,)`"),
     (WRITES, WRITES + "\n    reads: ClassVar[object] = ('pages',)",
      "ShoutQuestion.reads is no tuple of Record classes"),
-    (WRITES, WRITES + "\n    reads_as_made: ClassVar[object] = [Page]",
-     "ShoutQuestion.reads_as_made is no tuple of Record classes"),
     (WRITES, WRITES + "\n    prompts: ClassVar[object] = (Page,)",
      "ShoutQuestion.prompts is no tuple of Prompt classes"),
     (WRITES, WRITES + "\n    role: ClassVar[str] = 'writer'",
