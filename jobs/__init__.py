@@ -20,7 +20,7 @@ export/     gistmill export: files for other programs
 warehouse/  gistmill ls, status, schema, rm, gc
 api/        `import gistmill`; make demo
 plugin/     gistmill plugin new, check: a user's folder of stages, metrics, engines ...
-ask/        gistmill ask, chat: questions to files, each a run; passages that answers rest on
+ask/        gistmill ask: a question to files, as a run; the passages that the answer rests on
 cli/        one function per verb (sql, prompts and bench are here alone), exit codes; the entry
             points of cluster jobs
 

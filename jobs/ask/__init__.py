@@ -1,2 +1,2 @@
-"""`gistmill ask` and `chat`: questions to files and folders, each answered by a run; the answers,
-with the passages that they rest on."""
+"""`gistmill ask`: a question to files and folders, answered by a run; the answer, with the passages
+that it rests on."""

@@ -1,43 +1,84 @@
-"""Asks files questions, each in a run of the warehouse: one file, or every file by itself, or all
-files at once.
+"""Asks files a question, in runs of the warehouse: one file, or every file by itself, or all files
+at once.
 
 Many files are asked at once in two runs. The first makes the pages and gists of every file, which
 stay: a file that is added costs itself alone. The second asks one document of the pages, out of all
 files, that match the question best, by any method as it is: there is no second way to read.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from jobs.ask.ask_words import AskWords
-from jobs.ask.doing import Doing
-from jobs.graph.read_run import run_of
+from jobs.graph.read_run import composed_values, run_of
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.run.launch import INCOMPLETE, Look, Outcome
+from jobs.run.launch import INCOMPLETE, Outcome
 from jobs.run.launch import run as execute
-from pipeline.asking.kept_engines import KeptEngines
 from pipeline.core.errors import IncompleteError, UsageError
 from pipeline.core.settings import sha
-from pipeline.files.place import is_remote, write
+from pipeline.files.place import as_path, is_remote, write
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.worker.inline import InlineHost
 from stages.corpora.own.ask_corpus import AskCorpus
-from stages.gathered.gathered_pages import (
-    Gathered,
-    MemoryPage,
-    gather,
-    of_methods,
-    read_pages,
-)
+from stages.gathered.gathered_pages import Gathered, MemoryPage, gather, of_methods, read_pages
 from stages.gathered.passage import rarity
-from stages.gathered.quoted import STREAMED, AskedAnswer, Quoting, read_answers
+from stages.gathered.quoted import AskedAnswer, Quoting, read_answers
 
+T = TypeVar("T")
 MOST_WORDS = 6000
+_OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")
+_EXPERIMENT = "experiment=ask"  # its method, and no rater: there is no reference to rate by
+_EXAMPLE = 'gistmill ask book.pdf "Who kept the light?" [method=...] [engine=...]'
+_REFUSED = ("corpus", "corpus.path", "corpus.format", "corpus.split", "experiment", "run")
 _NO_MODEL = (
     "answered by engine={}, which is no language model; engine=vllm or engine=openai, with "
     "engine.model=..., asks one"
 )
+
+
+@dataclass(frozen=True)
+class AskWords:
+    """Files or folders, the question, and the `key=value` words of the runs that ask it."""
+
+    files: Sequence[str]
+    question: str
+    options: Sequence[str]
+
+    def asking(self, question: str) -> dict[str, Any]:
+        """The plain values of a run that asks every file the question; "" is none."""
+        path = f"corpus.path={self.files[0]}"
+        values = composed_values([_EXPERIMENT, path, *self.options])
+        asked = {"format": "asked", "paths": list(self.files), "question": question}
+        return {**values, "corpus": {**values["corpus"], **asked}}
+
+    def reading_memory(self, folder: str) -> dict[str, Any]:
+        """Those of a run of the corpus `tables` in `folder`, whose documents bring their memory."""
+        own = [word for word in self.options if not re.match(r"[+~]*memory[.=]", word)]
+        corpus = ["corpus=tables", f"corpus.path={folder}", "memory=given"]
+        return composed_values([_EXPERIMENT, *corpus, *own])
+
+
+def ask_words(words: Sequence[str]) -> AskWords:
+    """The words `FILE... QUESTION key=value...`. Raises UsageError where a file or the question is
+    missing, or an option is not for `ask`."""
+    options = [word for word in words if _OPTION.match(word) and not _is_file(word)]
+    for key in (word.partition("=")[0].lstrip("+~") for word in options):
+        if key in _REFUSED:
+            raise UsageError(f"ask: {key}= is not for it; files and questions say what to read")
+    *files, question = [word for word in words if word not in options] or [""]
+    if not files or not question.strip():
+        raise UsageError(f"ask: name a file or folder, and then the question: {_EXAMPLE}")
+    if _is_file(question):
+        raise UsageError(f"ask: {question} is a file; the question comes after it: {_EXAMPLE}")
+    return AskWords(files, question, [re.sub(r"^method=", "methods=", word) for word in options])
+
+
+def _is_file(word: str) -> bool:
+    with suppress(OSError, UsageError):  # of a name that no file can have
+        path = as_path(word)
+        return not is_remote(path) and path.exists()
+    return False
 
 
 @dataclass(frozen=True)
@@ -53,133 +94,83 @@ class Asked:
     results: Sequence[AskedAnswer]
 
 
-@dataclass(frozen=True)
-class _Memories:
-    """The pages of all files, made by the run of that name. `weight`: of every term."""
-
-    outcome: Outcome
-    pages: Sequence[MemoryPage]
-    weight: Mapping[str, float] = field(repr=False)
-
-
 class Asker:
-    """Asks the files of `words`. Use it in a `with` block, in which engines stay started.
+    """Asks the files of `words` their question. `warn` prints what is no answer. Raises UsageError
+    where nothing can be asked."""
 
-    `most_words`: of the pages that a question to several files chooses from. `on_text`: is called
-    with the text so far of an answer, where the engine makes it bit by bit.
-    """
-
-    def __init__(
-        self,
-        words: AskWords,
-        doing: Doing,
-        most_words: int = MOST_WORDS,
-        on_text: Callable[[str], None] | None = None,
-    ) -> None:
-        self._words, self._doing, self._most_words = words, doing, most_words
-        resolved = self._resolved("?")
-        corpus = resolved.config.corpus
+    def __init__(self, words: AskWords, warn: Callable[[str], None]) -> None:
+        self._words, self._question, self._warn = words, words.question, warn
+        self._run = run_of(words.asking(words.question))
+        self._warehouse = self._run.config.warehouse
+        if not self._run.methods:
+            methods = self._run.config.methods
+            raise UsageError(f"ask: methods={methods} asks nothing; name a method")
+        corpus = self._run.config.corpus
         assert isinstance(corpus, AskCorpus)
         corpus.check()
-        self.files = corpus.named_files()
+        self._files = corpus.named_files()
         self._name = corpus.path.resolve().name or "files"
-        engine = resolved.config.engine
-        self._notes = [] if engine.is_model else [_NO_MODEL.format(engine.title)]
-        self._memories: _Memories | None = None
-        self._host = InlineHost(KeptEngines(STREAMED, on_text))
 
-    def __enter__(self) -> Self:
-        return self
+    def ask(self, each: bool, most_words: int) -> Asked:
+        """Ask all files at once, by pages of `most_words`, or `each` by itself. Raises as `run`
+        does."""
+        at_once = len(self._files) > 1 and not each
+        asked = self._asked_at_once(most_words) if at_once else self._asked_each()
+        if not self._run.config.engine.is_model:
+            self._warn(_NO_MODEL.format(self._run.config.engine.title))
+        return asked
 
-    def __exit__(self, *error: object) -> None:
-        self._host.__exit__(*error)
+    def _asked_each(self) -> Asked:
+        outcome, (rows, pages) = self._execute(self._run, _read_answers_and_pages)
+        weight = rarity([page.text for page in pages])
+        answers = Quoting(self._question, self._files, weight).answers(rows, pages)
+        return self._asked(outcome, outcome.run, answers)
 
-    def ask(self, question: str, each: bool = False) -> Asked:
-        """Ask all files at once, or `each` by itself. Raises as `run` does."""
-        asked = self._resolved(question)
-        if each or len(self.files) == 1:
-            return self._asked_each(asked, question)
-        return self._asked_at_once(asked, question)
+    def _asked_at_once(self, most_words: int) -> Asked:
+        memories_run, memories = self._memories()
+        chosen = gather(self._name, memories, self._files, self._question, most_words)
+        outcome, (rows, pages) = self._execute(self._of_gathered(chosen), _read_answers_and_pages)
+        weight = rarity([page.text for page in memories])
+        quoting = Quoting(self._question, self._files, weight, chosen.pages)
+        return self._asked(outcome, memories_run, quoting.answers(rows, pages))
 
-    def memories(self) -> _Memories:
-        """The pages of all files, made once. Raises IncompleteError where some are left to do."""
-        if self._memories is None:
-            values = self._words.asking("")
-            own_values = {"name": f"memories-{self._name}", "methods": "", "max_problem_rate": 1.0}
-            resolved = run_of({**values, **own_values})  # every bad file is a line already
-            pages: list[MemoryPage] = []
-            self._doing.follow(len(self.files), "gisting")
-            outcome = self._execute(resolved, lambda views, _: pages.extend(read_pages(views)))
-            if outcome.exit_code == INCOMPLETE:
-                raise IncompleteError("; ".join(outcome.complaints))
-            own = of_methods(pages, resolved.steps)
-            self._memories = _Memories(outcome, own, rarity([page.text for page in own]))
-        return self._memories
+    def _memories(self) -> tuple[str, list[MemoryPage]]:
+        """The run that makes the pages of all files, and these. Raises IncompleteError where some
+        are left to do, UsageError where there are none."""
+        # Every bad file is a line already.
+        own = {"name": f"memories-{self._name}", "methods": "", "max_problem_rate": 1.0}
+        resolved = run_of({**self._words.asking(""), **own})
+        outcome, pages = self._execute(resolved, read_pages)
+        if outcome.exit_code == INCOMPLETE:
+            raise IncompleteError("; ".join(outcome.complaints))
+        if not (found := of_methods(pages, resolved.steps)):
+            raise UsageError(f"{self._name}: no page of it could be read; see run={outcome.run}")
+        return outcome.run, found
 
-    def _asked_each(self, resolved: ResolvedRun, question: str) -> Asked:
-        self._doing.follow(len(self.files), "reading and answering")
-        rows, pages, outcome = self._answered(resolved)
-        quoting = Quoting(question, self.files, rarity([page.text for page in pages]))
-        return self._found(outcome, outcome.run, question, quoting.answers(rows, pages))
-
-    def _asked_at_once(self, asked: ResolvedRun, question: str) -> Asked:
-        memories = self.memories()
-        if not memories.pages:
-            raise UsageError(f"{self._name}: no page of it could be read; see run="
-                             f"{memories.outcome.run}")  # fmt: skip
-        self._doing.say("ranking pages", f": {len(memories.pages)}")
-        chosen = gather(self._name, memories.pages, self.files, question, self._most_words)
-        self._doing.follow(0, "answering")
-        rows, pages, outcome = self._answered(self._of_gathered(chosen, asked, question))
-        quoting = Quoting(question, self.files, memories.weight, chosen.pages)
-        return self._found(outcome, memories.outcome.run, question, quoting.answers(rows, pages))
-
-    def _of_gathered(self, chosen: Gathered, asked: ResolvedRun, question: str) -> ResolvedRun:
+    def _of_gathered(self, chosen: Gathered) -> ResolvedRun:
         """The run that asks a gathered document, which is kept in its folder."""
-        tables = chosen.tables(question)
-        name = f"ask-{sha([asked.settings_sha, *map(bytes.decode, tables.values())], 8)}"
-        folder = RunFolder(asked.config.warehouse, name).path / "asked"
+        tables = chosen.tables(self._question)
+        shas = [self._run.settings_sha, *map(bytes.decode, tables.values())]
+        name = f"ask-{sha(shas, 8)}"
+        folder = RunFolder(self._warehouse, name).path / "asked"
         for file, content in tables.items():
             write(folder / file, content)
         place = folder if is_remote(folder) else folder.absolute()  # read again from any folder
         return run_of({**self._words.reading_memory(str(place)), "run": name})
 
-    def _answered(
-        self, resolved: ResolvedRun
-    ) -> tuple[list[dict[str, Any]], list[MemoryPage], Outcome]:
-        """The answers and the pages of an executed run."""
-        rows: list[dict[str, Any]] = []
-        pages: list[MemoryPage] = []
-
-        def look(views: Any, _: RunFolder) -> None:
-            rows.extend(read_answers(views))
-            pages.extend(read_pages(views))
-
-        return rows, pages, self._execute(resolved, look)
-
-    def _found(
-        self, outcome: Outcome, memories_run: str, question: str, answers: Sequence[AskedAnswer]
-    ) -> Asked:
-        self._doing.is_done()
-        while self._notes:  # once is enough
-            self._doing.warn(self._notes.pop())
-        return Asked(question, outcome.run, memories_run, self._warehouse, outcome.exit_code,
-                     len(self.files), answers)  # fmt: skip
-
-    def _execute(self, resolved: ResolvedRun, look: Look) -> Outcome:
-        """The outcome of a run, its complaints printed."""
-        outcome = execute(
-            resolved, self._doing.warn, look=look, host=self._host, listener=self._doing
-        )
+    def _execute(self, resolved: ResolvedRun, read: Callable[[Any], T]) -> tuple[Outcome, T]:
+        """The outcome of a run, its complaints printed, and what is `read` by a connection that
+        shows it."""
+        found: list[T] = []
+        outcome = execute(resolved, self._warn, look=lambda views, _: found.append(read(views)))
         for complaint in outcome.complaints:
-            self._doing.warn(complaint)
-        return outcome
+            self._warn(complaint)
+        return outcome, found[0]
 
-    def _resolved(self, question: str) -> ResolvedRun:
-        """The run that asks every file. Raises UsageError, for one without a method, too."""
-        resolved = run_of(self._words.asking(question))
-        if not resolved.methods:
-            methods = resolved.config.methods
-            raise UsageError(f"ask: methods={methods} asks nothing; name a method")
-        self._warehouse = resolved.config.warehouse
-        return resolved
+    def _asked(self, outcome: Outcome, memories_run: str, answers: Sequence[AskedAnswer]) -> Asked:
+        return Asked(self._question, outcome.run, memories_run, self._warehouse, outcome.exit_code,
+                     len(self._files), answers)  # fmt: skip
+
+
+def _read_answers_and_pages(views: Any) -> tuple[list[dict[str, Any]], list[MemoryPage]]:
+    return read_answers(views), read_pages(views)

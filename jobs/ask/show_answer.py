@@ -1,20 +1,20 @@
-"""Output of `gistmill ask` and `chat`: the answer, the passages that it rests on with file and
-page, and the commands that go on from there."""
+"""The verb `gistmill ask`, and what it prints: the answer, the passages that it rests on with file
+and page, and the commands that go on from there."""
 
 import shlex
 import shutil
 import sys
 import textwrap
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
-from jobs.ask.asker import Asked
+from jobs.ask.asker import Asked, Asker, ask_words
 from jobs.config.options import ReadOptions
-from jobs.html.page_file import write_page
+from jobs.html.page_file import check_page_name, write_page
 from jobs.output.cells import counted
-from jobs.output.print_tables import print_line
+from jobs.output.print_tables import print_json, print_line
 from pipeline.files.place import as_path
 from pipeline.store.sql.memory_names import SHARED
 from stages.gathered.quoted import AskedAnswer, QuotedPage
@@ -24,20 +24,41 @@ _LEAST_SCORE = 0.3  # of the best passage's
 _INDENT = "  "
 
 
-def print_asked(asked: Asked, streamed: str = "") -> None:
-    """Print every answer, wrapped to the terminal's width; not again one that was `streamed`."""
+def ask(
+    words: Sequence[str],
+    as_json: bool,
+    warn: Callable[[str], None],
+    each: bool,
+    most_words: int,
+    html: Path | None,
+) -> int:
+    """Ask, print the answer and the passages that it rests on; returns the run's exit code."""
+    named = ask_words(words)
+    if html:
+        check_page_name(html)  # before anything is read
+    asked = Asker(named, warn).ask(each, most_words)
+    if as_json:
+        print_json(asked)
+    else:
+        _print(asked)
+    if html:
+        _write_html(asked, html)
+    return asked.exit_code
+
+
+def _print(asked: Asked) -> None:
+    """Print every answer, wrapped to the terminal's width."""
     for answer in asked.results:
         if len(asked.results) > 1:
             print_line(f"== {answer.document_id}, {answer.method}")
-        if not streamed or streamed != answer.answer:
-            print_line(_wrapped(answer.answer or _why_none(answer), ""))
+        print_line(_wrapped(answer.answer or _why_none(answer), ""))
         for line in _lines(answer, asked):
             print_line(line)
         if len(asked.results) > 1:
             print_line()
 
 
-def write_html(asked: Asked, file: Path) -> None:
+def _write_html(asked: Asked, file: Path) -> None:
     """Write the page of the run, print the address of the first answer in it, and open it where
     somebody looks. Raises UsageError as `write_page` does."""
     write_page(ReadOptions(as_path(asked.warehouse), asked.run), file)

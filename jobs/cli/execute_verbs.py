@@ -11,8 +11,7 @@ import typer
 
 from jobs.api.library import run_and_report
 from jobs.ask.asker import MOST_WORDS
-from jobs.ask.chat import ask as ask_files
-from jobs.ask.chat import chat as chat_about
+from jobs.ask.show_answer import ask as ask_files
 from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, warn
 from jobs.config.completion import completed
 from jobs.graph.read_run import read_run
@@ -105,12 +104,6 @@ def submit(
     raise typer.Exit(sent.exit_code)
 
 
-MostWords = Annotated[
-    int,
-    typer.Option("--words", metavar="NUMBER", min=1, help="Of pages to choose from."),
-]
-
-
 @app.command(rich_help_panel=MAKE)
 def ask(
     words: Annotated[
@@ -120,7 +113,9 @@ def ask(
         ),
     ],
     each: Annotated[bool, typer.Option("--each", help="Every document answers by itself.")] = False,
-    most_words: MostWords = MOST_WORDS,
+    most_words: Annotated[
+        int, typer.Option("--words", metavar="NUMBER", min=1, help="Of pages to choose from.")
+    ] = MOST_WORDS,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write the answer's page, and open it.")
     ] = None,
@@ -136,27 +131,6 @@ def ask(
     made once and kept. Keys are those of run, but for run=, corpus= and experiment=.
     """
     raise typer.Exit(ask_files(words, json, warn, each, most_words, html))
-
-
-@app.command(rich_help_panel=MAKE)
-def chat(
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE... [KEY=VALUE]...", autocompletion=completed),
-    ],
-    most_words: MostWords = MOST_WORDS,
-    json: Json = False,
-) -> None:
-    """Ask files or folders several questions.
-
-    \b
-    Example:
-      gistmill chat letters engine=vllm engine.model=Qwen/Qwen3-8B
-
-    The engine, pages and gists are loaded once. Questions are lines of standard input; an empty
-    line or /quit ends. Keys are those of ask; --json prints a line for each question.
-    """
-    raise typer.Exit(chat_about(words, json, warn, most_words))
 
 
 @app.command(rich_help_panel=MAKE)

@@ -20,7 +20,6 @@ _OF_ASK = ("method", *(key for key in _MAKING if key not in _NOT_OF_ASK))
 _KEYS = dict(
     **KEYS,
     ask=_OF_ASK,
-    chat=_OF_ASK,
     score=("predictions", "method", *_MAKING),
     plan=(*_MAKING, "pilot"),
 )

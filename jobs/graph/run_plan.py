@@ -24,8 +24,7 @@ class RunPlan:
     """The plan of one launch of these steps, in `folder`, by default a temporary one. `seconds`: of
     loading, after which the documents of a file are executed while others are loaded. `finished`
     returns the `sha_of` each document that an earlier launch has finished; those that still have it
-    are `kept` as they were planned. `loaded` is called with the number of documents that were
-    planned or kept so far.
+    are `kept` as they were planned.
 
     The sums are those of the documents that were planned so far: `num_units` and `num_pending`
     units; `has_chunks`: some document has pending questions in several chunks.
@@ -37,7 +36,6 @@ class RunPlan:
         folder: UPath | None = None,
         seconds: float = math.inf,
         finished: Callable[[Committed], Mapping[str, str]] = lambda committed: {},
-        loaded: Callable[[int], None] = lambda num_documents: None,
     ) -> None:
         if folder is None:
             self._temporary = TemporaryDirectory(prefix="gistmill-plan-")
@@ -52,7 +50,6 @@ class RunPlan:
         self._documents = Counter[frozenset[str]]()  # by the steps that they have pending units in
         self._words = dict[str, float]()  # of pending units, by step
         self.num_units = self.num_pending = 0
-        self._loaded = loaded
         self.has_chunks = self.is_complete = self._is_stopped = self._is_cut = False
 
     def write(self, documents: Iterable[PlannedDocument]) -> Iterator[None]:
@@ -81,11 +78,7 @@ class RunPlan:
         is_kept = self._finished.get(document_id) == self.sha_of(rows_sha)
         if is_kept:
             self.kept.add(document_id)
-            self._tell_loaded()
         return is_kept
-
-    def _tell_loaded(self) -> None:
-        self._loaded(self._documents.total() + len(self.kept))
 
     def _goes_on(self, document: PlannedDocument) -> bool:
         self._is_cut = self._is_stopped
@@ -96,7 +89,6 @@ class RunPlan:
         self.num_units += len(document.units)
         self.num_pending += len(pending)
         self._documents[frozenset(unit.step_id for unit in pending)] += 1
-        self._tell_loaded()
         self.has_chunks |= len({unit.chunk for unit in pending if unit.inputs}) > 1
         for unit in pending:
             words = weight(unit, document.num_words, unit.step_id in self._asking)

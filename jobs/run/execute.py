@@ -3,14 +3,14 @@ one worker in this process."""
 
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from jobs.graph.phases import Phase, with_scoring
 from jobs.graph.preparation import Prepared
 from jobs.run.graceful_stop import GracefulStop, StallWatch
-from jobs.run.progress import Listener, Progress
+from jobs.run.progress import Progress
 from pipeline.asking.readers import start_reader
 from pipeline.core.errors import EndedError
 from pipeline.store.runs.run_folder import RunFolder
@@ -22,18 +22,16 @@ from pipeline.worker.outcomes import DOCUMENTS_OVER_SLOTS
 
 
 class RunExecutor:
-    """Executes the `plan` of one launch of a `run`; with cluster=inline in `host`, by default one
-    of its own. `progress` counts its calls and units; `track` is given its states."""
+    """Executes the `plan` of one launch of a `run`. `progress` counts its calls and units; `track`
+    is given its states."""
 
     def __init__(
         self,
         prepared: Prepared,
         folder: RunFolder,
-        host: InlineHost | None = None,
-        listener: Listener | None = None,
         track: Callable[[Mapping[str, Any]], None] = lambda state: None,
     ) -> None:
-        self.run, self.plan, self._given_host = prepared.run, prepared.plan, host
+        self.run, self.plan = prepared.run, prepared.plan
         self._cluster = prepared.run.config.cluster
         self._is_inline = self._cluster.name == "inline"
         self._folder = folder
@@ -41,10 +39,7 @@ class RunExecutor:
         self._launch = uuid.uuid4().hex
         self._track = track
         self.progress = Progress(
-            self.plan.num_pending,
-            self._publish,
-            refused=folder.advisory.state,
-            listener=listener,
+            self.plan.num_pending, self._publish, refused=folder.advisory.state
         )
 
     def _publish(self, state: Mapping[str, Any]) -> None:
@@ -61,8 +56,7 @@ class RunExecutor:
 
             join(self._cluster.address)
         stop.workers_see(StopSignal(self._folder.path, self._launch))
-        host = nullcontext(self._given_host) if self._given_host else InlineHost()
-        with host as self._host, self.progress:
+        with InlineHost() as self._host, self.progress:
             for phase in self._phases:
                 with suppress(EndedError):  # units still in flight are not committed
                     self._phase(phase, stop, look)
@@ -114,10 +108,8 @@ class RunExecutor:
             self.progress.add(summary)
 
         how = (self.run.family, self.run.config.reply_format)
-        engines = self._host.engines
-        reader = engines.start_reader if engines else start_reader
         engine = phase.engine and phase.engine.of_run(self._folder.launched_at())
-        start = partial(reader, engine, *how) if engine else None
+        start = partial(start_reader, engine, *how) if engine else None
         make = phase.make_worker(self._folder.path, self._launch, start)
         if self._is_inline:
             in_flight, grace = phase.slots + DOCUMENTS_OVER_SLOTS, 60 * self._cluster.grace_minutes

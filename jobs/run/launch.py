@@ -22,7 +22,6 @@ from jobs.run.exceeded_limits import exceeded_limits
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
-from jobs.run.progress import Listener
 from jobs.run.tracking import tracked
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.folder_guard import write_always, write_only_while
@@ -43,7 +42,6 @@ from pipeline.store.sql.accounts import accounts, answering_models, other_models
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
 from pipeline.trackers.tracker import Rows
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
-from pipeline.worker.inline import InlineHost
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 _SECONDS_BETWEEN_COMPACTIONS = 300.0
@@ -70,13 +68,9 @@ def run(
     warn: Callable[[str], None],
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
     look: Look = lambda connection, folder: None,
-    host: InlineHost | None = None,
-    listener: Listener | None = None,
 ) -> Outcome:
     """Execute a run, from the corpus to the checked accounting: units that are not committed, and
     those that `retry_policy` selects. `look` is called then, with a connection that shows the run.
-    With cluster=inline workers execute in `host`, by default one of the run's own; a `listener`
-    shows the progress.
 
     Raises UsageError before execution if the corpus cannot be used, AccountingError if rows
     do not match their inputs, EngineError if an engine died, StorageError if storage refuses,
@@ -92,10 +86,10 @@ def run(
         check_layout(folder.warehouse)
         with run_lock(folder.path, stop, warn) as held:
             compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
-            prepared = prepare_launch(resolved, folder, warn, retry_policy, listener)
+            prepared = prepare_launch(resolved, folder, warn, retry_policy)
             has_work = start_launch(prepared, folder, held)
             with tracked(prepared.run, folder, warn) as tracking:
-                executor = RunExecutor(prepared, folder, host, listener, tracking.progress)
+                executor = RunExecutor(prepared, folder, tracking.progress)
                 with _end_noted(folder, executor):
                     _execute(executor, prepared, folder, held, warn, stop if has_work else None)
                 del prepared  # all that is committed, by name: a kilobyte a document

@@ -13,7 +13,6 @@ from jobs.graph.resolved_run import ResolvedRun
 from jobs.graph.run_plan import RunPlan
 from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
 from jobs.run.graceful_stop import GracefulStop
-from jobs.run.progress import Listener
 from jobs.run.provenance import provenance
 from pipeline.core.errors import EngineError, IncompleteError
 from pipeline.files.lease import Lease
@@ -30,7 +29,6 @@ def prepare_launch(
     folder: RunFolder,
     warn: Callable[[str], None],
     retry_policy: RetryPolicy | None,
-    listener: Listener | None = None,
 ) -> Prepared:
     """The run with what it was started with before, prepared."""
     resolved = merge_with_stored_run(resolved, folder)
@@ -43,8 +41,7 @@ def prepare_launch(
     is_whole = folder.is_planned or resolved.config.predictions or cluster.name == "inline"
     seconds = math.inf if is_whole else _SECONDS_BEFORE_THE_FIRST
     finished = partial(folder.finished, resolved.steps)
-    told = (listener.loaded,) if listener else ()
-    plan = RunPlan(resolved.steps, folder.plan_files, seconds, finished, *told)
+    plan = RunPlan(resolved.steps, folder.plan_files, seconds, finished)
     prepared = prepare(resolved, folder.warehouse, warn, retry_policy=retry_policy, plan=plan)
     refuse_fewer(folder, plan.folder, plan.kept)
     return prepared

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
@@ -30,22 +30,9 @@ _PERCENT_WIDTH = 4
 _NAMES = [field.name for field in fields(UsageCounters)]
 
 
-class Listener(Protocol):
-    """Shows what a run does in its own way, instead of a bar."""
-
-    def loaded(self, num_documents: int) -> None:
-        """So many documents are read."""
-
-    def at_work(self, state: Mapping[str, Any]) -> None:
-        """`Progress.state`, each time that it changes."""
-
-    def found(self, line: str) -> None:
-        """A finding about the replies, once a run."""
-
-
 class Progress:
     """The progress of one launch. `publish` is called with each new state, for `status`; `refused`
-    returns the refusals of storage to write it, as `Advisory.state` does; a `listener` shows it."""
+    returns the refusals of storage to write it, as `Advisory.state` does."""
 
     def __init__(
         self,
@@ -53,7 +40,6 @@ class Progress:
         publish: Callable[[Mapping[str, Any]], None] = lambda state: None,
         clock: Callable[[], float] = time.monotonic,
         refused: Callable[[], Mapping[str, Any] | None] = lambda: None,
-        listener: Listener | None = None,
     ) -> None:
         self._num_units = num_units
         self._publish, self._clock, self._refused = publish, clock, refused
@@ -70,8 +56,7 @@ class Progress:
         self._waiting_for = ""  # the server that requests wait for
         self._eta = Eta(0.0, clock)
         self._started = self._printed = clock()
-        self._listener = listener
-        self._console = Console(file=sys.stderr, quiet=listener is not None)
+        self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(_BAR_WIDTH, "dim", "none", "none", "none"),
@@ -82,7 +67,7 @@ class Progress:
         self._task = self._bar.add_task("starting", total=1.0, state=self.state())
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal and self._num_units and not self._listener:
+        if self._console.is_terminal and self._num_units:
             self._bar.start()
         return self
 
@@ -100,8 +85,6 @@ class Progress:
         self._inside = []
         self._phase, self._eta = phase, Eta(words, self._clock)
         self._started = self._clock()
-        if self._listener:
-            self._listener.at_work(self.state())
         self._bar.update(self._task, description=phase)
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
@@ -150,8 +133,6 @@ class Progress:
         for name, line in findings.items():
             if name not in self._findings:
                 self._findings.add(name)
-                if self._listener:
-                    self._listener.found(printable(line))
                 self._console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def state(self) -> dict[str, Any]:
@@ -193,9 +174,7 @@ class Progress:
 
     def _show(self) -> None:
         state = self.state()
-        if self._listener:
-            self._listener.at_work(state)
-        elif self._console.is_terminal:
+        if self._console.is_terminal:
             done = state["share"]
             self._bar.update(self._task, description=self._phase, completed=done, state=state)
         elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import (
@@ -39,7 +39,6 @@ from pipeline.core.settings import Settings, canonical_json
 
 Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years
 NumWorkers = Annotated[int, Field(gt=0, le=100_000)]
-OnText = Callable[[str], None]
 FinishReason = Literal["stop", "length", "abort"]
 
 
@@ -55,7 +54,6 @@ class Request:
     temperature: float | None = 0.0  # None: the server's own
     seed: int = 0
     attempt: int = 1  # more than 1: asked again
-    on_text: OnText | None = None  # is told the text so far, where the engine can
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

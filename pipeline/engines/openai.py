@@ -160,9 +160,8 @@ class OpenAIEngine:
     async def _complete(self, request: Request) -> Reply:
         model, body = self._settings.model, self._settings.body(request)
         most_tokens = body[self._settings.max_tokens_key]
-        messages, on_text = request.messages, request.on_text
-        reply = await self._client.complete(model, messages, body, on_text, most_tokens)
-        return self._unless_cut(messages, reply)
+        reply = await self._client.complete(model, request.messages, body, most_tokens)
+        return self._unless_cut(request.messages, reply)
 
     def _unless_cut(self, messages: Sequence[Message], reply: Reply) -> Reply:
         """The reply, or an aborted one where the server's count shows that it has not read the

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 
-from pipeline.core.engine import FinishReason, OnText, Reply
+from pipeline.core.engine import FinishReason, Reply
 from pipeline.core.errors import environment_errors, through_proxy
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
@@ -119,33 +119,14 @@ class OpenAIClient:
         }
 
     async def complete(
-        self,
-        model: str,
-        messages: Sequence[Message],
-        body: Mapping[str, Any],
-        on_text: OnText | None = None,
-        most_tokens: int = 0,
+        self, model: str, messages: Sequence[Message], body: Mapping[str, Any], most_tokens: int
     ) -> Reply:
-        """The reply to a chat, without `seconds`: the caller measures them. With `on_text` it is
-        streamed. `most_tokens`: those that the body allows the reply; 0: not known. Raises
-        FailedError if the response has no text."""
+        """The reply to a chat, without `seconds`: the caller measures them. `most_tokens`: those
+        that the body allows the reply. Raises FailedError if the response has no text."""
         request: Any = {"model": model, "messages": with_breaks(messages), "extra_body": body}
         with self._errors():
-            if on_text:
-                completion: Any = await self._streamed(request, on_text)
-            else:
-                completion = await self._client.chat.completions.create(**request)
+            completion = await self._client.chat.completions.create(**request)
         return self._reply(completion, most_tokens)
-
-    async def _streamed(self, request: Mapping[str, Any], on_text: OnText) -> Any:
-        """The completion, whose text so far `on_text` is called with at every piece."""
-        counts: Any = {"include_usage": True}
-        streaming = self._client.chat.completions.stream(**request, stream_options=counts)
-        async with streaming as stream:
-            async for event in stream:
-                if event.type == "content.delta":
-                    on_text(without_breaks(event.snapshot))
-            return await stream.get_final_completion()
 
     async def count_tokens(
         self, model: str, messages: Sequence[Message], body: Mapping[str, Any]

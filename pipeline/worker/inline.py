@@ -11,7 +11,6 @@ from contextlib import suppress
 from itertools import chain
 from typing import Self
 
-from pipeline.asking.kept_engines import KeptEngines
 from pipeline.core.errors import EngineError, StartError
 from pipeline.work.executions import DocumentWork, Work
 from pipeline.worker.executor import Summary
@@ -20,12 +19,10 @@ from pipeline.worker.outcomes import Failures, MakeWorker, Outcomes, take, watch
 
 
 class InlineHost:
-    """The thread and event loop in which workers of this process execute, for one run or several:
-    `engines` stay started between them, by default none does. The caller's thread may have an
-    event loop of its own, as a notebook's."""
+    """The thread and event loop in which workers of this process execute: the caller's thread may
+    have an event loop of its own, as a notebook's."""
 
-    def __init__(self, engines: KeptEngines | None = None) -> None:
-        self.engines = engines
+    def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self._runner = asyncio.Runner(loop_factory=lambda: self.loop)
         self._thread = ThreadPoolExecutor(1)
@@ -35,8 +32,6 @@ class InlineHost:
 
     def __exit__(self, *error: object) -> None:
         with self._thread:
-            if self.engines:
-                self._thread.submit(self._runner.run, self.engines.close()).result()
             self._thread.submit(self._runner.close).result()
 
     def execute(

@@ -7,14 +7,7 @@ from typing import Any
 from pipeline.store.sql.connection import query
 from stages.gathered.gathered_pages import MemoryPage
 from stages.gathered.passage import passage
-from stages.prompts.readagent.answer import AnswerQuestion
 
-# What a run does, by the table that it writes at the moment.
-ACTIVITIES = {
-    "pages": "finding page", "gists": "gisting page", "lookups": "looking up pages of question",
-    "answers": "answering question",
-}  # fmt: skip
-STREAMED = frozenset({AnswerQuestion.name})  # prompts whose replies are answers as they stand
 _ANSWERS = """
 select document_id, question_id, method, answer, problem, detail, num_context_words, memory,
   page_indexes

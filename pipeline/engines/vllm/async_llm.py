@@ -120,11 +120,7 @@ class VllmEngine:
             uuid.uuid4().hex,
             **(self._thinking.generate_arguments if self._thinking else {}),
         )
-        output: Any = None
-        async for output in outputs:
-            if request.on_text:
-                request.on_text(self._answer(output.outputs[0], request).text)
-        return output
+        return [output async for output in outputs][-1]
 
     def _sampling(self, request: Request) -> SamplingParams:
         return SamplingParams(
@@ -134,9 +130,7 @@ class VllmEngine:
             structured_outputs=_structured_outputs(request.constraint),
             thinking_token_budget=self._thinking.budget if self._thinking else None,
             skip_special_tokens=not self._chat_tokenizer.marks_thinking,
-            output_kind=(
-                RequestOutputKind.CUMULATIVE if request.on_text else RequestOutputKind.FINAL_ONLY
-            ),
+            output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
 

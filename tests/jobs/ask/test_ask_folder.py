@@ -71,12 +71,6 @@ def test_one_answer_quotes_the_letter_that_has_it(letters: Letters) -> None:
     assert f"rests on {len(answer['pages'])} pages of " in out and "(of 12); " in out
 
 
-def test_it_says_what_it_does(letters: Letters) -> None:
-    said = letters.first.stderr.splitlines()
-    order = ["reading file 1 of 12 ...", "gisting ...", "ranking pages: 25 ...", "answering ..."]
-    assert [line for line in said if line in order] == order
-
-
 def test_the_commands_that_it_names_run(letters: Letters) -> None:
     commands = [line for line in succeeded(letters.first).splitlines() if "gistmill " in line]
     shown, traced = (succeeded(gistmill(*shlex.split(line)[1:])) for line in commands)

@@ -6,7 +6,6 @@ import re
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -445,24 +444,6 @@ def test_an_address_that_is_none(address: str) -> None:
     (line,) = done.stderr.splitlines()
     assert f"engine.base_url={address}: " in line
     assert "write http://HOST:PORT/v1" in line
-
-
-def test_a_reply_is_told_while_it_comes_and_is_the_same_as_if_it_were_not() -> None:
-    told: list[str] = []
-    with LoopbackServer(answer=answers(Answer(text="a widow from Bergen"))) as server:
-        whole = reply(settings(server.url))
-        streamed = reply(settings(server.url), request(on_text=told.append))
-        first, second = server.asked
-    assert told == ["a ", "a widow ", "a widow from ", "a widow from Bergen"]
-    assert replace(streamed, seconds=0.0) == replace(whole, seconds=0.0)
-    assert "stream" not in first.body and second.body["stream"] is True
-
-
-def test_a_streamed_request_that_is_refused_is_a_reply_with_the_problem() -> None:
-    long = Answer(status=400, body='{"message": "longer than max_model_len"}')
-    with LoopbackServer(answer=answers(long)) as server:
-        found = reply(settings(server.url), request(on_text=lambda text: None))
-    assert (found.text.split(":")[0], found.problem) == ("400", "context_overflow")
 
 
 @pytest.mark.parametrize(

@@ -144,8 +144,6 @@ class LoopbackServer:
                 headers=answer.headers,
                 content_type="application/json",
             )
-        if body.get("stream"):
-            return await _streamed(request, body, answer)
         return web.json_response(completion(body, answer), status=answer.status)
 
     async def _take(self, seconds: float) -> None:
@@ -158,28 +156,6 @@ class LoopbackServer:
             raise
         finally:
             self._at_once -= 1
-
-
-async def _streamed(
-    request: web.Request, body: dict[str, Any], answer: Answer
-) -> web.StreamResponse:
-    """The completion as server-sent events, a word each, and its usage in the last."""
-    whole = completion(body, answer)
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    await response.prepare(request)
-
-    async def send(choices: list[Any], **more: Any) -> None:
-        chunk = {"id": "c", "created": 0, "object": "chat.completion.chunk", **more}
-        line = json.dumps({**chunk, "model": whole["model"], "choices": choices})
-        await response.write(f"data: {line}\n\n".encode())
-
-    for word in re.findall(r"\S+\s*", answer.text):
-        delta = {"role": "assistant", "content": word}
-        await send([{"index": 0, "delta": delta, "finish_reason": None}])
-    await send([{"index": 0, "delta": {}, "finish_reason": answer.finish_reason}])
-    await send([], usage=whole["usage"])
-    await response.write(b"data: [DONE]\n\n")
-    return response
 
 
 def _hang_up(request: web.Request) -> None:

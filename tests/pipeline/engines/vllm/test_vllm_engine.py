@@ -7,8 +7,6 @@ import re
 import signal
 from array import array
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -112,14 +110,6 @@ def test_the_same_greedy_request_gets_the_same_reply(talk: Talk) -> None:
     first, again = (talk.run(talk.engine.generate(request(WORDS, 30))) for _ in range(2))
     assert first.text == again.text
     assert first.seconds > 0
-
-
-def test_a_reply_is_told_while_it_comes_and_is_the_same_as_if_it_were_not(talk: Talk) -> None:
-    told: list[str] = []
-    whole = talk.run(talk.engine.generate(request(WORDS, 30)))
-    streamed = talk.run(talk.engine.generate(replace(request(WORDS, 30), on_text=told.append)))
-    assert len(told) > 5 and told[-1] == streamed.text == whole.text
-    assert all(later.startswith(text) for text, later in pairwise(told))
 
 
 def test_sampling_is_by_temperature_and_seed(talk: Talk) -> None:
