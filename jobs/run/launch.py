@@ -180,8 +180,6 @@ def _execute(
             folder.all_gone()
             compact_if_worth_it(folder.warehouse, warn)
         prepared.shards.verify(prepared.run.steps, prepared.committed)
-        if not executor.progress.ended:
-            delete_folder(folder.requested)
     delete_folder(folder.plan_files)
 
 

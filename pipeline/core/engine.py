@@ -29,7 +29,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from upath import UPath
 
 from pipeline.core.errors import CommandError, Problem, UsageError, contained
 from pipeline.core.prompts import Constraint, Message, Prompt
@@ -97,16 +96,6 @@ class Closable(Protocol):
 
     async def close(self) -> None:
         """Give them back; the engine answers nothing afterwards."""
-        ...
-
-
-@runtime_checkable
-class Resumable(Protocol):
-    """An engine whose server goes on while no process of the run waits for it."""
-
-    async def resume(self, folder: UPath) -> None:
-        """Note in `folder` what is requested there, and take up what an earlier process of the run
-        has noted. Called once, before any request."""
         ...
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.prompts import Message, Prompt
 from pipeline.engines.extractive import ExtractiveSettings, num_tokens
-from pipeline.engines.server_settings import ServerSettings
+from pipeline.engines.openai import OpenAISettings
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
 
@@ -41,7 +41,7 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
     empty."""
     if isinstance(settings, ExtractiveSettings):
         return TokenCounts(num_tokens, 0, "words and signs, as the engine counts")
-    if not isinstance(settings, VllmSettings | ServerSettings):
+    if not isinstance(settings, VllmSettings | OpenAISettings):
         return TokenCounts(_words, 0, "words, as the engine counts")
     chat = local_chat_tokenizer(settings.model, settings) if texts else None
     if chat is None:

@@ -202,7 +202,7 @@ class OpenAIClient:
             return FailedError(words, "server", "refused", after)
         return FailedError(words, "either" if status >= 500 else "request", "refused", after)
 
-    def _reply(self, completion: Any, most_tokens: int = 0) -> Reply:
+    def _reply(self, completion: Any, most_tokens: int) -> Reply:
         """The Reply in a chat completion. Raises FailedError if it has no text, with the server's
         own words where it has an error instead. Servers differ in which parts they leave out, and
         nothing has validated the values."""
@@ -218,7 +218,7 @@ class OpenAIClient:
         thinking = next(filter(None, fields), thoughts)
         usage = getattr(completion, "usage", None)
         reply_tokens = _tokens(usage, "completion_tokens")
-        is_at_budget = 0 < most_tokens <= reply_tokens
+        is_at_budget = most_tokens <= reply_tokens
         return Reply(
             text=without_breaks(text),
             thinking=without_breaks(_text(thinking) or "") or None,
@@ -259,13 +259,6 @@ class OpenAIClient:
         if _is_too_long(status, error):
             return FailedError(server_words(error), "request", "context_overflow")
         return FailedError(server_words(error), "either")
-
-    def _reply_in(self, body: object) -> Reply:
-        """The Reply in the body of a response that was read from a file. Raises FailedError if it
-        has no text."""
-        from openai.types.chat import ChatCompletion
-
-        return self._reply(ChatCompletion.construct(**body) if isinstance(body, dict) else None)
 
 
 def _http_library() -> Any:

@@ -19,7 +19,7 @@ from pipeline.asking.reader import Reader
 from pipeline.asking.reply_log import SharedReplies
 from pipeline.asking.slots import Capacity
 from pipeline.core.calls import UsageCounters
-from pipeline.core.engine import Closable, Resumable
+from pipeline.core.engine import Closable
 from pipeline.core.errors import AccountingError, CommandError, StartError, StorageError, UsageError
 from pipeline.files.folder_guard import write_only_while
 from pipeline.files.place import AnyPath, as_path, exists
@@ -61,7 +61,6 @@ class Worker:
         self._heartbeat = Heartbeat(run / "alive", launch, self.usage)
         self._stop = StopSignal(run, launch)
         self._markers = InFlightMarkers(run / "in_flight" / launch, placement)
-        self._requested = run / "requested"
         self._steps = {step.id: step for step in steps}
         self._start, self._start_timeout = start, start_timeout
         self._reader: asyncio.Task[Reader] | None = None
@@ -177,8 +176,6 @@ class Worker:
             async with self._markers.start():
                 try:
                     reader = await asyncio.wait_for(self._start(), self._start_timeout)
-                    if isinstance(reader.engine, Resumable):
-                        await reader.engine.resume(self._requested)
                     self._heartbeat.waiting_for = reader.waiting_for
                     if reader.is_model:
                         self._heartbeat.findings = reader.watch.findings

@@ -86,7 +86,6 @@ class RunFolder:
         self._progress = self.path / "alive" / "progress"
         self._plan = self.path / "plan.json"
         self._units = self.path / "units.parquet"
-        self.requested = self.path / "requested"  # that engines wait for; see core.engine.Resumable
         self.plan_files = self.path / PLAN  # of the current launch
         self.advisory = Advisory()  # of the progress file and the heartbeats
         self.left_out = DamagedFiles()  # of the files that are advisory

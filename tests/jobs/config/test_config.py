@@ -15,7 +15,6 @@ from pipeline.core.settings import CONF
 from tests.support.texts.loading import LEFT_OPEN, NEEDED
 
 SERVED = ("engine=openai", "engine.base_url=http://h/v1", "engine.model=m")
-BATCHES = ("engine=batch", *SERVED[1:])
 PRICE = ("engine.price.input=0.15", "engine.price.output=0.6")
 PLAIN = [
     "My Books (2024)",
@@ -112,11 +111,7 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         ([*SERVED, "engine.price=0.15"], "engine.price", "0.15"),
         ([*SERVED, "engine.price.inptu=1"], "engine.price.inptu", "nearest: engine.price.input"),
         (["engine.price.input=1"], "engine.price.input", "no such key"),
-        ([*BATCHES, "engine.wave_seconds=0"], "engine.wave_seconds=0", "greater than 0"),
-        ([*BATCHES, "engine.look_seconds=often"], "engine.look_seconds=often", "number"),
-        ([*BATCHES, "engine.max_requests=0"], "engine.max_requests=0", "greater than 0"),
-        ([*BATCHES, "engine.max_megabytes=1.5"], "engine.max_megabytes=1.5", "integer"),
-        (["engine=batch", "engine.model=m"], "engine.base_url", "add engine.base_url=..."),
+        (["engine=openai", "engine.model=m"], "engine.base_url", "add engine.base_url=..."),
         (["engine.contxt=3"], "engine.contxt", "nearest: engine.context_tokens"),
         (["corpis=qmsum"], "corpis", "nearest: corpus"),
         (["nosuch=1"], "nosuch", "nearest: "),

@@ -37,7 +37,6 @@ NEVER: list[Any] = [float("inf"), float("-inf"), float("nan"), HUGE, -HUGE, "\0"
 SECTIONS = {
     "engine=extractive": (),
     "engine=openai": ("engine.base_url=http://h/v1", "engine.model=m"),
-    "engine=batch": ("engine.base_url=http://h/v1", "engine.model=m"),
     "engine=vllm": ("engine.model=m/m",),
     "engine=simulated": (),
     "cluster=local": (),

@@ -4,8 +4,6 @@ It replies as configured, records requests, and can refuse, delay, drop a connec
 """
 
 import asyncio
-import json
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -91,15 +89,11 @@ class LoopbackServer:
         app.router.add_post("/v1/chat/completions", self._chat)
         if self.counts is not None:
             app.router.add_post("/tokenize", self._tokenize)
-        self.add_routes(app.router)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
         self._site = web.TCPSite(self._runner, "127.0.0.1", self.port)
         await self._site.start()
         self.port = self._runner.addresses[0][1]
-
-    def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Add those of a kind of server that has more."""
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
