@@ -103,6 +103,16 @@ def test_a_method_that_reads_no_pages_says_that_nothing_is_quoted(asked: Asked) 
     assert said in out.splitlines()
 
 
+@pytest.mark.parametrize(("told", "chosen_by"), [((), "rule"), (("memory=model",), "end")])
+def test_no_page_waits_for_a_model_unless_told(
+    tmp_path: Path, told: tuple[str, ...], chosen_by: str
+) -> None:
+    (tmp_path / "tower.md").write_text(TOWER)
+    where = f"warehouse={tmp_path / 'w'}"
+    succeeded(gistmill("ask", tmp_path / "tower.md", "Who freed the keeper?", where, *told))
+    assert sql(tmp_path / "w", "select distinct chosen_by from pages") == [{"chosen_by": chosen_by}]
+
+
 MISTAKES = [
     ([], "ask: name a file or folder, and then the question: gistmill ask book.pdf"),
     (["Who?"], "ask: name a file or folder, and then the question: "),
