@@ -113,11 +113,6 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-def texts_of(table: Table) -> list[dict[str, str]]:
-    """The rows of a table with their cells as texts, without columns that have no value."""
-    return [{name: cell(row[name]) for name in table.filled()} for row in table.rows]
-
-
 def counted(number: int, what: str) -> str:
     """A number with its noun: `1 page`, `1234 pages`."""
     return f"{number} {what}{'' if number == 1 else 's'}"
