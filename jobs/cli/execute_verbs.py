@@ -163,7 +163,7 @@ def score(words: Words = None, json: Json = False, markdown: WholeTables = False
     """Rate and score another system's answers.
 
     predictions=FILE method=NAME, and run=NAME (by default the last) or the words of run. The file
-    has question_id and answer, or is a log of inspect_ai, lm-evaluation-harness or HELMET.
+    has question_id and answer.
 
     \b
     Example:

@@ -4,7 +4,7 @@ Importing a stage's module registers its class in `STAGES` by name and kind.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
@@ -28,7 +28,6 @@ QuestionKind = Literal["any", "free", "choice", "corrected"]
 
 ASKED = ("question", "options", "asked_at")  # fields of a question that prompts show
 GOLD = ("references", "answer_index", "evidence")  # fields that only judges and scores may use
-Corpus = Iterable[tuple[Document, Sequence[Question]]]
 
 
 @dataclass(frozen=True)
@@ -190,10 +189,6 @@ class Stage(Settings):
         """Inputs of single questions that the stage itself supplies, as JSON by question_id. They
         are hashed with the question's other inputs, so a change redoes that question only."""
         return {}
-
-    def match_questions(self, corpus: Callable[[], Corpus]) -> None:
-        """Find the questions of inputs that do not name them by id. Called before planning;
-        `corpus` loads all documents, whatever `limit` and `sample` select."""
 
     def refuse_unusable(self, place: str) -> None:
         """Raise UsageError, naming `place`, if the stage cannot run on this machine."""

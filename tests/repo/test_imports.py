@@ -98,9 +98,6 @@ HOMES = {
     "lxml": ("stages/extract/",),
     "html_to_markdown": ("stages/extract/html_markdown.py",),
     "datasets": ("stages/corpora/own/huggingface.py",),
-    "inspect_ai": ("jobs/export/export_inspect.py", "stages/read/evaluation_logs.py"),
-    "deltalake": ("jobs/export/lake_formats.py",),
-    "pyiceberg": ("jobs/export/lake_formats.py",),
 }
 BROAD_HANDLER = "pipeline/core/errors.py"
 CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
