@@ -14,7 +14,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.registry import first_sentence, is_ours, list_as, register
-from pipeline.core.rows import Document, IndexRow, Question, Record, UnitRows, is_per_question
+from pipeline.core.rows import IndexRow, Record, UnitRows, is_per_question
 from pipeline.core.settings import Settings
 from pipeline.work.class_checks import refuse_wrong_columns, refuse_wrong_stage
 from pipeline.work.measure_names import register_made, register_measure
