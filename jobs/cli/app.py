@@ -104,7 +104,6 @@ _OPTIONS: dict[str, Any] = {
     "caption": _option(str, "TEXT", "By default it says what the numbers are over, and marks."),
     "label": _option(str, "NAME", "Of LaTeX's table; by default tab:RUN."),
     "marks": _option(str, "NAME", "Of the best: bold, the default, stars or none."),
-    "width": _option(float, "PT", "Of LaTeX's text; by default 345, article's.", min=100, max=2000),
     "n": _option(int, "NUMBER", "How many answers; by default 200.", min=1, max=_MOST),
     "seed": _option(int, "NUMBER", "Of what is drawn; by default 0.", min=0, max=_MOST),
     "rows": _option(int, "NUMBER", "So many are printed; by default 10,000.", min=1, max=10**12),

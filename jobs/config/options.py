@@ -46,7 +46,6 @@ class ReadOptions:
     caption: str | None = None  # of exported tables
     label: str | None = None
     marks: str | None = None  # of best values
-    width: float | None = None  # points
     n: int = 200  # of sheets for people
     seed: int = 0
     person: str = ""
