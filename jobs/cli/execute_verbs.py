@@ -61,7 +61,6 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     warehouse=       where its tables are kept, by default ./warehouse
     plugins=         folders with stages, methods and prompts of your own
     cluster=         local, inline, ray, kuberay, slurm; cluster.deadline= ...
-    tracker=         where it is reported: wandb or mlflow; by default none
     questions_per_unit=    of a document; more are shared by several workers
     max_problem_rate=, max_fallback_rate=   more end in exit code 3
     """
@@ -138,7 +137,7 @@ def score(words: Words = None, json: Json = False, markdown: WholeTables = False
     """Rate and score another system's answers.
 
     predictions=FILE method=NAME, and run=NAME (by default the last) or the words of run. The file
-    has question_id and answer, or is a log of inspect_ai, lm-evaluation-harness or HELMET.
+    has question_id and answer.
 
     \b
     Example:

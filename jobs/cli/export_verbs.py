@@ -1,7 +1,6 @@
 """Verbs that write a run's contents to files of other programs."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,13 +10,10 @@ from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
 from jobs.cli.verb_help import Verbs
 from jobs.config.options import ReadOptions
 from jobs.export.export_frontier import exported_frontier
-from jobs.export.export_hub import export_hub
-from jobs.export.export_inspect import export_inspect
-from jobs.export.export_lake import export_lake
 from jobs.export.export_predictions import exported_predictions as predictions_text
 from jobs.export.export_report import exported_report
 from jobs.export.target import Target
-from jobs.output.cells import Part, Table, counted
+from jobs.output.cells import counted
 from jobs.output.print_tables import print_found, print_json
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
@@ -44,7 +40,7 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
 
 @reading(
     *RUN, "method", "where", "format", "to", "by", "rater", "columns", "names", "caption", "label",
-    "marks", "width", of=export,
+    "marks", of=export,
 )  # fmt: skip
 def report(
     options: ReadOptions,
@@ -102,55 +98,6 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
     _say(target, num_rows, json)
 
 
-@reading(*RUN, "method", "where", "to", of=export)
-def inspect(options: ReadOptions, force: Force = False, json: Json = False) -> None:
-    """Write the answers of a method as a log of inspect_ai.
-
-    to=FILE.eval, which its viewer opens, or FILE.json.
-
-    \b
-    Example:
-      gistmill export inspect method=gist_only to=log.eval
-    """
-    target = Target.of(options.to, force)
-    _say(target, export_inspect(options, target, warn), json)
-
-
-@reading(*RUN, "format", "to", "tables", of=export)
-def lake(options: ReadOptions, force: Force = False, json: Json = False) -> None:
-    """Make tables over the compacted files, without copying them.
-
-    format=delta or iceberg, to=FOLDER. Without run= they have the rows of all runs.
-
-    \b
-    Example:
-      gistmill export lake format=delta to=tables
-    """
-    found = export_lake(options, force, warn)
-    print_found(found, _table, json)
-
-
-@reading(*RUN, "to", "tables", "licence", of=export)
-def hub(
-    options: ReadOptions,
-    texts: Annotated[
-        bool, typer.Option("--texts", help="With the texts of documents, pages and prompts.")
-    ] = False,
-    force: Force = False,
-    json: Json = False,
-) -> None:
-    """Write a folder that can be pushed to the Hugging Face Hub.
-
-    to=FOLDER gets a dataset card, and a Parquet file for each table. Nothing is uploaded.
-
-    \b
-    Example:
-      gistmill export hub to=dataset licence=cc-by-4.0
-    """
-    found = export_hub(options, texts, force, warn)
-    print_found(found, _table, json)
-
-
 @reading(*RUN, "names")
 def cite(options: ReadOptions, json: Json = False) -> None:
     """Print what a paper must state of a run, with BibTeX.
@@ -170,12 +117,6 @@ def give(target: Target, text: str, num_rows: int, as_json: bool) -> None:
     target.write(text)
     if target.path is not None:
         _say(target, num_rows, as_json)
-
-
-def _table(found: Mapping[str, Any]) -> list[Part]:
-    """A row per table that an export made."""
-    rows = [{key.replace("_", " "): own for key, own in row.items()} for row in found["tables"]]
-    return [Table(rows, left=("open", "left out"))]
 
 
 def _say(target: Target, num_rows: int, as_json: bool) -> None:

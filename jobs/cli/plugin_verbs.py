@@ -51,10 +51,10 @@ def check(
 ) -> None:
     """Run a plugin on one document, kill that run, and resume it.
 
-    Without Ray, once for each engine, family, memory, corpus and experiment that it brings; a
-    tracker is given figures and a table. Takes words of run in place of its own choices, such as
-    engine=extractive. A file sample.* in the folder is what its corpora read, or the extractor of
-    that ending. Exit code 3 if rows have problems.
+    Without Ray, once for each engine, family, memory, corpus and experiment that it brings.
+    Takes words of run in place of its own choices, such as engine=extractive. A file sample.* in
+    the folder is what its corpora read, or the extractor of that ending. Exit code 3 if rows have
+    problems.
 
     \b
     Example:

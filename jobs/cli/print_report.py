@@ -72,7 +72,7 @@ def report(  # noqa: PLR0913  # they are its options
                 draw_histograms(connection, picture)
         print_found(found, lambda found: [distribution_table(found)], json, markdown)
     elif html is not None:
-        from jobs.html.show_html import show_written  # imported here: it imports the stages
+        from jobs.html.page_file import show_written  # imported here: it imports the stages
 
         show_written(options, html, json)
     else:

@@ -1,7 +1,6 @@
 """Verbs that look at a run: its pages, progress, questions, methods and documents."""
 
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,13 +18,7 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 
 
 @reading(*RUN, "by", "where", "rater", "columns", "names", "plugins", "port")
-def view(
-    options: ReadOptions,
-    bundle: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write the pages for a web server.")
-    ] = None,
-    json: Json = False,
-) -> None:
+def view(options: ReadOptions, json: Json = False) -> None:
     """Serve the pages of a warehouse's runs on this machine.
 
     From the warehouse, for runs too large for a file, and live for one at work; Ctrl-C ends it.
@@ -34,12 +27,9 @@ def view(
     Example:
       gistmill view run=night
     """
-    from jobs.html.show_html import show_bundle, show_served  # here: it imports the stages
+    from jobs.html.serve import serve  # imported here: it imports the stages
 
-    if bundle is not None:
-        show_bundle(options, bundle, json)
-    else:
-        show_served(options, json)
+    serve(options, json)
 
 
 @reading(*RUN, "address")

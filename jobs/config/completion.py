@@ -13,7 +13,7 @@ _MAKING = (
     "engine.model", "rater", "rater.model", "memory", "embedder.model", "family", "limit", "sample",
     "repeats",
     "repeat_from", "run", "warehouse", "plugins", "cluster", "cluster.address",
-    "cluster.deadline", "reply_format", "tracker",
+    "cluster.deadline", "reply_format",
 )  # fmt: skip
 _NOT_OF_ASK = {"experiment", "corpus", "corpus.path", "corpus.corrections", "methods", "run"}
 _OF_ASK = ("method", *(key for key in _MAKING if key not in _NOT_OF_ASK))

@@ -43,12 +43,9 @@ class ReadOptions:
     older_than: str | None = None  # of `gc`
     format: str | None = None  # of exports
     to: str = "-"
-    tables: str | None = None  # of `export lake` and `export hub`: names with commas between them
-    licence: str | None = None  # of `export hub`
     caption: str | None = None  # of exported tables
     label: str | None = None
     marks: str | None = None  # of best values
-    width: float | None = None  # points
     n: int = 200  # of sheets for people
     seed: int = 0
     person: str = ""
@@ -57,11 +54,6 @@ class ReadOptions:
     memory_limit: str | None = None
     price: str | None = None  # of `report`: PROMPT,REPLY[,CACHED], money a million tokens
     split_shared: bool = False  # the costs of shared memory steps, among the methods
-
-    def chosen_tables(self) -> list[str]:
-        """The names in `tables`; empty without any."""
-        names = (name.strip() for name in (self.tables or "").split(","))
-        return [*dict.fromkeys(name for name in names if name)]
 
     @contextmanager
     def opened(self) -> Iterator[tuple[RunFolder, Any]]:

@@ -15,8 +15,6 @@ from pipeline.asking.readers import ReplyFormat, is_constrained
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import Settings, sha
 from pipeline.engines.embedder import EmbedderSettings
-from pipeline.trackers import mlflow, wandb  # noqa: F401  # found by name
-from pipeline.trackers.tracker import NoTracker, TrackerSettings
 from pipeline.work.stage import Role
 from stages.builtin import load_builtin
 from stages.corpora import Corpus
@@ -75,7 +73,6 @@ class RunConfig(Settings):
     reply_tokens: dict[str, PositiveInt]  # by prompt; what is not here is the family's
     embedder: EmbedderSettings
     cluster: AnyCluster
-    tracker: SerializeAsAny[TrackerSettings] = NoTracker(name="none")
     methods: str  # empty only where there are predictions
     # Files with the answers of other systems, by method name. Runs of earlier versions have none.
     predictions: dict[Annotated[str, Field(pattern=METHOD_NAME)], str] = Field(default_factory=dict)

@@ -6,9 +6,9 @@ from typing import Any
 from jobs.config.options import ReadOptions
 from jobs.export.paper_table import paper_table
 from jobs.export.target import warn_incomplete
-from jobs.output.cells import Part, Table
+from jobs.output.cells import Part
 from jobs.output.csv_text import csv_text
-from jobs.output.latex import TEXT_WIDTH, fitted, latex, points
+from jobs.output.latex import latex
 from jobs.report.columns import with_columns
 from jobs.report.render import corpus_of, report_page
 from jobs.report.report import Report, Row, make_report
@@ -18,13 +18,13 @@ _COUNTS = (
     *("answered", "unscored", "calls", "tokens"),
     *("memory_calls", "memory_tokens", "judging_calls", "judging_tokens"),
 )
-Warn = Callable[[str], None]
 
 
-def exported_report(options: ReadOptions, with_intervals: bool, warn: Warn) -> tuple[str, int]:
+def exported_report(
+    options: ReadOptions, with_intervals: bool, warn: Callable[[str], None]
+) -> tuple[str, int]:
     """The report in `format=`, of the methods whose names begin with `method=`; and the number of
-    its rows. `warn` gets a line if the run is not complete, and if the table is split. Raises
-    UsageError."""
+    its rows. `warn` gets a line if the run is not complete. Raises UsageError."""
     form = options.format or "csv"
     if form not in FORMATS:
         raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
@@ -33,10 +33,10 @@ def exported_report(options: ReadOptions, with_intervals: bool, warn: Warn) -> t
             raise UsageError(f"{key}= is for format={' and '.join(forms)}; leave it out")
     report = make_report(options)
     warn_incomplete(report.run, report.inputs, warn)
-    return FORMATS[form](report, options, with_intervals, warn), len(report.rows)
+    return FORMATS[form](report, options, with_intervals), len(report.rows)
 
 
-def _csv(report: Report, options: ReadOptions, with_intervals: bool, warn: Warn) -> str:
+def _csv(report: Report, options: ReadOptions, with_intervals: bool) -> str:
     """A column per measure with all digits, and the number of answers that each mean is over; with
     intervals their ends, the mean over answered questions and the sd over repeats, too. Names are
     the canonical ones."""
@@ -66,26 +66,12 @@ def _cells(
         yield name, row.counts.get(name)
 
 
-def latex_report(report: Report, options: ReadOptions, with_intervals: bool, warn: Warn) -> str:
-    """A float with a row per method and group, below comments on where it is from. A table that is
-    wider than the text is split by groups of columns, which `warn` and a comment say."""
-    table = paper_table(report, options, with_intervals)
-    width = options.width or TEXT_WIDTH
-    tables = fitted(table, width)
-    lines = [_SPLIT.format(points(table, width), width, len(tables))] if len(tables) > 1 else []
-    wide = [part for part in tables if points(part, width) > width]
-    lines += [_TOO_WIDE.format(", ".join(_headings(part)), width) for part in wide]
-    lines += [_TALL.format(len(table.rows))] if len(table.rows) > _MOST_ROWS else []
-    for line in lines:
-        warn(line)
-    return latex([*_notes(report), *lines, *tables], width)
+def _latex(report: Report, options: ReadOptions, with_intervals: bool) -> str:
+    """A float with a row per method and group, below comments on where it is from."""
+    return latex([*_notes(report), paper_table(report, options, with_intervals)])
 
 
-def _headings(table: Table) -> list[str]:
-    return table.names()[table.num_keys :]
-
-
-def _markdown(report: Report, options: ReadOptions, with_intervals: bool, warn: Warn) -> str:
+def _markdown(report: Report, options: ReadOptions, with_intervals: bool) -> str:
     """The caption, then the table."""
     return report_page([paper_table(report, options, with_intervals)]) + "\n"
 
@@ -98,19 +84,10 @@ def _notes(report: Report) -> Iterator[Part]:
         yield "INCOMPLETE: {not_done} of {planned} inputs are not done.".format(**report.inputs)
 
 
-_SPLIT = (
-    "the table is {:.0f} pt wide, wider than \\textwidth ({:.0f} pt), so it is split by groups "
-    "into {} tables; columns= chooses fewer columns, width= is another width"
-)
-_TOO_WIDE = "{} and its keys are still wider than {:.0f} pt; give shorter names in names=FILE"
-_MOST_ROWS = 45  # of a page of the class article
-_TALL = "the table has {} rows, more than a page takes; method= chooses fewer"
 _PAPER = ("latex", "markdown")
-_ONLY_OF = {
-    "names": _PAPER, "caption": _PAPER, "marks": _PAPER, "label": ("latex",), "width": ("latex",),
-}  # fmt: skip
-FORMATS: Mapping[str, Callable[[Report, ReadOptions, bool, Warn], str]] = {
+_ONLY_OF = {"names": _PAPER, "caption": _PAPER, "marks": _PAPER, "label": ("latex",)}
+FORMATS: Mapping[str, Callable[[Report, ReadOptions, bool], str]] = {
     "csv": _csv,
-    "latex": latex_report,
+    "latex": _latex,
     "markdown": _markdown,
 }

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Marks, Measured, Table, counted
-from jobs.report.columns import COST_COLUMNS, group_of, with_columns
+from jobs.report.columns import COST_COLUMNS, with_columns
 from jobs.report.names import PAPER, named, read_names
 from jobs.report.render import ANSWERED, REPEATED, score_table
 from jobs.report.report import Report
@@ -39,7 +39,6 @@ def paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> T
         table,
         rows=rows,
         left=["Group"],
-        groups={column.heading: group_of(column, report) for column in shown.columns},
         label=options.label or f"tab:{report.run}",
         marks=_MARKS[marks],
     )

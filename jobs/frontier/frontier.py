@@ -1,15 +1,42 @@
-"""Score against tokens read: a point per method of a report, and which of them are on the Pareto
-frontier."""
+"""Score against tokens read: a point per method of a report, those on the Pareto frontier, and the
+picture of it as SVG."""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from jobs.output.cells import on_one_line, printable
 from jobs.report.columns import measures_by_name
 from jobs.report.names import PAPER, read_names
 from jobs.report.report import Report, Row
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
+
+TONES = ("#2f6fca", "#b3541e", "#1f8a4c", "#8a3a9c", "#c03650", "#12808c", "#85701a", "#68758a",
+         "#6a5acd", "#a0522d", "#4d7f17", "#b0409c")  # fmt: skip
+_SHAPES = (  # around a point
+    "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z", "m-4 -4h8v8h-8z", "m0 -5.5l5 9h-10z",
+    "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z", "m0 5.5l5 -9h-10z",
+)  # fmt: skip
+_LEFT, _TOP, _RIGHT, _BOTTOM = 54, 28, 732, 372  # of the points, in pixels
+_LINE, _OF_A_LINE = 17, 110  # pixels; characters
+_NO_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}  # beside control characters
+_CAPTION = (
+    "Filled, joined by steps: the Pareto frontier, no other method has as high a score with fewer "
+    "tokens. Bars: 95% intervals over documents, where there are ten. Means over fewer answers "
+    "than others are not compared."
+)
+_FAMILY = re.compile(r"\w+(?=[(\[]|$)")  # of a method and its variants
+
+Link = Callable[["Point"], str]
+"""The address that a point leads to; empty: none."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +96,15 @@ def points_of(report: Report, column: Column) -> list[Point]:
     ceilings take part as all methods do.
     """
     points = [_point(row, column) for row in report.rows]
-    most: dict[str | None, int] = {}
-    for point in points:
-        if point.place:
-            most[point.by] = max(point.n, most.get(point.by, 0))
+    most = {p.by: max((o.n for o in points if o.by == p.by and o.place), default=0) for p in points}
     points = [replace(p, competes=p.place is not None and p.n == most[p.by]) for p in points]
-    return [replace(p, on_frontier=p.competes and not _is_behind(p, points)) for p in points]
+
+    def is_on_frontier(point: Point) -> bool:
+        own, rivals = _rounded(point), [p for p in points if p.competes and p.by == point.by]
+        better = ((x, y) for x, y in map(_rounded, rivals) if x <= own[0] and y >= own[1])
+        return point.competes and all(rival == own for rival in better)
+
+    return [replace(point, on_frontier=is_on_frontier(point)) for point in points]
 
 
 def _point(row: Row, column: Column) -> Point:
@@ -88,13 +118,100 @@ def _point(row: Row, column: Column) -> Point:
     )  # fmt: skip
 
 
-def _is_behind(point: Point, points: Sequence[Point]) -> bool:
-    tokens, score = _rounded(point)
-    rivals = [_rounded(rival) for rival in points if rival.competes and rival.by == point.by]
-    return any(x <= tokens and y >= score and (x, y) != (tokens, score) for x, y in rivals)
-
-
 def _rounded(point: Point) -> tuple[float, float]:
     """Tokens and score without their last digits, in which equal means may differ."""
     tokens, score = point.place or (math.inf, -math.inf)
     return round(tokens, 6), round(score, 6)
+
+
+def tones_of(methods: Iterable[str]) -> dict[str, int]:
+    """The colour of each method in every picture of a run, as a number of TONES; variants of one
+    method have the same."""
+    families: dict[str, int] = {}
+    found = {method: _FAMILY.match(method) for method in methods}
+    return {
+        method: families.setdefault(family[0] if family else method, len(families)) % len(TONES)
+        for method, family in found.items()
+    }
+
+
+def frontier_svg(
+    run: str,
+    heading: str,
+    points: Sequence[Point],
+    notes: Sequence[str] = (),
+    link: Link = lambda point: "",
+) -> str:
+    """A picture with a panel and its legend per group of the points, of which there is one at
+    least; `heading`: of their score. Texts and axes have the colour of the page around it."""
+    tones = tones_of(point.method for point in points)
+    looks = {
+        method: {"tone": tone, "color": TONES[tone], "shape": _SHAPES[place % len(_SHAPES)]}
+        for place, (method, tone) in enumerate(tones.items())
+    }
+    groups = dict.fromkeys(point.by for point in points)
+    panels = [_panel([p for p in points if p.by == by], looks, link) for by in groups]
+    title = f"{run}: {heading} against tokens of the final context"
+    foot = [line for text in (f"{title}. {_CAPTION}", *notes) for line in wrap(text, _OF_A_LINE)]
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, autoescape=True
+    )
+    made = templates.get_template("frontier.svg.jinja").render(
+        title=title, heading=heading, panels=panels, foot=foot, line=_LINE,
+        tops=[*accumulate(panel["height"] for panel in panels)],
+        left=_LEFT, top=_TOP, right=_RIGHT, bottom=_BOTTOM,
+    )  # fmt: skip
+    return printable(made).translate(_NO_XML)
+
+
+def _panel(
+    points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]], link: Link
+) -> dict[str, Any]:
+    """The picture of one group: numbers at the ticks of its axes, marks, and the frontier's steps.
+    Tokens are drawn by their logarithm, none as 1."""
+    placed = [(point, *point.place) for point in points if point.place]
+    powers = [math.log10(max(tokens, 1)) for _, tokens, _ in placed] or [0.0]
+    first = math.floor(min(powers))
+    last = max(math.ceil(max(powers)), first + 1)
+    values = [v for p, *_ in placed for v in (p.score, p.low, p.high) if v is not None]
+    scores = _round_numbers(min([0.0, *values]), max(values, default=100.0))
+
+    def across(tokens: float) -> float:
+        share = (math.log10(max(tokens, 1)) - first) / (last - first)
+        return round(_LEFT + share * (_RIGHT - _LEFT), 1)
+
+    def up(score: float) -> float:
+        share = (score - scores[0]) / (scores[-1] - scores[0])
+        return round(_BOTTOM - share * (_BOTTOM - _TOP), 1)
+
+    best = sorted((tokens, score) for point, tokens, score in placed if point.on_frontier)
+    return {
+        "group": points[0].by,
+        "across": [(across(10.0**n), f"{10**n:,}") for n in range(first, last + 1)],
+        "up": [(up(number), f"{number:,g}") for number in scores],
+        "steps": [(across(tokens), up(score)) for tokens, score in best],
+        "marks": [
+            {**looks[p.method], "place": p.place and (across(p.place[0]), up(p.place[1])),
+             "bar": None if p.low is None or p.high is None else (up(p.high), up(p.low)),
+             "is_filled": p.on_frontier, "told": _told(p), "href": link(p)}
+            for p in points
+        ],
+        "height": _BOTTOM + 62 + _LINE * len(points),
+    }  # fmt: skip
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """Some five multiples of 1, 2 or 5 times a power of ten, from `low` or below to `high` or
+    above."""
+    rough = (high - low) / 5 or 1.0
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough)
+    return [n * step for n in range(math.floor(low / step), max(math.ceil(high / step), 1) + 1)]
+
+
+def _told(point: Point) -> str:
+    """A point in words."""
+    score = "no score" if point.score is None else f"{point.score:.1f} (n={point.n})"
+    tokens = "not counted in tokens" if point.tokens is None else f"{point.tokens:,.0f} tokens"
+    on = ", on the frontier" if point.on_frontier else "" if point.place else "; not drawn"
+    return on_one_line(f"{point.method}: {score}, {tokens}{on}")

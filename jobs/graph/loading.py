@@ -141,17 +141,6 @@ def _first(corpus: Iterator[Loaded], limit: int | None) -> Iterator[Loaded]:
             return
 
 
-def match_questions(config: RunConfig, steps: Sequence[Step]) -> None:
-    """Let stages find the questions of inputs that do not name them by id. Raises UsageError."""
-
-    def corpus() -> Iterator[tuple[Document, Sequence[Question]]]:
-        return ((loaded.document, loaded.questions) for loaded in load(config.corpus))
-
-    for step in steps:
-        if step.stage:
-            step.stage.match_questions(corpus)
-
-
 class OwnInputs:
     """The questions of a corpus, to compare with those that stages supply inputs for; they are kept
     only where a stage does. An audit is of a sample, and is not compared."""

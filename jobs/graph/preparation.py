@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from jobs.graph.check_config import equal_in_repeats
-from jobs.graph.loading import OwnInputs, load_corpus, match_questions
+from jobs.graph.loading import OwnInputs, load_corpus
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.graph.run_plan import RunPlan
 from pipeline.files.place import AnyPath
@@ -67,7 +67,6 @@ def prepare(
     """
     run.refuse_unusable()
     steps, are_kept, shards = run.steps, shards is None, shards or Shards(warehouse)
-    match_questions(run.config, steps)
     if equal := equal_in_repeats(run.config, run.steps_with_engines):
         warn(equal)
     committed = replace(shards.committed(steps), retry_policy=retry_policy)

@@ -1,7 +1,7 @@
 """Read the run that the words of a command make."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -11,11 +11,10 @@ from pipeline.core.compose import compose
 from pipeline.core.engine import ENGINES, EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders
-from pipeline.core.settings import Settings, refuse_nonsense
-from pipeline.trackers.tracker import TRACKERS, TrackerSettings
+from pipeline.core.settings import refuse_nonsense
 from stages.corpora import Corpus, corpus_of
 
-GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "tracker", "experiment")
+GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 
 def read_run(overrides: Sequence[str]) -> ResolvedRun:
@@ -58,11 +57,8 @@ def parsed_config(values: Mapping[str, Any]) -> RunConfig:
         raise UsageError(_first(error, "corpus")) from None
     engines = {key: _engine(key, values[key]) for key in _ENGINES if key in values}
     raters = tuple(_engine("rater", section) for section in values["raters"])
-    tracker = values.get("tracker", {"name": "none"})  # runs of earlier versions lack this key
-    if not isinstance(tracker, TrackerSettings):
-        tracker = _named("tracker", tracker, TRACKERS)
     try:
-        made = {**values, "corpus": corpus, **engines, "raters": raters, "tracker": tracker}
+        made = {**values, "corpus": corpus, **engines, "raters": raters}
         return RunConfig.model_validate(made)
     except ValidationError as error:
         raise UsageError(_first(error)) from None
@@ -75,18 +71,11 @@ def _engine(key: str, section: Any) -> EngineSettings | SameAsReader:
     """The engine of a section, by its `name`."""
     if isinstance(section, EngineSettings | SameAsReader):
         return section
-    known: dict[str, type[EngineSettings | SameAsReader]] = {n: ENGINES[n] for n in sorted(ENGINES)}
-    others = {} if key == "engine" else dict.fromkeys(("reader", "none"), SameAsReader)
-    return _named(key, section, {**known, **others})
-
-
-S = TypeVar("S", bound=Settings)
-
-
-def _named(key: str, section: Any, known: Mapping[str, type[S]]) -> S:
-    """The settings of a section whose class is one of those `known`, by its `name`."""
     if not isinstance(section, Mapping):
         raise UsageError(f"{key}={str(section)[:80]}: write a section, or {key}=NAME")
+    known: dict[str, type[EngineSettings | SameAsReader]] = {n: ENGINES[n] for n in sorted(ENGINES)}
+    if key != "engine":
+        known |= {"reader": SameAsReader, "none": SameAsReader}
     name = str(section.get("name"))
     if name not in known:
         expected = ", ".join(known)

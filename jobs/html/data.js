@@ -17,20 +17,11 @@ async function read(name) {
   return lines ? unpacked(content, lines) : content;
 }
 
-// Of a bundle, files in gzip; some web servers say that they are, and browsers unpack them then.
 async function fetched(name) {
-  const { served, root } = document.body.dataset;
-  const reply = await fetch(`${name === "runs" ? root : ""}data/${name}${served === "bundle" ? ".gz" : ""}`);
+  const reply = await fetch(`${name === "runs" ? document.body.dataset.root : ""}data/${name}`);
   if (reply.status === 500) throw new Error(await reply.text());
   if (!reply.ok) throw new Error(`data/${name}: ${reply.status}; open the address that gistmill view printed last`);
-  if (served !== "bundle") return reply.json();
-  const bytes = new Uint8Array(await reply.arrayBuffer());
-  return JSON.parse(bytes[0] === 0x1f && bytes[1] === 0x8b ? await gunzipped(bytes) : new TextDecoder().decode(bytes));
-}
-
-async function gunzipped(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).text();
+  return reply.json();
 }
 
 async function embedded(name) {
@@ -39,7 +30,7 @@ async function embedded(name) {
   const text = atob(JSON.parse(element.textContent));
   const bytes = new Uint8Array(text.length);
   for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index);
-  return JSON.parse(await gunzipped(bytes));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 }
 
 function whenWhole() {

@@ -10,7 +10,7 @@ async function start() {
   document.addEventListener("keydown", pressed);
   document.querySelector(".skip").addEventListener("click", skip);
   document.querySelector("header").append(keysPart());
-  if (document.body.dataset.served === "view") watchRun();
+  if (document.body.dataset.served) watchRun();
   await show();
 }
 

@@ -11,9 +11,14 @@ from rich.progress import track
 from jobs.config.options import ReadOptions
 from jobs.html.run_page import page
 from jobs.html.source import Source
+from jobs.output.cells import counted
+from jobs.output.print_tables import print_found
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path, delete_abandoned
 from pipeline.files.processes import part_name
+
+_LARGE = 200e6  # bytes that a browser takes a while to read
+_ADVICE = "a large file; gistmill view shows the same and reads what is opened"
 
 
 @dataclass(frozen=True)
@@ -60,3 +65,16 @@ def write_page(options: ReadOptions, file: Path) -> Written:
             beside.unlink(missing_ok=True)
         num_bytes = file.stat().st_size
         return Written(str(file), source.run, source.num_documents, source.num_questions, num_bytes)
+
+
+def show_written(options: ReadOptions, file: Path, as_json: bool) -> None:
+    """Write a page, and print the counts of its contents."""
+    print_found(write_page(options, file), _lines, as_json)
+
+
+def _lines(made: Written) -> list[str]:
+    line = (
+        f"{made.file}: run {made.run}, {counted(made.questions, 'question')} about "
+        f"{counted(made.documents, 'document')}, {made.bytes / 1e6:.1f} MB"
+    )
+    return [line] if made.bytes <= _LARGE else [f"{line}\n{_ADVICE}"]

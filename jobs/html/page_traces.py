@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
-from jobs.html.chunks import with_line_numbers
+from jobs.html.run_page import with_line_numbers
 from jobs.trace.reading_map import PAGE_SPANS, READINGS, lane, pages_lane
 from jobs.trace.sent import Rows, SentCalls
 from jobs.trace.trace import STEPS, TABLES

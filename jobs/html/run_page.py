@@ -1,39 +1,49 @@
-"""The HTML of a page: our script and style, and a policy (CSP) that allows no other."""
+"""The HTML of a page: our script and style, a policy (CSP) that allows no other, and its data.
+
+A chunk is {"content": ...} as JSON in gzip. In packed ones long texts are lists of lines, each of
+which is stored once, as the prompts of a document repeat its pages and gists."""
 
 import base64
+import gzip
 import hashlib
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.environment import TemplateStream
 from markupsafe import Markup
 
+from jobs.output.print_tables import json_value
+
 _HERE = Path(__file__).parent
 _SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls page_images memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
 _STYLES = ("base", "tables", "pictures", "question", "page_images", "print")
-_SELF, _NONE = "'self'", "'none'"
+_LONG = 160  # characters; shorter texts stay as they are
+_LINES = "$"  # a long text is {"$": [numbers of its lines]}; no other list is called so
 
 Chunk = tuple[str, bytes]  # its name, and JSON in gzip
 
 
 def page(
-    run: str, first: Iterable[Chunk], chunks: Iterable[Chunk], served: str = "", root: str = ""
+    run: str, first: Iterable[Chunk] = (), chunks: Iterable[Chunk] = (), root: str | None = None
 ) -> TemplateStream:
-    """The page of a run in pieces. It opens as soon as the chunks `first` are there. `served`: by
-    what ("view" or "bundle"); the page then holds no chunks, but requests them from its own address
-    as data/NAME, and those of the warehouse from `root`."""
+    """The page of a run in pieces. It opens as soon as the chunks `first` are there. A served one
+    holds no chunks, but requests them from its own address as data/NAME, and those of the warehouse
+    from `root`."""
     script, style = _script(), _style()
+    connected = "'none'" if root is None else "'self'"
     policy = "; ".join([
         "default-src 'none'", f"script-src {_source(script)}",
         f"style-src {_source(style)}", "img-src data:",
-        f"connect-src {_SELF if served else _NONE}", f"base-uri {_NONE}", f"form-action {_NONE}",
+        f"connect-src {connected}", "base-uri 'none'", "form-action 'none'",
     ])  # fmt: skip
     made = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined
     ).get_template("page.jinja").stream(
-        run=run, policy=policy, served=served, root=root,
+        run=run, policy=policy, root=root,
         script=Markup(script), style=Markup(style),
         first=_texts(first), chunks=_texts(chunks),
     )  # fmt: skip
@@ -69,3 +79,25 @@ def _inlined(text: str) -> str:
     of JavaScript, where it can begin with an escape."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return re.sub(r"<(?=!--|/?(?:script|style)\b)", r"\\x3c", text, flags=re.IGNORECASE)
+
+
+def compressed_chunk(chunk: Mapping[str, Any]) -> bytes:
+    """The chunk as JSON in gzip; equal chunks give equal bytes."""
+    text = json.dumps(json_value(chunk), default=str, allow_nan=False, separators=(",", ":"))
+    return gzip.compress(text.encode(), compresslevel=6, mtime=0)
+
+
+def with_line_numbers(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A chunk of the content, with long texts as numbers of lines, and of the lines themselves."""
+    lines: dict[str, int] = {}
+    return {"content": _packed(content, lines), "lines": list(lines)}
+
+
+def _packed(value: Any, lines: dict[str, int]) -> Any:
+    if isinstance(value, str) and len(value) > _LONG:
+        return {_LINES: [lines.setdefault(line, len(lines)) for line in value.split("\n")]}
+    if isinstance(value, Mapping):
+        return {key: _packed(inner, lines) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_packed(inner, lines) for inner in value]
+    return value

@@ -5,7 +5,7 @@ async function runList(run) {
   const rows = await load("runs");
   const { root } = document.body.dataset;
   const own = (row) => row.run === run.report.run;
-  const isCompared = (row) => !own(row) && row.is_compared && row.methods > 0 && scoredBy(run.report).length > 0;
+  const isCompared = (row) => !own(row) && row.methods > 0 && scoredBy(run.report).length > 0;
   const columns = [
     { heading: "run", value: (row) => row.run, shown: (row) => el("a", { href: own(row) ? "#" : `${root}${row.path}` || "./", "data-step": "", dir: "auto" }, el("b", null, row.run), own(row) && " (this one)") },
     { heading: "state", about: "problems: more rows with one than the run allows", value: (row) => row.state },

@@ -3,7 +3,7 @@
 import secrets
 import signal
 import socket
-from collections.abc import Callable
+import sys
 from contextlib import closing, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +12,7 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.html.site import GZIP, Site
+from jobs.output.print_tables import print_found
 from pipeline.core.errors import CommandError, UsageError
 from pipeline.core.redaction import redacted
 from pipeline.files.storage_retries import filesystem_errors
@@ -25,11 +26,11 @@ _MISTAKABLE = ("by", "where", "rater", "columns", "names", "plugins")  # options
 _NAMES = (_HOST, "localhost")  # a request for another host name is refused (DNS rebinding)
 
 
-def serve(options: ReadOptions, started: Callable[[str, str], None]) -> None:
-    """Serve the pages of all runs until Ctrl-C; `started` is called with the address of the chosen
-    run's and its name. Rows are read when the page asks for them, which says so; before that only
-    where an option may be mistaken. A part of the address is random: other users of this machine
-    cannot guess it, and a page that was opened before does not get the data of another start.
+def serve(options: ReadOptions, as_json: bool) -> None:
+    """Serve the pages of all runs until Ctrl-C, and print the address of the chosen run's. Rows are
+    read when the page asks for them, which says so; before that only where an option may be
+    mistaken. A part of the address is random: other users of this machine cannot guess it, and a
+    page that was opened before does not get the data of another start.
 
     Raises UsageError as `gistmill report` does, and if the port cannot be opened.
     """
@@ -42,7 +43,10 @@ def serve(options: ReadOptions, started: Callable[[str, str], None]) -> None:
         with closing(server.socket):
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
             try:
-                started(f"http://{_HOST}:{server.server_port}{folder}", run)
+                address = f"http://{_HOST}:{server.server_port}{folder}"
+                line = f"run {run}: {address} (Ctrl-C ends it)"
+                print_found({"address": address, "run": run}, lambda _: [line], as_json)
+                sys.stdout.flush()
                 server.serve_forever()
             except KeyboardInterrupt:
                 return

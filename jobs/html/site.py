@@ -1,5 +1,5 @@
 """The pages of a warehouse's runs by their paths: that of the chosen run at the root, those of the
-others in run/NAME/. `gistmill view` serves them, `--bundle` writes them."""
+others in run/NAME/."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -9,8 +9,7 @@ from urllib.parse import quote, unquote
 
 from jobs.compare.paired_values import RunValues
 from jobs.config.options import ReadOptions
-from jobs.html.chunks import compressed_chunk
-from jobs.html.run_page import page
+from jobs.html.run_page import compressed_chunk, page
 from jobs.html.source import Source
 from jobs.run.progress import progress_line
 from jobs.warehouse.ls import listing
@@ -47,17 +46,17 @@ class Site:
             if not slash or run not in self._names():
                 return None
         if not rest:
-            return HTML, "".join(page(run, (), (), "view", root)).encode()
+            return HTML, "".join(page(run, root=root)).encode()
         return self._data(run, rest.removeprefix("data/")) if rest[:5] == "data/" else None
 
-    def runs(self) -> list[dict[str, Any]]:
-        """The runs of the warehouse, the last one first, each with the path of its page and whether
-        others can be compared with it."""
-        rows = listing(self._options.warehouse, None)["runs"]
-        return [{**row, "path": self.path(row["run"]), "is_compared": True} for row in rows]
+    def _runs(self) -> list[dict[str, Any]]:
+        """The runs of the warehouse, the last one first, each with the path of its page."""
 
-    def path(self, run: str) -> str:
-        return "" if run == self._chosen else f"run/{quote(run, safe='')}/"
+        def path(run: str) -> str:
+            return "" if run == self._chosen else f"run/{quote(run, safe='')}/"
+
+        rows = listing(self._options.warehouse, None)["runs"]
+        return [{**row, "path": path(row["run"])} for row in rows]
 
     def open(self, run: str) -> Source:
         """The data of a run, read now if it was not before. Raises UsageError."""
@@ -71,7 +70,7 @@ class Site:
 
     def _data(self, run: str, name: str) -> Found | None:
         if name == "runs":
-            return GZIP, compressed_chunk({"content": self.runs()})
+            return GZIP, compressed_chunk({"content": self._runs()})
         if name == "state":
             return GZIP, compressed_chunk({"content": self._state(run)})
         with self._lock:

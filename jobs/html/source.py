@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from jobs.compare.against_each import against_each, against_run
 from jobs.compare.paired_values import RunValues
 from jobs.config.options import ReadOptions
-from jobs.html.chunks import compressed_chunk
-from jobs.html.page_images import pictured_text, used_pages
+from jobs.html.page_images import pictured_text
 from jobs.html.page_traces import Part, Traces
-from jobs.html.run_page import Chunk
+from jobs.html.run_page import Chunk, compressed_chunk
 from jobs.html.summary import number_questions, summary, values
 from jobs.report.chosen import create_chosen_table
 from jobs.report.columns import with_columns
@@ -29,7 +27,6 @@ from stages.corpora.own.pdf_pages import PageImages
 
 _OF_A_CHUNK = 50  # questions, which are read together when one is opened
 _IMAGE = re.compile(r"image-([0-9]{1,9})-([0-9]{1,9})")
-_MOST_IMAGES = 200  # of pages of PDFs in a bundle, some 100 kB each
 _AT_ONCE = 4_000  # answers whose rows are read by the same queries, and held at a time
 
 
@@ -101,22 +98,10 @@ class Source:
         for number, content in enumerate(contents):
             yield f"part-{number}", compressed_chunk(content)
 
-    def run_chunks(self, other: RunValues) -> Iterator[Chunk]:
-        """By every measure of answers, each method against the same one of another run."""
-        for number in range(len(self.scores)):
-            yield f"run-{number}-{other.name}", self.against_run(number, other)
-
     def against_run(self, number: int, other: RunValues) -> bytes:
+        """By a measure of answers, each method against the same one of another run."""
         found = against_run(self._own_values(), other, self.scores[number])
         return compressed_chunk({"content": found})
-
-    def image_chunks(self) -> Iterator[Chunk]:
-        """Images of pages of PDFs for a bundle: those with gold evidence first, then those that a
-        method read, up to 200."""
-        for number, index in islice(used_pages(self._connection), _MOST_IMAGES):
-            name = f"image-{number}-{index}"
-            if draw := self.image(name):
-                yield name, draw()
 
     def image(self, name: str) -> Callable[[], bytes] | None:
         """Find the page that the chunk image-DOCUMENT-PAGE shows, numbers from 0. Returns a

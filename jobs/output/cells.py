@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 # C0 and C1 but for tab and line feed, marks that turn text round, and lone surrogates.
@@ -58,9 +58,7 @@ class Table:
     columns of `spare` are left out until it fits, the first one first. Columns without values are
     left out there unless it `keeps_empty`. `about_best`: said where best values are marked.
 
-    In LaTeX a table that is wider than the text is split by the `groups` of its other columns.
-    `caption`, `label` and `marks` are those of LaTeX and Markdown, where it is to be published;
-    `part_of` is the label of the table that has the caption for this one, too.
+    `caption`, `label` and `marks` are those of LaTeX and Markdown, where it is to be published.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -69,10 +67,8 @@ class Table:
     keeps_empty: bool = False
     spare: Sequence[str] = ()
     about_best: str = ""
-    groups: Mapping[str, str] = field(default_factory=dict)
     caption: str = ""
     label: str = ""
-    part_of: str = ""
     marks: Marks = "none"
 
     def names(self) -> list[str]:
@@ -111,11 +107,6 @@ def printable(text: str) -> str:
 def _escape(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
-
-
-def texts_of(table: Table) -> list[dict[str, str]]:
-    """The rows of a table with their cells as texts, without columns that have no value."""
-    return [{name: cell(row[name]) for name in table.filled()} for row in table.rows]
 
 
 def counted(number: int, what: str) -> str:

@@ -16,7 +16,6 @@ from pipeline.work.stage import ROLES
 _FILES = {  # in the folder `conf`
     "method": "method/*.yaml", "corpus": "corpus/*.yaml", "memory": "memory/*.yaml",
     "engine": "engine/*.yaml", "rater": "rater/*.yaml", "experiment": "experiment/*.yaml",
-    "tracker": "tracker/*.yaml",
 }  # fmt: skip
 _DOCUMENT = {  # of 1200 words, with three questions that it answers
     "corpus": "synthetic", "corpus.num_documents": "1", "corpus.words": "1200",
@@ -77,8 +76,8 @@ def words_of(folder: Path, found: Brought, given: Sequence[str]) -> list[list[st
 def words_of_each(
     kind: str, folder: Path, found: Brought, given: Sequence[str]
 ) -> dict[str, list[str]]:
-    """By name the words of a run with each of the plugin's experiments, or trackers; with the one
-    alone that is `given`."""
+    """By name the words of a run with each of the plugin's experiments; with the one alone
+    that is `given`."""
     chosen = [word.partition("=")[2] for word in given if word.startswith(f"{kind}=")]
     names = [name for name in _names(found, kind) if name in chosen or not chosen]
     return {name: _with({**_small(folder), kind: name}, given) for name in names}

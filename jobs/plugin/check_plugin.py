@@ -13,13 +13,11 @@ from jobs.graph.resolved_run import ResolvedRun
 from jobs.plugin.brought import brought, used, words_of, words_of_each
 from jobs.plugin.counted_run import counted_run, killed_run, requests
 from jobs.problems.cause_lines import cause_lines
-from jobs.run.tracking import tracked
 from pipeline.asking.readers import num_slots
 from pipeline.core.errors import CommandError, UnsetError, UsageError
 from pipeline.core.plugins import load_plugins
 from pipeline.core.registry import is_ours
 from pipeline.store import connect
-from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import query
 from pipeline.work.stage import ROLES
 
@@ -27,8 +25,6 @@ Rows = list[dict[str, Any]]
 _STEPS = """
 select step_id, stage, version, inputs, ok, skipped, problem
 from accounting join steps using (step_id)"""
-_FIGURES = {"units": 1, "planned_units": 2}
-_HEADLINE = ({"method": "gist_only", "answered": "1/1"},)
 _ANEW = "make them of rows and settings alone"
 
 
@@ -49,8 +45,7 @@ class CheckedRun:
 @dataclass(frozen=True)
 class PluginCheck:
     """Rows of what the plugin `brings`, and the runs in which it was `used`. `not_run`: a line for
-    each experiment and tracker that cannot be tried; `wrong`: those of the runs, and one for each
-    tracker that raises."""
+    each experiment that cannot be tried; `wrong`: those of the runs."""
 
     brings: Rows
     runs: Sequence[CheckedRun]
@@ -68,24 +63,19 @@ def check_plugin(folder: Path, given: Sequence[str]) -> PluginCheck:
     found = brought(folder.resolve())
     if not found:
         raise UsageError(f"{folder}: brings nothing; gistmill plugin new writes one that works")
-    in_runs, not_run, wrong = set[tuple[str, str]](), list[str](), list[str]()
-    of_runs = [word for word in given if not word.startswith("tracker")]
-    runs = [_checked(words, in_runs) for words in words_of(folder, found, of_runs)]
-    for name, words in words_of_each("experiment", folder, found, of_runs).items():
+    in_runs, not_run = set[tuple[str, str]](), list[str]()
+    runs = [_checked(words, in_runs) for words in words_of(folder, found, given)]
+    for name, words in words_of_each("experiment", folder, found, given).items():
         with _or_why_not(f"experiment={name}", not_run, UnsetError):
             resolved = read_run(words)
             with _or_why_not(f"experiment={name}", not_run, CommandError):
                 _refuse_models(resolved)
                 runs.append(_checked(words, in_runs))
-    for name, words in words_of_each("tracker", folder, found, given).items():
-        with _or_why_not(f"tracker={name}", not_run, UnsetError):
-            wrong += _tracked(read_run(words))
-            in_runs.add(("tracker", name))
     brings = [
         {"kind": kind, "name": name, "used": "yes" if (kind, name) in in_runs else "no"}
         for kind, name in found
     ]
-    wrong += [line for run in runs for line in run.wrong]
+    wrong = [line for run in runs for line in run.wrong]
     return PluginCheck(brings, runs, not_run, [*dict.fromkeys(wrong)])
 
 
@@ -103,16 +93,6 @@ def _refuse_models(resolved: ResolvedRun) -> None:
     engines = [engine for role in ROLES for engine in resolved.config.engines(role)]
     if names := [one.name for one in engines if is_ours(type(one)) and one.is_model]:
         raise UsageError(f"it asks a model (engine {names[0]})")
-
-
-def _tracked(resolved: ResolvedRun) -> list[str]:
-    """Give the run's tracker its config, figures of progress and a final table, as a run does;
-    returns a line if it raises."""
-    told = list[str]()
-    with tracked(resolved, RunFolder("check", "check"), told.append) as tracking:
-        tracking.progress(_FIGURES)
-        tracking.result(_HEADLINE, 0)
-    return told
 
 
 def _checked(words: Sequence[str], in_runs: set[tuple[str, str]]) -> CheckedRun:

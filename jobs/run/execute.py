@@ -2,7 +2,7 @@
 one worker in this process."""
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -22,14 +22,12 @@ from pipeline.worker.outcomes import DOCUMENTS_OVER_SLOTS
 
 
 class RunExecutor:
-    """Executes the `plan` of one launch of a `run`. `progress` counts its calls and units; `track`
-    is given its states."""
+    """Executes the `plan` of one launch of a `run`. `progress` counts its calls and units."""
 
     def __init__(
         self,
         prepared: Prepared,
         folder: RunFolder,
-        track: Callable[[Mapping[str, Any]], None] = lambda state: None,
     ) -> None:
         self.run, self.plan = prepared.run, prepared.plan
         self._cluster = prepared.run.config.cluster
@@ -37,15 +35,10 @@ class RunExecutor:
         self._folder = folder
         self._phases = with_scoring(prepared.run.phases, self.plan)
         self._launch = uuid.uuid4().hex
-        self._track = track
+        self._publish = partial(folder.write_progress, self._launch)  # for `status`
         self.progress = Progress(
             self.plan.num_pending, self._publish, refused=folder.advisory.state
         )
-
-    def _publish(self, state: Mapping[str, Any]) -> None:
-        """Write the progress for `status`, and report it to the tracker."""
-        self._folder.write_progress(self._launch, state)
-        self._track(state)
 
     def execute(self, stop: GracefulStop, look: Callable[[], None] = lambda: None) -> None:
         """Execute the phases, until `stop` has begun. `look` is called every second, and raises the

@@ -22,7 +22,6 @@ from jobs.run.exceeded_limits import exceeded_limits
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
-from jobs.run.tracking import tracked
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.folder_guard import write_always, write_only_while
 from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
@@ -40,16 +39,14 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import FILE, check_layout
 from pipeline.store.sql.accounts import accounts, answering_models, other_models
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
-from pipeline.trackers.tracker import Rows
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 _SECONDS_BETWEEN_COMPACTIONS = 300.0
 _SECONDS_BETWEEN_LOOKS = 1.0
 _MANY = 2_000  # loose shards of a table, whose footers take a reading command seconds
-Look = Callable[[Any, RunFolder], Rows | None]
-"""What reads a run that has ended, by a connection with its views; returns the rows of the table
-that the run's tracker is given."""
+Look = Callable[[Any, RunFolder], None]
+"""What reads a run that has ended, by a connection with its views."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,6 @@ def run(
     """
     config = resolved.config
     refuse_elsewhere(config.cluster)
-    config.tracker.refuse_unusable()
     retry_for(config.cluster.storage_seconds)
     folder = RunFolder(as_path(config.warehouse), resolved.name)
     with _graceful_stop(config, folder) as stop:
@@ -88,14 +84,11 @@ def run(
             compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
             prepared = prepare_launch(resolved, folder, warn, retry_policy)
             has_work = start_launch(prepared, folder, held)
-            with tracked(prepared.run, folder, warn) as tracking:
-                executor = RunExecutor(prepared, folder, tracking.progress)
-                with _end_noted(folder, executor):
-                    _execute(executor, prepared, folder, held, warn, stop if has_work else None)
-                del prepared  # all that is committed, by name: a kilobyte a document
-                outcome, headline = _outcome(executor, folder, warn, look)
-                tracking.result(headline, outcome.exit_code)
-            return outcome
+            executor = RunExecutor(prepared, folder)
+            with _end_noted(folder, executor):
+                _execute(executor, prepared, folder, held, warn, stop if has_work else None)
+            del prepared  # all that is committed, by name: a kilobyte a document
+            return _outcome(executor, folder, warn, look)
 
 
 @contextmanager
@@ -234,16 +227,16 @@ def _outcome(
     folder: RunFolder,
     warn: Callable[[str], None],
     look: Look,
-) -> tuple[Outcome, Rows]:
+) -> Outcome:
     """Check the accounting, and whether there are more problems than allowed; record which models
-    answered. The rows are those of `look`."""
+    answered, and call `look`."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
         found = tuple(exceeded_limits(connection, counts, executor.run))
         folder.answered(answering_models(connection))
         for line in other_models(connection):
             warn(line)
-        headline = look(connection, folder) or ()
+        look(connection, folder)
     code = PROBLEMS if found else COMPLETE
     not_done, is_planned = sum(step.not_done for step in counts), executor.plan.is_complete
     progress = executor.progress
@@ -252,4 +245,4 @@ def _outcome(
         why = f"{left} are left; run the same command to resume"
         code, found = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)
     workers = {phase: dict(n) for phase, n in progress.workers.items()}
-    return Outcome(folder.path.name, code, found, dict(progress.calls), workers), headline
+    return Outcome(folder.path.name, code, found, dict(progress.calls), workers)

@@ -1,4 +1,4 @@
-"""Stages, prompts, engines, trackers, metrics, rubrics, formats of corpora, extractors, report
+"""Stages, prompts, engines, metrics, rubrics, formats of corpora, extractors, report
 columns: each of one class or function, ours or a loaded plugin's."""
 
 from collections.abc import Iterator, Mapping, Sequence

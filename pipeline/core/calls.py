@@ -24,7 +24,6 @@ class Call(Record):
     table: ClassVar[str] = "calls"
     key: ClassVar[tuple[str, ...]] = ("unit", "call_index")
     stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
-    source_text: ClassVar[tuple[str, ...]] = ("messages",)
     call_index: int  # position within the unit, sorted by the columns below
     stage: str  # the stage that asked
     question_id: str | None  # the question that it was for; null: for the document

@@ -26,7 +26,7 @@ _PLAIN = {
     "corpus.path", "corpus.name", "corpus.licence", "corpus.stories", "corpus.fillers",
     "corpus.corrections", "embedder.model", "cluster.address", "warehouse", "run",
     "methods", "family", "cluster.image", "cluster.time", "cluster.memory", "cluster.partition",
-    "cluster.account", "plugins", "tracker.uri", "tracker.project", "tracker.experiment",
+    "cluster.account", "plugins",
     *(f"{section}.{key}" for section in ("engine", "rater", *_LIKE_RATER)
       for key in ("model", "script", "base_url", "chat_template")),
 }  # fmt: skip
@@ -36,7 +36,7 @@ _OPEN = re.compile(
     rf"((engine|rater|{'|'.join(_LIKE_RATER)})\.(args|chat_template_kwargs)"
     r"|cluster\.(runtime_env|node_selector)|reply_tokens|corpus\.corrections)(\.|$)"
 )
-_GROUPS = ("corpus", "memory", "engine", "rater", *_LIKE_RATER, "cluster", "tracker", "experiment")
+_GROUPS = ("corpus", "memory", "engine", "rater", *_LIKE_RATER, "cluster", "experiment")
 
 OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)
 # Resolvers of OmegaConf and Hydra: what they read in the environment would be stored with the run.

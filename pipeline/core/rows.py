@@ -84,8 +84,6 @@ class Record:
     # Whether the HTML page (jobs/html) draws the rows by their columns; it has the lines of a trace
     # for all others.
     drawn: ClassVar[bool] = False
-    # Columns with the document's own text, which `gistmill export hub` leaves out.
-    source_text: ClassVar[tuple[str, ...]] = ()
     document_id: str  # of the corpus, or made of the text's hash
     problem: Problem | None = None  # why the row is not what was asked for; null: it is
 
@@ -195,7 +193,6 @@ class Document(Record):
 
     table: ClassVar[str] = "documents"
     key: ClassVar[tuple[str, ...]] = ("document_id",)
-    source_text: ClassVar[tuple[str, ...]] = ("text",)
     title: str = ""  # as the corpus has it
     text: str = ""  # the whole text
     num_words: int = 0  # words of the text

@@ -4,7 +4,7 @@ Importing a stage's module registers its class in `STAGES` by name and kind.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
@@ -14,7 +14,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.registry import first_sentence, is_ours, list_as, register
-from pipeline.core.rows import Document, IndexRow, Question, Record, UnitRows, is_per_question
+from pipeline.core.rows import IndexRow, Record, UnitRows, is_per_question
 from pipeline.core.settings import Settings
 from pipeline.work.class_checks import refuse_wrong_columns, refuse_wrong_stage
 from pipeline.work.measure_names import register_made, register_measure
@@ -28,7 +28,6 @@ QuestionKind = Literal["any", "free", "choice", "corrected"]
 
 ASKED = ("question", "options", "asked_at")  # fields of a question that prompts show
 GOLD = ("references", "answer_index", "evidence")  # fields that only judges and scores may use
-Corpus = Iterable[tuple[Document, Sequence[Question]]]
 
 
 @dataclass(frozen=True)
@@ -187,10 +186,6 @@ class Stage(Settings):
         """Inputs of single questions that the stage itself supplies, as JSON by question_id. They
         are hashed with the question's other inputs, so a change redoes that question only."""
         return {}
-
-    def match_questions(self, corpus: Callable[[], Corpus]) -> None:
-        """Find the questions of inputs that do not name them by id. Called before planning;
-        `corpus` loads all documents, whatever `limit` and `sample` select."""
 
     def refuse_unusable(self, place: str) -> None:
         """Raise UsageError, naming `place`, if the stage cannot run on this machine."""

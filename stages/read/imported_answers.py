@@ -1,17 +1,16 @@
 """Answers that another system gave, read from a file: rated and scored as those of a method."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, Record, UnitRows
-from pipeline.work.stage import Columns, Corpus, Stage
+from pipeline.work.stage import Columns, Stage
 from stages.corpora.reading.row_checks import kind_of
 from stages.prompts.readagent.answer import parse_option
 from stages.read.answer_from_context import GIVEN, LENGTH
-from stages.read.matched_answers import matched
 from stages.read.prediction_file import read_predictions
 from stages.tables.answers import Answer
 from stages.text.words import num_words, plain
@@ -36,14 +35,7 @@ class ImportedAnswer(Stage):
     @cached_property
     def answers(self) -> Mapping[str, Any]:
         """The file's answers by question_id, which travel with the stage: workers read no file."""
-        found = read_predictions(self.file)
-        assert isinstance(found, Mapping), "match_questions has been called"
-        return found
-
-    def match_questions(self, corpus: Callable[[], Corpus]) -> None:
-        found = read_predictions(self.file)
-        if not isinstance(found, Mapping):
-            self.__dict__["answers"] = matched(found, corpus())
+        return read_predictions(self.file)
 
     def inputs_per_question(self) -> Mapping[str, Any]:
         return self.answers

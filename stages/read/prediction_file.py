@@ -1,8 +1,7 @@
 """Read the answers of another system from a file: text by question_id.
 
 JSON lines, a JSON list, CSV or Parquet of rows with `question_id` and one of `answer`, `hypothesis`
-(LongMemEval's) and `prediction`; or one JSON object of answers by id, as SCROLLS has it; or a log
-of another evaluation program (evaluation_logs.py), whose questions are found in the corpus.
+(LongMemEval's) and `prediction`; or one JSON object of answers by id, as SCROLLS has it.
 """
 
 import json
@@ -20,16 +19,14 @@ from stages.corpora.reading.containers import read_rows
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.opening import NotTextError, opened, refuse_special
 from stages.corpora.reading.row_checks import BadInputError, label_of, without_lone_surrogates
-from stages.read.evaluation_logs import ADVICE, LogEntry, read_log
 
 _ID = "question_id"
 _ANSWERS = ("answer", "hypothesis", "prediction")
 _FIX = "write one row for each question"
 
 
-def read_predictions(path: str) -> Mapping[str, Any] | Sequence[LogEntry]:
-    """The answers in a file, by question_id: text, or whatever JSON value stands in its place; the
-    entries of a log of another program.
+def read_predictions(path: str) -> Mapping[str, Any]:
+    """The answers in a file, by question_id: text, or whatever JSON value stands in its place.
 
     A file that has not changed is read once in a process. Raises UsageError, naming file and line,
     where the file cannot be read, a row has no id or no answer, or two rows have the same id.
@@ -46,9 +43,7 @@ def read_predictions(path: str) -> Mapping[str, Any] | Sequence[LogEntry]:
 
 
 @lru_cache(maxsize=8)
-def _read(file: UPath, written: float, num_bytes: int) -> Mapping[str, Any] | Sequence[LogEntry]:
-    if (log := read_log(file)) is not None:
-        return log
+def _read(file: UPath, written: float, num_bytes: int) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     lines: dict[str, int] = {}
     for row in _rows(file):
@@ -67,7 +62,7 @@ def _read(file: UPath, written: float, num_bytes: int) -> Mapping[str, Any] | Se
 
 def _rows(file: UPath) -> Iterator[Row]:
     """The rows of the file; where it is one JSON object of answers by id, they are made."""
-    rows = read_rows(file, ADVICE)
+    rows = read_rows(file, "name a file with answers")
     first = list(islice(rows, 2))
     if len(first) == 1 and _is_by_id(first[0].value) and (pairs := _pairs(file)) is not None:
         for question_id, answer in pairs:

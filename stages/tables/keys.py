@@ -46,7 +46,6 @@ class Key(IndexRow):
 
     table = "keys"
     key = ("document_id", "page_index", "key_index")
-    source_text = ("text",)
     once_per_memory = False  # several expansions of the same pages
     page_index: int  # of the page that is found by it
     key_index: int  # of the page's keys, from 0

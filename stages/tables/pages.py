@@ -16,7 +16,6 @@ class Page(IndexRow):
     table = "pages"
     key = ("document_id", "page_index")
     drawn = True
-    source_text = ("text",)
     page_index: int  # of the document's pages, from 0
     start_char: int  # in the document's text
     end_char: int  # in the document's text

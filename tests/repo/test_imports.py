@@ -14,7 +14,7 @@ from tests.support.command import ROOT
 # one line do not know each other. `stages` are in the order in which they run.
 FLOORS = (
     ("pipeline.core",),
-    ("pipeline.files", "pipeline.families", "pipeline.trackers"),
+    ("pipeline.files", "pipeline.families"),
     ("pipeline.engines.vllm",),
     ("pipeline.engines",),
     ("pipeline.asking",),
@@ -98,16 +98,11 @@ HOMES = {
     "lxml": ("stages/extract/",),
     "html_to_markdown": ("stages/extract/html_markdown.py",),
     "datasets": ("stages/corpora/own/huggingface.py",),
-    "inspect_ai": ("jobs/export/export_inspect.py", "stages/read/evaluation_logs.py"),
-    "wandb": ("pipeline/trackers/wandb.py",),
-    "mlflow": ("pipeline/trackers/mlflow.py",),
-    "deltalake": ("jobs/export/lake_formats.py",),
-    "pyiceberg": ("jobs/export/lake_formats.py",),
 }
 BROAD_HANDLER = "pipeline/core/errors.py"
 CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
     "pipeline.core.plugins", "pipeline.worker.executor", "stages.score.score",
-    "pipeline.core.engine", "pipeline.asking.readers", "jobs.run.tracking",
+    "pipeline.core.engine", "pipeline.asking.readers",
     "pipeline.work.class_checks", "pipeline.core.trace_lines",
     "stages.corpora.reading.plugin_documents",
     "pipeline.engines.vllm.chat_tokenizer",  # a model's chat template is code, too

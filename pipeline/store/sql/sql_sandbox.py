@@ -139,11 +139,6 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
     condition = expression(connection, "where", where or "true")
     statement = f'from "{view}" where ({condition}\n)'
     query(connection, f"{statement} limit 0")  # for its errors
-    return write_rows(connection, statement, path)
-
-
-def write_rows(connection: Any, statement: str, path: UPath) -> int:
-    """Write the rows of a query; returns their number. As `write_view`."""
     with _new_folder(path) as folder:
         part, num_rows = folder / path.name, 0
         with errors_of(connection):

@@ -45,7 +45,7 @@ VERBS = dict(verbs_of(typer.main.get_command(app)))
 
 def test_all_verbs_are_found() -> None:
     assert len(VERBS) > 30
-    assert {("report",), ("export", "hub"), ("rate", "sheet"), ("prompts", "check")} <= {*VERBS}
+    assert {("report",), ("export", "view"), ("rate", "sheet"), ("prompts", "check")} <= {*VERBS}
 
 
 @pytest.mark.parametrize("words", VERBS, ids=" ".join)
@@ -109,9 +109,7 @@ KEYS = {
     "gc": "warehouse older_than", "verify": "warehouse", "cite": "warehouse run",
     "export predictions": "warehouse run method where format to",
     "export report": "warehouse run method where format to by rater",
-    "export view": "warehouse run where to", "export inspect": "warehouse run method where to",
-    "export hub": "warehouse run to tables licence",
-    "export lake": "warehouse run format to tables", "rate add": "warehouse run rater cluster",
+    "export view": "warehouse run where to", "rate add": "warehouse run rater cluster",
     "rate sheet": "warehouse run method where n seed to", "rate import": "warehouse run person",
     "rate agreement": "warehouse run method where", "retry": "warehouse run problem cluster",
     "prompts export": "plugins",

@@ -1,19 +1,10 @@
 """Score against tokens read: the Pareto frontier worked by hand, and where its picture has what."""
 
-import math
-import random
-import re
-from itertools import combinations
 from xml.etree import ElementTree
 
 import pytest
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
 
-from jobs.frontier.axes import linear, logarithmic
-from jobs.frontier.frontier import Point, chosen_column, drawn_columns, points_of
-from jobs.frontier.frontier_picture import frontier_svg
-from jobs.frontier.label_places import Box, Label, around, label_boxes
+from jobs.frontier.frontier import Point, chosen_column, drawn_columns, frontier_svg, points_of
 from jobs.report.report import Report, Row, Tokens
 from jobs.statistics.means import Mean
 from pipeline.core.errors import UsageError
@@ -33,9 +24,8 @@ def report_of(*rows: Given, by: str | None = None, n: int = 10) -> Report:
 
 def row(method: str, tokens: float | None, score: float | None, by: str | None, n: int) -> Row:
     means = {} if score is None else {"em": Mean(score, n, score, n)}
-    return Row(
-        method, by, means, {"n": n}, tokens={} if tokens is None else {"em": Tokens(tokens, n)}
-    )
+    read = {} if tokens is None else {"em": Tokens(tokens, n)}
+    return Row(method, by, means, {"n": n}, tokens=read)
 
 
 def joined(*reports: Report) -> Report:
@@ -90,139 +80,38 @@ def test_the_measure_is_one_of_answers_that_has_values() -> None:
     assert [column.measure for column in drawn_columns(report)] == ["em"], "LR-1 has none"
     assert {chosen_column(report, name).measure for name in (None, "em", "EM")} == {"em"}
     for wrong in ("lr_1", "words_read", "em "):
-        with pytest.raises(
-            UsageError, match=f"metric={wrong}: no score of run=night; there are em"
-        ):
+        with pytest.raises(UsageError, match=f"metric={wrong}: no score"):
             chosen_column(report, wrong)
-    with pytest.raises(UsageError, match="run=night: no answer has a score"):
+    with pytest.raises(UsageError, match="no answer has a score"):
         chosen_column(report_of(("a", 100, None)), None)
 
 
-def drawn(rows: list[Given]) -> ElementTree.Element:
-    return ElementTree.fromstring(frontier_svg("night", "EM", points_of(report_of(*rows), EM)))
-
-
-def numbers(element: ElementTree.Element, *names: str) -> list[float]:
-    return [float(element.attrib[name]) for name in names]
-
-
-def marks(svg: ElementTree.Element) -> dict[str, tuple[float, float, str]]:
-    """The place of every point and its shape, by the method's name in its title."""
-    found = {}
-    for group in svg.iter(f"{SVG}g"):
-        if group.attrib.get("class", "").startswith("method "):
-            *_, mark = group.iter(f"{SVG}path")
-            x, y, shape = re.fullmatch(r"M(\S+) (\S+)(m.*)", mark.attrib["d"]).groups()  # type: ignore[union-attr]
-            title = group.findtext(f"{SVG}title") or ""
-            found[title.rpartition(":")[0].partition(": ")[0]] = (float(x), float(y), shape)
-    return found
-
-
-def at_numbers(svg: ElementTree.Element, anchor: str) -> dict[str, list[float]]:
-    """Where the numbers of an axis stand, by their text."""
-    return {text.text or "": numbers(text, "x", "y") for text in svg.iter(f"{SVG}text")
-            if text.attrib.get("text-anchor") == anchor and "x" in text.attrib}  # fmt: skip
-
-
-ROWS: list[Given] = [
-    ("nothing", 0, 5), ("k(n=1)", 500, 10), ("k(n=2)", 1000, 30), ("k(n=3)", 20_000, 20),
-    ("all", 100_000, 40), ("Their system", None, 33.33),
-]  # fmt: skip
-
-
-def test_points_are_where_the_axes_say() -> None:
-    svg = drawn(ROWS)
-    found, across, up = marks(svg), at_numbers(svg, "middle"), at_numbers(svg, "end")
-    assert found["k(n=2)"][0] == across["1,000"][0]
-    assert found["k(n=3)"][0] == across["20,000"][0]
-    assert found["all"][0] == across["100,000"][0]
-    assert found["nothing"][0] == across["0"][0] < found["k(n=1)"][0]
-    doubled = across["2,000"][0] - across["1,000"][0]
-    assert across["1,000"][0] - across["500"][0] == pytest.approx(doubled, abs=0.2), "logarithmic"
-    for name, score in (("k(n=1)", "10"), ("k(n=2)", "30"), ("all", "40")):
-        assert found[name][1] == up[score][1] - 4  # the baseline of a text
-    assert found["all"][1] < found["nothing"][1], "more is higher"
-
-
-def test_the_frontier_is_drawn_in_steps() -> None:
-    svg = drawn(ROWS)
-    found = {name: place[:2] for name, place in marks(svg).items()}
-    (path,) = [p for p in svg.iter(f"{SVG}path") if p.attrib.get("class") == "frontier"]
-    values = [float(number) for number in path.attrib["d"][1:].split()]
-    corners = [*zip(values[::2], values[1::2], strict=True)]
-    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = (
-        found[n] for n in ("nothing", "k(n=1)", "k(n=2)", "all")
-    )
-    end = corners[-1][0]
-    assert corners == [
-        (x0, y0),
-        (x1, y0),
-        (x1, y1),
-        (x2, y1),
-        (x2, y2),
-        (x3, y2),
-        (x3, y3),
-        (end, y3),
-    ]
-    assert end > x3
-
-
-def test_variants_share_a_shape_and_are_joined_and_a_point_without_tokens_is_listed() -> None:
-    svg = drawn(ROWS)
-    found = marks(svg)
-    shapes = [found[name][2] for name in ("nothing", "k(n=1)", "k(n=2)", "k(n=3)", "all")]
-    assert shapes[1] == shapes[2] == shapes[3] and len(set(shapes)) == 3
-    between = " ".join(f"{x} {y}" for x, y, _ in (found[f"k(n={n})"] for n in (1, 2, 3)))
-    assert [p for p in svg.iter(f"{SVG}path") if p.attrib["d"].strip() == f"M{between}"]
-    labels = [text.text for text in svg.iter(f"{SVG}text") if text.attrib.get("class") == "label"]
-    assert labels == ["nothing", "k(n=1)", "2", "3", "all"]
-    texts = [text.text for text in svg.iter(f"{SVG}text")]
-    assert "Not drawn: Their system: 33.3, not counted in tokens" in texts
-    said = svg.findtext(f"{SVG}desc") or ""
-    assert "k(n=2): 30.0, 1,000 tokens, on the frontier." in said
-    assert "k(n=3): 20.0, 20,000 tokens." in said
-
-
-def test_names_have_the_arguments_in_which_variants_differ() -> None:
-    names = [
-        "f(k=1,keep=first)", "f(k=2,keep=first)", "g(a=1,b=x)[memory=m]", "g(a=2,b=y)[memory=m]",
-        "h", "h[memory=m]", "i(a=1,b=2)", "Theirs (v1)", "Theirs (v2)", "x" * 60,
-    ]  # fmt: skip
-    svg = drawn([(name, 100 * place, place) for place, name in enumerate(names, 1)])
-    labels = [text.text for text in svg.iter(f"{SVG}text") if text.attrib.get("class") == "label"]
-    assert labels == ["f(k=1)", "2", "g(a=1,b=x)", "a=2,b=y", "h", "m", "i", "Theirs (v1)",
-                      "Theirs (v2)", f"{'x' * 43}…"]  # fmt: skip
-
-
-def test_whiskers_and_answers_that_are_fewer() -> None:
+def test_the_picture() -> None:
     points = [
-        Point("a", None, 100, 20, 10, 40, 9, 9, True, True),
-        Point("b", None, 90, 30, None, None, 4, 3),
+        Point("nothing", None, 0, 10, None, None, 10, 10, True, True),
+        Point("k(n=1)", None, 1000, 30, 20, 40, 10, 10, True, True),
+        Point("k(n=2)", None, 10_000, 20, None, None, 10, 10, True),
+        Point("theirs", None, None, 50, None, None, 10, 0),
     ]
     svg = ElementTree.fromstring(frontier_svg("night", "EM", points))
-    up = at_numbers(svg, "end")
-    x, _, _ = marks(svg)["a"]
-    assert [
-        p
-        for p in svg.iter(f"{SVG}path")
-        if p.attrib["d"] == f"M{x} {up['40'][1] - 4}V{up['10'][1] - 4}"
-    ]
-    assert svg.findtext(f".//{SVG}text[@class='label'][last()]") == "a"
-    assert "b: 30.0, 90 tokens (3 of 4 answers)" in [
-        title.text for title in svg.iter(f"{SVG}title")
-    ]
-    assert "b (n=4)" in [text.text for text in svg.iter(f"{SVG}text")]
-
-
-def test_a_group_without_a_point_is_a_panel_all_the_same() -> None:
-    report = joined(report_of(("a", 100, 5), by="why"), report_of(("a", None, 5), by="who"))
-    svg = ElementTree.fromstring(frontier_svg("night", "EM", points_of(report, EM)))
-    texts = [text.text for text in svg.iter(f"{SVG}text")]
-    assert (
-        texts.index("why")
-        < texts.index("who")
-        < texts.index("Not drawn: a, who: 5.0, not counted in tokens")
-    )
+    ticks = {text.text: text.attrib for text in svg.iter(f"{SVG}text") if "x" in text.attrib}
+    marks = [m for m in svg.iter(f"{SVG}g") if m.get("class", "").startswith("method")]
+    assert [mark.get("class") for mark in marks] == [f"method tone-{n}" for n in (0, 1, 1, 2)]
+    legend = [mark.findtext(f"{SVG}text") for mark in marks]
+    assert legend == [
+        "nothing: 10.0 (n=10), 0 tokens, on the frontier",
+        "k(n=1): 30.0 (n=10), 1,000 tokens, on the frontier", "k(n=2): 20.0 (n=10), 10,000 tokens",
+        "theirs: 50.0 (n=10), not counted in tokens; not drawn",
+    ]  # fmt: skip
+    paths = [[path.attrib["d"] for path in mark.iter(f"{SVG}path")] for mark in marks]
+    assert [len(own) for own in paths] == [2, 3, 2, 1], "the legend's, the point, the bar"
+    for own, across, up in zip(paths, ("1", "1,000", "10,000"), ("10", "30", "20"), strict=False):
+        y = float(ticks[up]["y"]) - 4  # the baseline of a text
+        assert own[-2].startswith(f"M{ticks[across]['x']} {y}m")
+    top, bottom = (float(ticks[number]["y"]) - 4 for number in ("40", "20"))
+    assert paths[1][0] == f"M{ticks['1,000']['x']} {top}V{bottom}"
+    (steps,) = [p.attrib["d"] for p in svg.iter(f"{SVG}path") if p.get("class") == "frontier"]
+    assert steps.endswith(f"H{ticks['1,000']['x']}V{float(ticks['30']['y']) - 4}H732")
 
 
 def test_no_text_of_a_run_is_read_as_svg() -> None:
@@ -235,59 +124,12 @@ def test_no_text_of_a_run_is_read_as_svg() -> None:
     assert "style=" not in svg, "the page's policy would refuse it"
 
 
-def boxes_of(svg: ElementTree.Element) -> dict[str, Box]:
-    """The rectangle of ink of every label, by DejaVu Sans Mono's own outlines."""
-    font, found = FontProperties(family="DejaVu Sans Mono"), {}
-    for text in svg.iter(f"{SVG}text"):
-        if text.attrib.get("class") == "label":
-            (x, y), (size,) = numbers(text, "x", "y"), numbers(text, "font-size")
-            ink = TextPath((x, 0), text.text or "", size=size, prop=font).get_extents()
-            found[f"{text.text} {x} {y}"] = Box(ink.x0, y - ink.y1, ink.x1, y - ink.y0)
-    return found
-
-
-def crowd(number: int, seed: int) -> list[Given]:
-    """Methods of which all are near a line, some on the same place."""
-    draw = random.Random(seed)
-    tokens = [draw.choice([0, 512, 1000, draw.uniform(500, 100_000)]) for _ in range(number)]
-    return [(f"method_{place % 7}(top_k={place},keep=first)", t, round(t**0.1 * 10))
-            for place, t in enumerate(tokens)]  # fmt: skip
-
-
-@pytest.mark.parametrize(("number", "seed"), [(1, 0), (25, 1), (40, 2), (120, 3)])
-def test_no_label_covers_another_or_a_point(number: int, seed: int) -> None:
-    svg = drawn(crowd(number, seed))
-    labels = boxes_of(svg)
-    assert len(labels) == number
-    assert [pair for pair in combinations(labels.values(), 2) if pair[0].meets(pair[1])] == []
-    width, height = numbers(svg, "width", "height")
-    assert all(Box(0, 0, width, height).holds(box) for box in labels.values())
-    points = [around(x, y, 3) for x, y, _ in marks(svg).values()]
-    assert not [box for box in labels.values() if any(map(box.meets, points))]
-
-
-def test_the_picture_is_the_same_every_time() -> None:
-    points = points_of(report_of(*crowd(30, 5)), EM)
-    assert frontier_svg("night", "EM", points) == frontier_svg("night", "EM", points)
-
-
-def test_a_label_is_beside_its_point_and_off_the_lines() -> None:
-    frame, steps = Box(0, 0, 400, 300), Box(100, 149, 400, 151)
-    (box,) = label_boxes([Label(100, 150, 80, 15)], frame, [around(100, 150, 6)], [steps])
-    assert frame.holds(box) and not box.meets(steps)
-    assert math.dist(box.nearest(100, 150), (100, 150)) < 15
-    full = [Box(0, 0, 400, 300)]
-    outside = label_boxes([Label(100, 150, 80, 15), Label(110, 150, 80, 15)], frame, full, [])
-    assert all(box.left > frame.right for box in outside) and not outside[0].meets(outside[1])
-
-
-@pytest.mark.parametrize(
-    "values", [[], [0], [0.2, 0], [700], [1100, 1900], [500, 100_000], [2, 3e9]]
-)
-def test_axes_have_some_round_numbers(values: list[float]) -> None:
-    for axis in (logarithmic(values, 50, 750), linear(values, 350, 20)):
-        places = [place for place, _ in axis.ticks]
-        assert 2 <= len(places) <= 12
-        assert places == sorted(places, reverse=places[0] > places[-1])
-        assert all(20 <= place <= 750 for place in places)
-        assert all(min(50, 20) <= axis.at(value) <= 750 for value in values)
+@pytest.mark.parametrize("tokens", [0, 0.2, 700, 3e9])
+@pytest.mark.parametrize("score", [0, 0.3, 100, -5])
+def test_every_point_is_within_the_axes(tokens: float, score: float) -> None:
+    svg = ElementTree.fromstring(
+        frontier_svg("n", "EM", points_of(report_of(("a", tokens, score)), EM))
+    )
+    (mark,) = [g for g in svg.iter(f"{SVG}g") if g.get("class") == "method tone-0"]
+    x, y = next(mark.iter(f"{SVG}path")).attrib["d"][1:].partition("m")[0].split()
+    assert 54 <= float(x) <= 732 and 28 <= float(y) <= 372

@@ -24,9 +24,9 @@ from upath import UPath
 
 from jobs.config.options import ReadOptions
 from jobs.html import run_page as html_page
-from jobs.html.chunks import compressed_chunk, with_line_numbers
 from jobs.html.page_file import write_page
 from jobs.html.page_traces import Part
+from jobs.html.run_page import compressed_chunk, with_line_numbers
 from jobs.html.source import Source, batched_parts
 from jobs.html.summary import number_questions
 from tests.support.command import ROOT, gistmill, refused, succeed

@@ -12,7 +12,6 @@ import gistmill as library
 from benchmarks import browser_page as bench_page
 from jobs.graph.read_run import read_run
 from jobs.html import run_page as html_page
-from jobs.html.chunks import compressed_chunk, with_line_numbers
 from pipeline.core.errors import AccountingError, UsageError
 from tests.jobs.html.test_html import Served
 from tests.support.command import gistmill, sql, succeed
@@ -180,9 +179,10 @@ def test_a_page_of_ten_thousand_questions_opens(
            for n in range(200)},
     }  # fmt: skip
     file = tmp_path / "many.html"
-    first = [("index", compressed_chunk({"content": index}))]
+    first = [("index", html_page.compressed_chunk({"content": index}))]
     rest = (
-        (name, compressed_chunk(with_line_numbers(content))) for name, content in chunks.items()
+        (name, html_page.compressed_chunk(html_page.with_line_numbers(content)))
+        for name, content in chunks.items()
     )
     html_page.page("many", first, rest).dump(str(file), encoding="utf-8")
     browser.open(file.as_uri())

@@ -1,13 +1,9 @@
-"""`gistmill view`: all runs of a warehouse, one at work live, and as files for a web server."""
+"""`gistmill view`: all runs of a warehouse, one at work live."""
 
 import http.client
-import http.server
-import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +11,7 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.html import bundle
 from jobs.html import site as html_site
-from jobs.html.bundle import write_bundle
 from jobs.html.serve import listening
 from jobs.html.site import Site
 from jobs.run.progress import Progress
@@ -26,7 +20,6 @@ from pipeline.files.place import write_json
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import DatabaseError
 from tests.jobs.html.test_html import Served, opened
-from tests.support.clusters.loopback import serving
 from tests.support.command import refused, succeed
 from tests.support.docs.browser import Browser
 from tests.support.docs.page_views import BM25
@@ -134,149 +127,6 @@ def test_a_mistake_still_ends_the_command(two: Path) -> None:
     assert "nosuch" in refused("view", f"warehouse={two}", "port=0", "where=nosuch = 1")
     assert "it has day, night" in refused("view", f"warehouse={two}", "run=week")
     assert "nosuch" in refused("view", f"warehouse={two}", "port=0", "columns=nosuch")
-
-
-@contextmanager
-def web_server(folder: Path) -> Iterator[str]:
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            """Log nothing for a request."""
-
-    with serving(partial(Quiet, directory=folder)) as address:
-        yield f"{address}/"
-
-
-def test_a_folder_with_other_files_is_no_bundle(two: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "site"
-    folder.mkdir()
-    (folder / "thesis.tex").write_text("mine")
-    said = f"--bundle {folder}: it has other files; name a folder that is new"
-    assert refused("view", f"warehouse={two}", "--bundle", folder) == said
-    assert [file.name for file in tmp_path.rglob("*")] == ["site", "thesis.tex"]
-    with pytest.raises(UsageError, match="run=week: not in"):
-        write_bundle(ReadOptions(UPath(two), run="week"), tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def runs_in(bundle: Path) -> list[tuple[str, str]]:
-    """The runs that a bundle lists, each with the path of its page."""
-    rows = opened((bundle / "data" / "runs.gz").read_bytes())
-    return [(row["run"], row["path"]) for row in rows]
-
-
-@pytest.mark.slow
-def test_a_bundle_leaves_out_the_runs_that_a_report_refuses(tmp_path: Path) -> None:
-    """`day`, the last, has no question of the second document; `night` has."""
-    write_corpus(tmp_path / "corpus", 2)
-    write_corpus(tmp_path / "small", 1)
-    both = finished(tmp_path, "engine=extractive", methods=BM25)
-    succeed("run", "corpus=tables", f"corpus.path={tmp_path / 'small'}", "engine=extractive",
-            f"methods={BM25}", "memory=uniform", "rater=none", "run=day", "cluster=inline",
-            f"warehouse={both}")  # fmt: skip
-    folder, where = tmp_path / "site", "where=document_id = 'village-1'"
-    words = ("view", f"warehouse={both}", where, "--bundle")
-    first, left_out = succeed(*words, folder).splitlines()
-    why = f"{where}: leaves no question of the run"
-    assert first.startswith(f"{folder}: 1 run, ") and left_out == f"left out day: {why}"
-    assert runs_in(folder) == [("night", "")]  # the first that has a page is at the root
-    assert sorted(file.name for file in folder.iterdir()) == ["data", "index.html"]
-    assert refused(*words, tmp_path / "no", "run=day") == why
-    none = where.replace("1", "9")
-    assert refused("view", f"warehouse={both}", none, "--bundle", tmp_path / "no").startswith(none)
-    assert not (tmp_path / "no").exists()
-
-
-@pytest.mark.slow
-def test_a_bundle_compares_each_run_with_the_newest_others(
-    two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As `view` does; with a limit of one run that is `day`, the last."""
-    write_bundle(ReadOptions(UPath(two)), tmp_path / "all")
-    folders = {"day": tmp_path / "all", "night": tmp_path / "all" / "run" / "night"}
-    for run, other in (("day", "night"), ("night", "day")):
-        with site_of(two, run) as site:
-            names = [
-                f"run-{n}-{other}"
-                for n in range(len(read(site, "data/index")["report"]["measures"]))
-            ]
-            for name in names:
-                assert opened((folders[run] / "data" / f"{name}.gz").read_bytes()) == read(
-                    site, f"data/{name}"
-                )
-        assert {file.stem for file in (folders[run] / "data").glob("run-*")} == {*names}
-    monkeypatch.setattr(bundle, "_MOST_COMPARED", 1)
-    write_bundle(ReadOptions(UPath(two)), tmp_path / "one")
-    rows = opened((tmp_path / "one" / "data" / "runs.gz").read_bytes())
-    assert {row["run"]: row["is_compared"] for row in rows} == {"day": True, "night": False}
-    compared = {file.stem.split("-", 2)[2] for file in (tmp_path / "one").rglob("run-*.gz")}
-    assert compared == {"day"}
-
-
-@pytest.mark.slow
-def test_a_bundle_replaces_only_what_it_has_written(two: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "site"
-    succeed("view", f"warehouse={two}", "--bundle", folder)
-    assert runs_in(folder) == [("day", ""), ("night", "run/night/")]
-    (folder / ".git").mkdir()
-    for kept in (".git/HEAD", "CNAME"):
-        (folder / kept).write_text("mine")
-    (folder / "data" / "old.gz").write_text("of the older bundle")
-    succeed("view", f"warehouse={two}", "run=night", "--bundle", folder)
-    names = sorted(file.name for file in folder.iterdir())
-    assert names == [".git", "CNAME", "data", "index.html"]
-    assert (folder / ".git" / "HEAD").read_text() == (folder / "CNAME").read_text() == "mine"
-    assert not (folder / "data" / "old.gz").exists()
-    assert runs_in(folder) == [("night", "")]
-
-
-@pytest.mark.slow
-def test_a_bundle_can_be_here_or_behind_a_link(
-    two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "here").mkdir()
-    (tmp_path / "link").symlink_to("here")
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    (tmp_path / f".here.{socket.gethostname()}-{ended.pid}.0123abcd.part" / "data").mkdir(
-        parents=True
-    )
-    monkeypatch.chdir(tmp_path / "here")
-    for folder in (".", "../link"):
-        assert succeed("view", f"warehouse={two}", "--bundle", folder).startswith(f"{folder}: 2 ")
-        assert runs_in(tmp_path / "here")[0] == ("day", "")
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["here", "link"]
-    (tmp_path / "lost").symlink_to("lost")
-    assert refused("view", f"warehouse={two}", "--bundle", "../lost") == (
-        "--bundle ../lost: File exists; write it elsewhere"
-    )
-
-
-@pytest.mark.browser
-def test_a_bundle_is_shown_by_a_plain_web_server(
-    browser: Browser, two: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "site"
-    for _ in range(2):  # the second replaces the first
-        said = succeed("view", f"warehouse={two}", "--bundle", folder)
-        assert said.startswith(f"{folder}: 2 runs, ")
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["site"]
-    browser.resize(1280, 800)
-    with web_server(folder) as address:
-        browser.open(address)
-        assert browser.texts("header h1") == ["day"]
-        browser.go("#view=runs")
-        links = [str(link.get_attribute("href")) for link in browser.all("tbody a")]
-        assert links == [f"{address}#", f"{address}run/night/", f"{address}#baseline=run%3Anight"]
-        browser.open(links[2])
-        browser.wait("return document.querySelector('.forest') !== null")
-        assert browser.texts(".forest tbody th") == ["Full text"]
-        browser.open(links[1])
-        assert browser.texts("header h1") == ["night"]
-        browser.go(f"#question=v1-m3&method={BM25}&tab=memory")
-        assert len(browser.texts("section.page.read")) >= 1
-        browser.go("#view=runs")
-        assert str(browser.all("tbody a")[0].get_attribute("href")) == address
-        assert browser.complaints() == []
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Pages of PDFs as images beside their text: in `view`, in a bundle, and the reasons for none."""
+"""Pages of PDFs as images beside their text: in `view`, and the reasons for none."""
 
 import base64
 import io
@@ -14,7 +14,6 @@ from reportlab.pdfgen.canvas import Canvas
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.html.bundle import write_bundle
 from jobs.html.site import Site
 from stages.extract.extracted import UnreadableError
 from stages.extract.isolated import Extractor
@@ -115,21 +114,6 @@ def test_a_page_that_cannot_be_drawn_is_no_crash() -> None:
         with pytest.raises(UnreadableError, match="page 4 cannot be drawn"):
             extractor.page_image(coloured(*LINES), 3)
         assert colour_of(extractor.page_image(coloured(*LINES), 2)) == "blue"
-
-
-@pytest.mark.slow
-def test_a_bundle_has_the_pages_that_were_used_evidence_first(
-    warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def images() -> set[str]:
-        write_bundle(ReadOptions(UPath(warehouse)), tmp_path / "bundle")
-        return {file.name for file in (tmp_path / "bundle" / "data").glob("image-*")}
-
-    assert images() == {"image-0-0.gz", "image-0-1.gz", "image-0-2.gz"}
-    monkeypatch.setattr("jobs.html.source._MOST_IMAGES", 1)
-    assert images() == {"image-0-1.gz"}
-    content = (tmp_path / "bundle" / "data" / "image-0-1.gz").read_bytes()
-    assert colour_of(opened(content)["image"]) == "green"
 
 
 @pytest.mark.browser

@@ -77,38 +77,13 @@ def test_each_engine_and_extractor_is_run(tmp_path: Path) -> None:
     (plugin / "conf/engine/echo_slow.yaml").write_text(other)
     told = succeeded(command(tmp_path, "check", "brought_plugin"))
     assert told.endswith("has a file for it: sample.srt\n") and told.count("the run: ") == 2
-    assert "\ntracker=lines is not tried: tracker.file is not set; add tracker.file=...; " in told
     (plugin / "sample.srt").write_text("0:01 --> 0:02\nThe river rose.\n")
     found = json.loads(succeeded(command(tmp_path, "check", "brought_plugin", "--json")))
-    unused = [row["kind"] for row in found["brings"] if row["used"] == "no"]
-    assert unused == ["tracker"]
+    assert {row["used"] for row in found["brings"]} == {"yes"}
     assert [[word for word in run["words"] if word.startswith(("engine", "corpus="))]
             for run in found["runs"]] == [
         ["engine=echo", "corpus=lines"], ["engine=echo_slow", "corpus=text"]
     ]  # fmt: skip
-
-
-SMALL = ["corpus=synthetic", "corpus.words=300", "corpus.questions=1", "corpus.num_documents=1"]
-
-
-@pytest.mark.slow
-def test_a_tracker_is_given_figures_and_a_table(tmp_path: Path) -> None:
-    plugin = shutil.copytree(BROUGHT, tmp_path / "brought_plugin")
-    own = [*SMALL, "tracker=lines", "tracker.file=told"]
-    told = succeeded(command(tmp_path, "check", "brought_plugin", *own))
-    assert "| tracker" in told and "is not tried" not in told
-    first, *between, last = map(json.loads, (tmp_path / "told").read_text().splitlines())
-    assert first["config"]["plugins"] == "brought_plugin"
-    assert between == [{"what": "progress", "units": 1, "planned_units": 2}]
-    assert (last["headline"], last["exit_code"]) == (
-        [{"method": "gist_only", "answered": "1/1"}],
-        0,
-    )
-    module = plugin / "lines_tracker.py"
-    module.write_text(module.read_text().replace('"progress", **figures', 'figures["pages"]'))
-    done = command(tmp_path, "check", "brought_plugin", *own)
-    (line,) = done.stderr.splitlines()
-    assert done.returncode == 3 and line.startswith("tracker=lines: KeyError: 'pages' (")
 
 
 @pytest.mark.slow
@@ -142,7 +117,7 @@ def test_each_experiment_is_run_where_it_can_be(tmp_path: Path) -> None:
 
 def test_the_words_of_each(tmp_path: Path) -> None:
     """Of all experiments, or the one that is named with words of its own."""
-    found = [("experiment", "a"), ("tracker", "t"), ("experiment", "b")]
+    found = [("experiment", "a"), ("method", "m"), ("experiment", "b")]
     own = [f"plugins={tmp_path}", "limit=1", "cluster=inline"]
     assert words_of_each("experiment", tmp_path, found, ["methods=bm25"]) == {
         "a": [*own, "experiment=a", "methods=bm25"], "b": [*own, "experiment=b", "methods=bm25"]
