@@ -1,29 +1,56 @@
-"""Stages, prompts, engines, trackers, metrics, rubrics, formats of corpora, extractors, report
-columns: each of one class or function, ours or a loaded plugin's."""
+"""Stages, prompts, engines, metrics, rubrics, formats of corpora, extractors, report columns: each
+of one class or function, ours or a loaded plugin's."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import groupby
 from typing import Any
 
 from jobs.output.cells import Part, Table, on_one_line
 from jobs.warehouse.field_comments import field_comments
-from pipeline.core.registry import LISTED, Listed
+from pipeline.core.engine import ENGINES
+from pipeline.core.prompts import PROMPTS
+from pipeline.core.registry import first_sentence
+from pipeline.work.stage import COLUMNS, STAGES
 from stages.builtin import load_builtin
+from stages.corpora.reading.corpus import FORMATS
+from stages.extract.extracted import EXTRACTORS
+from stages.score.metric_functions import METRICS
+from stages.tables.measures import RUBRICS
 
 Rows = list[dict[str, Any]]
 _KIND = " (kind "  # in the label of a stage
 
 
+def _known() -> dict[str, dict[str, tuple[Any, str]]]:
+    """By kind and name: each class or function, and in a line what it is. Of a column it is the
+    stage that declares it."""
+    load_builtin()
+    stages = {cls.label(): cls for kinds in STAGES.values() for cls in kinds.values()}
+    own: dict[str, Mapping[str, Any]] = {
+        "engines": ENGINES, "extractors": EXTRACTORS, "formats": FORMATS, "prompts": PROMPTS,
+        "stages": stages,
+    }  # fmt: skip
+    judged = {name: (judge.rubrics[name], judge.label()) for name, judge in RUBRICS.items()}
+    found = {
+        "columns": {name: (stage, column.about) for name, (stage, column) in COLUMNS.items()},
+        "metrics": {name: (metric.function, metric.about) for name, metric in METRICS.items()},
+        "rubrics": {name: (prompt, f"{first_sentence(prompt)}; asked by {judge}")
+                    for name, (prompt, judge) in judged.items()},
+        **{kind: {name: (one, first_sentence(one)) for name, one in known.items()}
+           for kind, known in own.items()},
+    }  # fmt: skip
+    return {kind: dict(sorted(found[kind].items())) for kind in sorted(found)}
+
+
 def registered() -> dict[str, Rows]:
     """A row for each of a kind: name, first sentence, module."""
-    load_builtin()
     return {
         kind: [
-            {"name": name, "about": found.about, "module": found.one.__module__}
-            for name, found in sorted(known.items())
+            {"name": name, "about": about, "module": one.__module__}
+            for name, (one, about) in known.items()
         ]
-        for kind, known in sorted(LISTED.items())
+        for kind, known in _known().items()
     }
 
 
@@ -31,23 +58,24 @@ def described(name: str) -> list[dict[str, Any]]:
     """All that have this name, and every kind of the stage of this name: kind, module, docstring,
     and settings, or fields of a prompt, with their comments."""
     return [
-        _described(kind, own, found)
-        for kind, known in sorted(LISTED.items())
-        for own, found in sorted(known.items())
+        _described(kind, own, one, about)
+        for kind, known in _known().items()
+        for own, (one, about) in known.items()
         if name in (own, own.partition(_KIND)[0])
     ]
 
 
-def _described(kind: str, name: str, found: Listed) -> dict[str, Any]:
-    one, about = found.one, found.one.__doc__ or found.about
-    if kind == "columns":  # its class is that of the stage
-        one, about = None, found.about
-    own = [f.name for f in fields(one)] if is_dataclass(one) else getattr(one, "model_fields", ())
+def _described(kind: str, name: str, one: Any, about: str) -> dict[str, Any]:
+    own: Iterable[str] = ()
+    if kind != "columns":  # which have no class: `one` is the stage's
+        about = one.__doc__ or about
+        of_settings = getattr(one, "model_fields", ())
+        own = [field.name for field in fields(one)] if is_dataclass(one) else of_settings
     comments = field_comments(one) if own else {}
     return {
         "name": name,
         "is": kind.removesuffix("s"),
-        "module": found.one.__module__,
+        "module": one.__module__,
         "about": on_one_line(about),
         "settings": {key: comments.get(key, "") for key in own},
     }

@@ -5,12 +5,12 @@ import re
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import plugin_of, register
+from pipeline.core.registry import Registry, plugin_of
 from pipeline.core.rows import Record
 from pipeline.work.class_checks import file_of
 
 ORIGINAL = "_original"  # ends the names of metrics against references before a correction
-MEASURES: dict[str, Any] = {}  # and the function or class that makes it
+MEASURES: Registry[Any] = Registry("makes the measure {!r}")  # its function or class
 _MADE = re.compile(r"'([^']*)'\s+(?:as\s+)?measure\b", re.IGNORECASE)  # by a table's SQL
 _NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
@@ -18,7 +18,8 @@ _NAME = re.compile(r"[a-z]\w*", re.ASCII)
 def register_measure(name: str, maker: Any) -> None:
     """Add a metric's function, or the class of a judge or stage. Raises UsageError, naming its
     file, for a name that another measure has or that no column can have."""
-    if why := why_no_measure(name):
+    if not _NAME.fullmatch(name) or name.endswith(ORIGINAL):
+        why = f"write a small letter, then letters, digits and _, not ending in {ORIGINAL}"
         raise UsageError(f"{file_of(maker)}: {maker.__name__}: the measure {name!r}: {why}")
     _register(name, maker)
 
@@ -35,11 +36,4 @@ def _register(name: str, maker: Any) -> None:
     other = MEASURES.get(name)
     are_classes = isinstance(other, type) and isinstance(maker, type)
     if not are_classes or plugin_of(other.__module__) != plugin_of(maker.__module__):
-        register(MEASURES, name, maker, f"makes the measure {name!r}")
-
-
-def why_no_measure(name: str) -> str | None:
-    """Advice where no column can have this name; None if one can."""
-    if _NAME.fullmatch(name) and not name.endswith(ORIGINAL):
-        return None
-    return f"write a small letter, then letters, digits and _, not ending in {ORIGINAL}"
+        MEASURES.add(name, maker)
