@@ -9,16 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from pipeline.core.engine import ENGINES
-from pipeline.core.prompts import PROMPTS
+from pipeline.core.registry import REGISTRIES
 from pipeline.core.rows import RECORDS, SQL_NAMES
 from pipeline.work.measure_names import MEASURES
-from pipeline.work.stage import COLUMNS, STAGES
+from pipeline.work.stage import STAGES
 from stages.builtin import load_builtin
-from stages.corpora.reading.corpus import FORMATS
-from stages.extract.extracted import EXTRACTORS
 from stages.score.metric_functions import METRICS
-from stages.tables.measures import RUBRICS
 from tests.support.clusters.ray_head import RayHead
 from tests.support.command import WHOLE_QMSUM, gistmill
 from tests.support.docs.browser import Browser, chromium
@@ -73,10 +69,8 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test loads is forgotten after it."""
     load_builtin()
     monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
-    known: list[dict[str, Any]] = [
-        *(STAGES, COLUMNS, RECORDS, SQL_NAMES, PROMPTS, MEASURES, RUBRICS, METRICS),
-        *(ENGINES, EXTRACTORS, FORMATS),
-    ]
+    known: list[dict[str, Any]] = [STAGES, RECORDS, SQL_NAMES, MEASURES, METRICS]
+    known += REGISTRIES.values()
     before = [copy.copy(one) for one in known]
     yield
     for one, names in zip(known, before, strict=True):

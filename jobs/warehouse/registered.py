@@ -8,49 +8,22 @@ from typing import Any
 
 from jobs.output.cells import Part, Table, on_one_line
 from jobs.warehouse.field_comments import field_comments
-from pipeline.core.engine import ENGINES
-from pipeline.core.prompts import PROMPTS
-from pipeline.core.registry import first_sentence
-from pipeline.work.stage import COLUMNS, STAGES
+from pipeline.core.registry import REGISTRIES
 from stages.builtin import load_builtin
-from stages.corpora.reading.corpus import FORMATS
-from stages.extract.extracted import EXTRACTORS
-from stages.score.metric_functions import METRICS
-from stages.tables.measures import RUBRICS
 
 Rows = list[dict[str, Any]]
 _KIND = " (kind "  # in the label of a stage
 
 
-def _known() -> dict[str, dict[str, tuple[Any, str]]]:
-    """By kind and name: each class or function, and in a line what it is. Of a column it is the
-    stage that declares it."""
-    load_builtin()
-    stages = {cls.label(): cls for kinds in STAGES.values() for cls in kinds.values()}
-    own: dict[str, Mapping[str, Any]] = {
-        "engines": ENGINES, "extractors": EXTRACTORS, "formats": FORMATS, "prompts": PROMPTS,
-        "stages": stages,
-    }  # fmt: skip
-    judged = {name: (judge.rubrics[name], judge.label()) for name, judge in RUBRICS.items()}
-    found = {
-        "columns": {name: (stage, column.about) for name, (stage, column) in COLUMNS.items()},
-        "metrics": {name: (metric.function, metric.about) for name, metric in METRICS.items()},
-        "rubrics": {name: (prompt, f"{first_sentence(prompt)}; asked by {judge}")
-                    for name, (prompt, judge) in judged.items()},
-        **{kind: {name: (one, first_sentence(one)) for name, one in known.items()}
-           for kind, known in own.items()},
-    }  # fmt: skip
-    return {kind: dict(sorted(found[kind].items())) for kind in sorted(found)}
-
-
 def registered() -> dict[str, Rows]:
     """A row for each of a kind: name, first sentence, module."""
+    load_builtin()
     return {
         kind: [
-            {"name": name, "about": about, "module": one.__module__}
-            for name, (one, about) in known.items()
+            {"name": name, "about": known.about[name], "module": one.__module__}
+            for name, one in sorted(known.items())
         ]
-        for kind, known in _known().items()
+        for kind, known in sorted(REGISTRIES.items())
     }
 
 
@@ -58,9 +31,9 @@ def described(name: str) -> list[dict[str, Any]]:
     """All that have this name, and every kind of the stage of this name: kind, module, docstring,
     and settings, or fields of a prompt, with their comments."""
     return [
-        _described(kind, own, one, about)
-        for kind, known in _known().items()
-        for own, (one, about) in known.items()
+        _described(kind, own, one, known.about[own])
+        for kind, known in sorted(REGISTRIES.items())
+        for own, one in sorted(known.items())
         if name in (own, own.partition(_KIND)[0])
     ]
 

@@ -143,7 +143,7 @@ class Price(Settings):
         return ((prompt - cached) * self.input + cached * per_cached + reply * self.output) / 1e6
 
 
-ENGINES: "Registry[type[EngineSettings]]" = Registry("is the engine {!r}")
+ENGINES: "Registry[type[EngineSettings]]" = Registry("is the engine {!r}", "engines")
 
 
 class EngineSettings(Settings):

@@ -18,7 +18,7 @@ from pipeline.core.registry import Registry, refuse_no_version
 
 T = TypeVar("T")
 _NEEDED = ("max_reply_tokens", "extractive", "expected", "samples")  # in every subclass
-PROMPTS: "Registry[type[Prompt[Any]]]" = Registry("is the prompt {!r}")
+PROMPTS: "Registry[type[Prompt[Any]]]" = Registry("is the prompt {!r}", "prompts")
 
 
 class Message(TypedDict):

@@ -13,18 +13,25 @@ from pipeline.core.plugins import PARENT
 T = TypeVar("T")
 _LIKE = 0.74  # of difflib's ratio
 _FEW = 30  # names that a message lists
+REGISTRIES: "dict[str, Registry[Any]]" = {}  # by kind, such as metrics, as `ls` lists them
 
 
 class Registry(dict[str, T]):
-    """Classes or functions of one kind by name, ours and those of plugins. `role`: what a name is
-    to its class, for messages, such as "is the engine {!r}"."""
+    """Classes or functions of one kind by name, ours and those of plugins; `about`: a line on each.
 
-    def __init__(self, role: str) -> None:
+    `role`: what a name is to its class, for messages, such as "is the engine {!r}". `kind`: as what
+    `ls` lists them.
+    """
+
+    def __init__(self, role: str, kind: str | None = None) -> None:
         super().__init__()
+        self.about: dict[str, str] = {}
         self._role = role
+        if kind is not None:
+            REGISTRIES[kind] = self
 
-    def add(self, name: str, one: T) -> None:
-        """Add a class or function.
+    def add(self, name: str, one: T, about: str | None = None) -> None:
+        """Add a class or function; `about` is by default its docstring's first sentence.
 
         Raises UsageError where another one has the name. One of the same file and name replaces the
         earlier one: dataclasses with slots are created twice, and a notebook may have imported a
@@ -38,6 +45,7 @@ class Registry(dict[str, T]):
                 f"{other.__module__}.{other.__name__}; give it another name"
             )
         self[name] = one
+        self.about[name] = first_sentence(one) if about is None else about
 
 
 def first_sentence(one: Any) -> str:

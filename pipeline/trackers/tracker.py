@@ -11,7 +11,7 @@ from pipeline.core.registry import Registry
 from pipeline.core.settings import Settings
 
 Rows = Sequence[Mapping[str, str]]
-TRACKERS: "Registry[type[TrackerSettings]]" = Registry("is the tracker {!r}")
+TRACKERS: "Registry[type[TrackerSettings]]" = Registry("is the tracker {!r}", "trackers")
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from pipeline.work.measure_names import register_made, register_measure
 
 Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
 ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "query_expander", "judge")
-STAGES: "dict[str, Registry[type[Stage]]]" = {}  # name -> kind -> class
-# The columns that stages declare, by measure, and the class that declares it.
-COLUMNS: "dict[str, tuple[type[Stage], Column]]" = {}
+STAGES: "dict[str, dict[str, type[Stage]]]" = {}  # name -> kind -> class
+LABELS: "Registry[type[Stage]]" = Registry("is the stage {}", "stages")
+COLUMNS: "Registry[type[Stage]]" = Registry("has the column {!r}", "columns")  # of reports
 
 QuestionKind = Literal["any", "free", "choice", "corrected"]
 """The questions of a run: any, free-form, with options; corrected, if any has other references."""
@@ -105,8 +105,8 @@ class Stage(Settings):
         refuse_no_version(cls)
         if not is_ours(cls.writes):
             register_made(cls.writes)
-        role = f"is the stage {cls.name} (kind {{}})"
-        STAGES.setdefault(cls.name, Registry(role)).add(cls.kind, cls)
+        LABELS.add(cls.label(), cls)
+        STAGES.setdefault(cls.name, {})[cls.kind] = cls
 
     @classmethod
     def label(cls) -> str:
@@ -224,6 +224,6 @@ def list_columns(stage: type[Stage]) -> None:
     own = stage.__dict__.get("report_columns", {})
     refuse_wrong_columns(stage, own, Column, get_args(QuestionKind))
     for column in (column for columns in own.values() for column in columns):
-        COLUMNS[column.measure] = stage, column
+        COLUMNS[column.measure], COLUMNS.about[column.measure] = stage, column.about
         if not is_ours(stage):
             register_measure(column.measure, stage)

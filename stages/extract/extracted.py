@@ -39,7 +39,8 @@ class Extracted:
 
 
 Extract = Callable[[bytes], Extracted]
-EXTRACTORS: Registry[Extract] = Registry("reads files that end in .{}")  # by ending
+# By the ending of files' names.
+EXTRACTORS: Registry[Extract] = Registry("reads files that end in .{}", "extractors")
 
 
 def extractor(*endings: str) -> Callable[[Extract], Extract]:

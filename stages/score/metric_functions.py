@@ -8,13 +8,14 @@ from numbers import Real
 from typing import Any, TypeVar
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import first_sentence, is_ours
+from pipeline.core.registry import Registry, first_sentence, is_ours
 from pipeline.core.rows import Question
 from pipeline.work.class_checks import file_of
 from pipeline.work.measure_names import register_measure
 
 _MOST = 100 + 1e-6  # with the error of floating point
 METRICS: "dict[str, Metric]" = {}
+FUNCTIONS: "Registry[Callable[..., float]]" = Registry("is the metric {!r}", "metrics")
 Function = TypeVar("Function", bound=Callable[..., float])
 
 
@@ -25,14 +26,12 @@ def _always(question: Question) -> bool:
 @dataclass(frozen=True, slots=True)
 class Metric:
     """`score` of an answer to a question with references; where it does not apply there is none.
-    `about`: what a paper states of it. `version`: of a plugin's, hashed into the step. `function`:
-    what was registered."""
+    `about`: what a paper states of it. `version`: of a plugin's, hashed into the step."""
 
     score: Callable[[str, Question], float]
     applies: Callable[[Question], bool]
     about: str
     version: int | None
-    function: Callable[..., float]
 
 
 def metric(
@@ -63,7 +62,8 @@ def metric(
         _refuse_unusable(name, function, stated, version)
         own = partial(_checked, name, function)
         score = own if of_question else partial(_best, own)
-        METRICS[name] = Metric(score, applies, stated, version, function)
+        METRICS[name] = Metric(score, applies, stated, version)
+        FUNCTIONS.add(name, function, stated)
         return function
 
     return add

@@ -24,7 +24,7 @@ from stages.corpora.reading.row_checks import BadInputError
 from stages.text.encodings import without_c1
 from stages.text.words import Paragraphs, num_words, paragraph_spans
 
-FORMATS: "Registry[type[Corpus]]" = Registry("reads the format {!r}")
+FORMATS: "Registry[type[Corpus]]" = Registry("reads the format {!r}", "formats")
 
 
 @dataclass(frozen=True, slots=True)
