@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import PARENT
 
 T = TypeVar("T")
 _LIKE = 0.74  # of difflib's ratio
@@ -57,12 +56,6 @@ def first_sentence(one: Any) -> str:
 def is_ours(one: Any) -> bool:
     """True for a class or function of gistmill's own."""
     return one.__module__.split(".")[0] in ("pipeline", "stages")
-
-
-def plugin_of(module: str) -> str:
-    """The package of a module's plugin."""
-    parts = module.split(".")
-    return ".".join(parts[: 2 if parts[0] == PARENT else 1])
 
 
 def refuse_no_version(cls: type) -> None:

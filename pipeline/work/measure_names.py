@@ -5,7 +5,8 @@ import re
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import Registry, plugin_of
+from pipeline.core.plugins import PARENT
+from pipeline.core.registry import Registry
 from pipeline.core.rows import Record
 from pipeline.work.class_checks import file_of
 
@@ -35,5 +36,11 @@ def _register(name: str, maker: Any) -> None:
     """A plugin's table makes what a column of its stage shows: its classes may share a name."""
     other = MEASURES.get(name)
     are_classes = isinstance(other, type) and isinstance(maker, type)
-    if not are_classes or plugin_of(other.__module__) != plugin_of(maker.__module__):
+    if not are_classes or _plugin_of(other) != _plugin_of(maker):
         MEASURES.add(name, maker)
+
+
+def _plugin_of(one: type) -> list[str]:
+    """The package of a class's plugin."""
+    parts = one.__module__.split(".")
+    return parts[: 2 if parts[0] == PARENT else 1]

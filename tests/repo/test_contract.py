@@ -1,8 +1,7 @@
-"""What plugins may import: `gistmill.plugin` alone, whose names docs/extending.md explains. They
-are typed, and loading them brings in neither the command, Ray nor scipy."""
+"""What plugins may import: `gistmill.plugin` alone, whose names docs/extending.md explains. Loading
+them brings in neither the command, Ray nor scipy."""
 
 import ast
-import inspect
 import json
 import re
 import subprocess
@@ -72,46 +71,3 @@ def test_the_names_of_the_library_are_there() -> None:
     assert dir(gistmill) == sorted(gistmill.__all__)
     with pytest.raises(AttributeError, match="no attribute 'runn'"):
         gistmill.runn  # type: ignore[attr-defined]  # noqa: B018
-
-
-def untyped(one: Any) -> set[str]:
-    """The functions among what is public of a class, its bases of ours, or a function, whose
-    parameters and result are not all annotated."""
-    if not inspect.isclass(one):
-        return {one.__qualname__} if inspect.isfunction(one) and _lacks(one) else set()
-    own = [
-        base for base in inspect.getmro(one) if base.__module__.split(".")[0] in (*OURS, "tests")
-    ]
-    members = [
-        getattr(member, "fget", None) or getattr(member, "__func__", member)
-        for base in own
-        for name, member in vars(base).items()
-        if not name.startswith("_") or name == "__call__"
-    ]
-    return {f.__qualname__ for f in members if inspect.isfunction(f) and _lacks(f)}
-
-
-def _lacks(function: Any) -> bool:
-    parameters = [*inspect.signature(function).parameters.values()]
-    own = parameters[1:] if parameters and parameters[0].name in ("self", "cls") else parameters
-    empty = inspect.Parameter.empty
-    return "return" not in function.__annotations__ or any(p.annotation is empty for p in own)
-
-
-@pytest.mark.parametrize("name", plugin.__all__)
-def test_each_name_is_typed(name: str) -> None:
-    assert untyped(getattr(plugin, name)) == set()
-
-
-class Half:
-    """Of its functions one is typed."""
-
-    def typed(self, number: int) -> int:
-        return number
-
-    def half(self, number) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
-        return int(number)
-
-
-def test_what_is_not_typed_is_found() -> None:
-    assert untyped(Half) == untyped(Half.half) == {"Half.half"}

@@ -127,5 +127,5 @@ def test_a_worker_is_told(installed: Installed) -> None:
     (installed.elsewhere / "driver.py").write_text(code)
     done = installed.run("python", "driver.py", cwd=installed.elsewhere)
     (line,) = done.stdout.splitlines()
-    told = f"{installed.project}/pipeline hides gistmill's own package of that name from the workers"
-    assert line.startswith(told), done.stderr
+    told = "/pipeline hides gistmill's own package of that name from the workers; "
+    assert line.startswith(f"{installed.project}{told}"), done.stderr
