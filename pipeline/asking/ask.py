@@ -150,10 +150,6 @@ class Ask:
             self._reader.watch.replied(call)
         return call
 
-    def in_english(self, prompt: Prompt[Any], reply: str) -> str:
-        """The reply, with the words of its grammar in English, whatever the family's language."""
-        return self._reader.family.in_english(prompt, reply)
-
     def _read(self, prompt: Prompt[T], call: Call) -> T | None:
         """The parsed reply; None if it cannot be read."""
         return self._reader.family.read(prompt, call.reply, call.problem == "truncated")

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import register
+from pipeline.core.registry import Registry
 from pipeline.core.rows import Question
 from stages.corpora.reading.corpus_files import files_of, rows_of
 from stages.corpora.reading.corpus_row import Row
@@ -31,7 +31,7 @@ from stages.corpora.reading.row_checks import (
 )
 
 _SETTING = "corpus.corrections"
-FORMATS: "dict[str, type[Corrections]]" = {}
+FORMATS: "Registry[type[Corrections]]" = Registry("reads corrections with the key {!r}")
 
 
 class Corrections(ABC):
@@ -43,7 +43,7 @@ class Corrections(ABC):
 
     @classmethod
     def __init_subclass__(cls) -> None:
-        register(FORMATS, cls.key, cls, f"reads corrections with the key {cls.key!r}")
+        FORMATS.add(cls.key, cls)
 
     def __init__(self, rows: Iterable[Row]) -> None:
         ids = Ids()
