@@ -136,4 +136,3 @@ def _chunks(source: Source, others: Sequence[RunValues]) -> Iterator[Chunk]:
     yield from source.chunks()
     for other in others:
         yield from source.run_chunks(other)
-    yield from source.image_chunks()

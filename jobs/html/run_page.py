@@ -11,8 +11,8 @@ from jinja2.environment import TemplateStream
 from markupsafe import Markup
 
 _HERE = Path(__file__).parent
-_SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls page_images memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
-_STYLES = ("base", "tables", "pictures", "question", "page_images", "print")
+_SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
+_STYLES = ("base", "tables", "pictures", "question", "print")
 _SELF, _NONE = "'self'", "'none'"
 
 Chunk = tuple[str, bytes]  # its name, and JSON in gzip
@@ -27,8 +27,8 @@ def page(
     script, style = _script(), _style()
     policy = "; ".join([
         "default-src 'none'", f"script-src {_source(script)}",
-        f"style-src {_source(style)}", "img-src data:",
-        f"connect-src {_SELF if served else _NONE}", f"base-uri {_NONE}", f"form-action {_NONE}",
+        f"style-src {_source(style)}", f"connect-src {_SELF if served else _NONE}",
+        f"base-uri {_NONE}", f"form-action {_NONE}",
     ])  # fmt: skip
     made = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined
