@@ -3,8 +3,7 @@ them."""
 
 from typing import Any
 
-from jobs.audit.audit_file_rates import file_parts, file_rates
-from jobs.cli.app import MAKE, RUN, Force, Json, WholeTables, Words, app, reading, warn
+from jobs.cli.app import MAKE, RUN, Force, Json, WholeTables, Words, app, reading
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
 from jobs.cli.verb_help import VerbGroup, Verbs
@@ -13,7 +12,7 @@ from jobs.export.target import Target
 from jobs.output.print_tables import print_found, print_line
 from jobs.people.agreement import agreements, parts_of
 from jobs.people.labels import LABELS, import_sheet, imported_lines, sheet
-from jobs.run.rate_audit import audit_run, audit_words
+from jobs.run.rate_audit import audit_run
 from jobs.run.stored_run import with_rater
 from pipeline.core.errors import UsageError
 
@@ -55,11 +54,7 @@ def add(words: Words = None, json: Json = False, markdown: WholeTables = False) 
 def audit(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
     """Give a run's raters answers of known worth, and count their mistakes: run=NAME
 
-    \b
-    n=50           questions, drawn by seed=0; a larger n adds some
-    by_model=true  the reader, or engine=NAME, rewords references, too
-    audit=FILE     answers of known worth of your own; without run=, the
-                   verdicts in the file are counted, and no model is asked
+    n=50 questions are drawn by seed=0; a larger n adds some.
 
     The run NAME-audit has the answers and verdicts. The report of the audited
     run then has corrected means beside the raw ones.
@@ -68,11 +63,7 @@ def audit(words: Words = None, json: Json = False, markdown: WholeTables = False
     Example:
       gistmill rate audit run=night n=50
     """
-    own, others = audit_words(words or [])
-    if own["audit"] and not any(word.startswith("run=") for word in others):
-        print_found(file_rates(own["audit"]), file_parts, json, markdown)
-    else:
-        execute(audit_run(words or [], warn), json, markdown)
+    execute(audit_run(words or []), json, markdown)
 
 
 @reading(*RUN, "method", "where", "n", "seed", "to", of=verbs, name="sheet")

@@ -16,7 +16,7 @@ from pipeline.store.sql.connect import run_name
 WAREHOUSE = as_path("warehouse")
 KEYS: Mapping[str, tuple[str, ...]] = {
     "rate add": ("warehouse", "run", "rater", "cluster"),
-    "rate audit": ("warehouse", "run", "n", "seed", "audit", "by_model", "engine", "cluster"),
+    "rate audit": ("warehouse", "run", "n", "seed", "cluster"),
     "retry": ("warehouse", "run", "problem", "cluster"),
 }
 

@@ -68,7 +68,7 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
     return {
         "corpus": config.corpus.name,
         "corrections": config.corpus.corrections and config.corpus.corrections.name,
-        "engine": config.engine.title if config.methods or _writes(run) else "none",
+        "engine": config.engine.title if config.methods else "none",
         "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
         "is_model": config.engine.is_model or not config.methods,
         "methods": list(dict.fromkeys(step.method for step in steps if step.method)),
@@ -97,18 +97,10 @@ def _known_answers(run: ResolvedRun) -> dict[str, dict[str, Any]]:
         known_method(one.kind): {
             "kind": one.kind,
             "is_right": one.worth == "right",
-            "is_typical": one.kind not in KINDS or KINDS[one.kind].is_typical,
+            "is_typical": KINDS[one.kind].is_typical,
         }
         for one in known
     }
-
-
-def _writes(run: ResolvedRun) -> bool:
-    """True if a model makes answers of an audit."""
-    return bool(run.config.audit_of) and any(
-        step.stage and step.stage.role == "reader" and engine
-        for step, engine in run.steps_with_engines
-    )
 
 
 def _without_prompts(run: ResolvedRun) -> list[str]:

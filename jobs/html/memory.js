@@ -3,7 +3,6 @@ const DRAWN = ["pages", "gists", "nodes"];
 
 // `seen`: {slot, read: Set of page indexes, evidence: spans, words: Set, isBeside: pages beside all gists}.
 function memoryPart(document, name, seen) {
-  seen.document = document;
   const sections = document.sections.filter((section) => section.memory === name);
   const rows = (table) => sections.filter((section) => section.table === table).flatMap((section) => section.rows);
   const gists = new Map(rows("gists").map((row) => [row.page_index, row]));
@@ -23,11 +22,11 @@ function pagePart(page, gist, calls, seen) {
   const evidence = within(text, page.start_char, seen.evidence);
   const wasRead = seen.read.has(page.page_index);
   const body = el("div", { class: "texts" });
-  const whole = () => [el("div", { class: "text page-text" }, marked(text, evidence, seen.words)), pageImages(seen.document, page)];
+  const whole = () => el("div", { class: "text page-text" }, marked(text, evidence, seen.words));
   const short = () => el("div", { class: "text gist-text" }, gist ? marked(gist.gist ?? "-", [], seen.words) : text.slice(0, 200) + (text.length > 200 ? " …" : ""));
   let isOpen = wasRead;
   const show = () => {
-    body.replaceChildren(...present(seen.isBeside ? [short(), whole()] : [isOpen ? whole() : short()]));
+    body.replaceChildren(...(seen.isBeside ? [short(), whole()] : [isOpen ? whole() : short()]));
     toggle.textContent = isOpen ? (gist ? "show the gist" : "close the page") : "open the page";
   };
   const toggle = el("button", { type: "button", click: () => { isOpen = !isOpen; show(); } });

@@ -1,7 +1,6 @@
 -- name: documents
-select document_id, n.number, d.title, d.num_words, length(text) as num_chars, d.problem, detail,
-  metadata
-from documents d join numbered_documents n using (document_id)
+select document_id, title, num_words, length(text) as num_chars, problem, detail
+from documents
 where document_id in (select unnest(getvariable('documents')));
 
 -- name: questions

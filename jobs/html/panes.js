@@ -62,14 +62,13 @@ function aboutAnswer(answer, one, run) {
 }
 
 // Every gold passage, with how much of it the method read.
-function evidencePart({ one, question, document }) {
+function evidencePart({ one, question }) {
   return question.evidence.map((gold, index) => {
     const share = Math.round(one.lane?.passages[index] ?? 0);
     const [mark, kind] = share === 100 ? ["✓", "good"] : share ? ["~", "some"] : ["✗", "bad"];
     return el("section", { class: "passage" },
       el("p", { class: "quiet" }, el("span", { class: `badge ${kind}` }, `${mark} ${share}% read`), ` characters ${number(gold.start_char)}–${number(gold.end_char)}`),
-      el("p", { class: "text" }, question.evidence_texts[index]),
-      pdfPages(document, gold).length > 0 && folded("The page of the PDF", () => pageImages(document, gold)));
+      el("p", { class: "text" }, question.evidence_texts[index]));
   });
 }
 

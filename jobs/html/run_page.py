@@ -19,8 +19,8 @@ from markupsafe import Markup
 from jobs.output.print_tables import json_value
 
 _HERE = Path(__file__).parent
-_SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls page_images memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
-_STYLES = ("base", "tables", "pictures", "question", "page_images", "print")
+_SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
+_STYLES = ("base", "tables", "pictures", "question", "print")
 _LONG = 160  # characters; shorter texts stay as they are
 _LINES = "$"  # a long text is {"$": [numbers of its lines]}; no other list is called so
 
@@ -37,8 +37,8 @@ def page(
     connected = "'none'" if root is None else "'self'"
     policy = "; ".join([
         "default-src 'none'", f"script-src {_source(script)}",
-        f"style-src {_source(style)}", "img-src data:",
-        f"connect-src {connected}", "base-uri 'none'", "form-action 'none'",
+        f"style-src {_source(style)}", f"connect-src {connected}",
+        "base-uri 'none'", "form-action 'none'",
     ])  # fmt: skip
     made = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined

@@ -80,11 +80,7 @@ class Site:
                 return GZIP, compressed_chunk({"content": self._opened(run).run})
             if name.startswith("run-"):
                 return self._against_run(run, name)
-            source = self._opened(run)
-            draw = source.image(name) if name.startswith("image-") else None
-            found = None if draw else source.chunk(name)
-        if draw:  # while other requests go on
-            found = draw()
+            found = self._opened(run).chunk(name)
         return (GZIP, found) if found is not None else None
 
     def _state(self, run: str) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """The chunks of a run's page: all of them for a file, or one by one as they are requested."""
 
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 from jobs.compare.against_each import against_each, against_run
 from jobs.compare.paired_values import RunValues
 from jobs.config.options import ReadOptions
-from jobs.html.page_images import pictured_text
 from jobs.html.page_traces import Part, Traces
 from jobs.html.run_page import Chunk, compressed_chunk
 from jobs.html.summary import number_questions, summary, values
@@ -22,11 +20,8 @@ from jobs.report.report import make_report
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from stages.corpora import corpus_of
-from stages.corpora.own.pdf_pages import PageImages
 
 _OF_A_CHUNK = 50  # questions, which are read together when one is opened
-_IMAGE = re.compile(r"image-([0-9]{1,9})-([0-9]{1,9})")
 _AT_ONCE = 4_000  # answers whose rows are read by the same queries, and held at a time
 
 
@@ -49,15 +44,12 @@ class Source:
         create_chosen_table(self._connection, options)
         is_subset = options.where is not None
         number_questions(self._connection, report.foot["rater"], is_subset)
-        folder = RunFolder(options.warehouse, self.run)
-        facts = folder.report_facts("judging")
+        facts = RunFolder(options.warehouse, self.run).report_facts("judging")
         found = summary(self._connection, report, names, is_subset)
         self._summary = {**found, "judging": facts["judging"]}
         # For each question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         self._traces = Traces(self._connection, facts["stages"])
-        section = (folder.config() or {}).get("config", {}).get("corpus", {})
-        self._images = self._opened.enter_context(closing(PageImages(partial(corpus_of, section))))
 
     @property
     def scores(self) -> list[str]:
@@ -102,19 +94,6 @@ class Source:
         """By a measure of answers, each method against the same one of another run."""
         found = against_run(self._own_values(), other, self.scores[number])
         return compressed_chunk({"content": found})
-
-    def image(self, name: str) -> Callable[[], bytes] | None:
-        """Find the page that the chunk image-DOCUMENT-PAGE shows, numbers from 0. Returns a
-        function that draws it, in any thread; None if there is no such page."""
-        found = _IMAGE.fullmatch(name)
-        if found is None:
-            return None
-        number, index = map(int, found.groups())
-        text = pictured_text(self._connection, number, index)
-        if text is None:
-            return None
-        of, images = self._document_id(number), self._images
-        return lambda: compressed_chunk({"content": images.image(of, text, index)})
 
     def chunk(self, name: str) -> bytes | None:
         """The content of one chunk of a served page; None if there is no such chunk."""

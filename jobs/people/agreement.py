@@ -6,13 +6,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Part, Table, counted
 from jobs.people.labels import LABELS
 from jobs.report.answer_rows import answers
-from jobs.statistics.means import LEAST_DOCUMENTS, RESAMPLES
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store import connect
@@ -24,9 +21,8 @@ _TWO = (LABELS[0], LABELS[-1])
 _NOTE = (
     "Of the answers that both labelled; unscored: the rater's verdict could not be read. kappa: "
     "Cohen's, unweighted; weighted: partially is half as far from yes and no as these are from "
-    f"each other, with a 95% interval over answers (bootstrap; n/a below {LEAST_DOCUMENTS}). lr: "
-    "exact, partial, none as yes, partially, no. A rubric without partially counts a person's "
-    "partially as no."
+    "each other. lr: exact, partial, none as yes, partially, no. A rubric without partially counts "
+    "a person's partially as no."
 )
 
 
@@ -69,7 +65,7 @@ def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> dict[
         "unscored": sum(row["n"] for row in rows if row["theirs"] is None),
         "percent": percent(confusion),
         "kappa": kappa(confusion),
-        **dict(zip(("weighted_kappa", "low", "high"), weighted(confusion, labels), strict=True)),
+        "weighted_kappa": kappa(confusion, labels),
         "labels": labels,
         "confusion": [[confusion[a, b] for b in labels] for a in labels],
     }
@@ -87,8 +83,8 @@ def parts_of(found: Mapping[str, Any]) -> list[Part]:
             "rubric": one["rubric"] or "people",
             "n": one["n"],
             "agreement %": one["percent"],
-            "kappa": None if one["kappa"] is None else f"{one['kappa']:.2f}",
-            "weighted": _weighted(one),
+            "kappa": _two_places(one["kappa"]),
+            "weighted": _two_places(one["weighted_kappa"]),
             "unscored": one["unscored"],
         }
         for one in found["agreements"]
@@ -107,11 +103,8 @@ def parts_of(found: Mapping[str, Any]) -> list[Part]:
     return parts
 
 
-def _weighted(one: Mapping[str, Any]) -> str | None:
-    if one["weighted_kappa"] is None:
-        return None
-    limits = "n/a" if one["low"] is None else f"{one['low']:.2f}, {one['high']:.2f}"
-    return f"{one['weighted_kappa']:.2f} [{limits}]"
+def _two_places(number: float | None) -> str | None:
+    return None if number is None else f"{number:.2f}"
 
 
 def percent(confusion: Mapping[tuple[str, str], int]) -> float | None:
@@ -121,46 +114,20 @@ def percent(confusion: Mapping[tuple[str, str], int]) -> float | None:
     return 100 * sum(n for (a, b), n in confusion.items() if a == b) / total if total else None
 
 
-def kappa(confusion: Mapping[tuple[str, str], int]) -> float | None:
-    """Cohen's kappa (1960), unweighted: (p - e) / (1 - e), p the observed agreement and e that of
-    two raters with the same shares of labels by chance. None if e is 1 or there are no answers."""
-    total = sum(confusion.values())
+def kappa(
+    confusion: Mapping[tuple[str, str], int], order: Sequence[str] | None = None
+) -> float | None:
+    """Cohen's kappa: 1 - disagreement / that of two raters with the same shares of labels by
+    chance; None if the latter is 0. Unweighted (1960), or with labels in an `order` by weights that
+    are linear in the distance of two of them (1968)."""
+
+    def distance(a: str, b: str) -> int:
+        return abs(order.index(a) - order.index(b)) if order else int(a != b)
+
     ours, theirs = Counter[str](), Counter[str]()
     for (a, b), n in confusion.items():
         ours[a] += n
         theirs[b] += n
-    same = sum(n for (a, b), n in confusion.items() if a == b)
-    by_chance = sum(ours[label] * theirs[label] for label in ours)  # of total squared
-    if by_chance == total * total:
-        return None
-    return (same * total - by_chance) / (total * total - by_chance)
-
-
-def weighted(
-    confusion: Mapping[tuple[str, str], int], labels: Sequence[str]
-) -> tuple[float | None, float | None, float | None]:
-    """Cohen's kappa (1968) with weights that are linear in the distance of two of the `labels`,
-    which are in order, and its 95% percentile interval: answers drawn with replacement.
-
-    None for what is not defined, and for the interval over fewer than 10 answers.
-    """
-    counts = np.array([[confusion[a, b] for b in labels] for a in labels])
-    found, n = float(_weighted_kappas(counts)), int(counts.sum())
-    if np.isnan(found):
-        return None, None, None
-    if n < LEAST_DOCUMENTS:
-        return found, None, None
-    drawn = np.random.default_rng(0).multinomial(n, counts.ravel() / n, RESAMPLES)
-    kappas = _weighted_kappas(drawn.reshape(-1, *counts.shape))
-    low, high = np.nanpercentile(kappas, [2.5, 97.5])  # those of one label alone are not defined
-    return found, float(low), float(high)
-
-
-def _weighted_kappas(counts: Any) -> Any:
-    """1 - weighted disagreement / that by chance, of each confusion matrix in the last two axes."""
-    places = np.arange(counts.shape[-1])
-    weights = np.abs(places[:, None] - places)
-    by_chance = counts.sum(-1)[..., :, None] * counts.sum(-2)[..., None, :]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        total = counts.sum((-1, -2))
-        return 1 - total * (weights * counts).sum((-1, -2)) / (weights * by_chance).sum((-1, -2))
+    by_chance = sum(distance(a, b) * ours[a] * theirs[b] for a in ours for b in theirs)
+    found = sum(distance(a, b) * n for (a, b), n in confusion.items()) * ours.total()
+    return (by_chance - found) / by_chance if by_chance else None

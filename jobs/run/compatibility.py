@@ -29,13 +29,13 @@ def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
     before = folder.config()
     if before is None:
         return run
-    # A method added later may bring the first embedder, and a plugin more templates.
+    # A method added later may bring the first embedder; a plugin, or another version, more
+    # templates or fewer.
     made = {"embedder": run.hashed.get("embedder"), **before["hashed"]}
-    templates = {**run.hashed["family"]["templates"], **made["family"]["templates"]}
+    ours, theirs = run.hashed["family"]["templates"], made["family"]["templates"]
+    templates = {name: theirs.get(name, own) for name, own in ours.items()}
     made["family"] = {**made["family"], "templates": templates}
     made.pop("repeats", None)  # of an earlier version
-    if run.config.audit_of:  # its engine only writes known answers, where that is asked for
-        made |= {key: run.hashed[key] for key in ("engine", "seed")}
     earlier = parsed_config(before["config"])
     differences = [*_differences(made, run.hashed, "")]
     froms = earlier.repeat_from, run.config.repeat_from

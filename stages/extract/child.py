@@ -1,13 +1,10 @@
-"""The process that isolated.py starts: reads files from standard input, writes their texts, or the
-image of a page.
+"""The process that isolated.py starts: reads files from standard input, writes their texts.
 
 Its arguments are folders of plugins, imported for a kind of theirs.
 
-A request is a line `{"kind": ..., "bytes": N}`, with the index of a `page` to draw, and N bytes; a
-reply is a line of JSON.
+A request is a line `{"kind": ..., "bytes": N}` and N bytes; a reply is a line of JSON.
 """
 
-import base64
 import json
 import os
 import sys
@@ -17,7 +14,6 @@ from typing import Any
 from pipeline.core.plugins import load_plugins
 from stages.extract import epub, pdf, web, word  # noqa: F401  # they register their extractors
 from stages.extract.extracted import EXTRACTORS, MOST_BYTES, TOO_LARGE, Extracted, UnreadableError
-from stages.extract.pdf import page_image
 
 _MOST_MEMORY = 2**32  # bytes of address space
 
@@ -29,7 +25,7 @@ def main() -> None:
     os.dup2(2, 1)  # what a library prints is no reply
     for line in sys.stdin.buffer:
         asked = json.loads(line)
-        replies.write(json.dumps(_reply(asked, sys.stdin.buffer.read(asked["bytes"]))))
+        replies.write(json.dumps(_reply(asked["kind"], sys.stdin.buffer.read(asked["bytes"]))))
         replies.write("\n")
         replies.flush()
 
@@ -41,13 +37,10 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
 
 
-def _reply(asked: dict[str, Any], content: bytes) -> dict[str, Any]:
-    kind = asked["kind"]
+def _reply(kind: str, content: bytes) -> dict[str, Any]:
     if kind not in EXTRACTORS:
         load_plugins(sys.argv[1:])
     try:
-        if "page" in asked:
-            return {"image": base64.b64encode(page_image(content, asked["page"])).decode()}
         found = EXTRACTORS[kind](content)
         if not isinstance(found, Extracted):
             what = type(found).__name__

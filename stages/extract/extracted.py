@@ -28,8 +28,7 @@ class UnreadableError(Exception):
 @dataclass(frozen=True, slots=True)
 class Extracted:
     """The text of a file, blank lines between paragraphs; `missing`: what of it is not in the text,
-    or None; `metadata`: what else the file says of itself, and `page_starts`: the characters at
-    which the first paragraph of each page of a PDF begins; `note`: what is not certain of the text,
+    or None; `metadata`: what else the file says of itself; `note`: what is not certain of the text,
     and what to do."""
 
     text: str

@@ -1,6 +1,5 @@
-"""Extract texts, and draw pages, in a process of their own: what crashes it, or takes too much
-memory or time, costs one file. The process is started when it is first needed, and again after a
-crash."""
+"""Extract texts in a process of their own: what crashes it, or takes too much memory or time, costs
+one file. The process is started when it is first needed, and again after a crash."""
 
 import json
 import os
@@ -46,16 +45,8 @@ class Extractor:
 
         Raises UnreadableError where the file cannot be read, or its process has crashed.
         """
-        return Extracted(**self._reply({"kind": kind}, content))
-
-    def page_image(self, content: bytes, index: int) -> str:
-        """The page of a PDF as JPEG in base64. Raises UnreadableError as `extract`."""
-        image: str = self._reply({"kind": "pdf", "page": index}, content)["image"]
-        return image
-
-    def _reply(self, asked: dict[str, Any], content: bytes) -> dict[str, Any]:
         self._child = child = self._child or _Child()
-        reply = child.reply(asked, content, self._seconds)
+        reply = child.reply(kind, content, self._seconds)
         if reply is None:
             code, error = child.end()
             self._child = None
@@ -70,7 +61,7 @@ class Extractor:
             raise UnreadableError(f"damaged ({error or f'exit code {code}'}); fetch it again")
         if "wrong" in reply:
             raise UnreadableError(reply["wrong"])
-        return reply
+        return Extracted(**reply)
 
 
 class _Child:
@@ -89,15 +80,14 @@ class _Child:
             env={**os.environ, "PYTHONPATH": path},
         )
 
-    def reply(self, asked: dict[str, Any], content: bytes, seconds: float) -> dict[str, Any] | None:
+    def reply(self, kind: str, content: bytes, seconds: float) -> dict[str, Any] | None:
         """The process's reply about a file; None where it ends instead, or is killed by then."""
         process, timer = self._process, Timer(seconds, self._kill)
         assert process.stdin and process.stdout
         timer.start()
         try:
-            process.stdin.write(
-                json.dumps({**asked, "bytes": len(content)}).encode() + b"\n" + content
-            )
+            asked = {"kind": kind, "bytes": len(content)}
+            process.stdin.write(json.dumps(asked).encode() + b"\n" + content)
             process.stdin.flush()
             line = process.stdout.readline()
         except BrokenPipeError:

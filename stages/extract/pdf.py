@@ -1,121 +1,413 @@
-"""Text of PDFs as Markdown: lines by PDFium, tables with rules by pdfplumber; images of pages.
+"""Text of PDFs as Markdown.
 
 Running heads, feet and page numbers are left out; paragraphs are joined over lines, columns and
 pages; headings are found by the height and weight of their letters.
 """
 
-import io
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from itertools import accumulate, islice
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise, takewhile
+from statistics import median
+from typing import NamedTuple
 
-from stages.extract.extracted import EXTRA, Extracted, UnreadableError, extractor
-from stages.extract.pdf_lines import Line, lines_of
-from stages.extract.pdf_paragraphs import paragraphs
-from stages.extract.pdf_tables import ruled_grids, with_tables
-from stages.extract.running_heads import without_running_heads
+from stages.extract.extracted import Extracted, extractor
+from stages.extract.pdf_pages import Line, pages_of, with_tables
 
-# Paths on a page: a table's rules are more, a drawing's far more.
-_LEAST_PATHS, _MOST_PATHS = 4, 3000
-_WIDTH, _HEIGHT, _QUALITY = 900, 1600, 80  # pixels that the image of a page has at most, of JPEG
+_EDGE_ROWS = 3  # at the top and at the foot of a page, that may be running heads
+_MOST_ALIKE = 0.7  # of a page's lines: a page that shares more with another one is its copy
+_MOST_PAGES = 100  # that a page is compared with for one line
+_SAME_HEIGHT = 2.0  # points: rows that are no further apart stand at one height
+# Of the rows at one height, this share has to recur or to count; the others are heads of chapters.
+_LEAST_SHARE = 0.4
+_LEAST_PAGES = 0.3  # of all pages
+_ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
+# Case is ignored for words alone: with it "I" is the dotless Turkish letter, too.
+_ALONE = re.compile(
+    r"(?:\W*(?i:page|seite|p\.|s\.))?\W*(\d{1,4}|[ivxlcIVXLC]{1,7})\W*"
+    r"(?:(?i:of|von|/)\W*\d{1,4}\W*)?"
+)
+_NUMBER = re.compile(r"\b\d{1,4}\b")
+_AT_END = re.compile(r"\A\W*\d{1,4}\b|\b\d{1,4}\W*\Z")
+# A paragraph begins below a gap of so many line distances, after an indent of so many heights of a
+# line, and where the height of lines changes by this factor.
+_GAP, _INDENT, _TALLER = 1.18, 0.8, 1.15
+_TALL_STEP = 1.4  # of a line's height: the lines of a heading are no further apart
+_NEAR = 10  # lines before and after, whose ends say how far a line may go
+_LEAST_NEAR = 3  # lines about a line, for a full one to be told from a short one
+_SPACE = 0.2  # of a line's height: hardly any space is narrower
+_SMALLER = 0.93  # of the text's height: what is smaller is a note
+_LOW = 250  # points: of a page that is full the last line is no higher
+_ENDS = tuple(".!?:\"'”’)]»。！？…")
+_BULLET = re.compile(r"[•◦▪‣·∙●○■–*\x7f-\x9f-]\Z")  # or without a meaning, as LaTeX's
+_ITEM_NUMBER = re.compile(r"\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})[.)]\Z")
+_DASH = re.compile(r"\w(?:—|–|--)\Z")  # without a space before it, it has none behind it
+_CUT = re.compile(r"[^\W\d_]-\Z")
+_LONGEST_HEADING = 200  # characters
+_ONE_HEIGHT = 0.95  # of a heading's height: one that is less low is of the same level
+_LEVELS = 3  # of headings that are told apart by their height
 
 
 @extractor("pdf")
 def pdf_text(content: bytes) -> Extracted:
-    """The text of all pages. Raises UnreadableError for a PDF that is torn, encrypted or has no
-    text (a scan), or where pypdfium2 or pdfplumber is not installed."""
-    pypdfium2, document = _opened(content)
-    found = [_page(pypdfium2, document, index) for index in range(len(document))]
-    pages = [lines for lines, _ in found]
-    if not any(pages):
-        raise UnreadableError(
-            f"no text in the {len(pages)} pages of this PDF, which is probably a scan; recognize "
-            "its text first (ocrmypdf)"
-        )
-    ruled = [index for index, (_, has_rules) in enumerate(found) if has_rules]
-    grids = ruled_grids(content, ruled)
-    without = {
-        "text": [index for index, lines in enumerate(pages) if not lines],
-        "tables looked for": [index for index in ruled if index not in grids],
-    }
-    made = paragraphs(
-        [
-            with_tables(lines, grids.get(index, []))
-            for index, lines in enumerate(without_running_heads(pages))
-        ]
-    )
-    text = "\n\n".join(text for _, text in made)
-    return Extracted(
-        text, _missing(without, len(pages)), {"page_starts": _page_starts(made, len(pages))}
-    )
+    """The text of all pages. Raises UnreadableError as `pages_of`."""
+    pages, tables, missing = pages_of(content)
+    kept = enumerate(without_running_heads(pages))
+    found = paragraphs([with_tables(lines, tables.get(index, ())) for index, lines in kept])
+    return Extracted("\n\n".join(found), missing)
 
 
-def page_image(content: bytes, index: int) -> bytes:
-    """The page of a PDF as JPEG. Raises UnreadableError where that cannot be drawn."""
-    pypdfium2, document = _opened(content)
-    try:
-        page = document[index]
-        scale = min(_WIDTH / page.get_width(), _HEIGHT / page.get_height())
-        image = page.render(scale=scale).to_pil()
-    except (IndexError, ZeroDivisionError, pypdfium2.PdfiumError) as error:
-        raise UnreadableError(f"page {index + 1} cannot be drawn ({error})") from None
-    made = io.BytesIO()
-    image.convert("RGB").save(made, "JPEG", quality=_QUALITY)
-    return made.getvalue()
+class _Row(NamedTuple):
+    """The lines of a page that stand at one height; `page` counts from 0."""
+
+    page: int
+    is_top: bool
+    lines: tuple[Line, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(line.text for line in self.lines)
+
+    @property
+    def words(self) -> str:
+        return _without_digits(self.text)
+
+    def parts(self) -> set[str]:
+        """What stands on the left, in the middle, on the right; no label, before what is no
+        head."""
+        found = {cell.text for line in self.lines for cell in line.cells()}
+        return {text for text in found if not text.endswith(":")}
+
+    def numbers(self, pattern: re.Pattern[str]) -> set[int]:
+        """The row's own number, or those of the pattern, less `page`: of a page's number, by what
+        it exceeds its place."""
+        if alone := _ALONE.fullmatch(self.text):
+            return {_value(alone[1]) - self.page}
+        found = re.findall(r"\d+", " ".join(pattern.findall(self.text)))
+        return {int(number) - self.page for number in found}
 
 
-def _opened(content: bytes) -> tuple[Any, Any]:
-    """The library, and the document that it has opened. Raises UnreadableError."""
-    try:
-        import pypdfium2
-    except ImportError:
-        raise UnreadableError(f"a PDF needs pypdfium2; {EXTRA}") from None
-    try:
-        return pypdfium2, pypdfium2.PdfDocument(content)
-    except pypdfium2.PdfiumError as error:
-        raise UnreadableError(_advice(str(error))) from None
-
-
-def _page_starts(made: Sequence[tuple[int, str]], num_pages: int) -> list[int]:
-    """At which character the first paragraph begins that begins on a page, or after it;
-    the text's end where none does."""
-    ends = [0, *accumulate(len(text) + len("\n\n") for _, text in made)]
-    pages = [page for page, _ in made]
-    last = max(0, ends[-1] - len("\n\n"))  # no blank lines follow the last paragraph
-    return [min(ends[bisect_left(pages, page)], last) for page in range(num_pages)]
-
-
-def _advice(error: str) -> str:
-    if "password" in error.lower():
-        return "an encrypted PDF; save it without a password"
-    return f"damaged, or no PDF ({error.rstrip('.')}); fetch it again"
-
-
-def _missing(without: Mapping[str, Sequence[int]], num_pages: int) -> str | None:
-    """A line: what is missing, and in which pages; None where nothing is."""
-    lines = [
-        f"no {what} in {len(pages)} of {num_pages} pages ({_numbers(pages)})"
-        for what, pages in without.items() if pages
+def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """The lines of each page that are none of its head or foot: what recurs at one height of
+    several pages, or has the page's number at an end. A page of nothing else is kept."""
+    rows = [_rows(page, lines) for page, lines in enumerate(pages)]
+    first = _first_copies(pages)
+    heads: dict[tuple[int, str], set[str]] = {}  # a row: its parts that stand on its page alone
+    steps = {1}  # a page's number less its place in the file
+    for whole in _bands([row for page in rows for row in page]):
+        band = [r for r in whole if first[r.page] == r.page or _ALONE.fullmatch(r.text)]
+        times = Counter(step for row in band for step in row.numbers(_NUMBER))
+        counted = {s for s, num in times.items() if num >= max(2, _LEAST_SHARE * len(band))}
+        parts = Counter(part for row in band for part in row.parts())
+        likes = Counter(_without_digits(part) for row in band for part in row.parts())
+        words = Counter(row.words for row in band)
+        again = {row for row in band if any(parts[part] > 1 for part in row.parts())}
+        numbered = {row for row in band if row.numbers(_NUMBER) & counted}
+        # "Exercise 3: ..." counts, too: its number is a page's only beside words that recur.
+        sure = again | {r for r in numbered if words[r.words] > 1 or _ALONE.fullmatch(r.text)}
+        if len(sure) < max(2, _LEAST_PAGES * len({*first}), _LEAST_SHARE * len(band)):
+            continue
+        steps |= counted
+        for row in band:
+            if row in again - numbered:
+                alone = {part for part in row.parts() if likes[_without_digits(part)] == 1}
+                heads[row.page, row.words] = alone
+            elif row in again or row.numbers(_AT_END) & counted:
+                heads[row.page, row.words] = set()
+    return [
+        _without(lines, page, {row: heads[key] for row in page
+                               if (key := (first[row.page], row.words)) in heads}, steps)
+        for page, lines in zip(rows, pages, strict=True)
     ]  # fmt: skip
-    return "; ".join(lines) or None
 
 
-def _numbers(pages: Sequence[int]) -> str:
-    shown = ", ".join(str(index + 1) for index in pages[:10])
-    return shown + (" ..." if len(pages) > 10 else "")
+def _without(
+    lines: Sequence[Line], rows: Sequence[_Row], heads: Mapping[_Row, set[str]], steps: set[int]
+) -> list[Line]:
+    """The lines of a page without its heads, from its edges inwards, and without its number. Where
+    there are more of them than a head has, they are text that recurs."""
+
+    def is_number(row: _Row) -> bool:
+        return bool(_ALONE.fullmatch(row.text)) and not row.numbers(_NUMBER).isdisjoint(steps)
+
+    left: dict[int, Line] = {}  # what is kept of lines, by their identity
+    for is_top in (True, False):
+        edge = [row for row in (rows if is_top else rows[::-1]) if row.is_top == is_top]
+        outer = [*takewhile(lambda row: row in heads or is_number(row), edge)]
+        for row in outer if len(outer) <= _EDGE_ROWS else filter(is_number, outer):
+            for line in row.lines:
+                kept = (cell.words for cell in line.cells() if cell.text in heads.get(row, ()))
+                left[id(line)] = line._replace(words=tuple(chain.from_iterable(kept)))
+    found = (left.get(id(line), line) for line in lines)
+    return [line for line in found if line.words] or [*lines]
 
 
-def _page(pypdfium2: Any, document: Any, index: int) -> tuple[list[Line], bool]:
-    """The lines of a page, none where it has no text or cannot be read; and whether it may have
-    tables with rules."""
-    raw = pypdfium2.raw
-    try:
-        page = document[index]
-        lines = lines_of(page, raw)
-        paths = page.get_objects(filter=[raw.FPDF_PAGEOBJ_PATH])
-        num_paths = sum(1 for _ in islice(paths, _MOST_PATHS + 1)) if lines else 0
-        page.close()
-    except pypdfium2.PdfiumError:
-        return [], False
-    return lines, _LEAST_PATHS <= num_paths <= _MOST_PATHS
+def _first_copies(pages: Sequence[Sequence[Line]]) -> list[int]:
+    """For each page the first one that it is a copy of, or itself: copies have most lines in common
+    and in one place, and do not tell which are heads."""
+    found: list[int] = []
+    having: dict[tuple[str, int], list[int]] = {}  # a line: the pages that have it first
+    num_lines: list[int] = []
+    for page, lines in enumerate(pages):
+        own = {(line.text, round(line.bottom)) for line in lines if not _ALONE.fullmatch(line.text)}
+        num_lines.append(len(own))
+        shared = Counter(other for line in own for other in having.get(line, ())[:_MOST_PAGES])
+        other, num = min(shared.items(), key=lambda pair: (-pair[1], pair[0]), default=(page, 0))
+        is_copy = num > _MOST_ALIKE * max(len(own), num_lines[other])
+        found.append(other if is_copy else page)
+        for line in own if not is_copy else ():
+            having.setdefault(line, []).append(page)
+    return found
+
+
+def _rows(page: int, lines: Sequence[Line]) -> list[_Row]:
+    """The rows at the page's edges, from the top down, and the next one."""
+    rows: list[list[Line]] = []
+    for line in sorted((line for line in lines if line.height), key=lambda line: -line.bottom):
+        if rows and rows[-1][0].bottom - line.bottom <= _SAME_HEIGHT:
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    top = min(_EDGE_ROWS + 1, (len(rows) + 1) // 2)
+    foot = max(top, len(rows) - _EDGE_ROWS - 1)
+    return [_Row(page, place < top, tuple(sorted(row, key=lambda line: line.left)))
+            for place, row in enumerate(rows) if not top <= place < foot]  # fmt: skip
+
+
+def _bands(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
+    """Rows of several pages that stand at one height."""
+    band: list[_Row] = []
+    for row in sorted(rows, key=lambda row: (row.is_top, row.lines[0].bottom)):
+        if band and (row.is_top != band[-1].is_top
+                     or row.lines[0].bottom - band[-1].lines[0].bottom > _SAME_HEIGHT):  # fmt: skip
+            yield band
+            band = []
+        band.append(row)
+    yield band
+
+
+def _without_digits(text: str) -> str:
+    return re.sub(r"\d", "", text)
+
+
+def _value(number: str) -> int:
+    """The value of digits, or of a Roman numeral."""
+    if number.isdigit():
+        return int(number)
+    values = [_ROMAN[letter] for letter in number.lower()]
+    return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
+
+
+class _Type(NamedTuple):
+    """The type of most of the document: the height of its text, and the distance of its lines."""
+
+    height: float
+    step: float
+
+
+@dataclass
+class _Block:
+    """A paragraph, or a table; `near`: the lines of its kind about its last, which say how far that
+    might go."""
+
+    first: Line
+    last: Line
+    near: Sequence[Line]
+    text: str
+    num_lines: int = 1
+
+    def is_full(self, line: Line) -> bool:
+        """True if the first word of the next line had no room at the end of the last."""
+        width = line.words[0].right - line.words[0].left + _SPACE * line.height
+        edge = max(near.right for near in self.near)
+        return self.last.is_cut or self.last.right + width > edge
+
+    def is_aside(self, usual: _Type) -> bool:
+        """True for a table, and for notes, which are smaller than the text."""
+        return self.first.height < _SMALLER * usual.height
+
+
+def paragraphs(pages: Sequence[Sequence[Line]]) -> list[str]:
+    """Paragraphs, headings, lists and tables in reading order as Markdown."""
+    usual = _usual(pages)
+    made: list[_Block] = []
+    for lines in pages:
+        for column in _columns(lines):
+            _join(made, [*_blocks(column, usual)], usual)
+    levels = _levels(made, usual)
+    found: list[str] = []
+    for text in (_markdown(block, levels) for block in made):
+        if found and _follows(found[-1], text):
+            found[-1] += f"\n{text}"
+        else:
+            found.append(text)
+    return found
+
+
+def _usual(pages: Sequence[Sequence[Line]]) -> _Type:
+    lines = [[line for line in page if not line.is_table] for page in pages]
+    heights: Counter[float] = Counter()
+    for line in (line for page in lines for line in page):
+        heights[round(line.height, 1)] += len(line.text)
+    steps = [above.bottom - line.bottom for page in lines for above, line in pairwise(page)]
+    height = heights.most_common(1)[0][0] if heights else 0.0
+    return _Type(height, median([step for step in steps if step > 0] or [0.0]))
+
+
+def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """The lines cut where one stands above the one before it."""
+    column: list[Line] = []
+    before: Line | None = None
+    for line in lines:
+        if before and line.bottom - before.bottom > line.height > 0:
+            yield column
+            column = []
+        before = before if line.is_table else line
+        column.append(line)
+    yield column
+
+
+def _blocks(column: Sequence[Line], usual: _Type) -> Iterator[_Block]:
+    """The paragraphs and tables of a column, in order."""
+    block: _Block | None = None
+    for index, line in enumerate(column):
+        near = [other for other in column[max(0, index - _NEAR) : index + _NEAR + 1]
+                if _is_alike(other, line)]  # fmt: skip
+        between = None
+        if block and not (block.num_lines == 1 and _begin_alike(column, index)):
+            between = _between(block, line, usual)
+        if block and between is not None:
+            block.text += between + line.text
+            block.last, block.near, block.num_lines = line, near, block.num_lines + 1
+        else:
+            yield from [block] if block else []
+            block = _Block(line, line, near, line.text)
+    yield from [block] if block else []
+
+
+def _begin_alike(column: Sequence[Line], index: int) -> bool:
+    """True if this line and the one above are indented, and those around them are not: each is the
+    first of a paragraph."""
+    around = column[max(0, index - 2) : index + 2]
+    if len(around) < 4 or any(line.is_table for line in around):
+        return False
+    indents = [(line.left - around[0].left) / (around[0].height or 1.0) for line in around]
+    return abs(indents[1] - indents[2]) < 0.1 and indents[2] > _INDENT > abs(indents[3])
+
+
+def _is_alike(one: Line, other: Line) -> bool:
+    """True if they are of about one height, and both bold or neither."""
+    low, high = sorted((one.height, other.height))
+    return high <= _TALLER * low and one.is_bold == other.is_bold
+
+
+def _between(block: _Block, line: Line, usual: _Type) -> str | None:
+    """The text between a paragraph and its next line; None where another one begins."""
+    above, step = block.last, block.last.bottom - line.bottom
+    if above.is_table or line.is_table:
+        return None
+    if not line.height or not above.height:
+        return "\n"
+    is_tall = line.height > _TALLER * usual.height
+    gap = max(_GAP * usual.step, _TALL_STEP * line.height if is_tall else 0)
+    if step > gap or not _is_alike(above, line) or _is_item(line, block):
+        return None
+    if block.num_lines > 1:  # the first line of a paragraph is indented, or hangs
+        indent = (line.left - above.left) / line.height
+        if indent > _INDENT or (indent < -_INDENT and above.text.endswith(_ENDS)):
+            return None
+    is_full = block.is_full(line)
+    if not is_full and _is_marked(block.first) and line.left < block.first.words[1].left:
+        return None
+    if is_full:
+        return _space(above)
+    if above.text.endswith(_ENDS):
+        return None
+    return " " if line.text[:1].islower() else "\n"
+
+
+def _space(above: Line) -> str:
+    """The text between the words of a line and those of the next: a space, or nothing."""
+    return "" if above.is_cut or _DASH.search(above.words[-1].text) else " "
+
+
+def _is_marked(line: Line) -> bool:
+    first = line.words[0].text
+    return len(line.words) > 1 and bool(_BULLET.match(first) or _ITEM_NUMBER.match(first))
+
+
+def _is_item(line: Line, block: _Block) -> bool:
+    """True if an item of a list begins with the line; in a sentence a number may begin one, too."""
+    is_end = block.text.endswith(_ENDS) or not block.is_full(line)
+    below = abs(line.left - block.first.left) < _INDENT * line.height
+    is_next = is_end or (_is_marked(block.first) and below)
+    return _is_marked(line) and (is_next or bool(_BULLET.match(line.words[0].text)))
+
+
+def _join(blocks: list[_Block], new: list[_Block], usual: _Type) -> None:
+    """Append the blocks of a column: its first paragraph goes on with the last of the columns
+    before, where that is cut by their ends. Notes and tables may stand between."""
+    last = next((block for block in reversed(blocks) if not block.is_aside(usual)), None)
+    first = next((block for block in new if not block.is_aside(usual)), None)
+    is_near = bool(blocks and new) and blocks[-1] is last and new[0] is first
+    if last and first and _goes_on(last, first, is_near):
+        if first.text[:1].islower() and _CUT.search(last.text):  # PDFium sees no page but one
+            last.text, last.last = last.text[:-1], last.last._replace(is_cut=True)
+        last.text += _space(last.last) + first.text
+        last.last, last.near = first.last, first.near
+        new.remove(first)
+    blocks += new
+
+
+def _goes_on(last: _Block, first: _Block, is_near: bool) -> bool:
+    """True if a paragraph that ends a column goes on in the next. `is_near`: nothing stands between
+    them."""
+    if not _is_alike(last.last, first.first) or _is_item(first.first, last):
+        return False
+    if not last.text.endswith(_ENDS):
+        return (
+            last.last.is_cut or first.text[:1].islower() or (is_near and last.is_full(first.first))
+        )
+    # A sentence ends with the column's last line: a paragraph does so, too, where the line has
+    # room for another word, the page for another line, or the next one is indented.
+    indent = first.first.left - first.last.left
+    is_indented = first.num_lines > 1 and indent > _INDENT * first.first.height
+    is_known = len(last.near) > _LEAST_NEAR
+    is_full = last.last.bottom < _LOW and last.is_full(first.first)
+    return is_near and is_known and is_full and not is_indented
+
+
+def _levels(blocks: Sequence[_Block], usual: _Type) -> dict[float, int]:
+    """The level of headings by their height; that of bold ones no taller than the text is one
+    more than the lowest."""
+    tall = {round(block.first.height, 1) for block in blocks
+            if block.first.height >= _TALLER * usual.height > 0
+            and len(block.text) <= _LONGEST_HEADING}  # fmt: skip
+    levels: dict[float, int] = {}
+    level, above = 0, float("inf")
+    for height in sorted(tall, reverse=True):
+        if height < _ONE_HEIGHT * above:
+            level, above = min(level + 1, _LEVELS), height
+        levels[height] = level
+    return {**levels, 0.0: level + 1}
+
+
+def _markdown(block: _Block, levels: Mapping[float, int]) -> str:
+    height = round(block.first.height, 1)
+    level = levels.get(height) if height else 0  # 0: without places
+    is_bold = (
+        block.first.is_bold and block.last.is_bold and not block.text.endswith((".", ",", ";"))
+    )
+    if len(block.text) > _LONGEST_HEADING or not (level or is_bold):
+        first, _, rest = block.text.partition(" ")
+        return f"- {rest}" if rest and _BULLET.match(first) else block.text
+    return "#" * (level or levels[0.0]) + " " + " ".join(block.text.split())
+
+
+def _follows(above: str, item: str) -> bool:
+    """True if the list `above` goes on with the item: by another bullet, or the next number."""
+    if item.startswith("- "):
+        return above.startswith("- ")
+    last = re.match(r"(\d+)\. ", above.rpartition("\n")[2])
+    return last is not None and item.startswith(f"{int(last[1]) + 1}. ")

@@ -134,14 +134,13 @@ def test_a_stage_that_raises_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_every_stage_that_asks_is_in_a_run(runs: list[HostileRun]) -> None:
     used = {type(step.stage) for run in runs for step in run.steps}
-    others = [stage.label() for stage in asking() if stage not in used]
-    assert others == ["answer (kind known)"], "it is in audits: tests/jobs/run/test_rate_audit.py"
+    assert [stage.label() for stage in asking() if stage not in used] == []
 
 
 def test_every_prompt_is_asked(runs: list[HostileRun]) -> None:
     asked = {call.prompt for run in runs for call in run.calls()}
     own = {name for name, p in PROMPTS.items() if p.__module__.startswith("stages.")}
-    assert own - asked == {"restate"}, "it is asked in audits: tests/jobs/run/test_rate_audit.py"
+    assert own <= asked
     assert sum(len(run.engine.sent) for run in runs) > 450
 
 

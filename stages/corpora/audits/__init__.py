@@ -1,1 +1,1 @@
-"""Answers of known worth, to audit raters with: made by rules of a corpus, or read from a file."""
+"""Answers of known worth, to audit raters with: made by rules of a corpus."""

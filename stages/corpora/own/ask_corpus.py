@@ -18,7 +18,7 @@ from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import is_remote
-from stages.corpora.own.text_files import DOCUMENTS_VERSION, documents_of, entries_by_id, entries_of
+from stages.corpora.own.text_files import DOCUMENTS_VERSION, documents_of, entries_of, ids_of
 from stages.corpora.reading.corpus import Address, FileCorpus, Unhashed
 from stages.corpora.reading.folders import Entry
 from stages.corpora.reading.ids import Ids
@@ -49,14 +49,12 @@ class AskCorpus(FileCorpus):
         """With the names of the files: a folder that has lost one is that of another run."""
         return {**super().selection(), "files": sorted(self.named_files().values())}
 
-    def entries(self) -> dict[str, Entry]:
-        """The files that may be read, by the id of their document. Raises UsageError where there
-        are none."""
-        return entries_by_id(_entries(self.paths))
-
     def named_files(self) -> dict[str, str]:
-        """The names of those files, by the id of their document. Raises UsageError."""
-        return {own: name_of(entry.name) for own, entry in self.entries().items()}
+        """The names of the files that may be read, by the id of their document. Raises UsageError
+        where there are none."""
+        entries = _entries(self.paths)
+        named = zip(entries, ids_of(entries, Ids()), strict=True)
+        return {own: name_of(entry.name) for entry, (own, _) in named if not entry.left_out}
 
     def check(self) -> None:
         for path in self.paths:

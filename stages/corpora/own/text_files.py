@@ -2,9 +2,8 @@
 
 A document's id and title are its path in the folder without the suffix (`letters/may`), and with it
 where several would have the same (`may.pdf`, `may.txt`). Its metadata has the front matter of
-Markdown, `page_starts` of a PDF (the character at which the first paragraph of each page begins),
-and what is `missing`. Questions stand in questions.jsonl, .json, .csv, .tsv or .parquet in the
-folder and are read as question_file.py describes; they name a document by its id or by its path
+Markdown, and what is `missing`. Questions stand in questions.jsonl, .json, .csv, .tsv or .parquet in
+the folder and are read as question_file.py describes; they name a document by its id or by its path
 with the suffix. A single file has none.
 """
 
@@ -38,11 +37,6 @@ class TextCorpus(FileCorpus):
 
     format: Literal["text"]
     version: ClassVar[int] = DOCUMENTS_VERSION
-
-    def entries(self) -> dict[str, Entry]:
-        """The files that may be read, by the id of their document. Raises UsageError where there
-        are none."""
-        return entries_by_id(entries_of(self.path, QUESTION_FILES))
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per file, sorted by name, sub-folders included.
@@ -106,12 +100,6 @@ def ids_of(entries: Sequence[Entry], ids: Ids) -> list[tuple[str, str | None]]:
     wanted = zip([*read, *left_out], [*_stems(read), *(e.name for e in left_out)], strict=True)
     found = {entry.name: _claimed(entry, name, ids) for entry, name in wanted}
     return [found[entry.name] for entry in entries]
-
-
-def entries_by_id(entries: Sequence[Entry]) -> dict[str, Entry]:
-    """The entries that may be read, by the id of their document."""
-    named = zip(entries, ids_of(entries, Ids()), strict=True)
-    return {own: entry for entry, (own, _) in named if not entry.left_out}
 
 
 def _stems(entries: Sequence[Entry]) -> list[str]:

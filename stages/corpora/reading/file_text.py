@@ -51,7 +51,7 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
             is_plain = suffix == ".txt"
             found = Extracted(read.text) if is_plain else without_front_matter(read.text)
             return replace(found, note=read.note)
-        content = unpacked(content)
+        content = _unpacked(content)
         if suffix in _WEB:
             refuse_binary(content[:_HEAD_BYTES])
         found = extracted_once(suffix[1:], content, extractor)
@@ -84,7 +84,7 @@ def decoded(content: bytes) -> Decoded:
     encoding cannot be told.
     """
     try:
-        content = unpacked(content)
+        content = _unpacked(content)
         refuse_binary(content[:_HEAD_BYTES])
         return encodings.decoded(content)
     except NotTextError as error:
@@ -93,7 +93,7 @@ def decoded(content: bytes) -> Decoded:
         raise BadInputError("text of no known encoding; save it as UTF-8 or delete it") from None
 
 
-def unpacked(content: bytes) -> bytes:
+def _unpacked(content: bytes) -> bytes:
     """The content of a gzip file, or of any other as it is.
 
     Raises BadInputError where the gzip is damaged, NotTextError where it is too large.

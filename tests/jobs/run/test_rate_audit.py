@@ -122,6 +122,19 @@ def test_it_is_a_run_like_any_other(audit: Audit) -> None:
     assert refused(*more).startswith("run=night-audit: an audit of raters has no other methods")
 
 
+def test_answers_of_other_kinds_are_read_and_not_added_to(run: AuditedRun, tmp_path: Path) -> None:
+    """Earlier versions took some from a file, or had a model write them."""
+    own = Audit(run, tmp_path)
+    before = audits(own.words)
+    file = own.warehouse / "runs" / "night-audit" / "known_answers.jsonl"
+    other = {"question_id": "q1", "kind": "vague_by_model", "worth": "wrong", "answer": None}
+    with file.open("a") as lines:
+        lines.write(json.dumps({**other, "reference": "It was 178 then."}) + "\n")
+    line = refused("rate", "audit", *own.words, f"n={NUM}")
+    assert "known_answers.jsonl: answers of the kind vague_by_model, which no rule makes" in line
+    assert audits(own.words) == before
+
+
 def _corpus(audit: Audit) -> list[str]:
     text = (audit.warehouse / "runs" / "night" / "config.yaml").read_text()
     (path,) = re.findall(r"^    path: (.*)$", text, re.MULTILINE)
@@ -133,8 +146,7 @@ def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:
     for more, says in (
         ("n=0", "n=0: write a whole number from 1 to 1,000,000"),
         ("seed=x", "seed=x: write a whole number from 0 to 1,000,000"),
-        ("by_model=yes", "by_model=yes: write true or false"),
-        ("methods=bm25", "'methods=bm25': rate audit takes warehouse, run, n, seed, audit"),
+        ("methods=bm25", "'methods=bm25': rate audit takes warehouse, run, n, seed, cluster"),
         ("run=none", "run=none: not in"),
     ):
         assert refused("rate", "audit", *words, more).startswith(says)

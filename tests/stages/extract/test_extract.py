@@ -74,7 +74,7 @@ def test_a_pdf_without_text_is_a_scan_and_pages_without_text_are_named(
     assert unreadable(extractor, "pdf", scan(3)).startswith("no text in the 3 pages of this PDF")
     mixed = pdf(["One."], [], ["Two."], [])
     assert extractor.extract("pdf", mixed) == Extracted(
-        "One.\n\nTwo.", "no text in 2 of 4 pages (2, 4)", {"page_starts": [0, 6, 6, 10]}
+        "One.\n\nTwo.", "no text in 2 of 4 pages (2, 4)"
     )
 
 
@@ -316,10 +316,10 @@ def test_no_code_of_the_current_folder_is_executed(
 
 def test_a_text_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "MOST_BYTES", 5)
-    assert child._reply({"kind": "html"}, "<p>ééé".encode()) == {
+    assert child._reply("html", "<p>ééé".encode()) == {
         "wrong": "over 256 MiB in one piece, which no document is; fix or delete it"
     }
-    assert child._reply({"kind": "html"}, "<p>éé".encode()) == {
+    assert child._reply("html", "<p>éé".encode()) == {
         "text": "éé", "missing": None, "metadata": {}, "note": None,
     }  # fmt: skip
 

@@ -1,8 +1,6 @@
 """The layout of PDFs, drawn word by word: heads and feet, columns, notes, verse, lists, tables."""
 
 import io
-import math
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,14 +11,11 @@ from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
-from stages.extract import pdf_lines
+from stages.extract import pdf_pages
 from stages.extract.extracted import UnreadableError
 from stages.extract.isolated import Extractor
-from stages.extract.pdf import pdf_text
-from stages.extract.pdf_lines import Line, Word
-from stages.extract.pdf_paragraphs import markdown_table, paragraphs
-from stages.extract.pdf_tables import Table, ruled_grids, with_tables
-from stages.extract.running_heads import without_running_heads
+from stages.extract.pdf import paragraphs, pdf_text, without_running_heads
+from stages.extract.pdf_pages import Line, Word
 
 Text = tuple[float, float, str]
 """From the left, from the foot, in points; and the words, with `*` before bold ones."""
@@ -94,22 +89,6 @@ def test_a_part_of_a_row_that_stands_on_its_page_alone_is_text() -> None:
              for n, title in enumerate(titles)]  # fmt: skip
     found = " ".join(read(drawn(*forms)))
     assert all(f"Keeper: {title}" in found for title in titles)
-
-
-@pytest.mark.parametrize("is_dashed", [False, True])
-def test_guide_words_of_a_dictionary_are_left_out(is_dashed: bool) -> None:
-    """They differ from page to page, have no number, and name entries; a heading there stays."""
-    entries = ["abacus", "abbey", "abbot", "anchor", "apple", "apron", "arrow", "ashes"]
-    pages = []
-    for first, last in zip(entries[::2], entries[1::2], strict=True):
-        guides = [(60, 760, f"{first} – {last}")] if is_dashed else [
-            (60, 760, first), (480, 760, last)]  # fmt: skip
-        pages.append([*guides, *lines(f"{first} n. {PROSE[0]}", PROSE[1], f"{last} n. {PROSE[2]}")])
-    pages.append([(60, 760, "Signs – Sources"), *lines(*PROSE)])
-    found = read(drawn(*pages))
-    words = " ".join(found).split()
-    assert [words.count(entry) for entry in entries] == [1] * len(entries)
-    assert "Signs – Sources" in " ".join(found)
 
 
 def test_two_words_above_text_that_does_not_begin_with_them_are_text() -> None:
@@ -234,7 +213,7 @@ def test_a_word_cut_by_a_pages_end_is_whole_after_any_hyphen(hyphen: str) -> Non
     ("letters", "word"), [("\ufb01\ufb06", "fist"), ("\ufee3\ufe8e", "\u0645\u0627")]
 )
 def test_ligatures_and_forms_of_letters_are_letters(letters: str, word: str) -> None:
-    assert pdf_lines._letters(letters) == word
+    assert pdf_pages._letters(letters) == word
 
 
 # Columns, pages, notes.
@@ -264,20 +243,6 @@ def test_a_word_cut_by_the_end_of_a_page_is_whole() -> None:
     assert found.endswith("in the midst of the extensive repairs, he fell.")
 
 
-def test_pages_begin_where_their_first_paragraph_does() -> None:
-    pages = [lines(*PROSE, "and then"), lines("he fell.", "", "", "Later."), lines("The end.")]
-    found = pdf_text(drawn(*pages))
-    starts = found.metadata["page_starts"]
-    assert [found.text[start:].partition("\n")[0] for start in starts] == [
-        f"{' '.join(PROSE)} and then he fell.", "Later.", "The end.",
-    ]  # fmt: skip
-
-
-def test_a_page_behind_the_last_paragraph_begins_at_the_texts_end() -> None:
-    found = pdf_text(drawn(lines(*PROSE, "and then"), lines("he fell.")))
-    assert found.metadata["page_starts"] == [0, len(found.text)]
-
-
 # Paragraphs.
 
 
@@ -287,7 +252,7 @@ def test_lines_without_places_are_no_headings() -> None:
         Line((Word(words, 60.0, 300.0),), 660.0 - 12 * n, 10.0) for n, words in enumerate(PROSE)
     ]
     assert paragraphs([[tall, *text], [Line((Word("So it was.", 0.0, 0.0),))]]) == [
-        (0, "# Tower"), (0, " ".join(PROSE)), (1, "So it was."),
+        "# Tower", " ".join(PROSE), "So it was.",
     ]  # fmt: skip
 
 
@@ -333,10 +298,6 @@ def test_items_of_a_list_are_lines_of_one() -> None:
 # Tables.
 
 ROWS = [("Post", "Garrison", "Miles"), ("Bridge", "two men", "0"), ("Depot", "none", "30")]
-TABLE = (
-    "| Post | Garrison | Miles |\n| --- | --- | --- |\n"
-    "| Bridge | two men | 0 |\n| Depot | none | 30 |"
-)
 
 
 def cells(rows: Sequence[Sequence[str]], top: float) -> list[Text]:
@@ -350,42 +311,61 @@ def grid(num_rows: int, top: float) -> list[Rule]:
             *((55 + 120 * n, top, 55 + 120 * n, foot) for n in range(4))]  # fmt: skip
 
 
-def test_rows_of_words_in_columns_are_a_table() -> None:
-    page = [*lines(*PROSE), *cells(ROWS, 640), *lines(*PROSE, top=560)]
-    assert read(drawn(page)) == [" ".join(PROSE), TABLE, " ".join(PROSE)]
-
-
 def test_rules_say_which_lines_are_of_one_cell() -> None:
-    rows = [("Post", "Garrison", "Miles"), ("Owl Creek", "two men", "0"), ("", "none", "30")]
-    page = [*cells(rows, 640), (60, 612, "bridge"), (180, 612, "and a dog")]
-    rules = grid(3, 655)
-    assert read(drawn([*lines(*PROSE), *page], rules=rules)) == [
+    rows = [("Post", "Garrison", "Miles"), ("", "", "0"), ("", "none", "30|31")]
+    wrapped = [(60, 626, "Owl Creek"), (180, 626, "two men"),
+               (60, 617, "bridge"), (180, 617, "and a dog")]  # fmt: skip
+    page = [*cells(rows, 640), *wrapped, (440, 640, "beside")]
+    assert read(drawn([*lines(*PROSE), *page], rules=grid(3, 655))) == [
         " ".join(PROSE),
         "| Post | Garrison | Miles |\n| --- | --- | --- |\n"
-        "| Owl Creek bridge | two men and a dog | 0 |\n|  | none | 30 |",
+        "| Owl Creek bridge | two men and a dog | 0 |\n|  | none | 30\\|31 |",
+        "beside",
     ]
 
 
-def test_a_table_goes_on_over_the_end_of_a_page_without_its_head_again() -> None:
-    more = [ROWS[0], ("Fort", "ten men", "2"), ("Quay", "a dog", "4")]
-    pages = [[*lines(*PROSE), *cells(ROWS, 120)], [*cells(more, 700), *lines(*PROSE, top=560)]]
-    assert read(drawn(*pages))[1] == f"{TABLE}\n| Fort | ten men | 2 |\n| Quay | a dog | 4 |"
-    for num, rest in (
-        (2, "\n| Fort | ten men | 2 |"),
-        (3, "\n| Fort | ten men | 2 |\n| Quay | a dog | 4 |"),
-    ):
-        rows = [[*lines(*PROSE), *cells(ROWS, 120)],
-                [*cells(more[1:num], 700), *lines(*PROSE, top=560)]]  # fmt: skip
-        assert read(drawn(*rows))[1] == TABLE + rest
+def test_rows_without_rules_and_text_in_a_frame_are_no_tables() -> None:
+    page = [*lines(*PROSE), *cells(ROWS, 640), *lines(*PROSE, top=560)]
+    rows = [" ".join(row) for row in ROWS]
+    assert read(drawn(page)) == [" ".join(PROSE), *rows, " ".join(PROSE)]
+    frame = [(50, 650, 550, 650), (50, 720, 550, 720), (50, 650, 50, 720), (550, 650, 550, 720)]
+    assert read(drawn(lines(*PROSE), rules=frame)) == [" ".join(PROSE)]
 
 
-def test_wide_spaces_of_prose_and_markers_of_lists_are_no_table() -> None:
-    spread = [(60, 700, "The"), (130, 700, "keeper"), (220, 700, "climbed"), (60, 688, "the tower"),
-              (170, 688, "every"), (240, 688, "day"), *lines(*PROSE, top=676)]  # fmt: skip
-    assert "|" not in pdf_text(drawn(spread)).text
-    marked = [text for n in range(4) for text in
-              ((60, 700 - 12 * n, f"{n + 1}."), (90, 700 - 12 * n, "oil and bread"))]  # fmt: skip
-    assert pdf_text(drawn(marked)).text.startswith("1. oil and bread\n2. oil")
+@pytest.mark.parametrize("error", [TypeError("'PDFObjRef' object is not iterable"), MemoryError()])
+def test_what_pdfplumber_cannot_read_has_its_text_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    import pdfplumber
+
+    def fails(content: object) -> None:
+        raise error
+
+    monkeypatch.setattr(pdfplumber, "open", fails)
+    found = pdf_text(drawn(cells(ROWS, 640), rules=grid(3, 655)))
+    assert found.text.split() == " ".join(map(" ".join, ROWS)).split()
+    assert found.missing == "no tables looked for in 1 of 1 pages (1)"
+
+
+def test_a_page_that_takes_pdfplumber_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pdfplumber.page import Page
+
+    find = Page.find_tables
+
+    def slow(self: Page) -> object:
+        while self.page_number == 1:
+            with suppress(Exception):
+                len(self.pages)
+        return find(self)
+
+    monkeypatch.setattr(pdf_pages, "_PAGE", 0.2)
+    monkeypatch.setattr(Page, "find_tables", slow)
+    content = drawn(cells(ROWS, 640), cells(ROWS, 640), rules=grid(3, 655))
+    found = pdf_text(content)
+    assert found.text.count("| --- | --- | --- |") == 1
+    assert found.missing == "no tables looked for in 1 of 2 pages (1)"
+    monkeypatch.setattr(pdf_pages, "_SECONDS", 0.0)
+    assert pdf_text(content).missing == "no tables looked for in 2 of 2 pages (1, 2)"
 
 
 def test_a_table_with_rules_needs_pdfplumber(
@@ -400,73 +380,6 @@ def test_a_table_with_rules_needs_pdfplumber(
     assert str(caught.value) == (
         "a PDF with tables needs pdfplumber; pip install 'gistmill[documents]'"
     )
-
-
-def test_pages_that_pdfplumber_has_no_time_for_have_no_grids(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    page = cells(ROWS, 640)
-    content = drawn(page, page, rules=grid(3, 655))
-    assert [*ruled_grids(content, [0, 1])] == [0, 1]
-    monkeypatch.setattr("stages.extract.pdf_tables._SECONDS", -1.0)
-    assert ruled_grids(content, [0, 1]) == {}
-    assert pdf_text(content).missing == "no tables looked for in 2 of 2 pages (1, 2)"
-
-
-def test_a_page_that_takes_pdfplumber_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pdfplumber.page import Page
-
-    page = cells(ROWS, 640)
-    content = drawn(page, page, rules=grid(3, 655))
-    looked: list[int] = []
-    find = Page.find_tables
-
-    def slow(self: Page) -> object:
-        looked.append(self.page_number)
-        while self.page_number == 1:
-            with suppress(Exception):
-                math.sqrt(2)
-        return find(self)
-
-    monkeypatch.setattr("stages.extract.pdf_tables._PAGE", 0.2)
-    monkeypatch.setattr(Page, "find_tables", slow)
-    assert [*ruled_grids(content, [0, 1])] == [1]
-    assert looked == [1, 2]
-
-
-def test_hundreds_of_lines_in_columns_that_do_not_align_are_little_work() -> None:
-    """With the cube of their number these 600 took 19 seconds, with its square 0.2."""
-    unaligned = [
-        Line((Word("a", 50, edge), Word("b", edge + 10, edge + 20)), 9000 - 3.0 * n, 2.0)
-        for n in range(600)
-        for edge in (60 + n * 97 % 250,)
-    ]
-    began = time.process_time()
-    assert with_tables(unaligned, [])
-    assert time.process_time() - began < 5
-
-
-def test_the_end_of_a_table_is_that_of_its_columns() -> None:
-    """Four rows, below them a line that stands across both columns."""
-    rows = [(Word(f"a{n}", 50, 90), Word(f"b{n}", 200, 240)) for n in range(4)]
-    across = (Word("to", 60, 150), Word("and", 154, 230))
-    placed = [Line(words, 700 - 12.0 * n, 10.0) for n, words in enumerate([*rows, across])]
-    table, last = with_tables(placed, [])
-    assert table == Table([[f"a{n}", f"b{n}"] for n in range(4)])
-    assert last == placed[-1]
-
-
-@pytest.mark.parametrize("error", [TypeError("'PDFObjRef' object is not iterable"), MemoryError()])
-def test_what_pdfplumber_cannot_read_has_its_text_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    import pdfplumber
-
-    def fails(content: object) -> None:
-        raise error
-
-    monkeypatch.setattr(pdfplumber, "open", fails)
-    assert read(drawn(cells(ROWS, 640), rules=grid(3, 655))) == [TABLE]
 
 
 def test_headings_with_numbers_that_go_up_with_the_pages_are_text() -> None:
@@ -491,7 +404,3 @@ def test_the_lines_of_a_turned_page_are_whole() -> None:
     found = read(content.getvalue())
     assert " ".join(" ".join(found).split()) == " ".join(PROSE)
     assert len(found) <= len(PROSE)
-
-
-def test_rows_of_several_lengths() -> None:
-    assert markdown_table([["a"], ["b\nc", "d"]]) == "| a |  |\n| --- | --- |\n| b c | d |"

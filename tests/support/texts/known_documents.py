@@ -280,7 +280,7 @@ def known_documents() -> tuple[Known, ...]:
                        ("Commission of Bridges", "Report of the Year", "of 12")),
         "article.pdf": (article, Layout(columns=2, size=9, draw=_article_edges),
                         ("Journal of Crossings", "Draft, not for")),
-        "tables.pdf": (tables, Layout(has_rules=False, is_justified=False, draw=_report_edges),
+        "tables.pdf": (tables, Layout(is_justified=False, draw=_report_edges),
                        ("Commission of Bridges", "Report of the Year", "of 12")),
         "novel.pdf": (novel, Layout(size=11, indent=15, gap=0, draw=_book_edges),
                       ("OWL CREEK ANNUAL", "In the Glen")),

@@ -64,8 +64,7 @@ def test_what_a_file_says_of_itself_is_metadata(tmp_path: Path) -> None:
     corpus = loaded(tmp_path, "text")
     assert texts(corpus) == {"a": LINE, "b": "---\na: 1\n---\nB", "c": f"{LINE}\n\nTwo."}
     assert [json.loads(item.document.metadata) for item in corpus] == [
-        {"title": "Tower", "date": "1893-05-01"}, {},
-        {"page_starts": [0, 31, 31], "missing": "no text in 1 of 3 pages (2)"},
+        {"title": "Tower", "date": "1893-05-01"}, {}, {"missing": "no text in 1 of 3 pages (2)"},
     ]  # fmt: skip
 
 

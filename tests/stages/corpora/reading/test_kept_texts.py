@@ -44,7 +44,6 @@ def test_a_file_is_extracted_once(cache: Path, file: UPath) -> None:
         other = file.rename(file.parent / "other.pdf")
         assert text_of_file(other, extractor) == first
         assert extractor.kinds == ["pdf"]
-    assert first.metadata["page_starts"]
     assert cache.stat().st_mode & 0o077 == 0, "nobody else may read it"
 
 

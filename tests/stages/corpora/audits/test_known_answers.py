@@ -5,8 +5,7 @@ from typing import Any
 
 from pipeline.core.settings import CONF
 from pipeline.families.family import load_family
-from stages.corpora.audits.known_answers import KINDS
-from stages.corpora.audits.make_known_answers import Asked, Maker
+from stages.corpora.audits.known_answers import KINDS, Asked, Maker
 
 ROOT = CONF / "prompts"
 WORDS = load_family(ROOT / "generic", [ROOT]).known_answers
@@ -19,7 +18,7 @@ def asked(number: int, *references: str, of: str = "d", **more: Any) -> Asked:
 
 def made(one: Asked, *others: Asked, seed: int = 0) -> dict[str, str | None]:
     maker = Maker([one, *others], WORDS, seed)
-    return {known.kind: known.answer for known in maker.made(one, by_model=False)}
+    return {known.kind: known.answer for known in maker.made(one)}
 
 
 OTHERS = (
@@ -30,7 +29,7 @@ OTHERS = (
 
 def test_every_kind_of_a_question_that_has_all_it_takes() -> None:
     found = made(asked(1, "In May 3 of 12 horses were sold.", "Three horses left in May."), *OTHERS)
-    assert list(found) == [name for name, kind in KINDS.items() if kind.how is None]
+    assert list(found) == list(KINDS)
     assert found["reference"] == "In May 3 of 12 horses were sold."
     assert found["reworded"] == "Three horses left in May."
     detail = found["more_detail"]
@@ -78,18 +77,9 @@ def test_a_family_s_own_words(tmp_path: Path) -> None:
     (tmp_path / "family.yaml").write_text(text)
     words = load_family(tmp_path, [ROOT]).known_answers
     (one,) = [asked(1, "Pferde.")]
-    found = {known.kind: known.answer for known in Maker([one], words, 0).made(one, False)}
+    found = {known.kind: known.answer for known in Maker([one], words, 0).made(one)}
     assert (found["vague"], found["more_detail"]) == ("Irgendwie.", "So: Pferde.")
     assert "refusal" not in found and found["instruction"] in WORDS["instruction"]
-
-
-def test_a_model_writes_what_it_is_asked_to() -> None:
-    one = asked(1, "Horses fell.")
-    known = {k.kind: k for k in Maker([one], WORDS, 0).made(one, by_model=True)}
-    written = {name for name, kind in KINDS.items() if kind.how}
-    assert written == {"reworded_by_model", "more_detail_by_model", "vague_by_model"} <= {*known}
-    for name in written:
-        assert (known[name].answer, known[name].reference) == (None, "Horses fell.")
 
 
 def test_a_sample_grows_and_leaves_out_what_describes_an_answer() -> None:

@@ -1,0 +1,318 @@
+"""The pages of a PDF: lines of words with their places, by PDFium, in reading order; tables with
+rules, by pdfplumber.
+
+PDFium gives text in the order in which it was written into the file, which is the order of reading
+but for columns that were written line by line across the page; these are told apart here.
+"""
+
+import ctypes
+import io
+import re
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice, pairwise
+from statistics import mean
+from typing import Any, NamedTuple
+from unicodedata import normalize
+
+from pipeline.core.errors import contained
+from stages.extract.extracted import EXTRA, SOFT_HYPHEN, UnreadableError
+
+_HYPHEN = "\ufffe"  # PDFium's mark for a hyphen at a line's end; both halves stand on one line
+_OTHER_HYPHEN = "\u2010"  # which PDFium does not mark, as a soft one at the page's end
+_CUT = re.compile(rf"[^\W\d_][{SOFT_HYPHEN}{_OTHER_HYPHEN}](?!\S)")
+_WORD = re.compile(  # an accent that stands apart is of the word before it
+    rf"[^\s{_HYPHEN}{SOFT_HYPHEN}][^\s{_HYPHEN}]*(?: +[\u0300-\u036f][^\s{_HYPHEN}]*)*"
+)
+_SAME_ROW = 0.3  # of a line's height: words that are no further apart stand on one base line
+_BELOW = 0.6  # of a line's height: words that are further apart stand below each other
+_GAP = 0.9  # of a line's height: a wider gap is none between two words of a sentence
+# Two columns: at least so many lines, and this share of a page's, have a gap at one place, with so
+# many words on either side; a table has fewer.
+_COLUMN_LINES, _COLUMN_SHARE, _COLUMN_WORDS = 8, 0.5, 3.5
+_BOLD = re.compile(r"bold|black|heavy|semi|demi", re.IGNORECASE)
+# Ligatures, and letters in the form that they have within a word: by what they are made of.
+_LETTERS = {
+    code: letters
+    for code in (*range(0xFB00, 0xFE00), *range(0xFE70, 0xFEFD))
+    if " " not in (letters := normalize("NFKC", chr(code)))
+} | {ord(SOFT_HYPHEN): "", ord(" "): ""}
+# Paths on a page: a table's rules are more, a drawing's far more.
+_LEAST_PATHS, _MOST_PATHS = 4, 3000
+_SECONDS, _PAGE = 120.0, 20.0  # of pdfplumber over a file, of the 600 that it has, and a page
+
+
+class Word(NamedTuple):
+    """Positions in points, from the page's left."""
+
+    text: str
+    left: float = 0.0
+    right: float = 0.0
+
+
+class Line(NamedTuple):
+    """A line; `bottom` and `height` in points, y grows upwards. Without places all are 0.
+
+    `is_cut`: it ends within a word, whose hyphen is left out. `is_bold`: from begin to end.
+    `is_table`: its one word is a whole table as Markdown.
+    """
+
+    words: tuple[Word, ...]
+    bottom: float = 0.0
+    height: float = 0.0
+    is_bold: bool = False
+    is_cut: bool = False
+    is_table: bool = False
+
+    @property
+    def text(self) -> str:
+        return " ".join(word.text for word in self.words)
+
+    @property
+    def left(self) -> float:
+        return self.words[0].left
+
+    @property
+    def right(self) -> float:
+        return self.words[-1].right
+
+    def cells(self) -> "list[Line]":
+        """Its parts, between which a gap is wider than any within a sentence."""
+        ends = [end for end, (before, word) in enumerate(pairwise(self.words), 1)
+                if word.left - before.right > _GAP * self.height > 0]  # fmt: skip
+        bounds = pairwise([0, *ends, len(self.words)])
+        return [self._replace(words=self.words[first:end]) for first, end in bounds]
+
+
+Table = tuple[str, float, float, float, float]
+"""A table as Markdown; its left, bottom, right and top in points, y grows upwards."""
+
+
+def pages_of(content: bytes) -> tuple[list[list[Line]], Mapping[int, Sequence[Table]], str | None]:
+    """The lines of every page, tables by page, and a line on pages without text, and on those whose
+    tables were not looked for. Raises UnreadableError for a PDF that is torn, encrypted or has no
+    text (a scan), or where a library is not installed."""
+    try:
+        import pypdfium2
+    except ImportError:
+        raise UnreadableError(f"a PDF needs pypdfium2; {EXTRA}") from None
+    try:
+        document = pypdfium2.PdfDocument(content)
+    except pypdfium2.PdfiumError as error:
+        if "password" in str(error).lower():
+            raise UnreadableError("an encrypted PDF; save it without a password") from None
+        why = str(error).rstrip(".")
+        raise UnreadableError(f"damaged, or no PDF ({why}); fetch it again") from None
+    pages: list[list[Line]] = []
+    ruled: list[int] = []
+    for index in range(len(document)):
+        pages.append([])
+        with suppress(pypdfium2.PdfiumError):
+            page = document[index]
+            pages[index] = _by_columns(_whole_rows(_lines(page, pypdfium2.raw)))
+            paths = page.get_objects(filter=[pypdfium2.raw.FPDF_PAGEOBJ_PATH])
+            num_paths = sum(1 for _ in islice(paths, _MOST_PATHS + 1)) if pages[index] else 0
+            ruled += [index] if _LEAST_PATHS <= num_paths <= _MOST_PATHS else []
+            page.close()
+    if not any(pages):
+        raise UnreadableError(
+            f"no text in the {len(pages)} pages of this PDF, which is probably a scan; recognize "
+            "its text first (ocrmypdf)"
+        )
+    tables = _tables(content, ruled) if ruled else {}
+    without = {
+        "text": [index for index, lines in enumerate(pages) if not lines],
+        "tables looked for": [index for index in ruled if index not in tables],
+    }
+    missing = [
+        f"no {what} in {len(found)} of {len(pages)} pages "
+        f"({', '.join(str(index + 1) for index in found[:10])}{' ...' if found[10:] else ''})"
+        for what, found in without.items() if found
+    ]  # fmt: skip
+    return pages, tables, "; ".join(missing) or None
+
+
+def _lines(page: Any, raw: Any) -> list[Line]:
+    """The lines of a page of pypdfium2 as they were written; `raw`: its module of PDFium's
+    functions."""
+    places = page.get_textpage()
+    text = places.get_text_range().replace("\0", " ")
+    # Beyond the first plane of Unicode characters and positions differ, and on a turned page they
+    # are those of the paper; PDFium's lines are kept then.
+    is_placed = len(text) == places.count_chars() and not page.get_rotation()
+    found: list[Line] = []
+    start = 0
+    for written in re.split(f"(\r\n|{_HYPHEN})", text):
+        spans = [(start + word.start(), start + word.end()) for word in _WORD.finditer(written)]
+        start += len(written)
+        if not spans:
+            continue
+        if is_placed:
+            found += _placed(text, spans, places, raw)
+        else:
+            found.append(Line(tuple(Word(_letters(text[first:end])) for first, end in spans)))
+        if text.startswith(_HYPHEN, start) or _CUT.match(text, spans[-1][1] - 2):
+            found[-1] = _cut(found[-1], text[start:].lstrip(f"\r\n{_HYPHEN}")[:1])
+    places.close()
+    return found
+
+
+def _placed(text: str, spans: Sequence[tuple[int, int]], places: Any, raw: Any) -> Iterator[Line]:
+    """The words at these places of the text as a line, or as several where they stand below each
+    other. The height of a line is that of its longest word: a list's marker, a note's number have
+    another."""
+    rows: list[list[tuple[Word, float, float, int, int]]] = []
+    for first, end in spans:
+        left, bottom, _, top = places.get_charbox(first, loose=True)
+        if not rows or abs(bottom - rows[-1][-1][1]) > _BELOW * (top - bottom):
+            rows.append([])
+        word = Word(_letters(text[first:end]), left, places.get_charbox(end - 1, loose=True)[2])
+        rows[-1].append((word, bottom, top - bottom, first, end))
+    for row in rows:
+        _, bottom, height, *_ = max(row, key=lambda placed: len(placed[0].text))
+        is_bold = _is_bold(places, raw, row[0][3], row[-1][4])
+        yield Line(tuple(word for word, *_ in row), bottom, height, is_bold)
+
+
+def _is_bold(places: Any, raw: Any, first: int, end: int) -> bool:
+    """True if the first and the last character are bold."""
+    name, flags = ctypes.create_string_buffer(128), ctypes.c_int()
+    for index in (first, end - 1):
+        raw.FPDFText_GetFontInfo(places, index, name, len(name), flags)
+        if not _BOLD.search(name.value.decode("utf-8", "replace")):
+            return False
+    return True
+
+
+def _cut(line: Line, below: str) -> Line:
+    """The line that ends within a word, which goes on with the letter `below`. Its hyphen is left
+    out, but before the capital letter of a name or a number; "-" is for it at the page's end."""
+    *words, last = line.words
+    stem = last.text.removesuffix(_OTHER_HYPHEN)
+    is_name = below.isdigit() or (below.isupper() and not stem.isupper())
+    sign = "-" if is_name or not below else ""
+    return line._replace(words=(*words, last._replace(text=stem + sign)), is_cut=bool(below))
+
+
+def _letters(text: str) -> str:
+    """A word without soft hyphens and ligatures, its letters composed."""
+    return text if text.isascii() else normalize("NFC", text.translate(_LETTERS))
+
+
+def _whole_rows(lines: Sequence[Line]) -> list[Line]:
+    """Lines that follow each other on one base line, to the right, as one: cells of a table."""
+    found = list(lines[:1])
+    for line in lines[1:]:
+        before = found[-1]
+        is_row = abs(line.bottom - before.bottom) < _SAME_ROW * line.height
+        if is_row and line.left >= before.right and not before.is_cut:
+            whole, is_bold = before.words + line.words, before.is_bold and line.is_bold
+            found[-1] = before._replace(words=whole, is_bold=is_bold, is_cut=line.is_cut)
+        else:
+            found.append(line)
+    return found
+
+
+def _by_columns(lines: Sequence[Line]) -> list[Line]:
+    """Lines that go across two columns as two, all of the left column before those of the right."""
+    if (gutter := _gutter(lines)) is None:
+        return list(lines)
+    found: list[Line] = []
+    right: list[Line] = []
+    for line in lines:
+        before = tuple(word for word in line.words if word.right <= gutter)
+        after = line.words[len(before) :]
+        if after and after[0].left < gutter:  # it goes across: a heading of the page
+            found, right = [*found, *right, line], []
+            continue
+        found += [line._replace(words=before, is_cut=line.is_cut and not after)] if before else []
+        right += [line._replace(words=after)] if after else []
+    return [*found, *right]
+
+
+def _gutter(lines: Sequence[Line]) -> float | None:
+    """The middle of the gap between columns that were written line by line, if they were."""
+    halves = [cells for line in lines if len(cells := line.cells()) == 2]
+    if len(halves) < max(_COLUMN_LINES, _COLUMN_SHARE * len(lines)):
+        return None
+    begin, end = max(left.right for left, _ in halves), min(right.left for _, right in halves)
+    num_words = mean(min(len(cell.words) for cell in cells) for cells in halves)
+    return (begin + end) / 2 if begin < end and num_words >= _COLUMN_WORDS else None
+
+
+def _tables(content: bytes, pages: Sequence[int]) -> dict[int, list[Table]]:
+    """The tables of those pages, by page; without pages that take pdfplumber too long, and without
+    those from the first on that it cannot read although PDFium can."""
+    try:
+        import pdfplumber
+    except ImportError:
+        raise UnreadableError(f"a PDF with tables needs pdfplumber; {EXTRA}") from None
+    found: dict[int, list[Table]] = {}
+    end = time.monotonic() + _SECONDS
+    with contained(), pdfplumber.open(io.BytesIO(content)) as document:
+        for index in pages:
+            page = document.pages[index]
+            with suppress(_TooSlow), _within(min(_PAGE, end - time.monotonic())):
+                found[index] = [
+                    (_markdown(rows), left, page.height - foot, right, page.height - top)
+                    for table in page.find_tables()
+                    if _is_table(rows := table.extract())
+                    for left, top, right, foot in [table.bbox]
+                ]
+            page.close()
+    return found
+
+
+class _TooSlow(BaseException):
+    """Time is over. As KeyboardInterrupt no Exception, which a library may catch."""
+
+
+@contextmanager
+def _within(seconds: float) -> Iterator[None]:
+    """Raise _TooSlow in the block after so many seconds: for the main thread alone."""
+
+    def stop(*_: object) -> None:
+        raise _TooSlow
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    timer = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, handler)
+
+
+def _is_table(rows: Sequence[Sequence[str | None]]) -> bool:
+    """True if several rows and columns have words, and most cells; a frame or a form has not."""
+    num_filled = sum(bool(cell) for row in rows for cell in row)
+    is_wide = sum(map(any, rows)) > 1 < sum(map(any, zip(*rows, strict=True)))
+    return is_wide and 2 * num_filled >= len(rows) * len(rows[0])
+
+
+def _markdown(rows: Sequence[Sequence[str | None]]) -> str:
+    """The rows, of as many cells each, as a Markdown table, whose head is the first one."""
+    cells = [[" ".join(_letters(cell or "").split()).replace("|", "\\|") for cell in row]
+             for row in rows if any(row)]  # fmt: skip
+    head, *others = [f"| {' | '.join(row)} |" for row in cells]
+    return "\n".join([head, "|" + " --- |" * len(rows[0]), *others])
+
+
+def with_tables(lines: Sequence[Line], tables: Sequence[Table]) -> list[Line]:
+    """The lines, each table in the place of its first word; none of a table without words."""
+    for text, left, bottom, right, top in tables:
+        found: list[Line] = []
+        for line in lines:
+            is_beside = not bottom <= line.bottom + line.height / 2 <= top
+            words = tuple(
+                word for word in line.words
+                if is_beside or not left <= (word.left + word.right) / 2 <= right
+            )  # fmt: skip
+            if text and len(words) < len(line.words):
+                found.append(Line((Word(text, left, right),), bottom, is_table=True))
+                text = ""
+            found += [line._replace(words=words)] if words else []
+        lines = found
+    return list(lines)
