@@ -66,7 +66,3 @@ def off(plan: dict[str, Any], outcome: Stages, share: float, measures: Sequence[
             if abs(expected - was) > share * was:
                 missed.append(f"{stage} {measure}: {was}, expected {expected}")
     return missed
-
-
-def files(folder: Path) -> set[str]:
-    return {str(f.relative_to(folder)) for f in folder.rglob("*") if f.is_file()}
