@@ -246,7 +246,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "engine": facts["engine"],
         # Runs of earlier versions have not stored it.
         "engine_note": facts.get(
-            "engine_note", getattr(ENGINES.get(facts["engine"]), "note", None)
+            "engine_note", getattr(ENGINES.get(facts["engine"]), "about_replies", None)
         ),
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",

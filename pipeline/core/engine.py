@@ -169,7 +169,7 @@ class EngineSettings(Settings):
     keeps_deadline: ClassVar[bool] = False  # true: the engine itself ends late requests
     keeps_journal: ClassVar[bool] = True  # false: replies cost no more than to write them down
     reads_ahead: ClassVar[bool] = False  # true: requests in vain cost nothing while it is idle
-    note: ClassVar[str | None] = None  # what reports say of the engine's replies
+    about_replies: ClassVar[str | None] = None  # what reports say of the engine's replies
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:

@@ -21,26 +21,14 @@ class Made:
     call: Call
 
 
-def is_choice(one: Made) -> bool:
-    """True for the call that chooses where a page ends, of which each waits for the one before."""
-    return _asks_in_turn(one.step) and not one.step.per_question
-
-
-def is_in_vain(one: Made) -> bool:
-    """True for a choice that was sent ahead, where then no page began."""
-    return is_choice(one) and one.call.page_index is None
-
-
 def dependencies(made: Sequence[Made]) -> list[tuple[int, ...]]:
-    """For each call the positions in `made` of the calls it depends on; those sent ahead in vain on
-    none, and none on them."""
+    """For each call the positions in `made` of the calls it depends on."""
     by_step: dict[tuple[str, str], list[int]] = defaultdict(list)
     for position, one in enumerate(made):
-        if not is_in_vain(one):
-            by_step[one.step.id, one.call.document_id].append(position)
+        by_step[one.step.id, one.call.document_id].append(position)
     for positions in by_step.values():
         positions.sort(key=lambda position: _turn(made[position].call))
-    return [() if is_in_vain(one) else tuple(sorted(_before(made, by_step, one))) for one in made]
+    return [tuple(sorted(_before(made, by_step, one))) for one in made]
 
 
 def _turn(call: Call) -> tuple[int, int, int]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from benchmarks.chains import Made, dependencies, longest_chain
+from benchmarks.dependencies import Made, dependencies, longest_chain
 from pipeline.core.calls import Call
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Document, IndexRow, QuestionRow, Record, UnitRows
@@ -85,11 +85,6 @@ MEMORY = (
 
 def test_calls_asked_in_turn_are_a_chain_and_what_is_of_a_page_waits_for_that_page() -> None:
     assert dependencies(MEMORY) == [(), (0,), (1,), (0,), (1,), (1,), (2,), (2,)]
-
-
-def test_nothing_waits_for_a_call_sent_ahead_in_vain() -> None:
-    calls = [made(CUTS, page_index=0), made(CUTS), made(CUTS, page_index=1), made(CUTS)]
-    assert dependencies(calls) == [(), (), (0,), ()]
 
 
 def test_a_call_waits_for_all_that_its_step_reads() -> None:

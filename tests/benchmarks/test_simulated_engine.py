@@ -11,39 +11,27 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.compose import compose
+from benchmarks.simulated.simulated_engine import (
+    KVCache,
+    SimulatedEngine,
+    SimulatedSettings,
+    block_hashes,
+    drawn,
+)
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Constraint, Prompt
-from pipeline.engines.simulated import KVCache, SimulatedEngine, SimulatedSettings, block_hashes
 from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.readagent.break_point import BreakPoint, Labelled
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.prompts.readagent.look_up_s import SequentialLookUp
 from tests.support.command import refused
+from tests.support.engines.simulated import SIMULATED, in_order, request, settings
 
 INSTANT = 1e9  # tokens a second
 
 
-def settings(**changed: Any) -> SimulatedSettings:
-    composed = compose(["engine=simulated"])["engine"]
-    return SimulatedSettings.model_validate({**composed, **changed})
-
-
-def request(content: str, **changed: Any) -> Request:
-    values: dict[str, Any] = {"prompt": "gist", "max_reply_tokens": 100, **changed}
-    messages = ({"role": "user", "content": content},)
-    return Request(fields=ShortenPage(page=""), messages=messages, **values)  # type: ignore[arg-type]  # any values
-
-
 def words(num: int, word: str = "w") -> str:
     return " ".join(f"{word}{i}" for i in range(num))
-
-
-def in_order(engine: SimulatedEngine, *requests: Request) -> list[Reply]:
-    async def ask() -> list[Reply]:
-        return [await engine.generate(one) for one in requests]
-
-    return asyncio.run(ask())
 
 
 def at_once(engine: SimulatedEngine, *requests: Request) -> tuple[float, list[Reply]]:
@@ -196,7 +184,7 @@ def test_what_changes_replies_is_hashed_and_rates_are_not() -> None:
 
 
 def test_kv_space_holds_one_request_at_least() -> None:
-    said = refused("run", "engine=simulated", "engine.kv_tokens=1000")
+    said = refused("run", *SIMULATED, "engine.kv_tokens=1000")
     assert said.startswith("engine.kv_tokens=1000: ")
     assert "context_tokens=32000" in said
 
@@ -255,3 +243,12 @@ def test_an_opening_goes_before_what_is_drawn() -> None:
     asked = replace(request("x", prompt="look_up_p"), fields=parallel(ASKED[0]))
     (reply,) = in_order(engine, asked)
     assert reply.text.startswith("Page [7] ")
+
+
+def test_a_page_ends_at_one_of_its_labels_by_the_texts_alone() -> None:
+    parts = tuple(Labelled(f"Part {n}", n if n % 2 else None) for n in range(40))
+    ends = {drawn(BreakPoint("", parts), seed) for seed in range(60)}
+    assert ends <= {f"Break point: <{n}>" for n in range(1, 40, 2)} and len(ends) > 10
+    more = BreakPoint("before", parts, "after")
+    assert drawn(more, 3) == drawn(BreakPoint("", parts), 3)
+    assert drawn(BreakPoint("", parts[:1]), 3) is None
