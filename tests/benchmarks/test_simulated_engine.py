@@ -6,18 +6,11 @@ Times are bounded from below, or compared with others of the same run: a busy ma
 import asyncio
 import time
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import pytest
 
-from benchmarks.simulated.simulated_engine import (
-    KVCache,
-    SimulatedEngine,
-    SimulatedSettings,
-    block_hashes,
-    drawn,
-)
+from benchmarks.simulated.simulated_engine import KVCache, SimulatedEngine, drawn
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Constraint, Prompt
 from stages.prompts.parsing.passages import Passage
@@ -50,10 +43,10 @@ def decoding(**changed: Any) -> SimulatedEngine:
 
 
 def test_sequences_work_at_once_and_no_more_than_there_are() -> None:
-    two = decoding(sequences=2)
-    seconds, _ = at_once(two, *(request(f"prompt {i}") for i in range(5)))
+    prompts = [request(f"prompt {i}") for i in range(5)]
+    seconds, _ = at_once(decoding(sequences=2), *prompts)
     assert seconds >= 0.3  # 5 requests on 2 sequences are 3 rounds of 0.1 s
-    seconds, replies = at_once(decoding(sequences=5), *(request(f"prompt {i}") for i in range(5)))
+    seconds, replies = at_once(decoding(sequences=5), *prompts)
     assert seconds < sum(reply.seconds for reply in replies) / 2  # one round for all of them
 
 
@@ -67,33 +60,23 @@ def test_requests_wait_for_kv_space() -> None:
     assert wide < sum(reply.seconds for reply in replies) / 2
 
 
-def test_prompts_are_prefilled_one_after_the_other() -> None:
-    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=INSTANT)
-    seconds, _ = at_once(engine, *(request(words(100, f"p{i}")) for i in range(3)))
+def test_prompts_are_prefilled_one_after_the_other_but_for_whole_cached_blocks() -> None:
+    rates = {"prefill_tokens_per_second": 1000.0, "decode_tokens_per_second": INSTANT}
+    seconds, _ = at_once(decoding(**rates), *(request(words(100, f"p{i}")) for i in range(3)))
     assert seconds >= 0.3
-
-
-def test_whole_blocks_of_an_earlier_prompt_are_cached() -> None:
-    engine = decoding(block_tokens=4)
-    beginning = words(10)  # 2 whole blocks of 4
-    found = in_order(
-        engine,
-        request(f"{beginning} and then"),
-        request(f"{beginning} or else"),
-        request(f"{beginning} or else"),
-        request("something else entirely"),
-    )
-    # The third is 3 whole blocks, all there; its last token is prefilled, and so its block.
-    assert [reply.cached_tokens for reply in found] == [0, 8, 8, 0]
-    assert [reply.prompt_tokens for reply in found] == [12, 12, 12, 3]
-
-
-def test_cached_tokens_are_not_prefilled() -> None:
-    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=INSTANT)
-    first, second = in_order(engine, request(words(200)), request(f"{words(200)} more"))
+    first, second = in_order(decoding(**rates), request(words(200)), request(f"{words(200)} more"))
     assert second.cached_tokens == 192  # 12 blocks of 16
     assert first.seconds >= 0.2
     assert second.seconds < first.seconds / 2
+
+
+def test_whole_blocks_of_an_earlier_prompt_are_cached() -> None:
+    beginning = words(10)  # 2 whole blocks of 4
+    prompts = [f"{beginning} and then", f"{beginning} or else", f"{beginning} or else", "no word"]
+    found = in_order(decoding(block_tokens=4), *map(request, prompts))
+    # The third is 3 whole blocks, all there; its last token is prefilled, and so its block.
+    assert [reply.cached_tokens for reply in found] == [0, 8, 8, 0]
+    assert [reply.prompt_tokens for reply in found] == [12, 12, 12, 2]
 
 
 def test_the_least_recently_used_blocks_make_room() -> None:
@@ -117,11 +100,6 @@ def test_running_requests_share_the_blocks_of_one_beginning() -> None:
     assert cache.allocate([1], 1) == 1
 
 
-def test_a_blocks_hash_covers_all_tokens_before_it() -> None:
-    assert block_hashes("abcd", 2)[0] == block_hashes("abxx", 2)[0] != block_hashes("abab", 2)[1]
-    assert len(block_hashes("abcde", 2)) == 2
-
-
 def test_a_cancelled_request_releases_its_sequence_and_blocks() -> None:
     engine = decoding(sequences=1, kv_tokens=64, context_tokens=60, decode_tokens_per_second=0.01)
 
@@ -129,11 +107,6 @@ def test_a_cancelled_request_releases_its_sequence_and_blocks() -> None:
         for content in ("first", "second"):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(engine.generate(request(words(40, content))), 0.05)
-        waiting = asyncio.create_task(engine.generate(request("runs")))
-        await asyncio.sleep(0.05)
-        with pytest.raises(TimeoutError):  # before it is admitted
-            await asyncio.wait_for(engine.generate(request("waits")), 0.05)
-        waiting.cancel()
 
     asyncio.run(cancel())
     assert (engine._num_running, engine._kv_cache._num_private) == (0, 0)
@@ -141,39 +114,21 @@ def test_a_cancelled_request_releases_its_sequence_and_blocks() -> None:
     assert not engine._admission_lock.locked()
 
 
-def test_what_never_fits_is_a_context_overflow() -> None:
+def test_what_never_fits_is_a_context_overflow_or_refused() -> None:
     (reply,) = in_order(decoding(kv_tokens=32, context_tokens=32), request(words(30)))
     assert (reply.problem, reply.finish_reason, reply.text) == ("context_overflow", "abort", "")
+    said = refused("run", *SIMULATED, "engine.kv_tokens=1000")
+    assert said.startswith("engine.kv_tokens=1000: ") and "context_tokens=32000" in said
 
 
-def test_replies_are_as_long_as_set_and_begin_as_set() -> None:
-    engine = decoding(openings={"answer": "Answer: (A)"})
-    gist, answer, short = in_order(
-        engine,
-        request("x"),
-        request("x", prompt="answer"),
-        request("x", max_reply_tokens=4),
-    )
+def test_replies_follow_from_the_request_and_are_as_long_as_set() -> None:
+    prompts = [request("x"), request("x", prompt="answer"), request("x", max_reply_tokens=4)]
+    gist, answer, short = in_order(decoding(openings={"answer": "Answer: (A)"}), *prompts)
     assert [len(r.text.split()) for r in (gist, answer, short)] == [10, 10, 4]
     assert [r.reply_tokens for r in (gist, answer, short)] == [10, 10, 4]
     assert answer.text.startswith("Answer: (A) ")
-
-
-def test_replies_follow_from_the_request() -> None:
-    first, other = (in_order(decoding(), request("x"), request("y")) for _ in range(2))
-    assert [r.text for r in first] == [r.text for r in other]
-    assert first[0].text != first[1].text
-
-
-def test_a_constrained_reply_is_legal() -> None:
-    engine = decoding(openings={"look_up_p": "Page [0]"})
-    choice, pattern = in_order(
-        engine,
-        request("x", constraint=Constraint(choices=("Label: <4>", "Label: <5>"))),
-        request("x", prompt="look_up_p", constraint=Constraint(regex=r"Page \[\d\]")),
-    )
-    assert (choice.text, choice.reply_tokens) == ("Label: <4>", 2)
-    assert pattern.text == "Page [0]"
+    again, other = in_order(decoding(), request("x"), request("y"))
+    assert gist.text == again.text != other.text
 
 
 def test_what_changes_replies_is_hashed_and_rates_are_not() -> None:
@@ -181,28 +136,18 @@ def test_what_changes_replies_is_hashed_and_rates_are_not() -> None:
     assert settings(kv_tokens=10**6, sequences=3, decode_tokens_per_second=1.0).identity() == plain
     assert settings(reply_tokens=7).identity() != plain
     assert settings(openings={}).identity() != plain
-
-
-def test_kv_space_holds_one_request_at_least() -> None:
-    said = refused("run", *SIMULATED, "engine.kv_tokens=1000")
-    assert said.startswith("engine.kv_tokens=1000: ")
-    assert "context_tokens=32000" in said
+    assert settings(sequences=3, decode_tokens_per_second=7.0).token_rates() == (20_000.0, 21.0)
 
 
 PAGES = tuple(Passage("gist", number, f"page {number}") for number in range(1, 101))
 ASKED = [f"Who rang the bell at {hour}?" for hour in range(200)]
 
 
-@cache
-def drawing_settings() -> SimulatedSettings:
-    return settings(decode_tokens_per_second=INSTANT)
-
-
-def looked_up(prompt: Prompt[Any], **changed: Any) -> Any:
-    """What is read in the engine's reply to a look-up; `changed`: of the request."""
-    values = {"prompt": prompt.name, "max_reply_tokens": 100, **changed}
-    asked = replace(request("x"), fields=prompt, **values)
-    (reply,) = in_order(SimulatedEngine(drawing_settings()), asked)
+def looked_up(prompt: Prompt[Any], constraint: Constraint | None = None, **openings: str) -> Any:
+    """What is read in the engine's reply to a look-up."""
+    engine = decoding(decode_tokens_per_second=INSTANT, reply_tokens=50, openings=openings)
+    asked = replace(request("x"), prompt=prompt.name, fields=prompt, constraint=constraint)
+    (reply,) = in_order(engine, asked)
     return prompt.read(reply.text, False)
 
 
@@ -211,24 +156,16 @@ def parallel(question: str, max_pages: int = 6) -> ParallelLookUp:
 
 
 def test_pages_are_looked_up_by_the_question() -> None:
-    drawn = {text: looked_up(parallel(text)) for text in ASKED}
+    found = [prompt.read(drawn(prompt, 0) or "", False) or () for prompt in map(parallel, ASKED)]
     # 6 ** 0.65 is 3.2: three pages, and for a fifth of the questions four; none twice.
-    assert {len(pages) for pages in drawn.values()} == {3, 4}
-    assert all(len({*pages}) == len(pages) for pages in drawn.values())
-    assert 600 < sum(map(len, drawn.values())) < 700
-    assert len({page for pages in drawn.values() for page in pages}) > 90  # 1 to 100, not page 1
-    assert {looked_up(parallel(ASKED[0], most))[0] for most in (1, 3, 6)} == {drawn[ASKED[0]][0]}
-    assert len({looked_up(parallel(ASKED[0]), seed=seed) for seed in range(5)}) == 5
-    assert [looked_up(parallel(ASKED[0], 1)) for _ in range(2)] == [drawn[ASKED[0]][:1]] * 2
-
-
-def test_a_look_up_may_be_constrained() -> None:
-    prompt = parallel(ASKED[0])
-    legal = prompt.legal("I want to look up Page [{}]")
-    assert looked_up(prompt, constraint=legal) == looked_up(prompt)
-    one = SequentialLookUp(PAGES, ASKED[0], (), pages_read=(), refused=())
-    legal = one.legal("I want to look up Page {}")  # another form than the drawn one
-    assert looked_up(one, constraint=legal) == looked_up(one) != 1
+    assert {len(pages) for pages in found} == {3, 4}
+    assert all(len({*pages}) == len(pages) for pages in found)
+    assert 600 < sum(map(len, found)) < 700
+    assert len({page for pages in found for page in pages}) > 90  # 1 to 100, not page 1
+    assert drawn(parallel(ASKED[0], 1), 0) == f"I want to look up Page [{found[0][0]}]"
+    assert len({drawn(parallel(ASKED[0]), seed) for seed in range(5)}) == 5
+    assert looked_up(parallel(ASKED[0])) == found[0]
+    assert looked_up(parallel(ASKED[0]), look_up_p="Page [7]") == (7,)
 
 
 def test_pages_are_looked_up_one_by_one_until_stop() -> None:
@@ -238,17 +175,19 @@ def test_pages_are_looked_up_one_by_one_until_stop() -> None:
     assert len(read) == len({*read}) == 3
 
 
-def test_an_opening_goes_before_what_is_drawn() -> None:
-    engine = SimulatedEngine(settings(openings={"look_up_p": "Page [7]"}))
-    asked = replace(request("x", prompt="look_up_p"), fields=parallel(ASKED[0]))
-    (reply,) = in_order(engine, asked)
-    assert reply.text.startswith("Page [7] ")
-
-
 def test_a_page_ends_at_one_of_its_labels_by_the_texts_alone() -> None:
     parts = tuple(Labelled(f"Part {n}", n if n % 2 else None) for n in range(40))
     ends = {drawn(BreakPoint("", parts), seed) for seed in range(60)}
     assert ends <= {f"Break point: <{n}>" for n in range(1, 40, 2)} and len(ends) > 10
-    more = BreakPoint("before", parts, "after")
-    assert drawn(more, 3) == drawn(BreakPoint("", parts), 3)
+    assert drawn(BreakPoint("before", parts, "after"), 3) == drawn(BreakPoint("", parts), 3)
     assert drawn(BreakPoint("", parts[:1]), 3) is None
+
+
+def test_a_constrained_reply_is_legal() -> None:
+    choice = replace(request("x"), constraint=Constraint(choices=("Label: <4>", "Label: <5>")))
+    (reply,) = in_order(decoding(), choice)
+    assert (reply.text, reply.reply_tokens) == ("Label: <4>", 2)
+    prompt, one = parallel(ASKED[0]), SequentialLookUp(PAGES, ASKED[0], (), (), ())
+    assert looked_up(prompt, prompt.legal("I want to look up Page [{}]")) == looked_up(prompt)
+    # Another form than the drawn one.
+    assert looked_up(one, one.legal("I want to look up Page {}")) == looked_up(one) != 1

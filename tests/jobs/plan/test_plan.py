@@ -7,18 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.core.test_plugins import words as quotes
-from tests.support.command import DATA, QMSUM, ROOT, own_process, sql, succeed, succeeded
-from tests.support.runs.plans import made, off, over_budget, planned, since, stages
-from tests.support.texts.small_corpus import UNIFORM, document, question, write
-
-METHODS = (
-    "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=3),bm25(top_k=2),"
-    "oracle_pages(top_k=1),closed_book,constant"
+from tests.support.command import DATA, QMSUM, ROOT, sql, succeed
+from tests.support.runs.plans import (
+    made,
+    off,
+    over_budget,
+    planned,
+    since,
+    six_documents,
+    stages,
 )
+
 MEETINGS = ("corpus=qmsum", f"corpus.path={QMSUM}", "run=r", "limit=2")
 CORPORA = {
-    "meetings": (*MEETINGS, METHODS),
+    "meetings": (*MEETINGS, "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=3),"
+                 "bm25(top_k=2),oracle_pages(top_k=1),closed_book,constant"),
     "baselines": (*MEETINGS, "methods=recurrence(segment_tokens=1500,summary_tokens=200),"
                   "truncated_to_context(keep=first|last),bm25_fill_context"),
     "trees": (*MEETINGS, "methods=memwalker(segment_tokens=1000,max_children=8)"),
@@ -87,11 +90,7 @@ def test_where_pages_and_gists_stand_calls_and_prompts_are_exact(tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def six(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    """Words of a corpus of six documents of three pages, a question each."""
-    folder = tmp_path_factory.mktemp("corpus")
-    numbers = range(1, 7)
-    write(folder, [document(n) for n in numbers], [question(n, of=n) for n in numbers])
-    return ("corpus=tables", f"corpus.path={folder}", *UNIFORM, "methods=gist_only")
+    return six_documents(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.mark.slow
@@ -109,21 +108,6 @@ def test_a_killed_runs_plan_is_of_the_rest(tmp_path: Path, six: tuple[str, ...])
     assert {s: r["expected"]["calls"] for s, r in stages(plan).items()} == {"answer": 1}
     assert json.loads(succeed("run", *words, "--json"))["calls"] == {
         plan["steps"][0]["step_id"]: 1}  # fmt: skip
-
-
-@pytest.mark.slow
-def test_a_plugins_prompts_are_counted(tmp_path: Path) -> None:
-    """In processes of their own: plugins are known to a whole process."""
-    words = quotes(tmp_path)
-    plan = json.loads(succeeded(own_process("plan", *words, "--json")))
-    # By hand: four documents of three pages that only bm25's pages need no gists of; each question
-    # has a page quoted, and two methods answer it and are rated by two prompts.
-    calls = {stage: row["expected"]["calls"] for stage, row in stages(plan).items()}
-    assert calls["quote"] == 4
-    assert calls["answer"] == 8
-    assert calls["rate"] == 16
-    asked = stages(plan)["quote"]
-    assert 0 < asked["expected"]["reply_tokens"] < asked["budgets"]["reply_tokens"]
 
 
 def test_a_plan_writes_nothing(tmp_path: Path, six: tuple[str, ...]) -> None:
