@@ -39,7 +39,6 @@ def limit(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
         cpu.append(1000 * (reading.cpu - bare_cpu) / num)
         requests.append(num / reading.seconds)
         fixed.append(smallest_reading(config, folder / f"fixed-{pair}"))
-    bar = ("at most", _AT_MOST)
     without_bar = {
         "seconds of the run / of all requests at once": at_once,
         "CPU seconds outside the engine, per 1,000 requests": cpu,
@@ -48,7 +47,9 @@ def limit(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
         "fixed CPU seconds of an execution": [one.all_cpu for one in fixed],
     }
     return [
-        figure_of("limit", "seconds of the run / of the bare engine", ratios, bar),
+        figure_of(
+            "limit", "seconds of the run / of the bare engine", ratios, ("at most", _AT_MOST)
+        ),
         *(figure_of("limit", what, values) for what, values in without_bar.items()),
     ]
 

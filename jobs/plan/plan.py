@@ -1,7 +1,7 @@
 """`gistmill plan`: the remaining work of a run, its cost in tokens, hours and money, and the
 assumptions of the numbers, printed on one screen."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -136,7 +136,7 @@ def _sum(stage: str, steps: Sequence[Json]) -> Json:
 def _own_speeds(folder: RunFolder) -> dict[str, float]:
     """The tokens of prompts and replies that one engine processed in a second in the run so far, by
     phase, a reply's token counted as `REPLY_COSTS` of a prompt's."""
-    costs, seconds = Counter[str](), Counter[str]()
+    costs, seconds = defaultdict[str, float](float), defaultdict[str, float](float)
     for took in [one for launch in folder.readable_launches() for one in launch.get("phases", ())]:
         name = took["phase"].split(":")[0]
         costs[name] += took["prompt_tokens"] - took["cached_tokens"]
