@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from benchmarks.figures import Figure, figure_with_bar, figure_without_bar
+from benchmarks.figures import Figure, figure_of
 from benchmarks.peers.bare import on_engine
 from benchmarks.reading import read
 from jobs.config.run_config import RunConfig
@@ -63,9 +63,9 @@ def cache(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
         of_all.append(cached / sum(reply.prompt_tokens for reply in replies))
         per_corpus.append(tokens.uncached / tokens.corpus)
     return [
-        figure_with_bar("cache", "cached tokens / ideal", of_ideal, ("at least", _AT_LEAST)),
-        figure_without_bar("cache", "cached tokens / prompt tokens", of_all),
-        figure_with_bar(
+        figure_of("cache", "cached tokens / ideal", of_ideal, ("at least", _AT_LEAST)),
+        figure_of("cache", "cached tokens / prompt tokens", of_all),
+        figure_of(
             "cache", "uncached prompt tokens / corpus tokens", per_corpus, ("at most", _AT_MOST)
         ),
     ]

@@ -1,8 +1,8 @@
 """Simulate how documents are dealt to more engines than one machine has: events, no clock, no Ray.
 
-A page is a call that waits for the previous page's, and a gist that waits for it; each occupies one
-of an engine's sequences for about a second. Ray Data gives the next block to the worker that has
-the fewest.
+A page is a call that waits for the previous page's, and a gist that waits for the last page; each
+occupies one of an engine's sequences for about a second. Ray Data gives the next block to the
+worker that has the fewest.
 """
 
 import heapq
@@ -41,7 +41,8 @@ class Dealing:
         self._most_documents = int(_ROOM * sequences) + DOCUMENTS_OVER_SLOTS
         self._most_blocks = min(self._most_documents, -(-len(found) // num_engines))
         self._engines = [_Engine(sequences) for _ in range(num_engines)]
-        self._pages_left, self._calls_left = [*pages], [2 * own for own in pages]
+        self._pages, self._pages_left = pages, [*pages]
+        self._calls_left = [2 * own for own in pages]
         self._block_of: dict[int, list[int]] = {}  # document -> its block's documents in flight
         self._ranks, self._numbers, self._draw = count(), count(), Random(7)
         self._rank: dict[int, int] = {}
@@ -64,9 +65,10 @@ class Dealing:
         return now
 
     def _follow(self, engine: _Engine, document: int) -> None:
-        """The calls that a page was waited for by: its gist, and the next page."""
+        """The calls that a page was waited for by: the next page, or all gists."""
         self._pages_left[document] -= 1
-        for is_page in [False, *[True] * (self._pages_left[document] > 0)]:
+        is_page = self._pages_left[document] > 0
+        for _ in range(1 if is_page else self._pages[document]):
             call = (self._rank[document], next(self._numbers), document, is_page)
             heapq.heappush(engine.ready, call)
 

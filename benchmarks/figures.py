@@ -35,22 +35,14 @@ class Figure:
         }
 
 
-def figure_without_bar(part: str, what: str, values: Sequence[float]) -> Figure:
-    """The median of `values`, without a bar."""
-    return Figure(part=part, what=what, figure=median(values), values=tuple(values))
-
-
-def figure_with_bar(
-    part: str, what: str, values: Sequence[float], bar: tuple[Bar, float]
+def figure_of(
+    part: str, what: str, values: Sequence[float], bar: tuple[Bar, float] | None = None
 ) -> Figure:
-    """The median of `values`, with a bar and whether it is met."""
-    found, (how, limit) = median(values), bar
-    ok = {"at most": found <= limit, "at least": found >= limit, "over": found > limit}[how]
-    return Figure(
-        part=part,
-        what=what,
-        figure=found,
-        bar=f"{how} {limit:.2f}",
-        ok=ok,
-        values=tuple(values),
-    )
+    """The median of `values`; with a bar, whether that is met."""
+    middle, values = median(values), tuple(values)
+    if bar is None:
+        return Figure(part=part, what=what, figure=middle, values=values)
+    how, limit = bar
+    ok = {"at most": middle <= limit, "at least": middle >= limit, "over": middle > limit}[how]
+    told = f"{how} {limit:.2f}"
+    return Figure(part=part, what=what, figure=middle, bar=told, ok=ok, values=values)

@@ -6,32 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import browser_page as page_part
-from benchmarks import cache as cache_part
-from benchmarks import long_book as long_part
-from benchmarks import machines as machines_part
-from benchmarks import scale as scale_part
-from benchmarks import schedule as schedule_part
-from benchmarks import side_by_side as peers_part
-from benchmarks import unit_cost as units_part
-from benchmarks.browser_page import page
+from benchmarks import overhead
+from benchmarks import schedule as load_balancing
+from benchmarks.cache import WORDS as CACHE_WORDS
 from benchmarks.cache import cache
 from benchmarks.figures import Figure
-from benchmarks.limit import limit
-from benchmarks.long_book import long_book
-from benchmarks.machines import machines
-from benchmarks.scale import driver, scale
-from benchmarks.schedule import schedule
+from benchmarks.limit import limit, rates
+from benchmarks.side_by_side import WORDS as PEERS_WORDS
 from benchmarks.side_by_side import peers
-from benchmarks.throughput import rates
-from benchmarks.unit_cost import units
 from jobs.config.run_config import RunConfig
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 
-# One unit holds all questions of a document, so that the phase is one execution.
-_ALWAYS = ("questions_per_unit=1000000",)
+# One unit holds all questions of a document, so that the phase is one execution. Any part may be
+# measured by the simulated engine.
+_ALWAYS = ("questions_per_unit=1000000", f"plugins={Path(__file__).parent / 'simulated'}")
 _QMSUM = ("corpus=qmsum", "rater=none", "engine=vllm", "reply_format=constrained")
+_THREE = "methods=gist_only,readagent_p(max_pages=3),bm25(top_k=3)"
 
 
 @dataclass(frozen=True)
@@ -42,18 +33,14 @@ class Part:
     measure: Callable[[RunConfig, Path, int], list[Figure]]
 
 
-_THREE = "methods=gist_only,readagent_p(max_pages=3),bm25(top_k=3)"
 PARTS = {
     "limit": Part((*_QMSUM, _THREE), limit),
-    "schedule": Part(schedule_part.WORDS, schedule),
-    "machines": Part(machines_part.WORDS, machines),
-    "long": Part(long_part.WORDS, long_book),
-    "cache": Part((*_QMSUM, *cache_part.WORDS), cache),
-    "peers": Part((*_QMSUM, _THREE, *peers_part.WORDS), peers),
-    "units": Part(units_part.WORDS, units),
-    "driver": Part(scale_part.DRIVER_WORDS, driver),
-    "scale": Part(scale_part.WORDS, scale),
-    "page": Part(page_part.WORDS, page),
+    "schedule": Part(load_balancing.SCHEDULE_WORDS, load_balancing.schedule),
+    "machines": Part(load_balancing.WORDS, load_balancing.machines),
+    "cache": Part((*_QMSUM, *CACHE_WORDS), cache),
+    "peers": Part((*_QMSUM, _THREE, *PEERS_WORDS), peers),
+    "units": Part(overhead.UNITS_WORDS, overhead.units),
+    "driver": Part((*overhead.DRIVER_WORDS, overhead.DRIVER_SIZE), overhead.driver),
     "rates": Part(("engine=vllm", "rater=none"), rates),
 }
 
@@ -75,33 +62,31 @@ def bench(words: Sequence[str], pairs: int) -> list[Figure]:
     # on CPUs than those it is measured against, which have them all.
     os.environ.setdefault("OMP_NUM_THREADS", str(os.cpu_count()))
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")  # else vLLM takes one core less
-    found = []
+    figures = []
     for name in names:
         with tempfile.TemporaryDirectory(prefix="gistmill-bench-") as folder:
             config = part_config(name, overrides, Path(folder))
-            found += PARTS[name].measure(config, Path(folder), pairs)
-    return found
+            figures += PARTS[name].measure(config, Path(folder), pairs)
+    return figures
 
 
 def part_config(name: str, overrides: Sequence[str], folder: Path) -> RunConfig:
-    """The config that the part runs. For `schedule` and `long` a corpus is written to `folder`."""
+    """The config that the part runs. For `schedule` a corpus is written to `folder`."""
     own = PARTS[name].words
-    if name in ("schedule", "machines", "long"):
+    if name in ("schedule", "machines"):
         for word in overrides:
             if word.startswith("corpus"):
                 raise UsageError(f"{word}: {name} writes its own corpus; leave it out")
         own = (*own, f"corpus.path={folder / 'corpus'}")
     given = {word.partition("=")[0] for word in overrides}
-    sizes = {"scale": scale_part.SIZES, "driver": scale_part.SIZES[:1]}.get(name)
-    if sizes and (others := sorted(given - {*sizes})):
-        raise UsageError(f"{others[0]}: {name} takes {' and '.join(sizes)}; leave it out")
+    size = overhead.DRIVER_SIZE.partition("=")[0]
+    if name == "driver" and (others := sorted(given - {size})):
+        raise UsageError(f"{others[0]}: driver takes {size}; leave it out")
     kept = [word for word in (*own, *_ALWAYS) if word.partition("=")[0] not in given]
     config = read_run([*kept, *overrides]).config
     if name == "schedule":
         engines = config.engine.max_workers or 1
-        num_documents = config.limit or schedule_part.NUM_DOCUMENTS
+        num_documents = config.limit or load_balancing.NUM_DOCUMENTS
         sequences = engines * config.engine.sequences
-        schedule_part.write_corpus(folder / "corpus", num_documents, sequences)
-    if name == "long":
-        long_part.write_book(folder / "corpus", long_part.NUM_WORDS, long_part.NUM_QUESTIONS)
+        load_balancing.write_corpus(folder / "corpus", num_documents, sequences)
     return config

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.chains import Made
+from benchmarks.dependencies import Made
 from benchmarks.recorder import (
     Moment,
     Recorded,

@@ -1,5 +1,6 @@
 """Load balancing: the makespan against a lower bound for any schedule, of eight simulated engines
-on this machine's Ray, and of 64 by events alone.
+on this machine's Ray, of 64 by events alone, and on a Ray of several machines, all nodes on this
+one; each has an engine, also the driver's.
 
 Document lengths are skewed. The longest document's chain of calls takes half as long as the engines
 need for everything: started late it ends late, so documents in random order miss the bar.
@@ -8,38 +9,42 @@ need for everything: started late it ends late, so documents in random order mis
 import functools
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from benchmarks.chains import longest_chain
+import ray
+from ray.cluster_utils import Cluster
+
 from benchmarks.dealing import Dealing, shortest
-from benchmarks.figures import Bar, Figure, figure_with_bar, figure_without_bar
+from benchmarks.dependencies import longest_chain
+from benchmarks.figures import Bar, Figure, figure_of
 from benchmarks.reading import Order, Reading, as_planned, read
 from jobs.config.run_config import RunConfig
+from jobs.graph.read_run import read_run
 from pipeline.core.calls import Call
+from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
-from pipeline.engines.simulated import SimulatedSettings
+from pipeline.files.place import as_path
 from pipeline.work.executions import DocumentWork
 
 NUM_DOCUMENTS = 400
-AT_MOST = 1.10
+_AT_MOST = 1.10
 _LONGEST = 30  # pages; each is a pagination call that waits for the previous page's, and a gist
 _PAGE_WORDS, _PARAGRAPH_WORDS = 600, 100  # the generic family ends a page at 280 to 600 words
 _SIGMA = 0.8  # of the lognormal lengths
 _SEED = 7
 _MANY, _PER_ENGINE, _SEQUENCES = 64, 25, 8  # engines, documents and sequences of each
+_MACHINES = (2, 4, 8)
 
-WORDS = (
-    "corpus=tables", "rater=none", "methods=gist_only", "engine=simulated",
-    "engine.min_workers=8", "engine.max_workers=8",
-)  # fmt: skip
+WORDS = ("corpus=tables", "rater=none", "methods=gist_only", "engine=simulated")
+SCHEDULE_WORDS = (*WORDS, "engine.min_workers=8", "engine.max_workers=8")
 
 
 def schedule(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     """Makespan over the lower bound, longest documents first and in random order."""
-    engine = config.engine
-    if not isinstance(engine, SimulatedSettings):
-        raise UsageError(f"engine={engine.name}: schedule needs engine=simulated; leave it out")
+    engine = with_rates("schedule", config)
     orders: dict[str, Order] = {"longest": as_planned, "random": shuffled}
     ratios: dict[str, list[float]] = {name: [] for name in orders}
     bounds = []
@@ -49,13 +54,9 @@ def schedule(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
             bounds.append(lower_bound(reading, engine))
             ratios[name].append(reading.seconds / bounds[-1])
     return [
-        figure_with_bar(
-            "schedule", "makespan / lower bound", ratios["longest"], ("at most", AT_MOST)
-        ),
-        figure_with_bar(
-            "schedule", "the same in random order", ratios["random"], ("over", AT_MOST)
-        ),
-        figure_without_bar("schedule", "lower bound, seconds", bounds),
+        figure_of("schedule", "makespan / lower bound", ratios["longest"], ("at most", _AT_MOST)),
+        figure_of("schedule", "the same in random order", ratios["random"], ("over", _AT_MOST)),
+        figure_of("schedule", "lower bound, seconds", bounds),
         *_of_many(),
     ]
 
@@ -70,17 +71,65 @@ def _of_many() -> list[Figure]:
         "in random order": (random.Random(_SEED).sample(longest, len(longest)), "over"),
     }
     return [
-        figure_with_bar(
+        figure_of(
             "schedule",
             f"{_MANY} engines, {_PER_ENGINE} documents each, {name}",
             [Dealing(dealt, _MANY, _SEQUENCES).seconds() / bound],
-            (how, AT_MOST),
+            (how, _AT_MOST),
         )
         for name, (dealt, how) in found.items()
     ]
 
 
-def lower_bound(reading: Reading, engine: SimulatedSettings) -> float:
+def machines(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
+    """Makespan over the lower bound on so many machines, longest documents first."""
+    return [_on_machines(config, folder / f"of-{num}", num, pairs) for num in _MACHINES]
+
+
+def _on_machines(config: RunConfig, folder: Path, num: int, pairs: int) -> Figure:
+    engine = with_rates("machines", config)
+    write_corpus(folder / "corpus", num * _PER_ENGINE, num * engine.sequences)
+    of_engine = {"min_workers": num, "max_workers": num, "gpus_per_worker": 1}
+    ratios: list[float] = []
+    with _nodes(num) as address:
+        own = config.model_copy(
+            update={
+                "cluster": read_run(["cluster=ray", f"cluster.address={address}"]).config.cluster,
+                "corpus": config.corpus.model_copy(update={"path": as_path(folder / "corpus")}),
+                "engine": engine.model_copy(update=of_engine),
+            }
+        )
+        for pair in range(pairs):
+            reading = read(own, folder / f"warehouse-{pair}")
+            ratios.append(reading.seconds / lower_bound(reading, engine))
+    what = f"makespan / lower bound on {num} machines"
+    return figure_of("machines", what, ratios, ("at most", _AT_MOST))
+
+
+@contextmanager
+def _nodes(num: int) -> Iterator[str]:
+    """A Ray of so many nodes with a GPU each, by name only; yields its address."""
+    ray.shutdown()  # of another part
+    head = {"num_cpus": 2, "num_gpus": 1, "include_dashboard": False}
+    cluster: Any = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(num - 1):
+            cluster.add_node(num_cpus=2, num_gpus=1)
+        yield cluster.address
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def with_rates(part: str, config: RunConfig) -> EngineSettings:
+    """The config's engine. Raises UsageError for one whose settings do not say how fast it is."""
+    if config.engine.token_rates() is None:
+        name = config.engine.name
+        raise UsageError(f"engine={name}: {part} needs engine=simulated; leave it out")
+    return config.engine
+
+
+def lower_bound(reading: Reading, engine: EngineSettings) -> float:
     """Seconds that no schedule can beat: the larger of all work spread evenly over the engines'
     sequences and the longest chain of dependent calls."""
     seconds = functools.partial(work, engine)
@@ -89,10 +138,12 @@ def lower_bound(reading: Reading, engine: SimulatedSettings) -> float:
     return max(total / sequences, longest_chain(reading.made, seconds))
 
 
-def work(engine: SimulatedSettings, call: Call) -> float:
+def work(engine: EngineSettings, call: Call) -> float:
     """The least seconds that a call occupies one of the engine's sequences."""
-    prefill = (call.prompt_tokens - call.cached_tokens) / engine.prefill_tokens_per_second
-    return prefill + call.reply_tokens / engine.decode_tokens_per_second
+    rates = engine.token_rates()
+    assert rates is not None, "see with_rates"
+    prefill = (call.prompt_tokens - call.cached_tokens) / rates[0]
+    return prefill + call.reply_tokens * engine.sequences / rates[1]
 
 
 def shuffled(documents: Sequence[DocumentWork]) -> Sequence[DocumentWork]:

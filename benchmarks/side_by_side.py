@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import Figure, figure_without_bar
+from benchmarks.figures import Figure, figure_of
 from benchmarks.peers.measured import Measured, measured_peer, run_module
 from benchmarks.peers.replayed import Job, Replayed, write
 from benchmarks.reading import Reading, read
@@ -151,7 +151,7 @@ def figures(
         ("gistmill: seconds to the first request", [one.to_first for one in ours]),
         ("taken out: the recorder's CPU seconds per 1,000 requests", recorder),
     ):
-        yield figure_without_bar("peers", what, values)
+        yield figure_of("peers", what, values)
     for name, measured in theirs.items():
         if name in failed:
             yield Figure(part="peers", what=failed[name], figure=None)
@@ -165,7 +165,7 @@ def figures(
             ),
             ("seconds to the first request", [one.to_first for one in measured]),
         ):
-            yield figure_without_bar("peers", f"{name}: {what}", values)
+            yield figure_of("peers", f"{name}: {what}", values)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any
 
 from pipeline.core.engine import Engine, EngineSettings, Request
 from pipeline.core.errors import EngineError, UsageError
+from pipeline.work.pickling import pickle_with_plugins, unpickle_with_plugins
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ def on_engine(
     """
     spawn = multiprocessing.get_context("spawn")
     receiver, sender = spawn.Pipe(duplex=False)
-    process = spawn.Process(target=_in_process, args=(sender, settings, work, arguments))
+    content = pickle_with_plugins((settings, work, arguments))
+    process = spawn.Process(target=_in_process, args=(sender, content))
     process.start()
     sender.close()
     try:
@@ -81,27 +83,18 @@ def _end(process: SpawnProcess) -> None:
     process.join()
 
 
-def _in_process(
-    sender: Connection,
-    settings: EngineSettings,
-    work: Callable[..., Awaitable[Any]],
-    arguments: tuple[Any, ...],
-) -> None:
+def _in_process(sender: Connection, content: bytes) -> None:
     os.setpgrp()
-    _silence()
+    with Path(os.devnull).open("w") as nowhere:  # vLLM's log: a failed start is raised as an error
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
 
     async def start_and_work() -> None:
         try:
+            settings, work, arguments = unpickle_with_plugins(content)
             result = await work(await settings.start(), *arguments)
         except (EngineError, UsageError) as error:
             result = error
         sender.send(result)
 
     asyncio.run(start_and_work())
-
-
-def _silence() -> None:
-    """Discard vLLM's log; a failed start is raised as an error."""
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-        os.dup2(nowhere.fileno(), 2)

@@ -164,9 +164,6 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
 @app.command(rich_help_panel=MAKE)
 def plan(
     words: Words = None,
-    like: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Whose reply lengths and speed to take.")
-    ] = None,
     rates: Annotated[
         str | None, typer.Option(metavar="PREFILL,DECODE", help="Tokens a second of one engine.")
     ] = None,
@@ -178,17 +175,16 @@ def plan(
 ) -> None:
     """Say what a run will take: calls, tokens, disk, hours, money.
 
-    Takes the words of run and asks no model; pilot=N runs N documents first, and the rest is
-    planned by what they took.
+    Takes the words of run and asks no model. What is left of a run that has begun is planned by its
+    own speed.
 
     \b
     Example:
-      gistmill plan experiment=demo --like night --gpus 8
+      gistmill plan experiment=demo --rates 20000,3000 --gpus 8
     """
-    from jobs.plan.cost_rates import Options
-    from jobs.plan.plan import show_plan  # here: numpy and the engines take a moment
+    from jobs.plan.plan import Options, show_plan  # here: numpy and the engines take a moment
 
-    show_plan(words or [], Options(like, rates, gpus, price), json, warn)
+    show_plan(words or [], Options(rates, gpus, price), json, warn)
 
 
 def execute(
@@ -232,8 +228,7 @@ def bench(
 ) -> None:
     """Measure how close runs come to their engine's speed.
 
-    Parts: limit, schedule, machines, long, cache, peers, units, driver, scale,
-    page, rates.
+    Parts: limit, schedule, machines, cache, peers, units, driver, rates.
 
     \b
     Example:

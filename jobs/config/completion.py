@@ -21,23 +21,8 @@ _KEYS = dict(
     **KEYS,
     ask=_OF_ASK,
     score=("predictions", "method", *_MAKING),
-    plan=(*_MAKING, "pilot"),
 )
-_PARTS = (  # of bench
-    *(
-        "limit",
-        "schedule",
-        "machines",
-        "long",
-        "cache",
-        "peers",
-        "units",
-        "driver",
-        "scale",
-        "page",
-        "rates",
-    ),
-)
+_PARTS = ("limit", "schedule", "machines", "cache", "peers", "units", "driver", "rates")  # of bench
 _WAREHOUSE = Path("warehouse")
 
 

@@ -65,10 +65,12 @@ def run_manifest(run: ResolvedRun) -> dict[str, Any]:
 
 def _report_facts(run: ResolvedRun) -> dict[str, Any]:
     config, family, steps = run.config, run.family, run.steps
+    answers = bool(config.methods) or _writes(run)
     return {
         "corpus": config.corpus.name,
         "corrections": config.corpus.corrections and config.corpus.corrections.name,
-        "engine": config.engine.title if config.methods else "none",
+        "engine": config.engine.title if answers else "none",
+        "engine_note": config.engine.about_replies if answers else None,
         "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
         "is_model": config.engine.is_model or not config.methods,
         "methods": list(dict.fromkeys(step.method for step in steps if step.method)),

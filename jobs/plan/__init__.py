@@ -4,8 +4,7 @@ The real stages, prompts and executor process documents with an engine that only
 copies of the rows in memory. No stage or prompt is named here: a prompt's expected reply is defined
 in the prompt's module.
 
-pilot.py        chooses the documents that are counted, and executes them in all stages
-estimate.py     expected costs of every step, and the assumptions of the numbers
-cost_rates.py   from tokens to seconds and money, by given rates or those of an earlier run
-plan.py         the command: makes the plan, stores it, prints it
+counting.py  the engine, and what else stands in for what a run has
+estimate.py  expected costs of every step, counted on documents of every length
+plan.py      the command: rates, hours and money; makes the plan and prints it
 """

@@ -1,32 +1,70 @@
-"""The expected cost of every step: the pilot's calls, scaled to the corpus; the assumptions of a
-plan's numbers, a line each."""
+"""The expected costs of a run's remaining work: its documents, all of them if that is quick, else
+some of every length, go through all stages with an engine that only counts tokens; what they take
+is scaled to all.
 
+In this process, without Ray, on copies in memory: the warehouse is read, never written.
+"""
+
+import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
+from upath import UPath
 
+from jobs.graph.loading import load_corpus
+from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared
-from jobs.output.cells import counted
-from jobs.plan.cost_rates import Reference
-from jobs.plan.pilot import DryRunShards, Pilot, choose_pilot, execute_pilot, load_pilot
-from pipeline.core.calls import Call
-from pipeline.core.engine import EngineSettings
-from pipeline.core.prompts import PROMPTS
+from jobs.plan.counting import CountingEngine, DryRunShards, TokenCounts, token_counts
+from pipeline.asking.reader import Reader
+from pipeline.asking.readers import reader_of
+from pipeline.asking.reply_log import SharedCopies
+from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.rows import Document
-from pipeline.core.settings import sha
-from pipeline.engines.counting import CountingEngine, TokenCounts, token_counts
-from pipeline.engines.simulated import SimulatedSettings
 from pipeline.store.shards.shard_content import shard_content
+from pipeline.work.executions import Execution, PlannedDocument
 from pipeline.work.steps import Step
+from pipeline.work.units import Unit
+from pipeline.worker.document_progress import DocumentProgress
+from pipeline.worker.executor import DocumentExecutor, Summary
+from pipeline.worker.in_flight import Crashes, InFlightMarker
 
 MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens", "budget_tokens")
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 NO_COST: Numbers = np.zeros(len(MEASURES))
-_UNKNOWN = "not known; add --like RUN, --rates PREFILL,DECODE or pilot=N"
+T = TypeVar("T")
+_MAX_WORDS = 10_000_000  # of all prompts that are counted, roughly
+_MIN_DOCUMENTS, _MAX_QUESTIONS = 8, 200  # of a corpus; of a document
 _TRIED_TEXTS = 12  # tokenized to find the tokens per byte
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The documents that are counted, of `num_documents` with model calls to make. `scale`: by step
+    id, the remaining work of all over that which is counted, in questions, or words if the step
+    reads whole documents."""
+
+    num_documents: int
+    documents: Sequence[PlannedDocument]
+    scale: Mapping[str, float]
+
+    @property
+    def units(self) -> list[Unit]:
+        """The units of all its documents."""
+        return [unit for document in self.documents for unit in document.units]
+
+    @property
+    def num_questions(self) -> int:
+        return len({(u.document_id, q) for u in self.units if not u.is_done for q in u.inputs})
+
+    @property
+    def is_whole(self) -> bool:
+        """True if everything is counted, so that nothing is scaled."""
+        return all(scale == 1 for scale in self.scale.values())
 
 
 @dataclass(frozen=True)
@@ -35,44 +73,156 @@ class Estimate:
     same calls if every reply took its whole budget. `disk`: bytes by table. `counts`: by phase, the
     method of counting tokens."""
 
-    pilot: Pilot
+    sample: Sample
     costs: dict[str, Numbers]
     disk: dict[str, int]
     counts: dict[str, TokenCounts]
 
 
-def estimate(prepared: Prepared, like: Reference | None) -> Estimate:
-    """The estimate for the remaining work; with `like`, replies are as long as in that run."""
-    pilot = choose_pilot(prepared)
-    dry_run = load_pilot(prepared, pilot)
-    first = prepared.run.steps[0].id
-    units = [unit for unit in pilot.units if unit.step_id == first]
-    read = [dry_run.load(Document, first, u.unit, u.attempt) for u in units[:_TRIED_TEXTS]]
+def estimate(prepared: Prepared) -> Estimate:
+    """The estimate for the remaining work."""
+    sample, run = choose_sample(prepared), prepared.run
+    shards = DryRunShards(prepared.shards.warehouse, {d.document_id for d in sample.documents})
+    loading = {step.id for step in run.steps if step.stage is None}
+    if any(unit.step_id in loading and not unit.is_done for unit in sample.units):
+        for _ in load_corpus(run.config, shards, run.steps, prepared.committed, lambda line: None):
+            pass
+    first = run.steps[0].id
+    units = [unit for unit in sample.units if unit.step_id == first]
+    read = [shards.load(Document, first, u.unit, u.attempt) for u in units[:_TRIED_TEXTS]]
     texts = [document.text for (document,) in read]
-    asked = {phase.name: phase.engine for phase in prepared.run.phases if phase.engine}
-    counts = {name: token_counts(engine, texts) for name, engine in asked.items()}
-    engines = {name: _engine(engine, counts[name], like) for name, engine in asked.items()}
-    execute_pilot(prepared, pilot, dry_run, engines)
-    return Estimate(pilot, *_scaled(prepared, pilot, dry_run), counts)
+    counts = {phase.name: token_counts(phase.engine, texts) for phase in run.phases if phase.engine}
+    for phase in run.phases:
+        reader = None
+        if phase.engine is not None:
+            engine = CountingEngine(phase.engine, counts[phase.name])
+            made = reader_of(engine, phase.engine, run.family, run.config.reply_format)
+            # A plan is for engines that are busy, which are asked for nothing ahead.
+            reader = replace(made, reads_ahead=False)
+        asyncio.run(_execute(phase, sample, shards, reader))
+    return Estimate(sample, *_scaled(prepared, sample, shards), counts)
 
 
-def _engine(engine: EngineSettings, counts: TokenCounts, like: Reference | None) -> CountingEngine:
-    usual = like.reply_tokens.get(sha(engine.identity()), {}) if like else {}
-    if isinstance(engine, SimulatedSettings):
-        usual = dict.fromkeys(PROMPTS, float(engine.reply_tokens))
-    return CountingEngine(engine, counts, usual)
+# A document with model calls to make: its words, its id, the words that its calls read, and the
+# steps of its pending units.
+_Left = tuple[int, str, float, frozenset[str]]
+
+
+def choose_sample(prepared: Prepared) -> Sample:
+    """The documents of the remaining work that are counted, and what they are scaled by."""
+    left, all_work = list[_Left](), Counter[str]()
+    for document, words in _to_ask(prepared):
+        steps = frozenset(unit.step_id for unit in document.units if not unit.is_done)
+        left.append((document.num_words, document.document_id, words, steps))
+        all_work += _work(document, prepared)
+    chosen, per_unit = _some(left), prepared.run.config.questions_per_unit
+    counted = [
+        document._replace(units=_some_chunks(document.units, per_unit))
+        for document, _ in _to_ask(prepared)
+        if document.document_id in chosen
+    ]
+    counted.sort(key=lambda document: (document.num_words, document.document_id))
+    own_work = sum((_work(document, prepared) for document in counted), Counter[str]())
+    scale = {step_id: all_work[step_id] / own_work[step_id] for step_id in own_work}
+    return Sample(len(left), counted, scale)
+
+
+def _to_ask(prepared: Prepared) -> Iterator[tuple[PlannedDocument, float]]:
+    """The documents with model calls to make, and the words that these read."""
+    asking = frozenset(step.id for step in prepared.run.steps if step.prompts)
+    every = frozenset(step.id for step in prepared.run.steps)
+    whole = Execution("", every, every, asking)
+    for document in prepared.plan.documents():
+        asks = any(unit.step_id in asking and not unit.is_done for unit in document.units)
+        if asks and not document.is_bad:
+            yield document, sum(work.words for work in whole.work(document))
+
+
+def _some(left: Sequence[_Left]) -> set[str]:
+    """The ids of as many documents as the words of their prompts allow, evenly spaced by length,
+    and of one of each step that would be missing."""
+    total = sum(words for _, _, words, _ in left)
+    num = max(_MIN_DOCUMENTS, int(len(left) * _MAX_WORDS / max(1.0, total)))
+    ordered = sorted(left)
+    groups = np.array_split(np.arange(len(ordered)), min(num, len(ordered)) or 1)
+    spaced = [ordered[places[len(places) // 2]] for places in groups if len(places)]
+    chosen = {document_id for _, document_id, _, _ in spaced}
+    covered = {step_id for *_, steps in spaced for step_id in steps}
+    for _, document_id, _, steps in ordered:
+        if not steps <= covered:
+            chosen.add(document_id)
+            covered |= steps
+    return chosen
+
+
+def _work(document: PlannedDocument, prepared: Prepared) -> Counter[str]:
+    """By step id the remaining questions, or the words of the document."""
+    by_question = {step.id for step in prepared.run.steps if step.per_question}
+    found = Counter[str]()
+    for unit in document.units:
+        if not unit.is_done:
+            size = len(unit.inputs) if unit.step_id in by_question else document.num_words
+            found[unit.step_id] += max(1, size)
+    return found
+
+
+def _some_chunks(planned: Sequence[Unit], per_unit: int) -> list[Unit]:
+    """A document's units; of those that are pending only some chunks of questions: about 200."""
+    chunks = dict.fromkeys(u.chunk for u in planned if u.inputs and not u.is_done)
+    kept = {None, *list(chunks)[: max(1, _MAX_QUESTIONS // per_unit)]}
+    return [unit for unit in planned if unit.is_done or not unit.inputs or unit.chunk in kept]
+
+
+class _InOrder(ThreadPoolExecutor):
+    """Calls what an event loop sends to its threads at once, in the loop's own: in which order
+    prompts are made, and so which of them finds its beginning cached, does not depend on the
+    machine."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
+        done: Future[T] = Future()
+        done.set_result(fn(*args, **named))
+        return done
+
+
+async def _execute(
+    phase: Phase, sample: Sample, shards: DryRunShards, reader: Reader | None
+) -> None:
+    """Execute every unit of the sample that is not done; `shards` then holds its rows and calls."""
+    asyncio.get_running_loop().set_default_executor(_InOrder())
+    shared = cache(lambda step_id: SharedCopies(shards.warehouse, step_id))
+    steps = phase.with_upstream()
+    for document in sample.documents:
+        for document_id, units, _ in phase.execution.work(document):
+            await DocumentExecutor(
+                shards=shards,
+                steps=steps,
+                reader=reader,
+                units=units,
+                summary=Summary(document_id),
+                rank=0,
+                marker=InFlightMarker(UPath("nowhere"), document_id, "", alone=False),
+                crashes=Crashes(None, Counter()),
+                shared=shared,
+                usage=UsageCounters(),
+                is_ending=_never,
+                progress=DocumentProgress(document_id),
+            ).finish()
+
+
+async def _never() -> bool:
+    return False
 
 
 def _scaled(
-    prepared: Prepared, pilot: Pilot, dry_run: DryRunShards
+    prepared: Prepared, sample: Sample, shards: DryRunShards
 ) -> tuple[dict[str, Numbers], dict[str, int]]:
     """The costs of all documents by step id, of every step with remaining work that asks a model;
     and the bytes of the files that the run will write, by table."""
     engines = {step.id: engine for step, engine in prepared.run.steps_with_engines}
     costs = {i: NO_COST for i, engine in engines.items() if engine and i in prepared.plan.pending()}
     disk: Counter[str] = Counter()
-    for record, step, unit, rows in dry_run.kept.values():
-        scale = pilot.scale.get(step.id, 0.0)
+    for record, step, unit, rows in shards.kept.values():
+        scale = sample.scale.get(step.id, 0.0)
         disk[record.table] += round(scale * len(shard_content(record, step, unit, rows)))
         if record is Call and rows:
             thinking = getattr(engines[step.id], "thinking_tokens", 0)
@@ -86,38 +236,3 @@ def _cost(step: Step, call: Call, thinking_tokens: int) -> tuple[float, ...]:
     uncached = call.prompt_tokens - call.cached_tokens
     budget = step.prompts[call.prompt]["max_reply_tokens"] + thinking_tokens
     return 1, call.prompt_tokens, uncached, call.reply_tokens, budget
-
-
-def assumptions(
-    prepared: Prepared,
-    estimated: Estimate,
-    like: Reference | None,
-    phases: Sequence[Mapping[str, Any]],
-) -> list[str]:
-    """The assumptions about the pilot, the tokens, the replies, the cache and the rates; `phases`
-    as in plan.json."""
-    lengths = f"replies are as long as in run {like.run}; " if like else ""
-    asking = [step.stage for step in prepared.run.steps if step.id in estimated.costs]
-    prompts = dict.fromkeys(p for s in asking if s for p in s.prompts_used() if p.assumed)
-    lines = [
-        _counted(estimated.pilot),
-        *(f"tokens of {name}: {counts.how}" for name, counts in estimated.counts.items()),
-        f"expected: {lengths}{'; '.join(f'{p.name} {p.assumed}' for p in prompts)}",
-        "budgets: every reply of these calls takes its whole budget; the number of calls has no "
-        "bound here: walks, look-ups in turns and pages that a model cuts may take more",
-        "cached: what a prefix cache with room for all prompts holds",
-        *(f"rates of {phase['phase']}: {phase['rates'] or _UNKNOWN}" for phase in phases),
-    ]
-    if any(p.engine and p.engine.context_tokens is None for p in prepared.run.phases):
-        lines.append("engine.context_tokens is not set: no prompt is taken to be too long")
-    return lines
-
-
-def _counted(pilot: Pilot) -> str:
-    if pilot.is_whole:
-        left = counted(pilot.num_documents, "document")
-        return f"counted: {left}, all that is left; nothing is scaled"
-    return (
-        f"counted: {len(pilot.documents)} of {pilot.num_documents:,} documents, spaced by length, "
-        f"with {pilot.num_questions:,} questions; scaled to the words and questions of all"
-    )

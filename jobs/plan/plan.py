@@ -1,15 +1,14 @@
-"""`gistmill plan`: the remaining work of a run, its cost, and the assumptions of the numbers, made,
-stored with the run and printed on one screen."""
+"""`gistmill plan`: the remaining work of a run, its cost in tokens, hours and money, and the
+assumptions of the numbers, printed on one screen."""
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jobs.config.run_config import RunConfig
-from jobs.graph.loading import chosen_documents
+from jobs.config.prices import numbers, price_of
 from jobs.graph.manifest import stage_names
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
@@ -17,65 +16,61 @@ from jobs.graph.read_run import read_config
 from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.output.cells import Heading, Part, Table, counted
 from jobs.output.print_tables import print_found
-from jobs.plan.cost_rates import Options, Reference, num_engines, rates_of, reference
-from jobs.plan.estimate import MEASURES, NO_COST, Estimate, Numbers, assumptions, estimate
-from jobs.plan.pilot import DryRunShards, NoEmbedder
-from jobs.report.planned_against_made import calls_before_plan
+from jobs.plan.counting import DryRunShards, NoEmbedder
+from jobs.plan.estimate import MEASURES, NO_COST, Estimate, Numbers, estimate
 from jobs.run.compatibility import merge_with_stored_run
-from jobs.run.launch import INCOMPLETE
-from jobs.run.launch import run as execute
-from pipeline.core.engine import Price
+from pipeline.core.engine import EngineSettings, Price
 from pipeline.core.errors import UsageError
-from pipeline.files.named_paths import refuse_unreachable_path, unwritable
 from pipeline.files.place import as_path
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout
 from pipeline.work.steps import Step
-from pipeline.work.units import Unit
 
-_PILOT = "pilot="
+REPLY_COSTS = 10.0  # the cost of a reply token, in prompt tokens
+_UNKNOWN = "not known; add --rates PREFILL,DECODE, or run some documents first under the same name"
 Json = dict[str, Any]
 Warn = Callable[[str], None]
 
 
-def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn) -> None:
-    """Print the plan; store it as runs/<name>/plan.json if there is remaining work.
+@dataclass(frozen=True)
+class Options:
+    """The command's options. `rates`: PREFILL,DECODE in tokens a second of one engine; `price`: see
+    jobs/config/prices.py."""
 
-    `words` are those of a run; `pilot=N` among them runs so many documents first, and the rest is
-    planned by their reply lengths and speed.
-    """
-    config = read_config([word for word in words if not word.startswith(_PILOT)])
+    rates: str | None = None
+    gpus: int = 1
+    price: str | None = None
+
+    def check(self, settings: EngineSettings) -> None:
+        """Raise UsageError for an option that cannot be used, before any work."""
+        self.num_engines(settings)
+        if self.rates is not None and min(numbers("rates", self.rates, "PREFILL,DECODE")) <= 0:
+            raise UsageError(f"--rates {self.rates}: both must be above 0")
+        self.price_for(settings)
+
+    def price_for(self, settings: EngineSettings) -> Price:
+        """The price that is given, else the engine's own."""
+        return settings.price if self.price is None else price_of(self.price)
+
+    def num_engines(self, settings: EngineSettings) -> int:
+        """The number of engines that run at once; of engines without GPUs, as many as the config
+        asks for. Raises UsageError if one engine needs more GPUs than there are."""
+        if not settings.gpus_elsewhere:
+            return settings.max_workers or settings.min_workers
+        num = int(self.gpus / settings.gpus_elsewhere)
+        if not num:
+            needed = f"{settings.gpus_elsewhere:g}"
+            raise UsageError(f"--gpus {self.gpus}: an engine needs {needed}; raise it")
+        return min(num, settings.max_workers or num)
+
+
+def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn) -> None:
+    """Print the plan of the run of these words."""
+    config = read_config(words)
     options.check(config.engine)
-    for number in [word.removeprefix(_PILOT) for word in words if word.startswith(_PILOT)][-1:]:
-        options = dataclasses.replace(options, like=_run_pilot(config, number, warn))
     without_model = NoEmbedder(**config.embedder.model_dump())
     plan = make_plan(resolve(config.model_copy(update={"embedder": without_model})), options, warn)
-    where = "not kept"
-    if plan["stages"] and not unwritable(as_path(plan["warehouse"])):
-        with refuse_unreachable_path(as_path(plan["warehouse"]), "warehouse"):
-            RunFolder(plan["warehouse"], plan["run"]).write_plan(plan)
-        where = f"kept in {plan['warehouse']}/runs/{plan['run']}/plan.json"
-    print_found(plan, lambda plan: [*_parts(plan), f"run {plan['run']}: {where}"], as_json)
-
-
-def _run_pilot(config: RunConfig, number: str, warn: Warn) -> str:
-    """Run the first documents into the same warehouse, as a run of its own; returns its name.
-
-    Raises UsageError if there are not so many, or the pilot does not complete.
-    """
-    if not number.isdecimal() or int(number) < 1:
-        raise UsageError(f"pilot={number}: name how many documents to run, 1 or more")
-    there = sum(not one.document.skipped for one in chosen_documents(config))
-    if int(number) > there:
-        raise UsageError(f"pilot={number}: there are {there} documents; name fewer")
-    first = {"sample" if config.sample else "limit": int(number)}
-    name = f"{resolve(config).name}-pilot{number}"
-    outcome = execute(resolve(config.model_copy(update={**first, "run": name})), warn)
-    for complaint in outcome.complaints:
-        warn(complaint)
-    if outcome.exit_code == INCOMPLETE:
-        raise UsageError(f"pilot={number}: not complete; the same command goes on from here")
-    return name
+    print_found(plan, _parts, as_json)
 
 
 def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
@@ -87,26 +82,25 @@ def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
     folder = RunFolder(as_path(run.config.warehouse), run.name)
     check_layout(folder.warehouse)
     run = merge_with_stored_run(run, folder)
-    like = reference(folder.warehouse, options.like, run.config) if options.like else None
     prepared = prepare(run, folder.warehouse, warn, DryRunShards(folder.warehouse))
-    estimated = estimate(prepared, like)
+    estimated = estimate(prepared)
     steps = [_step(step, estimated.costs[step.id], options.price_for(engine))
              for step, engine in run.steps_with_engines
              if engine and step.id in estimated.costs]  # fmt: skip
-    phases = [_phase(p, estimated, options, like) for p in run.phases if p.engine and steps]
+    speeds = _own_speeds(folder)
+    phases = [_phase(p, p.engine, estimated, options, speeds.get(p.name))
+              for p in run.phases if p.engine and steps]  # fmt: skip
     readable = (document for document in prepared.plan.documents() if not document.is_bad)
     sizes = np.array([(1, one.num_questions, one.num_words) for one in readable] or [(0, 0, 0)])
     documents, questions, words = map(int, sizes.sum(axis=0))
     return {
         "run": folder.path.name,
         "warehouse": str(folder.warehouse),
-        "settings_sha": run.settings_sha,
-        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "corpus": {
             "documents": documents,
             "questions": questions,
             "words": words,
-            "documents_to_do": estimated.pilot.num_documents,
+            "documents_to_do": estimated.sample.num_documents,
         },
         "stages": [_sum(stage, own) for stage in stage_names(run.steps)
                    if (own := [step for step in steps if step["stage"] == stage])],
@@ -114,16 +108,8 @@ def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
         "steps": steps,
         "phases": phases,
         "disk": estimated.disk,
-        "before": calls_before_plan(folder, _done(prepared)) if steps else {},
-        "assumptions": assumptions(prepared, estimated, like, phases) if steps else [],
+        "assumptions": [*_assumptions(prepared, estimated, phases)] if steps else [],
     }  # fmt: skip
-
-
-def _done(prepared: Prepared) -> list[Unit]:
-    """The committed units of the steps that ask a model."""
-    asking = {step.id for step in prepared.run.steps if step.prompts}
-    documents = prepared.plan.documents(asking)
-    return [unit for document in documents for unit in document.units if unit.is_done]
 
 
 def _step(step: Step, costs: Numbers, price: Price) -> Json:
@@ -147,19 +133,39 @@ def _sum(stage: str, steps: Sequence[Json]) -> Json:
     return totals
 
 
-def _phase(phase: Phase, estimated: Estimate, options: Options, like: Reference | None) -> Json:
-    """A phase's engines, their rates, and the hours (None if no rate is known)."""
-    assert phase.engine is not None
-    engine, rates = phase.engine, rates_of(phase.engine, options, like)
-    engines = num_engines(engine, options.gpus)
+def _own_speeds(folder: RunFolder) -> dict[str, float]:
+    """The tokens of prompts and replies that one engine processed in a second in the run so far, by
+    phase, a reply's token counted as `REPLY_COSTS` of a prompt's."""
+    costs, seconds = defaultdict[str, float](float), defaultdict[str, float](float)
+    for took in [one for launch in folder.readable_launches() for one in launch.get("phases", ())]:
+        name = took["phase"].split(":")[0]
+        costs[name] += took["prompt_tokens"] - took["cached_tokens"]
+        costs[name] += REPLY_COSTS * took["reply_tokens"]
+        seconds[name] += took["seconds"] * took["workers"]
+    return {name: costs[name] / seconds[name] for name in costs if costs[name] and seconds[name]}
+
+
+def _phase(
+    phase: Phase, engine: EngineSettings, estimated: Estimate, options: Options, speed: float | None
+) -> Json:
+    """A phase's engines, their rates and the hours, None if no rates are known: those of the
+    options, else the run's own `speed`, else those that the engine's settings say."""
+    rates, how = engine.token_rates(), "the engine's settings"
+    if options.rates is not None:
+        prefill, decode = numbers("rates", options.rates, "PREFILL,DECODE")
+        rates, how = (prefill, decode), f"--rates {options.rates}"
+    elif speed is not None:
+        rates = (speed, speed / REPLY_COSTS)
+        how = f"by the run's own clock, a reply's token as {REPLY_COSTS:.0f} of a prompt's"
+    num, gpus = options.num_engines(engine), engine.gpus_elsewhere
     found: Json = {
         "phase": phase.name,
         "engine": engine.title,
-        "engines": engines,
-        "gpus": engines * engine.gpus_elsewhere,
-        "prefill_tokens_per_second": rates and rates.prefill,
-        "decode_tokens_per_second": rates and rates.decode,
-        "rates": rates and rates.how,
+        "engines": num,
+        "gpus": num * gpus,
+        "prefill_tokens_per_second": rates and rates[0],
+        "decode_tokens_per_second": rates and rates[1],
+        "rates": rates and how,
         "hours": None,
         "gpu_hours": None,
     }
@@ -167,11 +173,38 @@ def _phase(phase: Phase, estimated: Estimate, options: Options, like: Reference 
         costs = sum(estimated.costs.get(step.id, NO_COST) for step in phase.steps)
         own = dict(zip(MEASURES, np.asarray(costs).tolist(), strict=True))
         replies = {"expected": own["reply_tokens"], "budgets": own["budget_tokens"]}
-        prefill = own["uncached_tokens"] / rates.prefill
-        seconds = {name: prefill + reply / rates.decode for name, reply in replies.items()}
-        found["hours"] = {name: s / engines / 3600 for name, s in seconds.items()}
-        found["gpu_hours"] = {name: s * engine.gpus_elsewhere / 3600 for name, s in seconds.items()}
+        prefill = own["uncached_tokens"] / rates[0]
+        seconds = {name: prefill + reply / rates[1] for name, reply in replies.items()}
+        found["hours"] = {name: s / num / 3600 for name, s in seconds.items()}
+        found["gpu_hours"] = {name: s * gpus / 3600 for name, s in seconds.items()}
     return found
+
+
+def _assumptions(
+    prepared: Prepared, estimated: Estimate, phases: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """The assumptions about what is counted, the tokens, the replies, the cache and the rates."""
+    asking = [step.stage for step in prepared.run.steps if step.id in estimated.costs]
+    prompts = dict.fromkeys(p for s in asking if s for p in s.prompts_used() if p.assumed)
+    sample, left = estimated.sample, counted(estimated.sample.num_documents, "document")
+    yield (
+        f"counted: {left}, all that is left; nothing is scaled"
+        if sample.is_whole
+        else f"counted: {len(sample.documents)} of {left}, spaced by length, with "
+        f"{sample.num_questions:,} questions; scaled to the words and questions of all"
+    )
+    for name, counts in estimated.counts.items():
+        yield f"tokens of {name}: {counts.how}"
+    yield f"expected: {'; '.join(f'{p.name} {p.assumed}' for p in prompts)}"
+    yield (
+        "budgets: every reply of these calls takes its whole budget; the number of calls has no "
+        "bound here: walks, look-ups in turns and pages that a model cuts may take more"
+    )
+    yield "cached: what a prefix cache with room for all prompts holds"
+    for phase in phases:
+        yield f"rates of {phase['phase']}: {phase['rates'] or _UNKNOWN}"
+    if any(p.engine and p.engine.context_tokens is None for p in prepared.run.phases):
+        yield "engine.context_tokens is not set: no prompt is taken to be too long"
 
 
 def _parts(plan: Mapping[str, Any]) -> list[Part]:

@@ -11,10 +11,10 @@ from jobs.report.columns import COST, READING, SCORES, group_of
 from jobs.report.render import (
     memory_parts,
     notes,
-    planned_parts,
     score_parts,
     score_value,
     spread_parts,
+    stage_parts,
 )
 from jobs.report.report import Report, Row
 from jobs.report.show_costs import by_method, cost_parts
@@ -90,7 +90,7 @@ def group_parts(report: Report, group: str) -> list[Part]:
     shown = replace(report, columns=columns, num_tests=report.num_tests * (group == SCORES))
     own: list[Part]
     if group == COST:
-        own = [*(cost_parts(report) if report.rows else []), *planned_parts(report)]
+        own = [*(cost_parts(report) if report.rows else []), *stage_parts(report)]
     else:
         own = [*score_parts(shown), *spread_parts(shown)] if report.rows else []
         own += (

@@ -8,7 +8,6 @@ from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.markdown import markdown
 from jobs.report.chosen import FALLBACK
 from jobs.report.memory_sizes import distribution_table
-from jobs.report.planned_against_made import planned_tables
 from jobs.report.report import Report, Row
 from jobs.report.show_costs import by_method, cost_parts
 from jobs.statistics.means import LEAST_DOCUMENTS, Mean
@@ -55,17 +54,6 @@ REPEATED = {
     "memory": "memories made anew in each",
     "questions": "questions asked anew of one memory",
 }
-_NO_MODEL = {
-    "extractive": (
-        "The extractive engine answered: sentences picked from the text by word counts, no "
-        "language model. The table shows that the pipeline works on real text, not what a model "
-        "would score."
-    ),
-    "simulated": (
-        "The simulated engine answered: it takes a model's time and says nothing worth reading. "
-        "Calls, tokens and times are what the table shows; scores mean nothing."
-    ),
-}
 _ORIGINAL = (
     "..._original: the same answers against the references as they were (a question with new words "
     "was answered as it is now)."
@@ -86,11 +74,11 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     parts += [*_other_models(report), _corpus(report), *_corrections(report)]
     parts += _not_compared(report)
     parts += _answers(report, costs) if report.rows else [_UNASKED, *memory_parts(report)]
-    parts += planned_parts(report)
+    parts += stage_parts(report)
     if report.rows:
         parts += spread_parts(report, intervals)
     parts += audit_parts(report.audits, report.columns)
-    return [*parts, provenance_line(report), *report.findings, *_no_model(report)]
+    return [*parts, provenance_line(report), *report.findings, *_about_engine(report)]
 
 
 def _answers(report: Report, costs: bool) -> list[Part]:
@@ -121,10 +109,9 @@ def memory_parts(report: Report) -> list[Part]:
     return [*parts, *([distribution_table(report.sizes)] if report.sizes else ())]
 
 
-def planned_parts(report: Report) -> list[Part]:
-    """The costs of each stage, and beside those planned, if there is a stored plan."""
-    stages = [Table([_stage(row) for row in report.stages])] if report.stages else []
-    return [*stages, *(planned_tables(report.planned) if report.planned else ())]
+def stage_parts(report: Report) -> list[Part]:
+    """The costs of each stage."""
+    return [Table([_stage(row) for row in report.stages])] if report.stages else []
 
 
 def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
@@ -172,7 +159,7 @@ def _small(mean: Mean) -> str:
 
 def notes(report: Report) -> list[str]:
     """Notes that a reader of the scores must know first."""
-    first = (_incomplete, _unread, _other_models, _not_compared, _no_model)
+    first = (_incomplete, _unread, _other_models, _not_compared, _about_engine)
     return [note for of in first for note in of(report)]
 
 
@@ -203,8 +190,8 @@ def _incomplete(report: Report) -> list[str]:
     return [_INCOMPLETE.format(not_done, planned) + (f" It ended early: {ended}." if ended else "")]
 
 
-def _no_model(report: Report) -> list[str]:
-    return [_NO_MODEL[engine]] if (engine := report.foot["engine"]) in _NO_MODEL else []
+def _about_engine(report: Report) -> list[str]:
+    return [note] if (note := report.foot.get("engine_note")) else []
 
 
 def _stage(row: dict[str, Any]) -> dict[str, object]:

@@ -17,9 +17,9 @@ from jobs.report.chosen import (
 )
 from jobs.report.costs import Costs, Prices, costs_of
 from jobs.report.memory_sizes import Distribution, distributions
-from jobs.report.planned_against_made import planned_beside
 from jobs.statistics.claims import best_of, p_values, pairs_of
 from jobs.statistics.means import Key, Mean, means_of
+from pipeline.core.engine import ENGINES
 from pipeline.core.rows import RECORDS
 from pipeline.core.settings import sha
 from pipeline.core.sql_files import filled, sql_beside
@@ -68,7 +68,6 @@ class Report:
     memories: tuple[dict[str, Any], ...]  # all memories, the shared one first
     stages: tuple[dict[str, Any], ...]  # calls and tokens of each stage, over the whole run
     foot: dict[str, Any]  # provenance: engine, prompts, rater, commits, versions
-    planned: list[dict[str, Any]] | None = None  # None without a stored plan
     sizes: tuple[Distribution, ...] = ()  # of documents and memories; only if nothing is asked
     left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
     corrections: dict[str, int] | None = None  # what they came to, in questions; None without any
@@ -114,7 +113,6 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
             "other_models": other_models(connection),
             "ended": folder.why_ended(),
         },
-        planned=planned_beside(folder, connection),
         sizes=() if rows else tuple(distributions(connection)),
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
         corrections=next(iter(query(connection, _SQL["corrections"])), None),
@@ -246,6 +244,10 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "corpus": f"{facts['corpus']} {made.get('corpus_sha') or '-'}",
         "corrections": facts.get("corrections"),  # the file's name
         "engine": facts["engine"],
+        # Runs of earlier versions have not stored it.
+        "engine_note": facts.get(
+            "engine_note", getattr(ENGINES.get(facts["engine"]), "about_replies", None)
+        ),
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
         "wording": facts["wording"],

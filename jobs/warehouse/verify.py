@@ -22,7 +22,7 @@ _PARQUET = (
     "runs/*/units.parquet", "runs/*/people/*.parquet",
 )  # fmt: skip
 _TEXTS = (
-    "gistmill.json", "steps/*.json", "shared/*/*.json", "runs/*/config.yaml", "runs/*/plan.json",
+    "gistmill.json", "steps/*.json", "shared/*/*.json", "runs/*/config.yaml",
     "runs/*/provenance.json",
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from pipeline.core.engine import Engine, EngineSettings
 from pipeline.core.errors import CommandError, StartError, contained
 from pipeline.core.registry import is_ours
 from pipeline.core.settings import sha
-from pipeline.engines import extractive, scripted, simulated, vllm  # noqa: F401  # found by name
+from pipeline.engines import extractive, scripted, vllm  # noqa: F401  # found by name
 from pipeline.engines.openai import OpenAIEngine
 from pipeline.families.family import Family
 

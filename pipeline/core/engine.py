@@ -155,6 +155,7 @@ class EngineSettings(Settings):
     is_deterministic: ClassVar[bool] = False
     keeps_deadline: ClassVar[bool] = False  # true: the engine itself ends late requests
     keeps_journal: ClassVar[bool] = True  # false: replies cost no more than to write them down
+    about_replies: ClassVar[str | None] = None  # what reports say of the engine's replies
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
@@ -213,6 +214,11 @@ class EngineSettings(Settings):
             f"engine={self.name}: {type(self).__name__}.own_identity: {raised.line()}; return what "
             "JSON can hold"
         )
+
+    def token_rates(self) -> tuple[float, float] | None:
+        """The uncached prompt tokens and the reply tokens that one engine processes in a second,
+        where its settings say so; None: `plan` has to be told, or measures."""
+        return None
 
     def of_run(self, launched_at: datetime) -> Self:
         """The settings for the workers of a run, which was first launched then: chat templates that

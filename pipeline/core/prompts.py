@@ -107,11 +107,6 @@ class Prompt(Generic[T]):
     def expected(self) -> str:
         """A typical reply of a model, for the estimates of `plan`."""
 
-    def drawn(self, seed: int) -> str | None:
-        """A reply that the simulated engine draws where what follows costs more or less by it; None
-        if any text will do. The same for equal fields and seeds, on every machine."""
-        return None
-
     @classmethod
     @abstractmethod
     def samples(cls) -> tuple[Self, ...]:

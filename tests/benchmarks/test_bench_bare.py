@@ -18,8 +18,8 @@ from pipeline.core.engine import Engine, Reply, Request
 from pipeline.core.errors import EngineError, UsageError
 from pipeline.core.prompts import Message
 from stages.prompts.readagent.gist import ShortenPage
-from tests.benchmarks.test_bench_chains import CUTS, NOTES, made
-from tests.pipeline.engines.test_simulated_engine import request, settings
+from tests.benchmarks.test_bench_dependencies import CUTS, NOTES, made
+from tests.support.engines.simulated import request, settings
 from tests.support.reading import family
 
 REQUESTS = [request(str(number)) for number in range(4)]

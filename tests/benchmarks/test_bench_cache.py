@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.cache import CacheTokens, PrefixTrie, cache_tokens
+from benchmarks.simulated.simulated_engine import SimulatedEngine
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Message
 from pipeline.engines.extractive import ExtractiveEngine
-from pipeline.engines.simulated import SimulatedEngine
-from tests.pipeline.engines.test_simulated_engine import in_order, request, settings
+from tests.support.engines.simulated import in_order, request, settings
 
 
 def messages(*letters: str) -> list[list[Message]]:

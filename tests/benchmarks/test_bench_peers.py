@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from benchmarks import side_by_side
-from benchmarks.peers.measured import Measured, measured_peer
+from benchmarks.peers.measured import Measured, Watched, measured_peer, watch
 from benchmarks.peers.openai_server import flags
-from benchmarks.peers.process_tree import Watched, watch
 from benchmarks.peers.replayed import Job, Replayed, write
 from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded, Sent
@@ -26,8 +25,8 @@ from pipeline.core.engine import Reply
 from pipeline.core.errors import EngineError
 from pipeline.core.prompts import Constraint
 from pipeline.engines.vllm import VllmSettings
-from tests.pipeline.engines.test_simulated_engine import request, settings
 from tests.support.command import ROOT, refused
+from tests.support.engines.simulated import request, settings
 from tests.support.engines.tiny_model import make_tiny_model
 from tests.support.texts.small_corpus import UNIFORM, document, question
 from tests.support.texts.small_corpus import write as write_corpus

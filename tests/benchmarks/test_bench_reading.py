@@ -7,7 +7,7 @@ import pytest
 from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded, Sent
 from pipeline.core.engine import Reply
-from tests.pipeline.engines.test_simulated_engine import request, settings
+from tests.support.engines.simulated import request, settings
 
 DRIVER = [Moment(100.0, 7.0), Moment(101.0, 7.5), Moment(102.0, 7.75), Moment(110.0, 9.0),
           Moment(111.0, 9.25)]  # fmt: skip

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.chains import Made
+from benchmarks.dependencies import Made
 from benchmarks.reading import Reading, as_planned
 from benchmarks.recorder import Moment, Recorded
 from benchmarks.schedule import lengths, lower_bound, shuffled, work, write_corpus
 from pipeline.work.executions import DocumentWork
-from tests.benchmarks.test_bench_chains import CUTS, NOTES, made
-from tests.pipeline.engines.test_simulated_engine import settings
+from tests.benchmarks.test_bench_dependencies import CUTS, NOTES, made
 from tests.support.command import refused
+from tests.support.engines.simulated import settings
 
 ENGINE = settings(prefill_tokens_per_second=1000.0, decode_tokens_per_second=50.0, sequences=2)
 
-PARTS = "limit, schedule, machines, long, cache, peers, units, driver, scale, page, rates"
+PARTS = "limit, schedule, machines, cache, peers, units, driver, rates"
 
 
 def timed(one: Made) -> Made:
@@ -71,20 +71,11 @@ def test_orders() -> None:
     ("words", "says"),
     [
         (("schedule", "engine=extractive"), "engine=extractive: schedule needs engine=simulated"),
-        (
-            ("long", "engine=extractive", "reply_format=free"),
-            "engine=extractive: long needs engine=simulated",
-        ),
-        (("long", "corpus=text"), "corpus=text: long writes its own corpus"),
+        (("machines", "engine=extractive"), "engine=extractive: machines needs engine=simulated"),
         (("schedule", "corpus=text"), "corpus=text: schedule writes its own corpus"),
-        (
-            ("speed",),
-            f"speed: not a part of bench; there are {PARTS}",
-        ),
-        (
-            ("limit=4",),
-            f"name what to measure: {PARTS}",
-        ),
+        (("driver", "engine=vllm"), "engine: driver takes corpus.num_documents; leave it out"),
+        (("speed",), f"speed: not a part of bench; there are {PARTS}"),
+        (("limit=4",), f"name what to measure: {PARTS}"),
         (("schedule", "engine.speed=4"), "engine.speed"),
     ],
 )

@@ -17,12 +17,13 @@ from jobs.graph.read_run import read_run
 from jobs.run.launch import Outcome, run
 from pipeline.core.errors import UsageError
 from tests.support.command import ROOT, sql
+from tests.support.engines.simulated import PLUGIN, SIMULATED
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
 WORDS = (
     "corpus=synthetic", "corpus.words=1500", "corpus.skew=0.5", "corpus.questions=2",
-    "engine=simulated", "engine.gpus_per_worker=1", "engine.sequences=2",
+    *SIMULATED, "engine.gpus_per_worker=1", "engine.sequences=2",
     "engine.cpus_per_worker=0.1", "engine.decode_tokens_per_second=200", "memory=uniform",
     "methods=gist_only", "rater=none", "cluster.scoring_workers=1",
 )  # fmt: skip
@@ -174,7 +175,7 @@ def test_what_a_plugin_imports_is_missing_on_one_machine(
     there = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(modules)])}
     cluster.add_node(num_cpus=1, num_gpus=2, env_vars=there)
     with pytest.raises(UsageError) as raised:
-        go(tmp_path / "w", "corpus.num_documents=40", f"plugins={plugin}")
+        go(tmp_path / "w", "corpus.num_documents=40", f"{PLUGIN},{plugin}")
     assert str(raised.value).startswith(
         f"on the machine {platform.node()}: plugins=needy_plugin: cannot be imported: "
         "ModuleNotFoundError: No module named 'only_there' ("

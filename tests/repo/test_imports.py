@@ -57,7 +57,7 @@ FLOORS = (
     ("jobs.export", "jobs.warehouse", "jobs.api"),
     ("jobs.html", "jobs.plugin"),
     ("jobs.ask",),
-    ("benchmarks.large_runs", "benchmarks.peers"),
+    ("benchmarks.simulated", "benchmarks.peers"),
     ("benchmarks",),
     ("benchmarks.gpu",),
     ("jobs.cli",),
@@ -76,14 +76,13 @@ MAY_IMPORT = {
 BENCH_ENTRY = "jobs/cli/execute_verbs.py"  # imports benchmarks, where there are any
 MOST_MODULES = 16  # in a folder
 HOMES = {
-    "ray": ("pipeline/cluster/", "benchmarks/machines.py", "benchmarks/peers/ray_data_llm.py"),
+    "ray": ("pipeline/cluster/", "benchmarks/schedule.py", "benchmarks/peers/ray_data_llm.py"),
     "vllm": ("pipeline/engines/vllm/", "benchmarks/peers/"),
     "openai": ("pipeline/engines/openai_client.py", "benchmarks/peers/openai_server.py"),
     "duckdb": ("pipeline/store/sql/connection.py",),
     "pyarrow": (
         *("pipeline/store/", "pipeline/core/rows.py", "pipeline/core/arrow.py"),
         *("pipeline/cluster/", "pipeline/files/parquet.py"),
-        "benchmarks/large_runs/copied_rows.py",
     ),
     "sentence_transformers": ("pipeline/engines/embedder.py",),
     "torch": ("pipeline/engines/vllm/cpu_build.py",),

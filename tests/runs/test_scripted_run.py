@@ -244,19 +244,20 @@ def test_the_same_run_with_higher_rates_is_complete(hand: HandRun, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("engine", "said"),
+    ("stored", "said"),
     [
-        ("extractive", "The extractive engine answered: sentences picked"),
-        ("simulated", "The simulated engine answered: it takes a model's time"),
+        ({"engine": "mine", "engine_note": "My engine says nothing."}, "My engine says nothing."),
+        ({"engine": "extractive"}, "The extractive engine answered: "),  # by an earlier version
     ],
 )
-def test_a_report_says_what_answered_where_no_model_did(
-    hand: HandRun, tmp_path: Path, engine: str, said: str
+def test_a_report_says_what_its_engine_says_of_itself(
+    hand: HandRun, tmp_path: Path, stored: dict[str, str], said: str
 ) -> None:
     warehouse = tmp_path / "copy"
     shutil.copytree(hand.warehouse, warehouse)
     file = warehouse / "runs" / "hand" / "config.yaml"
-    stored = yaml.safe_load(file.read_text())
-    stored["report"] |= {"engine": engine, "is_model": False}
-    file.write_text(yaml.safe_dump(stored))
+    config = yaml.safe_load(file.read_text())
+    del config["report"]["engine_note"]
+    config["report"] |= {**stored, "is_model": False}
+    file.write_text(yaml.safe_dump(config))
     assert succeed("report", f"warehouse={warehouse}").splitlines()[-1].startswith(said)

@@ -1,4 +1,4 @@
-"""The files of one run: config, planned inputs, provenance, plan, report, progress, heartbeats.
+"""The files of one run: config, planned inputs, provenance, report, progress, heartbeats.
 
 Config and planned inputs are written before execution. Progress and heartbeats are advisory:
 committed shards are the only record of progress.
@@ -8,11 +8,11 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from errno import ENOENT
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -47,7 +47,6 @@ from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_pa
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed
 
-A = TypeVar("A")
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
 
 
@@ -84,7 +83,6 @@ class RunFolder:
         self.path = self.warehouse / "runs" / name
         self.known_answers = self.path / KNOWN_ANSWERS  # of an audit
         self._progress = self.path / "alive" / "progress"
-        self._plan = self.path / "plan.json"
         self._units = self.path / "units.parquet"
         self.plan_files = self.path / PLAN  # of the current launch
         self.advisory = Advisory()  # of the progress file and the heartbeats
@@ -122,15 +120,6 @@ class RunFolder:
         if has_work or not before:
             launches = {"launches": [*before, provenance]}
             write_json(self.path / "provenance.json", launches)
-
-    def write_plan(self, plan: Mapping[str, Any]) -> None:
-        """Store the result of `gistmill plan`, replacing an earlier one."""
-        write(self._plan, with_checksum(json.dumps(plan, indent=1).encode()))
-
-    def plan_made(self, form: Callable[[Any], A]) -> A | None:
-        """The stored result of `gistmill plan`, parsed by `form`, which raises ValueError; None if
-        there is none. Raises DamagedError."""
-        return read_parsed(self._plan, lambda content: form(json.loads(content)), "plan again")
 
     def took(self, phase: Mapping[str, Any]) -> None:
         """Record the seconds, workers, calls and tokens of a finished phase of the current

@@ -1,6 +1,5 @@
 """Passages of a text that prompts show: gists, raw pages, runs of raw text."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -44,22 +43,6 @@ def speaking_of(passages: Sequence[Passage], query: str) -> set[int]:
 def gist_numbers(passages: Sequence[Passage]) -> list[int]:
     """The numbers of the pages that are shown as gists, in order."""
     return page_numbers([passage for passage in passages if passage.kind == "gist"])
-
-
-# Pages looked up at once by models that may have n: about n ** 0.65, in runs of seven books.
-DRAWN_POWER = 0.65
-
-
-def drawing(question: str, seed: int) -> random.Random:
-    """Random numbers of a question: the same in every method that is asked it, and each process."""
-    return random.Random(f"{seed} {question}")
-
-
-def drawn_pages(passages: Sequence[Passage], draw: random.Random) -> list[int]:
-    """The numbers of all pages that are shown, raw or as gists, in a random order."""
-    numbers = sorted({*page_numbers(passages)})
-    draw.shuffle(numbers)
-    return numbers
 
 
 # Sample values that no template holds by chance, some of them with what a template could trip over.

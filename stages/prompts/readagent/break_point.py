@@ -1,7 +1,6 @@
 """Where to end the page that starts with a window's first paragraph (ReadAgent section 3.1)."""
 
 import math
-import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -99,17 +98,6 @@ class PageEnd(Prompt[int]):
             f"Break point: <{labels[len(labels) // 2]}>\n"
             "Because the scene ends here and another one begins."
         )
-
-    def drawn(self, seed: int) -> str | None:
-        """The label after the paragraph that is most of a pause, by a hash of it: so each is as
-        likely, and windows that show the same paragraphs agree."""
-        pauses = {
-            paragraph.label: random.Random(f"{seed} {paragraph.text}").random()
-            for paragraph in self.paragraphs
-            if paragraph.label is not None
-        }
-        label = max(pauses, key=lambda label: pauses[label], default=None)
-        return None if label is None else f"Break point: <{label}>"
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:

@@ -10,13 +10,10 @@ from pipeline.core.refusals import Refusals
 from pipeline.core.reply_forms import plain_text
 from stages.prompts.parsing.passages import (
     DATE,
-    DRAWN_POWER,
     MEMORY,
     OPTIONS,
     QUESTION,
     Passage,
-    drawing,
-    drawn_pages,
     gist_numbers,
     page_numbers,
     ranked_pages,
@@ -113,13 +110,6 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
         numbers = gist_numbers(self.passages)
         wanted = max(1, round(self.max_pages * _EXPECTED_SHARE))
         return _asking(numbers[:: max(1, len(numbers) // wanted)][:wanted])
-
-    def drawn(self, seed: int) -> str:
-        """By the question alone, about `max_pages` ** 0.65 of the pages that there are."""
-        draw = drawing(self.question, seed)
-        number = int(self.max_pages**DRAWN_POWER + draw.random())
-        pages = drawn_pages(self.passages, draw)[: min(number, self.max_pages)]
-        return f"I want to look up Page {pages}"
 
     @classmethod
     def samples(cls) -> tuple["ParallelLookUp", ...]:

@@ -15,8 +15,6 @@ from stages.prompts.parsing.passages import (
     OPTIONS,
     QUESTION,
     Passage,
-    drawing,
-    drawn_pages,
     gist_numbers,
     page_numbers,
     ranked_pages,
@@ -114,12 +112,6 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
         left = [n for n in gist_numbers(self.passages) if n not in self._taken()]
         is_over = len(self.pages_read) >= _EXPECTED_TURNS or not left
         return STOP if is_over else f"Page {left[len(left) // 2]}"
-
-    def drawn(self, seed: int) -> str:
-        """By the question alone: one page after the other, then STOP."""
-        pages = drawn_pages(self.passages, drawing(self.question, seed))
-        is_over = len(self.pages_read) >= min(_EXPECTED_TURNS, len(pages))
-        return STOP if is_over else f"Page {pages[len(self.pages_read)]}"
 
     @classmethod
     def samples(cls) -> tuple["SequentialLookUp", ...]:

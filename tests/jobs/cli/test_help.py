@@ -136,7 +136,6 @@ def test_completion_of_verbs_with_words_of_their_own(
     assert not {"run=", "corpus=", "experiment=", "methods="} & {*asked}
     assert completions(tmp_path, monkeypatch, "gistmill ask bo") == []  # the shell's: files
     assert "predictions=" in completions(tmp_path, monkeypatch, "gistmill score ")
-    assert "pilot=" in completions(tmp_path, monkeypatch, "gistmill plan ")
     measured = completions(tmp_path, monkeypatch, "gistmill bench ")
     assert {word for word in measured if "=" not in word} == {*PARTS}
 

@@ -27,6 +27,9 @@ for words in json.loads(sys.argv[1]):
 """
 
 
+VLLM = ("memory_engine=vllm", "memory_engine.model=some/model")
+
+
 def names(role: Role, *words: str) -> list[str]:
     return [engine.name for engine in read_run(words).config.engines(role)]
 
@@ -36,9 +39,9 @@ def test_every_role_is_the_reader_s_unless_it_is_chosen() -> None:
     for role in ("memory", "extractor", "query_expander", "judge"):
         resolved = read_run(["engine.seed=7"])
         assert resolved.config.engines(role) == [resolved.config.engine]
-    words = ("memory_engine=simulated", "extractor=none", "rater=none")
+    words = (*VLLM, "extractor=none", "rater=none")
     assert names("reader", *words) == ["extractive"]
-    assert names("memory", *words) == ["simulated"]
+    assert names("memory", *words) == ["vllm"]
     assert names("extractor", *words) == names("judge", *words) == []
 
 
@@ -62,12 +65,12 @@ def test_a_role_s_settings_are_its_own(tmp_path: Path) -> None:
 
 
 def test_another_engine_of_a_role_is_another_run() -> None:
-    given: list[list[str]] = [[], ["memory_engine=extractive"], ["memory_engine=simulated"]]
+    given: list[list[str]] = [[], ["memory_engine=extractive"], [*VLLM]]
     one, same, other = (read_run(words).name for words in given)
     assert one == same != other
 
 
-GROUP = "batch, extractive, none, openai, reader, scripted, simulated, vllm"
+GROUP = "batch, extractive, none, openai, reader, scripted, vllm"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_phases_follow_from_who_has_which_role(tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text("replies: []\n")
     memory = ["memory_engine=scripted", f"memory_engine.script={script}"]
-    judge = ["rater=simulated", "extractor=reader"]
+    judge = ["rater=vllm", "rater.model=some/model", "extractor=reader"]
     both = "methods=recall,gist_only"
     alone, remembered, judged, shared = found_phases(
         [both],

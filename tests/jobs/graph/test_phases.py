@@ -60,7 +60,8 @@ def test_another_rater_is_a_phase_of_its_own(tmp_path: Path) -> None:
     assert {step.name for step in found[1].steps} == {"rate"}
 
 
-GPU = ("engine=simulated", "engine.gpus_per_worker=1")
+GPU = ("engine=vllm", "engine.model=m", "engine.gpus_per_worker=1")
+JUDGE = ("rater=vllm", "rater.model=m", "rater.gpus_per_worker=1")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ GPU = ("engine=simulated", "engine.gpus_per_worker=1")
         ((), ["reading"]),
         (GPU, ["reading", "scoring"]),
         ((*GPU, "rater=extractive"), ["reading", "rating"]),
-        (("rater=simulated", "rater.gpus_per_worker=1"), ["reading", "rating", "scoring"]),
+        (JUDGE, ["reading", "rating", "scoring"]),
     ],
 )
 def test_the_last_engines_workers_score_unless_they_hold_gpus(

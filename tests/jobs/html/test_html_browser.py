@@ -1,6 +1,5 @@
 """The page of a finished run in headless Chromium, from a file."""
 
-import json
 import re
 import struct
 from itertools import combinations, cycle, islice
@@ -9,12 +8,9 @@ from pathlib import Path
 import pytest
 
 import gistmill as library
-from benchmarks import browser_page as bench_page
-from jobs.graph.read_run import read_run
 from jobs.html import run_page as html_page
-from pipeline.core.errors import AccountingError, UsageError
 from tests.jobs.html.test_html import Served
-from tests.support.command import gistmill, sql, succeed
+from tests.support.command import sql, succeed
 from tests.support.docs import picture
 from tests.support.docs.browser import Browser
 from tests.support.docs.page_views import BM25, READAGENT, named, question
@@ -252,27 +248,3 @@ def test_what_is_not_there_is_said(page: Browser) -> None:
     assert page.texts("main .note") == ["nosuch: no such question on this page"]
     page.go("#document=nosuch")
     assert page.texts("main .note") == ["nosuch: no such document on this page"]
-
-
-def test_bench_measures_how_long_a_page_takes_to_open() -> None:
-    sizes = ("corpus.num_documents=2", "corpus.questions=3")
-    done = gistmill("bench", "page", *sizes, "--pairs", "1", "--json")
-    assert done.returncode in (0, 3), done.stderr  # whether this machine is slow
-    found = {figure["what"]: figure["figure"] for figure in json.loads(done.stdout)}
-    assert {*found} == {"questions", "MB of the file", "seconds to open it"}
-    assert found["questions"] == 6 and 0.1 < found["MB of the file"] < 10
-
-
-def test_bench_of_a_page_that_does_not_open_or_without_a_browser(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "wrong.html"
-    file.write_text("<p>3 questions</p>", encoding="utf-8")
-    with pytest.raises(AccountingError, match=r"wrong.html: the browser does not show '4 ques"):
-        bench_page._seconds("chromium", file, "4 questions")
-    monkeypatch.setattr(bench_page, "_TIME_LIMIT", 0.01)
-    with pytest.raises(AccountingError, match=r"wrong.html: the browser did not end within 0.01 s"):
-        bench_page._seconds("chromium", file, "3 questions")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="page needs a browser: install one of chromium, "):
-        bench_page.page(read_run(bench_page.WORDS).config, tmp_path, 1)

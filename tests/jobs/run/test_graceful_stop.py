@@ -18,13 +18,14 @@ from pipeline.core.errors import EndedError, UsageError
 from pipeline.worker.heartbeat import StopSignal
 from tests.support.clusters.cluster_settings import cluster
 from tests.support.command import ROOT, gistmill, refused, sql, succeed
+from tests.support.engines.simulated import SIMULATED
 
 NOW = datetime(2026, 11, 21, 20, 0)
 # Documents of one gist and one answer, half a second each, one after the other.
 DOCUMENTS = 80
 WORDS = (
     "corpus=synthetic", f"corpus.num_documents={DOCUMENTS}", "corpus.words=200", "corpus.skew=0.0",
-    "corpus.questions=1", "engine=simulated", "engine.sequences=1", "engine.max_workers=1",
+    "corpus.questions=1", *SIMULATED, "engine.sequences=1", "engine.max_workers=1",
     "engine.reply_tokens=25", "memory=uniform", "methods=gist_only", "rater=none", "run=night",
 )  # fmt: skip
 

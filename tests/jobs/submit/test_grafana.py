@@ -16,6 +16,7 @@ from promql_parser import Expr, VectorSelector
 
 from pipeline.cluster.actor import COUNTERS
 from tests.support.command import ROOT, sql
+from tests.support.engines.simulated import SIMULATED
 
 DASHBOARD = json.loads((ROOT / "jobs" / "submit" / "grafana.json").read_text(encoding="utf-8"))
 OURS = {f"ray_{name}_total" for name in COUNTERS}
@@ -154,7 +155,7 @@ def test_a_run_exports_its_counters(tmp_path: Path) -> None:
     words = [
         "corpus=synthetic", "corpus.num_documents=8", "corpus.words=1000", "corpus.skew=0.0",
         "corpus.questions=1", "memory=uniform", "memory.words=100", "methods=gist_only,full_text",
-        "engine=simulated", "engine.sequences=2", "engine.max_workers=1", "engine.reply_tokens=30",
+        *SIMULATED, "engine.sequences=2", "engine.max_workers=1", "engine.reply_tokens=30",
         "engine.context_tokens=900", "rater=none", f"warehouse={tmp_path}", "run=night",
     ]  # fmt: skip
     command = [sys.executable, "-m", "tests.support.clusters.ray_metrics", *words]

@@ -38,7 +38,6 @@ SECTIONS = {
     "engine=extractive": (),
     "engine=openai": ("engine.base_url=http://h/v1", "engine.model=m"),
     "engine=vllm": ("engine.model=m/m",),
-    "engine=simulated": (),
     "cluster=local": (),
     "cluster=inline": (),
     "cluster=ray": ("cluster.address=auto",),

@@ -147,13 +147,6 @@ def test_damaged_provenance(warehouse: Path, kind: str) -> None:
         RunFolder(warehouse, "night").start({}, {}, True)
 
 
-@pytest.mark.parametrize("content", ["{}", "[1]", '{"stages": 3', '{"made_at": 1}'])
-def test_a_damaged_plan(warehouse: Path, content: str) -> None:
-    file = warehouse / "runs" / "night" / "plan.json"
-    file.write_text(content)
-    assert survives(warehouse, "report", file, "plan again")["planned"] is None
-
-
 CONFIGS: dict[str, tuple[Damage, str]] = {
     "torn": (written("report: {stages: [gist"), "not YAML"),
     "binary": (binary, "not YAML"),

@@ -14,6 +14,7 @@ from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import collect
 from tests.support.command import succeed
+from tests.support.engines.simulated import SIMULATED
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
@@ -92,7 +93,7 @@ def test_two_runs_beside_collections_that_never_end(tmp_path: Path) -> None:
     write(tmp_path / "corpus", [document(n) for n in range(1, 31)],
           [question(n, of=n) for n in range(1, 31)])  # fmt: skip
     warehouse = tmp_path / "warehouse"
-    words = ["run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "engine=simulated",
+    words = ["run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *SIMULATED,
              "engine.decode_tokens_per_second=50", *UNIFORM, f"warehouse={warehouse}",
              "cluster=inline"]  # fmt: skip
     command = [sys.executable, "-m", "jobs", *words]

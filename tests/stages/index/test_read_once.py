@@ -22,6 +22,7 @@ from stages.index.paginate import PaginateByModel, PaginateInConversations
 from stages.prompts.readagent.break_point import PageEnd
 from stages.tables.pages import Page
 from tests.support.command import QMSUM, refused, succeed
+from tests.support.engines.simulated import SIMULATED
 from tests.support.reading import Listener, adding, document, family, in_turn, run
 
 WINDOW: dict[str, Any] = {
@@ -197,9 +198,9 @@ def test_a_family_without_the_template_is_refused() -> None:
         run(follow_ups(), adding(FIVE, {Page: pages}), in_turn(), replace(whole, sources=sources))
 
 
-SIMULATED = (
+WORDS = (
     "run", "corpus=qmsum", f"corpus.path={QMSUM}", "limit=2", "methods=gist_only", "rater=none",
-    "engine=simulated", "engine.decode_tokens_per_second=1e6", "reply_format=constrained",
+    *SIMULATED, "engine.decode_tokens_per_second=1e6", "reply_format=constrained",
 )  # fmt: skip
 
 
@@ -210,7 +211,7 @@ def test_a_run_reads_each_word_about_once_and_cuts_the_same_pages(tmp_path: Path
     found = {}
     for memory in ("model", "read_once"):
         where = (f"warehouse={tmp_path / memory}", "run=r")
-        succeed(*SIMULATED, *where, f"memory={memory}", "memory.max_words=500")
+        succeed(*WORDS, *where, f"memory={memory}", "memory.max_words=500")
         sql = "select document_id, start_char, end_char, chosen_by from pages order by all"
         pages = json.loads(succeed("sql", sql, *where, "--json"))
         sql = "select prompt, prompt_tokens - cached_tokens as uncached from calls"
@@ -225,5 +226,5 @@ def test_a_run_reads_each_word_about_once_and_cuts_the_same_pages(tmp_path: Path
 
 
 def test_a_setting_that_the_memory_does_not_have_is_refused() -> None:
-    said = refused(*SIMULATED, "memory=read_once", "memory.words=3")
+    said = refused(*WORDS, "memory=read_once", "memory.words=3")
     assert said.startswith("memory.words does nothing here")

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from jobs.graph.read_run import read_run
+from jobs.plan.counting import CountingEngine, token_counts
 from pipeline.asking.reply_log import SharedReplies
+from pipeline.core.compose import compose
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
-from pipeline.engines.counting import CountingEngine, token_counts
+from pipeline.engines.scripted import ScriptedSettings
 from stages.prompts.memwalker.update_summary import UpdateSummary
 from stages.read.answer_kinds import AnswerFromRunningSummary
 from stages.read.recurrence import UpdateRunningSummary
@@ -297,8 +298,9 @@ def test_the_extractive_engine_keeps_what_the_question_is_about() -> None:
 
 
 def test_a_plan_counts_a_call_for_every_segment() -> None:
-    settings = read_run(["engine=simulated"]).config.engine
-    engine = CountingEngine(settings, token_counts(settings, [TEXT]), {})
+    composed = compose(["engine=scripted", "engine.script=none.yaml"])["engine"]
+    settings = ScriptedSettings.model_validate(composed)
+    engine = CountingEngine(settings, token_counts(settings, [TEXT]))
     made, calls = run(STAGE, rows(), engine)
     assert len(made) == len(calls) == 3
     assert all(len(row.summary.split()) <= 4 for row in made)

@@ -24,6 +24,7 @@ from pipeline.work.units import RetryPolicy
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.worker import Worker
 from tests.support.engines.hostile_replies import JUNK, WHOLE, legal_replies, mutated
+from tests.support.engines.simulated import SIMULATED
 from tests.support.runs.written_plan import planned_units, units_of
 from tests.support.texts.small_corpus import write
 
@@ -106,7 +107,7 @@ class HostileRun:
         script.write_text("replies: []")
         stands_in_for = self.engine_words or ("engine=scripted", f"engine.script={script}")
         if self.is_constrained:  # which a scripted one cannot be
-            stands_in_for = ("engine=simulated", "reply_format=constrained")
+            stands_in_for = (*SIMULATED, "reply_format=constrained")
         self.resolved = read_run(
             [*self.words, "run=night", *stands_in_for,
              f"engine.context_tokens={self.engine.context_tokens}",

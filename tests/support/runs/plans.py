@@ -6,9 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.command import sql, succeed
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens")
 Stages = dict[str, dict[str, Any]]
+
+
+def six_documents(folder: Path) -> tuple[str, ...]:
+    """Words of a corpus of six documents of three pages, a question each."""
+    numbers = range(1, 7)
+    write(folder, [document(n) for n in numbers], [question(n, of=n) for n in numbers])
+    return ("corpus=tables", f"corpus.path={folder}", *UNIFORM, "methods=gist_only")
 
 
 def planned(*words: str | Path) -> dict[str, Any]:
@@ -66,7 +74,3 @@ def off(plan: dict[str, Any], outcome: Stages, share: float, measures: Sequence[
             if abs(expected - was) > share * was:
                 missed.append(f"{stage} {measure}: {was}, expected {expected}")
     return missed
-
-
-def files(folder: Path) -> set[str]:
-    return {str(f.relative_to(folder)) for f in folder.rglob("*") if f.is_file()}

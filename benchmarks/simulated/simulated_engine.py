@@ -12,9 +12,8 @@ For measuring scheduling without a GPU; its replies are meaningless.
 - An unconstrained reply begins with the text in `openings` for its prompt and is filled up to
   `reply_tokens`. A reply constrained to choices is the first of them; one constrained to a pattern
   is the opening alone.
-- A prompt without an opening is answered by its class's `drawn`, if that has a reply. So look-ups
-  are drawn from all pages by a hash of the question and the seed, the same ones in every method:
-  by `readagent_p` about max_pages ** 0.65 of them, by `readagent_s` three, then STOP.
+- Without an opening, page ends and look-ups are drawn (`drawn`): what follows costs more or less
+  by them.
 """
 
 import asyncio
@@ -23,20 +22,23 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import takewhile
+from random import Random
 from typing import Any, ClassVar, Literal
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, ValidationInfo, field_validator
 
 from pipeline.core.engine import EngineSettings, Reply, Request
-from pipeline.core.prompts import Constraint, Message
+from pipeline.core.prompts import Constraint, Message, Prompt
 from pipeline.core.settings import sha
+
+# Pages looked up at once by models that may have n: about n ** 0.65, in runs of seven books.
+_POWER = 0.65
+_TURNS = 3  # of a look-up of one page after the other, before it stops
 
 
 class SimulatedSettings(EngineSettings):
-    """The `engine` section of engine=simulated; conf/engine/simulated.yaml explains the keys.
-
-    It is not a model, so its verdicts do not count as ratings.
-    """
+    """The `engine` section of engine=simulated; conf/engine/simulated.yaml beside this file
+    explains the keys. It is not a model, so its verdicts do not count as ratings."""
 
     name: Literal["simulated"]
     context_tokens: PositiveInt
@@ -50,6 +52,10 @@ class SimulatedSettings(EngineSettings):
 
     is_model: ClassVar[bool] = False
     takes_constraints: ClassVar[bool] = True
+    about_replies: ClassVar[str | None] = (
+        "The simulated engine answered: it takes a model's time and says nothing worth reading. "
+        "Calls, tokens and times are what the table shows; scores mean nothing."
+    )
 
     @field_validator("kv_tokens")
     @classmethod
@@ -66,6 +72,9 @@ class SimulatedSettings(EngineSettings):
     def own_identity(self) -> Mapping[str, Any]:
         own = {"reply_tokens": self.reply_tokens, "openings": self.openings}
         return {"version": SimulatedEngine.version, **own}
+
+    def token_rates(self) -> tuple[float, float]:
+        return self.prefill_tokens_per_second, self.decode_tokens_per_second * self.sequences
 
     async def start(self) -> "SimulatedEngine":
         return SimulatedEngine(self)
@@ -149,7 +158,7 @@ class SimulatedEngine:
     def _text(self, request: Request) -> str:
         opening = self._settings.openings.get(request.prompt)
         if opening is None and request.fields:
-            opening = request.fields.drawn(request.seed)
+            opening = drawn(request.fields, request.seed)
         opening = opening or ""
         if request.constraint:
             return _legal(request, request.constraint, opening)
@@ -157,6 +166,37 @@ class SimulatedEngine:
         num_tokens = min(self._settings.reply_tokens, request.max_reply_tokens)
         words = [*opening.split(), unique_word, *("word" for _ in range(num_tokens))]
         return " ".join(words[:num_tokens])
+
+
+def drawn(prompt: Prompt[Any], seed: int) -> str | None:
+    """A reply in the form of a prompt that shows labelled paragraphs or pages to look up; None for
+    others. The same for equal fields and seeds, on every machine.
+
+    Of paragraphs the one that is most of a pause, by a hash of it: so each is as likely. Of pages
+    those that a hash of the question draws, the same ones in every method: about `max_pages` **
+    0.65 at once, or three one after the other, then the prompt's word for no more.
+    """
+    fields, form = vars(prompt), prompt.form or ""
+    if "paragraphs" in fields:
+        pauses = {
+            paragraph.label: Random(f"{seed} {paragraph.text}").random()
+            for paragraph in fields["paragraphs"]
+            if paragraph.label is not None
+        }
+        label = max(pauses, key=lambda label: pauses[label], default=None)
+        return None if label is None else form.format(label)
+    if not {"max_pages", "pages_read"} & fields.keys():
+        return None
+    draw = Random(f"{seed} {fields['question']}")
+    most = fields.get("max_pages", 0)
+    number = min(int(most**_POWER + draw.random()), most) if most else 0
+    shown = sorted({p.page_number for p in fields["passages"] if p.page_number is not None})
+    draw.shuffle(shown)
+    if most:
+        return form.format(", ".join(map(str, shown[:number])))
+    num_read = len(fields["pages_read"])
+    is_over = num_read >= min(_TURNS, len(shown))
+    return prompt.others[0] if is_over else form.format(shown[num_read])
 
 
 def _legal(request: Request, constraint: Constraint, opening: str) -> str:

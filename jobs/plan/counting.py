@@ -1,22 +1,34 @@
-"""An engine without a model that counts the tokens of a run's prompts and of the replies that the
-prompts' modules expect.
+"""What a plan has in place of a model, an embedder and a warehouse: an engine that counts tokens of
+prompts and of the replies that their modules expect, random vectors, and rows in memory.
 
 Engines without a model count words or punctuation marks by rules of their own, which are applied
 here. For a model, its tokenizer, if this machine has it, gives the tokens per byte of the corpus;
 otherwise that ratio is an estimate."""
 
+import hashlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, TypeVar
 
+import numpy as np
+
+from pipeline.core.calls import Call
 from pipeline.core.engine import EngineSettings, Reply, Request
-from pipeline.core.prompts import Message, Prompt
+from pipeline.core.prompts import Message
+from pipeline.core.rows import Record
+from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
 from pipeline.engines.extractive import ExtractiveSettings, num_tokens
 from pipeline.engines.openai import OpenAISettings
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
+from pipeline.files.place import AnyPath
+from pipeline.store import Shards
+from pipeline.work.steps import Step
+from pipeline.work.units import Unit
 
+R = TypeVar("R", bound=Record)
 _TOKENS_PER_BYTE = 0.25  # English prose: 0.21 to 0.25, Chinese: 0.2 to 0.3
 _TEMPLATE_TOKENS = 16  # of a chat template around a message
 _TRIED_CHARS = 20_000  # of each text
@@ -51,7 +63,7 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
     around = len(chat.tokenise([{"role": "user", "content": ""}]))
     total = sum(len(chat.tokenise([{"role": "user", "content": t}])) - around for t in tried)
     rate = total / sum(len(text.encode()) for text in tried)
-    how = f"the model's tokenizer on the pilot: {rate:.3f} a byte of text"
+    how = f"the model's tokenizer on some documents: {rate:.3f} a byte of text"
     return TokenCounts(_by_bytes(rate), around, how)
 
 
@@ -68,8 +80,7 @@ _WITHOUT_CACHE = ("extractive", "scripted")
 
 
 class CountingEngine:
-    """Stands in for the engine of `settings`; its tokens are counted by `counts`. `usual`: the mean
-    reply tokens of prompts, where an earlier run tells them.
+    """Stands in for the engine of `settings`; its tokens are counted by `counts`.
 
     A prompt's beginning that an earlier prompt had counts as cached, as if the cache were
     unlimited.
@@ -77,56 +88,36 @@ class CountingEngine:
 
     name = "counting"
 
-    def __init__(
-        self,
-        settings: EngineSettings,
-        counts: TokenCounts,
-        usual: Mapping[str, float],
-    ) -> None:
+    def __init__(self, settings: EngineSettings, counts: TokenCounts) -> None:
         self._thinking_tokens: int = getattr(settings, "thinking_tokens", 0)
         total = settings.context_tokens
         self.context_tokens = total - self._thinking_tokens if total else sys.maxsize
-        self._counts, self._usual = counts, usual
+        self._counts = counts
         self._prefixes = None if settings.name in _WITHOUT_CACHE else Prefixes()
         self._counted: dict[int, int] = {}
 
     async def generate(self, request: Request) -> Reply:
-        """The expected reply. Never fails, and takes no time."""
+        """The expected reply, after half of the thinking budget; one that other prompts may show is
+        cut to its own budget. Never fails, and takes no time."""
         assert request.fields is not None, "nothing but prompts is counted"
-        prompt_tokens = self._num_tokens(request.messages)
-        text, reply_tokens = self._expected(request, request.fields)
+        prompt_tokens = await self.count_tokens(request.messages)
+        text, most = request.fields.expected(), request.max_reply_tokens
+        reply_tokens = self._counts.of_text(text)
+        if reply_tokens > most and request.fields.is_whole:
+            text = text[: len(text) * most // reply_tokens + 1]
         return Reply(
             text=text,
             finish_reason="stop",
             prompt_tokens=prompt_tokens,
             cached_tokens=self._cached(request.messages, prompt_tokens),
-            reply_tokens=reply_tokens,
+            reply_tokens=min(reply_tokens, most) + self._thinking_tokens // 2,
         )
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
-        return self._num_tokens(messages)
-
-    def _num_tokens(self, messages: Sequence[Message]) -> int:
         name = hash(tuple(message["content"] for message in messages))
         if name not in self._counted:  # when it is admitted, and when it is answered
             self._counted[name] = self._counts.of(messages)
         return self._counted[name]
-
-    def _expected(self, request: Request, prompt: Prompt[Any]) -> tuple[str, int]:
-        """The reply's text and its tokens. If it is known how long replies were (`usual`), that
-        includes thinking; else half of the thinking budget is added. A text that other prompts may
-        show is cut or repeated to that length."""
-        text, usual = prompt.expected(), self._usual.get(request.prompt)
-        thinking = 0 if usual else self._thinking_tokens // 2
-        tokens = self._counts.of_text(text) if usual is None else max(1, round(usual))
-        tokens = min(tokens, request.max_reply_tokens)
-        is_changed = prompt.is_whole and (usual or self._counts.of_text(text) > tokens)
-        return self._sized(text, tokens) if is_changed else text, tokens + thinking
-
-    def _sized(self, text: str, num_tokens: int) -> str:
-        """The text cut, or repeated, to about so many tokens."""
-        num_chars = len(text) * num_tokens // max(1, self._counts.of_text(text)) + 1
-        return (f"{text} " * (num_chars // (len(text) + 1) + 1))[:num_chars]
 
     def _cached(self, messages: Sequence[Message], tokens: int) -> int:
         if self._prefixes is None:
@@ -153,3 +144,48 @@ class Prefixes:
             else:
                 self._known.add(before)
         return found / len(text) if text else 0.0
+
+
+class NoEmbedder(EmbedderSettings):
+    """Returns random vectors, as a plan runs no model: different queries find different texts."""
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        encoded = (text.encode(errors="surrogatepass") for text in texts)
+        drawn = b"".join(hashlib.shake_128(one).digest(_DIMENSIONS) for one in encoded)
+        vectors = np.frombuffer(drawn, dtype=np.int8).reshape(len(texts), _DIMENSIONS)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / lengths, dtype=np.float32)
+
+
+_DIMENSIONS = 384
+
+
+class DryRunShards(Shards):
+    """Shards of a warehouse that is only read: rows committed for `documents` stay in memory,
+    others are discarded."""
+
+    def __init__(self, warehouse: AnyPath, documents: Collection[str] = ()) -> None:
+        super().__init__(warehouse)
+        self._documents = frozenset(documents)
+        self.kept: dict[tuple[str, str, str, int], tuple[type[Record], Step, Unit, Any]] = {}
+
+    def commit(
+        self,
+        record: type[Record],
+        step: Step,
+        unit: Unit,
+        rows: Sequence[Record],
+        started_at: datetime | None = None,
+    ) -> bool:
+        if unit.document_id in self._documents:
+            key = (record.table, step.id, unit.unit, unit.attempt)
+            self.kept[key] = (record, step, unit, tuple(rows))
+        return True
+
+    def load(self, record: type[R], step_id: str, unit: str, attempt: int = 1) -> tuple[R, ...]:
+        kept = self.kept.get((record.table, step_id, unit, attempt))
+        return super().load(record, step_id, unit, attempt) if kept is None else kept[-1]
+
+    def recorded(self, step_id: str, unit: str, attempt: int = 1) -> tuple[Call, ...] | None:
+        kept = self.kept.get((Call.table, step_id, unit, attempt))
+        return super().recorded(step_id, unit, attempt) if kept is None else kept[-1]

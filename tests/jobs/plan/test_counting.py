@@ -1,11 +1,11 @@
-"""With a model's tokenizer on this machine a plan counts by it; no network, no model."""
+"""How tokens are counted: by a model's tokenizer, if this machine has it; no network, no model."""
 
 from pathlib import Path
 
 import pytest
 
+from jobs.plan.counting import Prefixes, token_counts
 from pipeline.core.compose import compose
-from pipeline.engines.counting import token_counts
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
 from tests.support.command import QMSUM
@@ -32,7 +32,7 @@ def test_a_local_tokenizer_counts(tmp_path: Path) -> None:
     assert "the model's tokenizer" in counts.how
     words = ("engine=vllm", f"engine.model={tmp_path}", f"warehouse={tmp_path / 'w'}")
     plan = planned(*MEETINGS, *words)
-    assert any("the model's tokenizer on the pilot" in line for line in plan["assumptions"])
+    assert any("the model's tokenizer on some documents" in line for line in plan["assumptions"])
 
 
 def test_without_one_tokens_are_estimated(tmp_path: Path) -> None:
@@ -45,3 +45,11 @@ def test_without_one_tokens_are_estimated(tmp_path: Path) -> None:
     words = ("engine=vllm", f"engine.model={tmp_path}", f"warehouse={tmp_path / 'w'}")
     told = planned(*MEETINGS, *words)["assumptions"]
     assert any(line.startswith("tokens of reading: estimated") for line in told)
+
+
+def test_a_prompt_finds_what_an_earlier_one_began_with() -> None:
+    prefixes = Prefixes()
+    begin = "".join(f"{n:04}" for n in range(160))  # 640 characters, none of it twice
+    assert prefixes.share(begin + "x" * 360) == 0
+    assert prefixes.share(begin + "y" * 360) == 0.64
+    assert prefixes.share(begin[::-1]) == 0

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from benchmarks.chains import Made, dependencies, longest_chain
+import pytest
+
+from benchmarks.dependencies import Made, dependencies, longest_chain
 from pipeline.core.calls import Call
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Document, IndexRow, QuestionRow, Record, UnitRows
@@ -83,51 +85,39 @@ MEMORY = (
 )
 
 
-def test_calls_asked_in_turn_are_a_chain_and_what_is_of_a_page_waits_for_that_page() -> None:
-    assert dependencies(MEMORY) == [(), (0,), (1,), (0,), (1,), (1,), (2,), (2,)]
+ALL_MEMORY = (2, 3, 4, 5, 6, 7)  # the last of the chain and all notes
+TURN, AGAIN = {"question_id": "q1", "turn": 0}, {"question_id": "q1", "turn": 0, "attempt": 2}
 
 
-def test_a_call_waits_for_all_that_its_step_reads() -> None:
-    calls = (
-        *MEMORY,
-        made(SEARCH, question_id="q1", turn=0),
-        made(SEARCH, question_id="q2", turn=0),
-        made(REPLY, question_id="q1"),
-    )
-    memory = (2, 3, 4, 5, 6, 7)  # the last of the chain and all notes
-    assert dependencies(calls)[8:] == [memory, memory, (*memory, 8)]
-
-
-def test_turns_are_a_chain_of_their_question() -> None:
-    turns = [(0, "q1"), (1, "q1"), (0, "q2"), (2, "q1")]
-    calls = [made(TURNS, question_id=question, turn=turn) for turn, question in turns]
-    assert dependencies(calls) == [(), (0,), (), (1,)]
-    answered = [*calls, made(AFTER_TURNS, question_id="q1")]
-    assert dependencies(answered)[-1] == (3,)
-
-
-def test_what_is_asked_again_waits_for_the_first_reply_and_for_nobody_elses() -> None:
-    calls = [
-        made(SEARCH, question_id="q1", turn=0, attempt=2),
-        made(SEARCH, question_id="q1", turn=0),
-        made(SEARCH, question_id="q2", turn=0),
-    ]
-    assert dependencies(calls) == [(1,), (), ()]
-
-
-def test_what_a_step_without_calls_reads_is_waited_for() -> None:
-    calls = (*MEMORY, made(AFTER_RANKED, question_id="q1"), made(AFTER_NOTHING, question_id="q1"))
-    assert dependencies(calls)[8:] == [(2,), ()]
-
-
-def test_documents_do_not_wait_for_each_other_and_order_does_not_matter() -> None:
-    calls = [
-        made(NOTES, page_index=0),
-        made(CUTS, "d2", page_index=0),
-        made(CUTS, page_index=0),
-        made(NOTES, "d2", page_index=0),
-    ]
-    assert dependencies(calls) == [(2,), (), (), (1,)]
+@pytest.mark.parametrize(
+    ("calls", "waits"),
+    [
+        # Asked in turn: a chain; what is of a page waits for that page.
+        (MEMORY, [(), (0,), (1,), (0,), (1,), (1,), (2,), (2,)]),
+        # Else a call waits for all that its step reads.
+        ([*MEMORY, made(SEARCH, **TURN), made(SEARCH, question_id="q2", turn=0)],
+         [ALL_MEMORY, ALL_MEMORY]),
+        ([*MEMORY, made(SEARCH, **TURN), made(REPLY, question_id="q1")],
+         [ALL_MEMORY, (*ALL_MEMORY, 8)]),
+        # Also through a step without calls.
+        ([*MEMORY, made(AFTER_RANKED, question_id="q1"), made(AFTER_NOTHING, question_id="q1")],
+         [(2,), ()]),
+        # Turns are a chain of their question.
+        ([made(TURNS, question_id=q, turn=turn) for turn, q in
+          ((0, "q1"), (1, "q1"), (0, "q2"), (2, "q1"))] + [made(AFTER_TURNS, question_id="q1")],
+         [(), (0,), (), (1,), (3,)]),
+        # What is asked again waits for the first reply, and for nobody else's.
+        ([made(SEARCH, **AGAIN), made(SEARCH, **TURN), made(SEARCH, question_id="q2", turn=0)],
+         [(1,), (), ()]),
+        # Documents do not wait for each other, and order does not matter.
+        ([made(NOTES, page_index=0), made(CUTS, "d2", page_index=0), made(CUTS, page_index=0),
+          made(NOTES, "d2", page_index=0)], [(2,), (), (), (1,)]),
+    ],
+)  # fmt: skip
+def test_a_call_waits_for_what_it_follows_from(
+    calls: Sequence[Made], waits: list[tuple[int, ...]]
+) -> None:
+    assert dependencies(calls)[-len(waits) :] == waits
 
 
 def test_the_longest_chain_adds_up_what_waits_for_each_other() -> None:

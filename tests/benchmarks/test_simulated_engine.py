@@ -1,0 +1,193 @@
+"""The simulated engine keeps to its token rates and KV space.
+
+Times are bounded from below, or compared with others of the same run: a busy machine may be slow.
+"""
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from benchmarks.simulated.simulated_engine import KVCache, SimulatedEngine, drawn
+from pipeline.core.engine import Reply, Request
+from pipeline.core.prompts import Constraint, Prompt
+from stages.prompts.parsing.passages import Passage
+from stages.prompts.readagent.break_point import BreakPoint, Labelled
+from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.readagent.look_up_s import SequentialLookUp
+from tests.support.command import refused
+from tests.support.engines.simulated import SIMULATED, in_order, request, settings
+
+INSTANT = 1e9  # tokens a second
+
+
+def words(num: int, word: str = "w") -> str:
+    return " ".join(f"{word}{i}" for i in range(num))
+
+
+def at_once(engine: SimulatedEngine, *requests: Request) -> tuple[float, list[Reply]]:
+    async def ask() -> tuple[float, list[Reply]]:
+        start = time.perf_counter()
+        replies = await asyncio.gather(*(engine.generate(one) for one in requests))
+        return time.perf_counter() - start, replies
+
+    return asyncio.run(ask())
+
+
+def decoding(**changed: Any) -> SimulatedEngine:
+    """Ten words a reply, 0.1 s a reply; prompts cost nothing."""
+    rates = {"prefill_tokens_per_second": INSTANT, "decode_tokens_per_second": 100.0}
+    return SimulatedEngine(settings(reply_tokens=10, **{**rates, **changed}))
+
+
+def test_sequences_work_at_once_and_no_more_than_there_are() -> None:
+    prompts = [request(f"prompt {i}") for i in range(5)]
+    seconds, _ = at_once(decoding(sequences=2), *prompts)
+    assert seconds >= 0.3  # 5 requests on 2 sequences are 3 rounds of 0.1 s
+    seconds, replies = at_once(decoding(sequences=5), *prompts)
+    assert seconds < sum(reply.seconds for reply in replies) / 2  # one round for all of them
+
+
+def test_requests_wait_for_kv_space() -> None:
+    # 20 + 10 words are 8 blocks of 4; 20 blocks hold two such requests, 24 hold three.
+    prompts = [request(words(20, f"p{i}")) for i in range(4)]
+    room = {"sequences": 4, "block_tokens": 4, "context_tokens": 60}
+    narrow, _ = at_once(decoding(kv_tokens=80, **room), *prompts)
+    assert narrow >= 0.2
+    wide, replies = at_once(decoding(kv_tokens=128, **room), *prompts)
+    assert wide < sum(reply.seconds for reply in replies) / 2
+
+
+def test_prompts_are_prefilled_one_after_the_other_but_for_whole_cached_blocks() -> None:
+    rates = {"prefill_tokens_per_second": 1000.0, "decode_tokens_per_second": INSTANT}
+    seconds, _ = at_once(decoding(**rates), *(request(words(100, f"p{i}")) for i in range(3)))
+    assert seconds >= 0.3
+    first, second = in_order(decoding(**rates), request(words(200)), request(f"{words(200)} more"))
+    assert second.cached_tokens == 192  # 12 blocks of 16
+    assert first.seconds >= 0.2
+    assert second.seconds < first.seconds / 2
+
+
+def test_whole_blocks_of_an_earlier_prompt_are_cached() -> None:
+    beginning = words(10)  # 2 whole blocks of 4
+    prompts = [f"{beginning} and then", f"{beginning} or else", f"{beginning} or else", "no word"]
+    found = in_order(decoding(block_tokens=4), *map(request, prompts))
+    # The third is 3 whole blocks, all there; its last token is prefilled, and so its block.
+    assert [reply.cached_tokens for reply in found] == [0, 8, 8, 0]
+    assert [reply.prompt_tokens for reply in found] == [12, 12, 12, 2]
+
+
+def test_the_least_recently_used_blocks_make_room() -> None:
+    cache = KVCache(4)
+    for prefix in ([1, 2], [3, 4], [1, 2]):
+        cache.allocate(prefix, 0)
+        cache.release(prefix, 0)
+    assert cache.allocate([5], 0) == 0  # evicts 4: a prompt's last block goes first
+    cache.release([5], 0)
+    assert cache.allocate([1, 2], 0) == 2
+    assert cache.allocate([3, 4], 0) == 1
+
+
+def test_running_requests_share_the_blocks_of_one_beginning() -> None:
+    cache = KVCache(4)
+    assert cache.allocate([1, 2], 1) == 0
+    assert cache.allocate([1, 2], 2) is None
+    assert cache.allocate([1, 2], 1) == 2
+    assert cache.allocate([1], 1) is None
+    cache.release([1, 2], 1)
+    assert cache.allocate([1], 1) == 1
+
+
+def test_a_cancelled_request_releases_its_sequence_and_blocks() -> None:
+    engine = decoding(sequences=1, kv_tokens=64, context_tokens=60, decode_tokens_per_second=0.01)
+
+    async def cancel() -> None:
+        for content in ("first", "second"):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(engine.generate(request(words(40, content))), 0.05)
+
+    asyncio.run(cancel())
+    assert (engine._num_running, engine._kv_cache._num_private) == (0, 0)
+    assert not engine._kv_cache._num_users
+    assert not engine._admission_lock.locked()
+
+
+def test_what_never_fits_is_a_context_overflow_or_refused() -> None:
+    (reply,) = in_order(decoding(kv_tokens=32, context_tokens=32), request(words(30)))
+    assert (reply.problem, reply.finish_reason, reply.text) == ("context_overflow", "abort", "")
+    said = refused("run", *SIMULATED, "engine.kv_tokens=1000")
+    assert said.startswith("engine.kv_tokens=1000: ") and "context_tokens=32000" in said
+
+
+def test_replies_follow_from_the_request_and_are_as_long_as_set() -> None:
+    prompts = [request("x"), request("x", prompt="answer"), request("x", max_reply_tokens=4)]
+    gist, answer, short = in_order(decoding(openings={"answer": "Answer: (A)"}), *prompts)
+    assert [len(r.text.split()) for r in (gist, answer, short)] == [10, 10, 4]
+    assert [r.reply_tokens for r in (gist, answer, short)] == [10, 10, 4]
+    assert answer.text.startswith("Answer: (A) ")
+    again, other = in_order(decoding(), request("x"), request("y"))
+    assert gist.text == again.text != other.text
+
+
+def test_what_changes_replies_is_hashed_and_rates_are_not() -> None:
+    plain = settings().identity()
+    assert settings(kv_tokens=10**6, sequences=3, decode_tokens_per_second=1.0).identity() == plain
+    assert settings(reply_tokens=7).identity() != plain
+    assert settings(openings={}).identity() != plain
+    assert settings(sequences=3, decode_tokens_per_second=7.0).token_rates() == (20_000.0, 21.0)
+
+
+PAGES = tuple(Passage("gist", number, f"page {number}") for number in range(1, 101))
+ASKED = [f"Who rang the bell at {hour}?" for hour in range(200)]
+
+
+def looked_up(prompt: Prompt[Any], constraint: Constraint | None = None, **openings: str) -> Any:
+    """What is read in the engine's reply to a look-up."""
+    engine = decoding(decode_tokens_per_second=INSTANT, reply_tokens=50, openings=openings)
+    asked = replace(request("x"), prompt=prompt.name, fields=prompt, constraint=constraint)
+    (reply,) = in_order(engine, asked)
+    return prompt.read(reply.text, False)
+
+
+def parallel(question: str, max_pages: int = 6) -> ParallelLookUp:
+    return ParallelLookUp(PAGES, question, (), max_pages)
+
+
+def test_pages_are_looked_up_by_the_question() -> None:
+    found = [prompt.read(drawn(prompt, 0) or "", False) or () for prompt in map(parallel, ASKED)]
+    # 6 ** 0.65 is 3.2: three pages, and for a fifth of the questions four; none twice.
+    assert {len(pages) for pages in found} == {3, 4}
+    assert all(len({*pages}) == len(pages) for pages in found)
+    assert 600 < sum(map(len, found)) < 700
+    assert len({page for pages in found for page in pages}) > 90  # 1 to 100, not page 1
+    assert drawn(parallel(ASKED[0], 1), 0) == f"I want to look up Page [{found[0][0]}]"
+    assert len({drawn(parallel(ASKED[0]), seed) for seed in range(5)}) == 5
+    assert looked_up(parallel(ASKED[0])) == found[0]
+    assert looked_up(parallel(ASKED[0]), look_up_p="Page [7]") == (7,)
+
+
+def test_pages_are_looked_up_one_by_one_until_stop() -> None:
+    read: list[int] = []
+    while (turn := looked_up(SequentialLookUp(PAGES, ASKED[1], (), tuple(read), ()))) != "stop":
+        read.append(turn)
+    assert len(read) == len({*read}) == 3
+
+
+def test_a_page_ends_at_one_of_its_labels_by_the_texts_alone() -> None:
+    parts = tuple(Labelled(f"Part {n}", n if n % 2 else None) for n in range(40))
+    ends = {drawn(BreakPoint("", parts), seed) for seed in range(60)}
+    assert ends <= {f"Break point: <{n}>" for n in range(1, 40, 2)} and len(ends) > 10
+    assert drawn(BreakPoint("before", parts, "after"), 3) == drawn(BreakPoint("", parts), 3)
+    assert drawn(BreakPoint("", parts[:1]), 3) is None
+
+
+def test_a_constrained_reply_is_legal() -> None:
+    choice = replace(request("x"), constraint=Constraint(choices=("Label: <4>", "Label: <5>")))
+    (reply,) = in_order(decoding(), choice)
+    assert (reply.text, reply.reply_tokens) == ("Label: <4>", 2)
+    prompt, one = parallel(ASKED[0]), SequentialLookUp(PAGES, ASKED[0], (), (), ())
+    assert looked_up(prompt, prompt.legal("I want to look up Page [{}]")) == looked_up(prompt)
+    # Another form than the drawn one.
+    assert looked_up(one, one.legal("I want to look up Page {}")) == looked_up(one) != 1

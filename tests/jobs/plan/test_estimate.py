@@ -1,0 +1,117 @@
+"""Counts of some documents, scaled to the corpus."""
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jobs.graph.preparation import Prepared, prepare
+from jobs.graph.read_run import read_run
+from jobs.plan import estimate as counting
+from jobs.plan.counting import DryRunShards
+from jobs.plan.estimate import choose_sample, estimate
+from tests.support.command import QMSUM
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
+
+CACHING = ("engine=vllm", "engine.model=some/model-8B")  # counted as an engine with a cache
+
+
+def prepared(folder: Path, *words: str) -> Prepared:
+    resolved = read_run([f"warehouse={folder / 'w'}", "rater=none", *words])
+    shards = DryRunShards(resolved.config.warehouse)
+    return prepare(resolved, resolved.config.warehouse, lambda line: None, shards)
+
+
+def meetings(folder: Path, *words: str) -> Prepared:
+    methods = "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=3),full_text"
+    return prepared(folder, "corpus=qmsum", f"corpus.path={QMSUM}", methods, *CACHING, *words)
+
+
+def written(folder: Path, num_documents: int, *questions: dict[str, Any]) -> tuple[str, ...]:
+    """Words of a corpus of documents of 30, 60 ... words."""
+    numbers = range(1, num_documents + 1)
+    write(folder, [{**document(n), "text": "word " * 30 * n} for n in numbers], [*questions])
+    return ("corpus=tables", f"corpus.path={folder}", *UNIFORM)
+
+
+def test_some_documents_stand_for_the_words_and_questions_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand: five documents of 30 to 150 words, of which two are counted."""
+    asked = [question(10 * of + n, of=of) for of in range(1, 6) for n in range(of)]
+    monkeypatch.setattr(counting, "_MAX_WORDS", 0)
+    monkeypatch.setattr(counting, "_MIN_DOCUMENTS", 2)
+    made = prepared(tmp_path, *written(tmp_path, 5, *asked), "methods=gist_only")
+    sample = choose_sample(made)
+    assert (sample.num_documents, sample.is_whole) == (5, False)
+    assert [document.num_words for document in sample.documents] == [60, 150]
+    names = {step.id: step.name for step in made.run.steps}
+    scale = {names[step_id]: scale for step_id, scale in sample.scale.items()}
+    assert scale["gist"] == pytest.approx((30 + 60 + 90 + 120 + 150) / (60 + 150))
+    assert scale["answer"] == pytest.approx((1 + 2 + 3 + 4 + 5) / (2 + 5))
+
+
+def test_a_step_that_few_documents_lack_is_counted_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten documents without a question, but for the shortest: it is counted for its answer."""
+    monkeypatch.setattr(counting, "_MAX_WORDS", 0)
+    monkeypatch.setattr(counting, "_MIN_DOCUMENTS", 1)
+    made = prepared(tmp_path, *written(tmp_path, 10, question(1, of=1)), "methods=gist_only")
+    estimated = estimate(made)
+    assert [document.num_words for document in estimated.sample.documents] == [30, 180]
+    (answer,) = [step for step in made.run.steps if step.name == "answer"]
+    assert estimated.costs[answer.id][0] == 1
+
+
+def test_of_a_documents_many_questions_some_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of one chunk of three; which ones, their ids' hashes say."""
+    monkeypatch.setattr(counting, "_MAX_QUESTIONS", 3)
+    words = written(tmp_path, 1, *(question(n, of=1) for n in range(9)))
+    made = prepared(tmp_path, *words, "methods=closed_book", "questions_per_unit=3")
+    (step,) = [step for step in made.run.steps if step.name == "answer"]
+    estimated = estimate(made)
+    assert 0 < estimated.sample.num_questions < 9
+    calls, *_, budgets = estimated.costs[step.id]
+    assert calls == pytest.approx(9)
+    assert budgets == pytest.approx(9 * 512)
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+def test_a_sample_speaks_for_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen meetings counted whole, and from those that fewer words allow."""
+    made = meetings(tmp_path, "limit=16")
+    monkeypatch.setattr(counting, "_MAX_WORDS", 1e9)
+    whole = estimate(made)
+    monkeypatch.setattr(counting, "_MAX_WORDS", 500_000)
+    some = estimate(made)
+    assert whole.sample.is_whole
+    assert len(some.sample.documents) == 8
+    for step_id, numbers in whole.costs.items():
+        share = np.array([0.25, 0.25, 1e9, 0.25, 0.25])  # who finds a prompt in the cache is chance
+        assert (abs(some.costs[step_id] - numbers) <= share * numbers + 1).all(), step_id
+    total, scaled_total = (sum(e.costs.values()) for e in (whole, some))
+    assert scaled_total == pytest.approx(total, rel=0.15)
+
+
+@pytest.mark.slow
+def test_a_plan_is_the_same_on_a_busy_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What finds its prompt's beginning in the cache comes after that which brings it there."""
+    made = meetings(tmp_path, "limit=2")
+    quick, chance = DryRunShards.commit, random.Random(1)
+
+    def slow(*given: Any, **named: Any) -> bool:
+        time.sleep(chance.random() / 50)
+        return quick(*given, **named)
+
+    monkeypatch.setattr(DryRunShards, "commit", slow)
+    one, other = (estimate(made).costs for _ in range(2))
+    assert {i: list(n) for i, n in one.items()} == {i: list(n) for i, n in other.items()}

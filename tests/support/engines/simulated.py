@@ -1,0 +1,32 @@
+"""The simulated engine, a plugin of the benchmarks, and requests to it."""
+
+import asyncio
+from typing import Any
+
+from benchmarks.simulated.simulated_engine import SimulatedEngine, SimulatedSettings
+from pipeline.core.compose import compose
+from pipeline.core.engine import Reply, Request
+from stages.prompts.readagent.gist import ShortenPage
+from tests.support.command import ROOT
+
+PLUGIN = f"plugins={ROOT / 'benchmarks' / 'simulated'}"
+SIMULATED = (PLUGIN, "engine=simulated")
+_CONF = ROOT / "benchmarks" / "simulated" / "conf"
+
+
+def settings(**changed: Any) -> SimulatedSettings:
+    composed = compose(["engine=simulated"], [_CONF])["engine"]
+    return SimulatedSettings.model_validate({**composed, **changed})
+
+
+def request(content: str, **changed: Any) -> Request:
+    values: dict[str, Any] = {"prompt": "gist", "max_reply_tokens": 100, **changed}
+    messages = ({"role": "user", "content": content},)
+    return Request(fields=ShortenPage(page=""), messages=messages, **values)  # type: ignore[arg-type]  # any values
+
+
+def in_order(engine: SimulatedEngine, *requests: Request) -> list[Reply]:
+    async def ask() -> list[Reply]:
+        return [await engine.generate(one) for one in requests]
+
+    return asyncio.run(ask())
