@@ -53,7 +53,6 @@ def _caption(
     """Corpus and number of questions, the answers that means are over, marks and brackets."""
     means = [value for row in table.rows for value in row.values() if isinstance(value, Measured)]
     corpus = report.foot["corpus"].rpartition(" ")[0]
-    corpus += f", corrected by {file}" if (file := report.foot.get("corrections")) else ""
     documents = counted(report.memory["documents"], "document")
     chosen = f", where {options.where}" if options.where else ""
     chosen += f", by {options.by}" if options.by else ""

@@ -16,7 +16,6 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.stage import QuestionKind
 from pipeline.work.steps import Step
 from stages.corpora.audits.known_answers import KINDS, known_method, read_known_answers
-from stages.corpora.reading.corrections import format_of
 
 _ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)
 
@@ -67,7 +66,6 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
     config, family, steps = run.config, run.family, run.steps
     return {
         "corpus": config.corpus.name,
-        "corrections": config.corpus.corrections and config.corpus.corrections.name,
         "engine": config.engine.title if config.methods or _writes(run) else "none",
         "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
         "is_model": config.engine.is_model or not config.methods,
@@ -135,10 +133,7 @@ def _papers(run: ResolvedRun) -> Iterator[tuple[str, Sequence[str]]]:
     """The papers' keys, each with the file or config key that names them."""
     for method in run.methods:
         yield str(method.file), method.papers
-    corpus = run.config.corpus
-    yield f"corpus.format={corpus.format}", corpus.papers
-    if corpus.corrections:
-        yield "corpus.corrections", format_of(corpus.corrections).papers
+    yield f"corpus.format={run.config.corpus.format}", run.config.corpus.papers
 
 
 def _given(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:

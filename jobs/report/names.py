@@ -14,7 +14,6 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF, YAML_LOADER, Settings, refuse_nonsense
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import as_path
-from pipeline.work.measure_names import ORIGINAL
 from pipeline.work.stage import Column
 
 CANONICAL, PAPER = "canonical", "paper"
@@ -48,9 +47,6 @@ class Names:
         )
 
     def _heading(self, column: Column) -> str:
-        base = column.measure.removesuffix(ORIGINAL)
-        if base in self.measures and base != column.measure:
-            return f"{self.measures[base]} (original references)"
         return self.measures.get(column.measure, column.heading)
 
     def of_methods(self, names: Sequence[str]) -> dict[str, str]:

@@ -71,7 +71,6 @@ class Report:
     planned: list[dict[str, Any]] | None = None  # None without a stored plan
     sizes: tuple[Distribution, ...] = ()  # of documents and memories; only if nothing is asked
     left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
-    corrections: dict[str, int] | None = None  # what they came to, in questions; None without any
     memory_steps: tuple[dict[str, Any], ...] = ()  # with the methods that rest on each
     total: Mapping[str, float] = field(default_factory=dict)  # all calls, each step once
     unpriced: tuple[str, ...] = ()  # engines whose calls are not in the money of others
@@ -117,7 +116,6 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         planned=planned_beside(folder, connection),
         sizes=() if rows else tuple(distributions(connection)),
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
-        corrections=next(iter(query(connection, _SQL["corrections"])), None),
         memory_steps=costs.steps,
         total=costs.total,
         unpriced=costs.unpriced or (),
@@ -244,7 +242,6 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     family_sha = sha(hashed.get("family"), 8)
     return {
         "corpus": f"{facts['corpus']} {made.get('corpus_sha') or '-'}",
-        "corrections": facts.get("corrections"),  # the file's name
         "engine": facts["engine"],
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",

@@ -9,7 +9,6 @@ from pipeline.core.registry import plugin_of, register
 from pipeline.core.rows import Record
 from pipeline.work.class_checks import file_of
 
-ORIGINAL = "_original"  # ends the names of metrics against references before a correction
 MEASURES: dict[str, Any] = {}  # and the function or class that makes it
 _MADE = re.compile(r"'([^']*)'\s+(?:as\s+)?measure\b", re.IGNORECASE)  # by a table's SQL
 _NAME = re.compile(r"[a-z]\w*", re.ASCII)
@@ -40,6 +39,4 @@ def _register(name: str, maker: Any) -> None:
 
 def why_no_measure(name: str) -> str | None:
     """Advice where no column can have this name; None if one can."""
-    if _NAME.fullmatch(name) and not name.endswith(ORIGINAL):
-        return None
-    return f"write a small letter, then letters, digits and _, not ending in {ORIGINAL}"
+    return None if _NAME.fullmatch(name) else "write a small letter, then letters, digits and _"

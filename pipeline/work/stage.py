@@ -23,8 +23,8 @@ Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
 ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "query_expander", "judge")
 STAGES: "dict[str, dict[str, type[Stage]]]" = {}  # name -> kind -> class
 
-QuestionKind = Literal["any", "free", "choice", "corrected"]
-"""The questions of a run: any, free-form, with options; corrected, if any has other references."""
+QuestionKind = Literal["any", "free", "choice"]
+"""The questions of a run: any, free-form, with options."""
 
 ASKED = ("question", "options", "asked_at")  # fields of a question that prompts show
 GOLD = ("references", "answer_index", "evidence")  # fields that only judges and scores may use
@@ -57,8 +57,7 @@ class Column:
 
 
 Columns = Mapping[QuestionKind, tuple[Column, ...]]
-"""By kind of question: any, free (if some questions are free-form), choice (if some have options),
-corrected (if the references of some were)."""
+"""By kind of question: any, free (if some questions are free-form), choice (if some have options)."""
 
 
 class Stage(Settings):
