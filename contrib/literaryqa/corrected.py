@@ -1,117 +1,125 @@
-"""LiteraryQA (arXiv 2510.13494; SapienzaNLP/LiteraryQA, data/annotations): NarrativeQA's questions
-about books, corrected, without the questions and books that could not be.
+"""Write a corpus with its questions corrected, as rows of one's own:
 
-A line is a book, by NarrativeQA's document_id, with its `qas` in NarrativeQA's order: the text of a
-question and its answers as they are now, and which of these were modified. NarrativeQA has no ids
-of questions, so `pair` finds which of them each is of. The file is all that is asked: what it does
-not have is left out.
+    python contrib/literaryqa/corrected.py CORRECTIONS OUT corpus=narrativeqa corpus.path=FOLDER
+    gistmill run corpus=tables corpus.path=OUT ...
+
+CORRECTIONS is a file of JSON lines, or a folder of them: rows by `question_id` with `question`,
+`references` or both, and perhaps what they replace (`replaces`: the text, or the list); questions
+without one stay as they are. Or LiteraryQA's annotations of NarrativeQA's books (arXiv 2510.13494;
+SapienzaNLP/LiteraryQA, data/annotations), which are all that is asked: what they lack is left
+out. The originals are in the questions' metadata.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
 
-from pipeline.core.errors import UsageError
-from pipeline.core.rows import Document, Question
-from stages.corpora.reading.corpus_row import Row, rows_within
-from stages.corpora.reading.corrections import Corrections, correct, misfit
-from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.row_checks import BadInputError, question_of, texts_of
+import gistmill
+from gistmill.plugin import Question
 
-_SPLITS = {"validation": "valid"}  # its name -> NarrativeQA's
-_NO_QUESTION = "no question of the document {}; fix or delete it"
-_LEFT_OUT = "LiteraryQA: its annotations do not have it; left out"
+Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Annotated:
-    """One of `qas`. `kept`: for each of the answers, whether it is NarrativeQA's."""
-
-    row: Row
-    question: str
-    is_reworded: bool
-    answers: tuple[str, ...]
-    kept: tuple[bool, ...]
-
-    @classmethod
-    def of(cls, row: Row) -> "Annotated":
-        """Raises BadInputError for an entry that is not of this format."""
-        if row.value is None:
-            raise BadInputError(row.wrong)
-        is_reworded, changed = (row.value.get(f"is_{what}_modified") for what in
-                                ("question", "answer"))  # fmt: skip
-        answers = texts_of(row.value, "answers")
-        if not isinstance(is_reworded, bool):
-            raise BadInputError("`is_question_modified` is no boolean; fix it")
-        flags = changed if isinstance(changed, list) else []
-        if not answers or [*map(type, flags)] != [bool] * len(answers):
-            raise BadInputError("`is_answer_modified` has no boolean for each answer; fix it")
-        kept = tuple(not flag for flag in flags)
-        return cls(row, question_of(row.value, "question"), is_reworded, answers, kept)
-
-    def num_kept(self, question: Question) -> int:
-        """Count the answers that were not modified and are among the question's references."""
-        theirs = {_plain(reference) for reference in question.references} - {""}
-        pairs = zip(self.answers, self.kept, strict=True)
-        return sum(is_kept and _plain(answer) in theirs for answer, is_kept in pairs)
-
-    def references(self, question: Question) -> tuple[str, ...]:
-        """The answers; those that were not modified as the corpus writes them."""
-        was = question.references
-        found = []
-        for place, (answer, is_kept) in enumerate(zip(self.answers, self.kept, strict=True)):
-            same = [w for w in (*was[place : place + 1], *was) if _plain(w) == _plain(answer)]
-            found.append(same[0] if is_kept and same else answer.strip())
-        return tuple(found)
+def main() -> None:
+    """Write documents.jsonl and questions.jsonl; a line says which corrections fit nothing."""
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    source, out, *words = sys.argv[1:]
+    corpus = gistmill.config(*words).corpus
+    corpus.check()
+    rows = list(_rows(Path(source)))
+    key = "document_id" if "qas" in rows[0] else "question_id"
+    left, misfits = {row[key]: row for row in rows}, list[str]()
+    Path(out).mkdir(parents=True)
+    with (Path(out) / "documents.jsonl").open("w") as texts, (
+        Path(out) / "questions.jsonl").open("w") as asked:  # fmt: skip
+        for loaded in corpus.load():
+            document = loaded.document
+            questions = [question for question in loaded.questions if not question.problem]
+            if document.problem or document.skipped:
+                continue
+            if key == "question_id":
+                made = [*_by_id(questions, left, misfits)]
+            elif book := left.pop(document.document_id, None):
+                made = [*_annotated(book, questions, misfits)]
+            else:
+                continue
+            text = {"document_id": document.document_id, "title": document.title,
+                    "text": document.text, "metadata": document.metadata}  # fmt: skip
+            texts.write(json.dumps(text) + "\n")
+            asked.writelines(json.dumps(row) + "\n" for row in made)
+    if left:
+        misfits.append(
+            f"{len(left)} rows are of no {key} of the corpus, such as {next(iter(left))}"
+        )
+    if misfits:
+        print(*misfits, sep="\n", file=sys.stderr)
 
 
-class LiteraryQA(Corrections):
-    """Corrections by document_id."""
-
-    key = "qas"
-    about = "document_id"
-    papers = ("literaryqa",)
-
-    @classmethod
-    def of_split(cls, rows: Iterable[Row], split: str | None) -> "Corrections":
-        """Those of the corpus's split. Raises UsageError where all are of others."""
-        rows = list(rows)
-        theirs = [_split(row) for row in rows]
-        own = [row for row, of in zip(rows, theirs, strict=True) if split in (None, of) or not of]
-        if not own:
-            there = " and ".join(sorted({of for of in theirs if of}))
-            raise UsageError(
-                f"{rows[0].file}: expected corrections of corpus.split={split}, these are of "
-                f"{there}; set corpus.corrections=... or corpus.split={there.split(' ')[0]}"
-            )
-        return cls(own)
-
-    def corrected(self, loaded: Loaded) -> Loaded:
-        document = loaded.document
-        row = self.rows.pop(document.document_id, None)
-        if document.skipped or document.problem:
-            return loaded
-        if row is None:
-            return Loaded(_without_text(document), _left_out(loaded.questions), is_left_out=True)
-        annotated, made = [], []
-        for entry in rows_within(row, "qas"):
-            try:
-                annotated.append(Annotated.of(entry))
-            except BadInputError as wrong:
-                made.append(misfit(entry, document.document_id, wrong))
-        paired = pair(annotated, loaded.questions)
-        questions = {q.question_id: q for q in _left_out(loaded.questions)}
-        for own, question in zip(annotated, paired, strict=True):
-            try:
-                corrected = _corrected(own, question)
-                questions[corrected.question_id] = corrected
-            except BadInputError as wrong:
-                made.append(misfit(own.row, document.document_id, wrong))
-        return replace(loaded, questions=(*questions.values(), *made))
+def _rows(source: Path) -> Iterator[Row]:
+    for file in sorted(source.glob("*.jsonl")) if source.is_dir() else [source]:
+        with file.open(encoding="utf-8") as lines:
+            yield from (json.loads(line) for line in lines if line.strip())
 
 
-def pair(annotated: Sequence[Annotated], questions: Sequence[Question]) -> list[Question | None]:
-    """The question that each annotation is of, None where that cannot be told; none is of two.
+def _by_id(
+    questions: Sequence[Question], left: dict[str, Row], misfits: list[str]
+) -> Iterator[Row]:
+    """The questions' rows; those of `left` that are used are removed."""
+    for question in questions:
+        row = left.pop(question.question_id, {})
+        references, was = row.get("references"), row.get("replaces")
+        references = [references] if isinstance(references, str) else references
+        now = question.question if isinstance(was, str) else list(question.references)
+        if was is not None and was != now:
+            misfits.append(f"{question.question_id}: replaces {was!r}, the corpus has {now!r}")
+            row, references = {}, None
+        if references and question.options:
+            misfits.append(f"{question.question_id}: has options; its references are its answer")
+            references = None
+        yield corrected(question, row.get("question"), references)
+
+
+def corrected(
+    question: Question, text: str | None, references: Sequence[str] | None
+) -> dict[str, Any]:
+    """The question's row with this text and these references; None: as they are."""
+    was: dict[str, Any] = {}
+    if text is not None and text != question.question:
+        was["original_question"] = question.question
+    if references is not None and (*references,) != question.references:
+        was["original_references"] = question.references
+    return {
+        "document_id": question.document_id,
+        "question_id": question.question_id,
+        "question": text or question.question,
+        "references": references or question.references,
+        "options": question.options,
+        "answer_index": question.answer_index,
+        "question_type": question.question_type,
+        "asked_at": question.asked_at,
+        "evidence": [(span.start_char, span.end_char) for span in question.evidence],
+        "metadata": {**json.loads(question.metadata), **was},
+    }
+
+
+def _annotated(book: Row, questions: Sequence[Question], misfits: list[str]) -> Iterator[Row]:
+    """The rows of the questions that the annotations of a book have."""
+    paired = pair(book["qas"], questions)
+    for number, own in enumerate(book["qas"]):
+        if number not in paired:
+            misfits.append(f"{book['document_id']}: no question is that of {own['question']!r}")
+    for number, place in sorted(paired.items(), key=lambda one: one[1]):
+        own, question = book["qas"][number], questions[place]
+        text = own["question"].strip() if own["is_question_modified"] else None
+        yield corrected(question, text, _references(own, question))
+
+
+def pair(qas: Sequence[Row], questions: Sequence[Question]) -> dict[int, int]:
+    """For annotations the question that each is of; NarrativeQA has no ids of them.
 
     1. One that was not reworded is of a question of the same text, letters and digits alone; of
        several, such as a question that is asked twice, the one with most of its answers.
@@ -120,75 +128,50 @@ def pair(annotated: Sequence[Annotated], questions: Sequence[Question]) -> list[
     3. Where all answers were modified, too, it is of the only question left between those of its
        neighbours, as both are in the same order.
     """
-    found: dict[int, int] = {}
-    same = {
-        (place, number): (own.num_kept(asked), 0.0)
-        for place, own in enumerate(annotated)
-        for number, asked in enumerate(questions)
-        if not own.is_reworded and _plain(own.question) == _plain(asked.question)
-    }
-    _take_best(found, same)
-    alike = {
-        (place, number): (num_kept, _likeness(own.question, asked.question))
-        for place, own in enumerate(annotated)
-        for number, asked in enumerate(questions)
-        if own.is_reworded and (num_kept := own.num_kept(asked))
-    }
-    _take_best(found, alike)
-    _take_between(found, [own.is_reworded for own in annotated], len(questions))
-    numbers = (found.get(place) for place in range(len(annotated)))
-    return [None if number is None else questions[number] for number in numbers]
+    same, alike = dict[tuple[int, int], float](), dict[tuple[int, int], float]()
+    for number, own in enumerate(qas):
+        for place, question in enumerate(questions):
+            num_kept = _num_kept(own, question)
+            if own["is_question_modified"] and num_kept:
+                alike[number, place] = num_kept + _likeness(own["question"], question.question) / 2
+            elif own["is_question_modified"]:
+                continue
+            elif _plain(own["question"]) == _plain(question.question):
+                same[number, place] = num_kept
+    found = dict[int, int]()
+    for scored in (same, alike):  # the highest score first, the earlier of equal ones
+        for number, place in sorted(scored, key=lambda one: scored[one], reverse=True):
+            if number not in found and place not in found.values():
+                found[number] = place
+    known, gaps = dict(found), dict[tuple[int, int], list[int]]()
+    for number in set(range(len(qas))) - known.keys():
+        after = min((n for n in known if n > number), default=None)
+        before = max((n for n in known if n < number), default=None)
+        first = 0 if before is None else known[before] + 1
+        end = len(questions) if after is None else known[after]
+        gaps.setdefault((first, end), []).append(number)
+    for (first, end), (number, *others) in gaps.items():
+        free = [place for place in range(first, end) if place not in known.values()]
+        if len(free) == 1 and not others and qas[number]["is_question_modified"]:
+            found[number] = free[0]
+    return found
 
 
-def _take_best(found: dict[int, int], scored: dict[tuple[int, int], tuple[int, float]]) -> None:
-    """Add the pairs, those of the highest score first, the earlier of equal ones."""
-    for place, number in sorted(scored, key=lambda pair: scored[pair], reverse=True):
-        if place not in found and number not in found.values():
-            found[place] = number
+def _num_kept(own: Row, question: Question) -> int:
+    """Count the answers that were not modified and are among the question's references."""
+    theirs = {*map(_plain, question.references)} - {""}
+    pairs = zip(own["answers"], own["is_answer_modified"], strict=True)
+    return sum(not changed and _plain(answer) in theirs for answer, changed in pairs)
 
 
-def _take_between(found: dict[int, int], is_reworded: Sequence[bool], num_questions: int) -> None:
-    gaps: dict[tuple[int, int], list[int]] = {}
-    for place in set(range(len(is_reworded))) - found.keys():
-        before = max((p for p in found if p < place), default=None)
-        after = min((p for p in found if p > place), default=None)
-        first = 0 if before is None else found[before] + 1
-        end = num_questions if after is None else found[after]
-        gaps.setdefault((first, end), []).append(place)
-    taken = {*found.values()}
-    for (first, end), (place, *others) in gaps.items():
-        left = [number for number in range(first, end) if number not in taken]
-        if len(left) == 1 and not others and is_reworded[place]:
-            found[place] = left[0]
-
-
-def _corrected(own: Annotated, question: Question | None) -> Question:
-    if question is None:
-        which = "has its unmodified answers or its place" if own.is_reworded else "has this text"
-        raise BadInputError(_NO_QUESTION.format(which))
-    text = own.question.strip() if own.is_reworded else None
-    return correct(question, text, own.references(question))
-
-
-def _left_out(questions: Iterable[Question]) -> tuple[Question, ...]:
-    """The questions as skipped rows; bad ones as they are."""
-    return tuple(q if q.problem else replace(q, skipped=True, detail=_LEFT_OUT) for q in questions)
-
-
-def _without_text(document: Document) -> Document:
-    return Document(
-        document_id=document.document_id,
-        title=document.title,
-        metadata=document.metadata,
-        skipped=True,
-        detail=_LEFT_OUT,
-    )
-
-
-def _split(row: Row) -> str | None:
-    """The row's split as the corpus calls it; None where it says none."""
-    own = (row.value or {}).get("split")
-    return _SPLITS.get(own, own) if isinstance(own, str) else None
+def _references(own: Row, question: Question) -> list[str]:
+    """The answers; those that were not modified as the corpus writes them."""
+    was, found = question.references, []
+    for place, answer in enumerate(own["answers"]):
+        same = [w for w in (*was[place : place + 1], *was) if _plain(w) == _plain(answer)]
+        is_kept = same and not own["is_answer_modified"][place]
+        found.append(same[0] if is_kept else answer.strip())
+    return found
 
 
 def _plain(text: str) -> str:
@@ -198,3 +181,7 @@ def _plain(text: str) -> str:
 
 def _likeness(one: str, other: str) -> float:
     return SequenceMatcher(None, one.casefold(), other.casefold(), autojunk=False).ratio()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """The parts of a printed report: tables, intervals and provenance."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jobs.audit.show_audit import audit_parts

@@ -23,7 +23,7 @@ _LIKE_RATER = ("memory_engine", "extractor", "query_expander")
 # Keys whose values are taken literally: paths, names and lists of methods contain characters that
 # have a meaning in Hydra's grammar.
 _PLAIN = {
-    "corpus.path", "corpus.name", "corpus.licence", "corpus.stories", "corpus.fillers",
+    "corpus.path", "corpus.name", "corpus.licence", "corpus.stories",
     "embedder.model", "cluster.address", "warehouse", "run",
     "methods", "family", "cluster.image", "cluster.time", "cluster.memory", "cluster.partition",
     "cluster.account", "plugins", "tracker.uri", "tracker.project", "tracker.experiment",

@@ -57,7 +57,7 @@ class Column:
 
 
 Columns = Mapping[QuestionKind, tuple[Column, ...]]
-"""By kind of question: any, free (if some questions are free-form), choice (if some have options)."""
+"""By kind of question: any, free (if some are free-form), choice (if some have options)."""
 
 
 class Stage(Settings):
