@@ -30,5 +30,4 @@ judging/      rate_strict.py, rate_permissive.py  does it agree (ReadAgent secti
               rubrics.py                  is it right, by the type of question (LongMemEval A.4)
               verdicts.py, yes_or_no.py   what ratings share
               restate.py                  an answer of known worth, to audit raters with
-readagent_notebook/  a user's copy of the ReadAgent authors' notebook -> a family of prompts
 """
