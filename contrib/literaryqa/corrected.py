@@ -143,18 +143,24 @@ def pair(qas: Sequence[Row], questions: Sequence[Question]) -> dict[int, int]:
         for number, place in sorted(scored, key=lambda one: scored[one], reverse=True):
             if number not in found and place not in found.values():
                 found[number] = place
-    known, gaps = dict(found), dict[tuple[int, int], list[int]]()
-    for number in set(range(len(qas))) - known.keys():
-        after = min((n for n in known if n > number), default=None)
-        before = max((n for n in known if n < number), default=None)
-        first = 0 if before is None else known[before] + 1
-        end = len(questions) if after is None else known[after]
+    return found | dict(_between(found, qas, len(questions)))
+
+
+def _between(
+    found: Mapping[int, int], qas: Sequence[Row], num_questions: int
+) -> Iterator[tuple[int, int]]:
+    """The reworded annotations that are alone between two neighbours whose questions are known, as
+    one question is."""
+    gaps = dict[tuple[int, int], list[int]]()
+    for number in set(range(len(qas))) - found.keys():
+        before = [place for n, place in sorted(found.items()) if n < number]
+        after = [place for n, place in sorted(found.items()) if n > number]
+        first, end = before[-1] + 1 if before else 0, after[0] if after else num_questions
         gaps.setdefault((first, end), []).append(number)
     for (first, end), (number, *others) in gaps.items():
-        free = [place for place in range(first, end) if place not in known.values()]
+        free = [place for place in range(first, end) if place not in found.values()]
         if len(free) == 1 and not others and qas[number]["is_question_modified"]:
-            found[number] = free[0]
-    return found
+            yield number, free[0]
 
 
 def _num_kept(own: Row, question: Question) -> int:

@@ -152,7 +152,7 @@ def strings(notebook: Path) -> Iterator[tuple[int, str, str | None]]:
     """The number of the cell, from 1, the name and the text of each string that code assigns to a
     name like a prompt's; None for an f-string. Raises UnusableError."""
     try:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        cells = [*map(dict, json.loads(notebook.read_text(encoding="utf-8"))["cells"])]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise UnusableError("no JSON with a list of cells, so no notebook of format 4") from None
     for number, cell in enumerate(cells, start=1):
