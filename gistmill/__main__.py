@@ -1,5 +1,9 @@
 """`python -m gistmill` is the command `gistmill`."""
 
+from jobs.run.interruption import interruptible
+
+interruptible()  # the imports take half a second
+
 from jobs.cli import main
 
 if __name__ == "__main__":

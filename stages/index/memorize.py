@@ -5,7 +5,7 @@ and code; a plugin may add it as another kind of this stage.
 """
 
 import asyncio
-from abc import abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -34,7 +34,7 @@ CLUES = (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
 MemoryFit = Literal["refuse", "head", "tail", "split"]
 
 
-class Memorize(Stage):
+class Memorize(Stage, ABC):
     """Base class: subclasses make the passages; those that do not fit are left out or divided.
 
     Where all passages do not fit the memory model's context, with `question_tokens` for a question
@@ -60,9 +60,9 @@ class Memorize(Stage):
             made = await self.fitted(rows, made, await self._limit(ask), ask)
         return [replace(row, passage_index=index) for index, row in enumerate(made)]
 
-    @abstractmethod
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
-        """All passages, as one part."""
+        """All passages, as one part: by default the whole text."""
+        return [whole_text(rows)]
 
     async def fitted(
         self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
@@ -157,9 +157,6 @@ class MemorizeText(Memorize):
 
     kind = "full"
     version = 1
-
-    async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
-        return [whole_text(rows)]
 
     async def fitted(
         self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask

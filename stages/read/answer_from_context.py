@@ -197,7 +197,21 @@ class AnswerFromContext(Budgeted):
         if not asked.has_reply:
             return replace(empty, problem=asked.problem)
         tokens = await ask.part_tokens(context.parts)
-        return self.answered(with_context(empty, context, tokens), question, asked)
+        return self.answered(self.with_context(empty, context, tokens), question, asked)
+
+    def with_context(self, answer: Answer, context: Context, num_tokens: int | None) -> Answer:
+        """The answer with facts about its final context; `num_tokens`: of its parts."""
+        of_document = answer.num_document_words
+        share = context.num_words / of_document if of_document else 0.0
+        return replace(
+            answer,
+            page_indexes=context.page_indexes,
+            context_spans=context.spans,
+            num_lookups=len(context.page_indexes),
+            num_context_words=context.num_words,
+            num_context_tokens=num_tokens,
+            compression_rate=100 * (1 - share),
+        )
 
     def answered(self, answer: Answer, question: Question, asked: Asked[int | str]) -> Answer:
         """The answer with what the reply says."""
@@ -223,20 +237,6 @@ class AnswerFromContext(Budgeted):
 def room_tokens(ask: Ask, prompt: type[Prompt[Any]] = AnswerQuestion) -> int:
     """The most tokens that an answer prompt may have, for its reply to fit the context, too."""
     return ask.context_tokens - ask.max_reply_tokens(prompt)
-
-
-def with_context(answer: Answer, context: Context, num_tokens: int | None) -> Answer:
-    """The answer with facts about its final context; `num_tokens`: of its parts."""
-    share = context.num_words / answer.num_document_words if answer.num_document_words else 0.0
-    return replace(
-        answer,
-        page_indexes=context.page_indexes,
-        context_spans=context.spans,
-        num_lookups=len(context.page_indexes),
-        num_context_words=context.num_words,
-        num_context_tokens=num_tokens,
-        compression_rate=100 * (1 - share),
-    )
 
 
 class AnswerFromMemory(ShowsGistMemory, AnswerFromContext):

@@ -10,7 +10,7 @@ from pipeline.core.rows import Question, QuestionRow, UnitRows
 from stages.index.context import Context, TruncateBy, raw_pages, raw_text, text_span
 from stages.prompts.parsing.passages import Passage
 from stages.query.make_queries import searched
-from stages.read.answer_from_context import AnswerFromContext, room_tokens, with_context
+from stages.read.answer_from_context import AnswerFromContext, room_tokens
 from stages.read.recurrence import LastSegment
 from stages.retrieve.look_up import used_pages
 from stages.tables.answers import Answer
@@ -105,7 +105,7 @@ class AnswerConstant(AnswerFromContext):
     ) -> Answer:
         text = "Answer: (A)" if question.options else self.constant_answer
         return replace(
-            with_context(empty, Context(), 0),
+            self.with_context(empty, Context(), 0),
             reader="constant",
             answer=text,
             answer_index=0 if question.options else None,
@@ -185,7 +185,7 @@ class AnswerFromVisits(AnswerFromContext):
             return replace(empty, problem=last.problem or "no_answer", detail=detail)
         context = self.context(rows, question, used_pages(rows, question))
         return replace(
-            with_context(empty, context, last.num_context_tokens),
+            self.with_context(empty, context, last.num_context_tokens),
             answer=last.answer,
             answer_index=last.answer_index,
             num_answer_words=num_words(last.answer),

@@ -2,18 +2,19 @@
 then by their Porter stems; synonyms do not match, so it is at most the authors' value.
 """
 
+import re
+
 from nltk.stem.porter import PorterStemmer
 
-from stages.score.metric_functions import metric
-from stages.text.languages import unicode_words
+from gistmill.plugin import metric
 
 _STEM = PorterStemmer().stem
 
 
-@metric("meteor")
+@metric("meteor", version=1)
 def meteor(answer: str, reference: str) -> float:
     """METEOR without WordNet: F of unigrams, recall 9 times precision, less the fragmentation."""
-    said, right = unicode_words(answer), unicode_words(reference)
+    said, right = _words(answer), _words(reference)
     places = aligned(said, right)
     if not places:
         return 0.0
@@ -21,6 +22,10 @@ def meteor(answer: str, reference: str) -> float:
     mean = 10 * precision * recall / (recall + 9 * precision)
     runs = sum(places.get(place - 1, -2) + 1 != other for place, other in places.items())
     return 100 * mean * (1 - 0.5 * (runs / len(places)) ** 3)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 def aligned(said: list[str], right: list[str]) -> dict[int, int]:

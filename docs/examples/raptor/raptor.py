@@ -12,17 +12,23 @@ from itertools import accumulate
 
 from pydantic import Field, PositiveInt
 
-from pipeline.asking.ask import Ask
-from pipeline.core.calls import Subject
-from pipeline.core.rows import IndexRow, Question, UnitRows
-from pipeline.work.stage import Stage
-from stages.index.context import Context, raw_pages
-from stages.prompts.memwalker.summarize import SummarizeSegment
-from stages.prompts.parsing.passages import Passage
-from stages.read.answer_from_context import AnswerFromContext
-from stages.tables.pages import Page
-from stages.text.ranking import ranking
-from stages.text.words import num_words
+from gistmill.plugin import (
+    AnswerFromContext,
+    Ask,
+    Context,
+    IndexRow,
+    Page,
+    Passage,
+    Prompt,
+    Question,
+    Stage,
+    Subject,
+    UnitRows,
+    best_sentences,
+    num_words,
+    ranking,
+    raw_pages,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +47,25 @@ class RaptorNode(IndexRow):
         return None if self.level else IndexRow.why_unusable(self)
 
 
-class SummarizeCluster(SummarizeSegment):
+@dataclass(frozen=True)
+class SummarizeCluster(Prompt[str]):
     """Summarize the texts of a cluster, joined. The value is the summary."""
 
     name = "raptor_summary"
+    version = 1
+    max_reply_tokens = 512
+    is_whole = True
+    segment: str
+
+    def extractive(self) -> str:
+        return best_sentences([self.segment], self.segment, max(12, num_words(self.segment) // 7))
+
+    def expected(self) -> str:
+        return self.segment[: max(1, len(self.segment) // 7)]
+
+    @classmethod
+    def samples(cls) -> tuple["SummarizeCluster", ...]:
+        return (cls("The bell {{ rings }}.\n\n{% twice %} <3>"),)
 
 
 class BuildRaptor(Stage):

@@ -3,21 +3,25 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from string import ascii_uppercase
 
 from pydantic import PositiveInt
 
-from pipeline.asking.ask import Ask
-from pipeline.core.calls import Subject
-from pipeline.core.prompts import Asked, Prompt
-from pipeline.core.rows import Question, UnitRows
-from stages.index.context import Context, raw_pages
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.read.answer_from_context import AnswerFromContext, with_context
-from stages.tables.answers import Answer
-from stages.tables.pages import Page
-from stages.text.excerpts import best_sentences
-from stages.text.ranking import ranking
+from gistmill.plugin import (
+    Answer,
+    AnswerFromContext,
+    Ask,
+    Asked,
+    Context,
+    Page,
+    Prompt,
+    Question,
+    Subject,
+    UnitRows,
+    best_sentences,
+    ranking,
+    raw_pages,
+)
 
 _ACTION = re.compile(r"^\W*(search|read|answer)\s*:\W*(\w[^\n]*)", re.IGNORECASE | re.MULTILINE)
 
@@ -27,6 +31,7 @@ class ChooseAction(Prompt[tuple[str, str, str]]):
     """Which action next? The value: the reply up to its first action, the action, its text."""
 
     name = "react"
+    version = 1
     max_reply_tokens = 300
     question: str
     options: tuple[str, ...]
@@ -43,9 +48,10 @@ class ChooseAction(Prompt[tuple[str, str, str]]):
             return f"Search: {self.question}"
         if len(self.steps) == 1 and (page := re.search(r"Page (\d+):", self.steps[0])):
             return f"Read: {page[1]}"
-        passages = (Passage("text", None, self.steps[-1]),)
-        answer = AnswerQuestion(passages, self.question, self.options, 40).extractive()
-        return f"Answer: {answer.removeprefix('Answer: ')}"
+        if self.options:
+            best = ranking("plus_on_stems", self.options, self.steps[-1])[0][0]
+            return f"Answer: ({ascii_uppercase[best]})"
+        return f"Answer: {best_sentences([self.steps[-1]], self.question, 40)}"
 
     def expected(self) -> str:
         return f"I do not know yet where the text says so.\n{self.extractive()}"
@@ -85,7 +91,8 @@ class ActInTurn(AnswerFromContext):
                 tokens = await ask.part_tokens(context.parts)
                 value = self.prompt(question, context).read(text, False)
                 own: Asked[int | str] = Asked(value, "unparseable" if value is None else None, text)
-                return self.answered(with_context(empty, context, tokens), question, own)
+                read_from = self.with_context(empty, context, tokens)
+                return self.answered(read_from, question, own)
             read += _page(rows[Page], action, text)
             steps += (f"{said}\n{self._result(rows[Page], action, text)}",)
         return replace(empty, problem="no_answer")

@@ -9,7 +9,7 @@ from tests.support.fork_server import forked
 from tests.support.runs.example_run import EXAMPLES
 
 PAGE = "docs/extending.md"
-MOST_FILES, MOST_LINES = 3, 120
+MOST_FILES, MOST_LINES = 3, 140
 _ROW = re.compile(r"^\| \[\w+\]\(examples/(\w+)/\w+\.py\).*\| (\d+) \| (\d+) \|$", re.MULTILINE)
 
 

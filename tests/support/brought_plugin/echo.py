@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pipeline.core.engine import EngineSettings, Reply, Request
-from pipeline.core.prompts import Message
+from gistmill.plugin import EngineSettings, Message, Reply, Request
 
 
 class Echo:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stages.judge.answer_rater import AnswerRater, Rubrics
-from stages.prompts.judging.yes_or_no import YesOrNo
+from gistmill.plugin import AnswerRater, YesOrNo
 
 
 @dataclass(frozen=True)
@@ -12,6 +11,7 @@ class JudgeFluent(YesOrNo):
     """Whether the answer is fluent English."""
 
     name: ClassVar[str] = "judge_fluent"
+    version: ClassVar[int] = 1
 
     def is_right(self) -> bool:
         return self.answer.endswith(".")
@@ -20,4 +20,5 @@ class JudgeFluent(YesOrNo):
 class RateFluent(AnswerRater):
     name = "rate"
     kind = "fluent"
-    rubrics: ClassVar[Rubrics] = {"fluent": JudgeFluent}
+    version = 1
+    rubrics: ClassVar = {"fluent": JudgeFluent}

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from pipeline.core.rows import Question
-from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.loaded import Loaded
+from gistmill.plugin import FileCorpus, Loaded, Question
 
 
 class LinesCorpus(FileCorpus):

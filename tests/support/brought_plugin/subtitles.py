@@ -1,6 +1,6 @@
 """An extractor of a kind of files of a user's own."""
 
-from stages.extract.extracted import Extracted, extractor
+from gistmill.plugin import Extracted, extractor
 
 
 @extractor("srt")

@@ -5,20 +5,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pipeline.asking.ask import Ask
-from pipeline.core.calls import Subject
-from pipeline.core.errors import Problem
-from pipeline.core.prompts import Prompt
-from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
-from pipeline.work.stage import Stage
-from stages.index.context import Context
-from stages.prompts.parsing.passages import Passage
-from stages.read.answer_from_context import AnswerFromContext
-from stages.retrieve.look_up import used_pages
-from stages.tables.lookups import Lookup
-from stages.tables.pages import Page
-from stages.text.excerpts import best_sentences
-from stages.text.words import num_words
+from gistmill.plugin import (
+    AnswerFromContext,
+    Ask,
+    Context,
+    Lookup,
+    Page,
+    Passage,
+    Prompt,
+    Question,
+    QuestionRow,
+    Record,
+    Stage,
+    Subject,
+    UnitRows,
+    best_sentences,
+    num_words,
+    used_pages,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,7 @@ class CopyQuote(Prompt[str]):
     """Copy the words of a page that say most about the question. The value is the quote."""
 
     name: ClassVar[str] = "quote"
+    version: ClassVar[int] = 1
     max_reply_tokens: ClassVar[int] = 100
     is_whole: ClassVar[bool] = True
     page: str
@@ -75,33 +80,19 @@ class QuotePages(Stage):
     async def _of(self, rows: UnitRows, question: Question, ask: Ask) -> list[Quote]:
         pages = enumerate(used_pages(rows, question))
         asked = (self._one(rows[Page][index], n, question, ask) for n, index in pages)
-        return list(await asyncio.gather(*asked)) or [_row(question)]
+        return list(await asyncio.gather(*asked)) or [Quote.about(question)]
 
     async def _one(self, page: Page, place: int, question: Question, ask: Ask) -> Quote:
         prompt = CopyQuote(page.text or "", question.question, self.max_words)
         subject = Subject(question_id=question.question_id, page_index=page.page_index)
         asked = await ask(prompt, subject)
-        return Quote(
-            document_id=question.document_id,
-            question_id=question.question_id,
+        return Quote.about(
+            question,
             place=place,
             page_index=page.page_index,
             quote=asked.value,
             problem=asked.problem,
         )
-
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Quote]:
-        return [_row(question, problem, detail) for question in rows.questions]
-
-
-def _row(question: Question, problem: Problem | None = None, detail: str | None = None) -> Quote:
-    return Quote(
-        document_id=question.document_id,
-        question_id=question.question_id,
-        place=0,
-        problem=problem,
-        detail=detail,
-    )
 
 
 class AnswerFromQuotes(AnswerFromContext):

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pipeline.asking.ask import Ask
-from pipeline.core.calls import Subject
-from pipeline.core.errors import Problem
-from pipeline.core.prompts import Prompt
-from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
-from pipeline.work.stage import Role, Stage
-from stages.index.context import Context
-from stages.prompts.parsing.passages import Passage
-from stages.read.answer_from_context import AnswerFromContext
-from stages.tables.pages import Gist
-from stages.text.words import num_words
+from gistmill.plugin import (
+    AnswerFromContext,
+    Ask,
+    Context,
+    Gist,
+    Passage,
+    Prompt,
+    Question,
+    QuestionRow,
+    Record,
+    Stage,
+    Subject,
+    UnitRows,
+    num_words,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,7 @@ class Facts(QuestionRow):
 
 @dataclass(frozen=True)
 class _Of(Prompt[str]):
+    version: ClassVar[int] = 1
     max_reply_tokens: ClassVar[int] = 50
     question: str
     text: str
@@ -82,16 +87,7 @@ class _AskAbout(Stage):
     async def _one(self, rows: UnitRows, question: Question, ask: Ask) -> Record:
         prompt = self.prompt(question.question, self.text(rows, question))
         asked = await ask(prompt, Subject(question_id=question.question_id))
-        return self._row(question, asked.value, asked.problem)
-
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> Sequence[Record]:
-        return [self._row(question, None, problem) for question in rows.questions]
-
-    def _row(self, question: Question, text: str | None, problem: Problem | None) -> Record:
-        make: Any = self.writes
-        row: Record = make(document_id=question.document_id, question_id=question.question_id,
-                           text=text, problem=problem)  # fmt: skip
-        return row
+        return self.writes.about(question, text=asked.value, problem=asked.problem)
 
 
 class Recall(_AskAbout):
@@ -99,7 +95,7 @@ class Recall(_AskAbout):
 
     name: ClassVar[str] = "recall"
     version: ClassVar[int] = 1
-    role: ClassVar[Role] = "memory"
+    role = "memory"
     reads: ClassVar[tuple[type[Record], ...]] = (Gist,)
     writes: ClassVar[type[Record]] = Recollection
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (RecallText,)
@@ -114,7 +110,7 @@ class TakeFacts(_AskAbout):
 
     name: ClassVar[str] = "facts"
     version: ClassVar[int] = 1
-    role: ClassVar[Role] = "extractor"
+    role = "extractor"
     reads: ClassVar[tuple[type[Record], ...]] = (Recollection,)
     writes: ClassVar[type[Record]] = Facts
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ExtractFacts,)

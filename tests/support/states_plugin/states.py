@@ -1,5 +1,5 @@
 """A fake of MemoRAG's trained memory: an engine that reads a text once, keeps its compressed
-states, and writes clues from them; and the kind of `memorize` that hands it whole texts."""
+states, and writes clues from them; and a kind of `memorize`, which hands it whole texts."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveInt
 
-from pipeline.asking.ask import Ask
-from pipeline.core.engine import EngineSettings, Reply, Request
-from pipeline.core.prompts import Message
-from pipeline.core.rows import UnitRows
-from stages.index.memorize import Memorize, whole_text
-from stages.tables.keys import MemoryPassage
+from gistmill.plugin import EngineSettings, Memorize, Message, Reply, Request
 
 
 class States:
@@ -55,6 +50,3 @@ class MemorizeStates(Memorize):
 
     kind = "states"
     version = 1
-
-    async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
-        return [whole_text(rows)]

@@ -1,0 +1,57 @@
+"""All that a plugin imports, from one place: docs/extending.md says what each name is.
+
+    from gistmill.plugin import Lookup, Page, RankedPages
+
+Names here stay where the modules that define them move. None of them executes a run: the command,
+Ray and scipy are not loaded.
+"""
+
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.engine import EngineSettings, Reply, Request
+from pipeline.core.errors import UsageError
+from pipeline.core.prompts import Asked, Message, Prompt
+from pipeline.core.rows import (
+    Document,
+    IndexRow,
+    Question,
+    QuestionRow,
+    Record,
+    Span,
+    UnitRows,
+)
+from pipeline.work.stage import Column, Stage
+from stages.corpora.reading.asked import Asked as QuestionLayout
+from stages.corpora.reading.corpus import FileCorpus
+from stages.corpora.reading.corpus_row import Row
+from stages.corpora.reading.grouped import Layout, RowsCorpus
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.loaded import Loaded
+from stages.corpora.reading.row_checks import BadInputError, text_of, texts_of
+from stages.extract.extracted import Extracted, UnreadableError, extractor
+from stages.index.context import Context, raw_pages
+from stages.index.memorize import Memorize
+from stages.index.paginate import Paginate, page_of
+from stages.judge.answer_rater import AnswerRater
+from stages.prompts.judging.yes_or_no import YesOrNo
+from stages.prompts.parsing.passages import Passage
+from stages.read.answer_from_context import AnswerFromContext
+from stages.retrieve.look_up import used_pages
+from stages.retrieve.ranked_pages import RankedPages
+from stages.score.metric_functions import metric
+from stages.tables.answers import Answer
+from stages.tables.lookups import Lookup
+from stages.tables.pages import Gist, Page
+from stages.text.excerpts import best_sentences
+from stages.text.ranking import ranking
+from stages.text.words import num_words
+
+__all__ = [
+    "Answer", "AnswerFromContext", "AnswerRater", "Ask", "Asked", "BadInputError", "Column",
+    "Context", "Document", "EngineSettings", "Extracted", "FileCorpus", "Gist", "Ids", "IndexRow",
+    "Layout", "Loaded", "Lookup", "Memorize", "Message", "Page", "Paginate", "Passage", "Prompt",
+    "Question", "QuestionLayout", "QuestionRow", "RankedPages", "Record", "Reply", "Request", "Row",
+    "RowsCorpus", "Span", "Stage", "Subject", "UnitRows", "UnreadableError", "UsageError",
+    "YesOrNo", "best_sentences", "extractor", "metric", "num_words", "page_of", "ranking",
+    "raw_pages", "text_of", "texts_of", "used_pages",
+]  # fmt: skip
