@@ -25,7 +25,6 @@ from stages.corpora.reading.asked import Asked as QuestionLayout
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.grouped import Layout, RowsCorpus
-from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded
 from stages.corpora.reading.row_checks import BadInputError, text_of, texts_of
 from stages.extract.extracted import Extracted, UnreadableError, extractor
@@ -48,7 +47,7 @@ from stages.text.words import num_words
 
 __all__ = [
     "Answer", "AnswerFromContext", "AnswerRater", "Ask", "Asked", "BadInputError", "Column",
-    "Context", "Document", "EngineSettings", "Extracted", "FileCorpus", "Gist", "Ids", "IndexRow",
+    "Context", "Document", "EngineSettings", "Extracted", "FileCorpus", "Gist", "IndexRow",
     "Layout", "Loaded", "Lookup", "Memorize", "Message", "Page", "Paginate", "Passage", "Prompt",
     "Question", "QuestionLayout", "QuestionRow", "RankedPages", "Record", "Reply", "Request", "Row",
     "RowsCorpus", "Span", "Stage", "Subject", "UnitRows", "UnreadableError", "UsageError",

@@ -19,7 +19,7 @@ html/       gistmill report --html, view: the page of a run
 export/     gistmill export: files for other programs
 warehouse/  gistmill ls, status, schema, rm, gc
 api/        `import gistmill`; make demo
-plugin/     gistmill plugin new, check: a user's folder of stages, metrics, engines ...
+plugin/     gistmill plugin new: a user's folder of stages, metrics, engines ...
 ask/        gistmill ask, chat: questions to files, each a run; passages that answers rest on
 cli/        one function per verb (sql, prompts and bench are here alone), exit codes; the entry
             points of cluster jobs

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from pipeline.core.prompts import PROMPTS
-from pipeline.core.registry import LISTED
+from pipeline.core.registry import REGISTRIES
 from pipeline.core.rows import RECORDS, SQL_NAMES
 from pipeline.work.measure_names import MEASURES
 from pipeline.work.stage import STAGES
 from stages.builtin import load_builtin
+from stages.score.metric_functions import METRICS
 from tests.support.clusters.ray_head import RayHead
 from tests.support.command import WHOLE_QMSUM, gistmill
 from tests.support.docs.browser import Browser, chromium
@@ -69,7 +69,8 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test loads is forgotten after it."""
     load_builtin()
     monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
-    known: list[dict[str, Any]] = [STAGES, RECORDS, SQL_NAMES, PROMPTS, MEASURES, *LISTED.values()]
+    known: list[dict[str, Any]] = [STAGES, RECORDS, SQL_NAMES, MEASURES, METRICS]
+    known += REGISTRIES.values()
     before = [copy.copy(one) for one in known]
     yield
     for one, names in zip(known, before, strict=True):

@@ -1,17 +1,16 @@
 """Verbs about plugins."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.cli.app import KEEP, Json, Words, app, complain
+from jobs.cli.app import KEEP, Json, app
 from jobs.cli.verb_help import Verbs
 from jobs.output.print_tables import print_found
 from jobs.plugin.new_plugin import new_plugin
 from pipeline.core.errors import UsageError
 
-plugin = Verbs(help="Begin a plugin, or check one.")
+plugin = Verbs(help="Begin a plugin.")
 app.add_typer(plugin, name="plugin", rich_help_panel=KEEP)
 
 
@@ -39,32 +38,4 @@ def new(  # noqa: PLR0913  # they are its options
         raise UsageError(f"--{', --'.join(kinds)}: one of them at a time")
     files = new_plugin(name, kinds[0] if kinds else "method")
     lines = "\n".join(map(str, files))
-    next_ = f"pytest {name} tests it, gistmill plugin check {name} kills and resumes a run of it"
-    print_found({"files": files}, lambda _: [lines, next_], json)
-
-
-@plugin.command()
-def check(
-    folder: Annotated[Path, typer.Argument(help="A plugin's.")],
-    words: Words = None,
-    json: Json = False,
-) -> None:
-    """Run a plugin on one document, kill that run, and resume it.
-
-    Without Ray, once for each engine, family, memory, corpus and experiment that it brings; a
-    tracker is given figures and a table. Takes words of run in place of its own choices, such as
-    engine=extractive. A file sample.* in the folder is what its corpora read, or the extractor of
-    that ending. Exit code 3 if rows have problems.
-
-    \b
-    Example:
-      gistmill plugin check my_method
-    """
-    from jobs.plugin.check_plugin import check_plugin  # here: they import the stages
-    from jobs.plugin.show_check import check_parts
-
-    found = check_plugin(folder, words or [])
-    print_found(found, check_parts, json)
-    for line in found.wrong:
-        complain(line)
-    raise typer.Exit(3 if found.wrong else 0)
+    print_found({"files": files}, lambda _: [lines, f"pytest {name} tests it"], json)

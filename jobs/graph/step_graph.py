@@ -14,7 +14,6 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.variants import Variant
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import source_of, version_of
 from pipeline.core.rows import Document, IndexRow, Question, Record
 from pipeline.families.family import Family
 from pipeline.store.sql.memory_names import WHOLE_TEXT, of_repeat
@@ -205,7 +204,6 @@ class _Graph:
             corpus=self.config.corpus.name,
             name=stage.name,
             version=stage.version,
-            source=source_of(type(stage)),
             writes=stage.writes,
             settings=stage.hashed(),
             prompts=self._prompts(stage, engine),
@@ -219,8 +217,8 @@ class _Graph:
 
     def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
         """The hashed part of a step's prompts and of those that they follow: template, reply
-        budget, the form of constrained replies and of those that are shown, words of refusals and
-        replies where they are the family's own, and its version, as its parser may change."""
+        budget, the form of constrained replies and of those that are shown, words of refusals where
+        they are the family's own, and its version, as its parser may change."""
         family, is_constrained = self.family, engine and self.config.is_constrained(engine)
         followed = [earlier for prompt in stage.prompts_used() for earlier in prompt.follows]
         prompts = dict.fromkeys((*stage.prompts_used(), *followed))
@@ -232,12 +230,10 @@ class _Graph:
             found[prompt.name]["template"] = family.sha(prompt)
             if (is_constrained or prompt in followed) and (form := family.form(prompt)):
                 found[prompt.name]["form"] = form
-            if (version := version_of(prompt)) is not None:
-                found[prompt.name]["version"] = version
+            if prompt.version is not None:
+                found[prompt.name]["version"] = prompt.version
             if words := family.own_refusals.get(prompt.name):
                 found[prompt.name]["refusals"] = words
-            if own := family.reply_words.get(prompt.name):
-                found[prompt.name]["reply_words"] = own
         return found
 
 

@@ -27,9 +27,8 @@ _INCOMPLETE = (
 _MANY_UNSCORED = 0.2  # of the answers rated
 _UNREAD = (
     "UNREAD VERDICTS: {} of {} rated answers are unscored, as the rater gave no verdict that could "
-    "be read. Where it replies in another language than its prompts', choose a family of that "
-    "language, or name its words under reply_words in family.yaml; `gistmill trace` shows its "
-    "replies."
+    "be read. They are read as English words: have its prompts ask for these, in a family of your "
+    "own (`family=DIR`); `gistmill trace` shows its replies."
 )
 _MEMORIES = "The run's memories, and what it took to make them:"
 _UNASKED = (

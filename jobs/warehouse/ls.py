@@ -13,7 +13,7 @@ from jobs.output.cells import Heading, Part, Table
 from jobs.warehouse.registered import names_table, registered
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import load_plugins, plugin_folders
-from pipeline.core.registry import LISTED, hint
+from pipeline.core.registry import hint
 from pipeline.core.settings import CONF
 from pipeline.families.family_file import read_family_file
 from pipeline.files.lease import RUN, holder
@@ -44,7 +44,8 @@ def listing(
 def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
     """A table per kind of what is listed, but for damaged files, which are on standard error. Of
     what methods and families are made of the names alone, unless it is the only kind."""
-    of_code = {name: rows for name, rows in found.items() if name in LISTED and len(found) > 1}
+    of_code = {name: rows for name, rows in found.items() if rows and "module" in rows[0]}
+    of_code = of_code if len(found) > 1 else {}
     for name, rows in found.items():
         if name != "left_out" and name not in of_code:
             names = [*rows[0]] if rows else []

@@ -1,14 +1,14 @@
-"""Stages, prompts, engines, trackers, metrics, rubrics, formats of corpora, extractors, report
-columns: each of one class or function, ours or a loaded plugin's."""
+"""Stages, prompts, engines, metrics, rubrics, formats of corpora, extractors, report columns: each
+of one class or function, ours or a loaded plugin's."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import groupby
 from typing import Any
 
 from jobs.output.cells import Part, Table, on_one_line
 from jobs.warehouse.field_comments import field_comments
-from pipeline.core.registry import LISTED, Listed
+from pipeline.core.registry import REGISTRIES
 from stages.builtin import load_builtin
 
 Rows = list[dict[str, Any]]
@@ -20,10 +20,10 @@ def registered() -> dict[str, Rows]:
     load_builtin()
     return {
         kind: [
-            {"name": name, "about": found.about, "module": found.one.__module__}
-            for name, found in sorted(known.items())
+            {"name": name, "about": known.about[name], "module": one.__module__}
+            for name, one in sorted(known.items())
         ]
-        for kind, known in sorted(LISTED.items())
+        for kind, known in sorted(REGISTRIES.items())
     }
 
 
@@ -31,23 +31,24 @@ def described(name: str) -> list[dict[str, Any]]:
     """All that have this name, and every kind of the stage of this name: kind, module, docstring,
     and settings, or fields of a prompt, with their comments."""
     return [
-        _described(kind, own, found)
-        for kind, known in sorted(LISTED.items())
-        for own, found in sorted(known.items())
+        _described(kind, own, one, known.about[own])
+        for kind, known in sorted(REGISTRIES.items())
+        for own, one in sorted(known.items())
         if name in (own, own.partition(_KIND)[0])
     ]
 
 
-def _described(kind: str, name: str, found: Listed) -> dict[str, Any]:
-    one, about = found.one, found.one.__doc__ or found.about
-    if kind == "columns":  # its class is that of the stage
-        one, about = None, found.about
-    own = [f.name for f in fields(one)] if is_dataclass(one) else getattr(one, "model_fields", ())
+def _described(kind: str, name: str, one: Any, about: str) -> dict[str, Any]:
+    own: Iterable[str] = ()
+    if kind != "columns":  # which have no class: `one` is the stage's
+        about = one.__doc__ or about
+        of_settings = getattr(one, "model_fields", ())
+        own = [field.name for field in fields(one)] if is_dataclass(one) else of_settings
     comments = field_comments(one) if own else {}
     return {
         "name": name,
         "is": kind.removesuffix("s"),
-        "module": found.one.__module__,
+        "module": one.__module__,
         "about": on_one_line(about),
         "settings": {key: comments.get(key, "") for key in own},
     }

@@ -149,10 +149,6 @@ class Ask:
         if not call.is_shared and not is_counted:
             self._reader.watch.replied(replace(call, read_as=read_as, is_example=is_example))
 
-    def in_english(self, prompt: Prompt[Any], reply: str) -> str:
-        """The reply, with the words of its grammar in English, whatever the family's language."""
-        return self._reader.family.in_english(prompt, reply)
-
     def _read(self, prompt: Prompt[T], call: Call) -> T | None:
         """The parsed reply; None if it cannot be read."""
         return self._reader.family.read(prompt, call.reply, call.problem == "truncated")

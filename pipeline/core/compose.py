@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from omegaconf.omegaconf import register_default_resolvers
 
-from pipeline.core.errors import UnsetError, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
 from pipeline.core.secrets import refuse_secret, refuse_secrets
 from pipeline.core.settings import CONF
@@ -69,8 +69,7 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
             word = str(error.override).removeprefix("++")
             raise UsageError(f"{word}: cannot be parsed; put quotes around the value") from None
         except (HydraException, OmegaConfBaseException) as error:
-            kind = UnsetError if _MISSING in str(error) else UsageError
-            raise kind(_one_line(error, overrides, folders)) from None
+            raise UsageError(_one_line(error, overrides, folders)) from None
     assert isinstance(resolved, dict)
     composed = {str(key): value for key, value in resolved.items()}
     refuse_secrets(composed)

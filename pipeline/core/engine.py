@@ -33,7 +33,7 @@ from upath import UPath
 
 from pipeline.core.errors import CommandError, Problem, UsageError, contained
 from pipeline.core.prompts import Constraint, Message, Prompt
-from pipeline.core.registry import first_sentence, list_as, register
+from pipeline.core.registry import Registry
 from pipeline.core.reply_forms import split_reply
 from pipeline.core.settings import Settings, canonical_json
 
@@ -143,7 +143,7 @@ class Price(Settings):
         return ((prompt - cached) * self.input + cached * per_cached + reply * self.output) / 1e6
 
 
-ENGINES: "dict[str, type[EngineSettings]]" = {}
+ENGINES: "Registry[type[EngineSettings]]" = Registry("is the engine {!r}", "engines")
 
 
 class EngineSettings(Settings):
@@ -173,8 +173,7 @@ class EngineSettings(Settings):
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         for name in get_args(cls.model_fields["name"].annotation):
-            register(ENGINES, name, cls, f"is the engine {name!r}")
-            list_as("engines", name, cls, first_sentence(cls))
+            ENGINES.add(name, cls)
 
     @field_validator("temperature")
     @classmethod

@@ -61,10 +61,6 @@ def _escaped(text: str) -> str:
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-class UnsetError(UsageError):
-    """A key of the config that has no value yet."""
-
-
 class AccountingError(CommandError):
     """Rows were lost, doubled or do not match their inputs."""
 
@@ -88,10 +84,6 @@ class LeftOutWarning(LineWarning):
     """A reader has left out a damaged file, or a part of what was given."""
 
     prefix = "left out "
-
-
-class PluginWarning(LineWarning):
-    """The import of a plugin is slow, prints, or connects to a host."""
 
 
 class IncompleteError(CommandError):

@@ -13,20 +13,15 @@ import importlib
 import importlib.metadata
 import importlib.util
 import sys
-import threading
-import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import EntryPoint
-from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeline.core.errors import PluginWarning, UsageError, contained
+from pipeline.core.errors import UsageError, contained
 from pipeline.core.settings import CONF
 
 _GROUP = "gistmill.plugins"
@@ -149,7 +144,7 @@ def _import_folder(name: str, folder: Path) -> None:
 
 def _refuse_copies(folder: Path, modules: Iterable[str]) -> None:
     """Raise UsageError if a plugin has imported a module of its own by another name than below
-    PARENT: another copy of it, which workers might not find and no step's hash has."""
+    PARENT: another copy of it, which workers might not find."""
     files = {str(file) for file in plugin_files(folder, "py")}
     for module in modules:
         file = getattr(sys.modules[module], "__file__", None)
@@ -160,7 +155,7 @@ def _refuse_copies(folder: Path, modules: Iterable[str]) -> None:
 def _called(place: str, load: Callable[[], Any]) -> Any:
     """The result of `load`. An exception of the plugin's code becomes a UsageError with its
     line."""
-    with contained() as raised, _watched(place):
+    with contained() as raised:
         return load()
     if isinstance(raised.error, UsageError):
         raise UsageError(f"{place}: {raised.error}") from None
@@ -170,41 +165,3 @@ def _called(place: str, load: Callable[[], Any]) -> Any:
 def loaded_folders() -> list[Path]:
     """The folders of the plugins that `plugins=` named in this process."""
     return [*_PLACES.values()]
-
-
-_SLOW = 2.0  # seconds
-_CONNECTIONS: dict[int, set[str]] = {}  # thread that imports a plugin -> hosts it has connected to
-
-
-@contextmanager
-def _watched(place: str) -> Iterator[None]:
-    """Give a PluginWarning, with the seconds that it took, of an import that is slow, prints, or
-    connects to a host. What it prints is not shown: standard output may be a command's JSON."""
-    _hook_connections()
-    thread, printed, began = threading.get_ident(), StringIO(), time.monotonic()
-    _CONNECTIONS[thread] = set()
-    try:
-        with redirect_stdout(printed):
-            yield
-    finally:
-        hosts = _CONNECTIONS.pop(thread)
-    seconds, text = time.monotonic() - began, " ".join(printed.getvalue().split())
-    did = [
-        *([f"prints {text[:40]!r}"] if text else []),
-        *(f"connects to {host}" for host in sorted(hosts)),
-    ]
-    if did or seconds > _SLOW:
-        what = " and ".join([f"takes {seconds:.1f} s", *did])
-        warnings.warn(f"{place}: its import {what}; leave that to `run` or `start`", PluginWarning,
-                      stacklevel=2)  # fmt: skip
-
-
-@cache
-def _hook_connections() -> None:
-    """Note the hosts that threads in _CONNECTIONS connect to; Python removes no such hook."""
-
-    def note(event: str, args: tuple[Any, ...]) -> None:
-        if event == "socket.connect" and isinstance(args[1], tuple):  # else no host: a local socket
-            _CONNECTIONS.get(threading.get_ident(), set()).add(str(args[1][0]))
-
-    sys.addaudithook(note)

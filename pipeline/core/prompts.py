@@ -14,11 +14,11 @@ from typing_extensions import TypedDict  # pydantic takes no other before Python
 
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.refusals import Refusals
-from pipeline.core.registry import first_sentence, list_as, register
+from pipeline.core.registry import Registry, refuse_no_version
 
 T = TypeVar("T")
 _NEEDED = ("max_reply_tokens", "extractive", "expected", "samples")  # in every subclass
-PROMPTS: "dict[str, type[Prompt[Any]]]" = {}
+PROMPTS: "Registry[type[Prompt[Any]]]" = Registry("is the prompt {!r}", "prompts")
 
 
 class Message(TypedDict):
@@ -72,8 +72,8 @@ class Prompt(Generic[T]):
                 raise UsageError(
                     f"{cls.__module__}: the prompt {cls.__name__} has no {member}; write one"
                 )
-        register(PROMPTS, name, cls, f"is the prompt {name!r}")
-        list_as("prompts", name, cls, first_sentence(cls))
+        refuse_no_version(cls)
+        PROMPTS.add(name, cls)
 
     def earlier(self) -> "tuple[Prompt[Any], str] | None":
         """The prompt that this one follows in one conversation, and the value of the reply to that,

@@ -1,57 +1,50 @@
 """Register classes and functions by name (stages, prompts, tables, engines, corpus formats,
-metrics, rubrics), tell a plugin's changed one from the earlier one, and find the names nearest to a
-misspelt one."""
+measures, rubrics, extractors), and find the names nearest to a misspelt one."""
 
-import ast
 import difflib
-import hashlib
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from os.path import relpath
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import PARENT
 
+T = TypeVar("T")
 _LIKE = 0.74  # of difflib's ratio
 _FEW = 30  # names that a message lists
-LISTED: "dict[str, dict[str, Listed]]" = {}  # kind, as metrics -> name; for `ls` and `schema`
-_SOURCES: dict[str, str] = {}  # module -> hash of its source when it last registered something
+REGISTRIES: "dict[str, Registry[Any]]" = {}  # by kind, such as metrics, as `ls` lists them
 
 
-def register(known: dict[str, Any], name: str, one: Any, what: str) -> None:
-    """Add a class or function to the registry `known`; `what` describes the name's role, for the
-    message.
+class Registry(dict[str, T]):
+    """Classes or functions of one kind by name, ours and those of plugins; `about`: a line on each.
 
-    Raises UsageError where another one has the name. One of the same file and name replaces the
-    earlier one: dataclasses with slots are created twice, and a notebook may have imported a
-    plugin's module by another name.
+    `role`: what a name is to its class, for messages, such as "is the engine {!r}". `kind`: as what
+    `ls` lists them.
     """
-    other = known.get(name)
-    if other is not None and _origin(other) != _origin(one):
-        raise UsageError(
-            f"{one.__module__}: {one.__name__} {what}, which is that of "
-            f"{other.__module__}.{other.__name__}; give it another name"
-        )
-    known[name] = one
-    if not is_ours(one):
-        _remember_source(one.__module__)
 
+    def __init__(self, role: str, kind: str | None = None) -> None:
+        super().__init__()
+        self.about: dict[str, str] = {}
+        self._role = role
+        if kind is not None:
+            REGISTRIES[kind] = self
 
-@dataclass(frozen=True)
-class Listed:
-    """A registered class or function, and in a line what it is."""
+    def add(self, name: str, one: T, about: str | None = None) -> None:
+        """Add a class or function; `about` is by default its docstring's first sentence.
 
-    one: Any
-    about: str
-
-
-def list_as(kind: str, name: str, one: Any, about: str) -> None:
-    """List a registered class or function among those of its kind."""
-    LISTED.setdefault(kind, {})[name] = Listed(one, about)
+        Raises UsageError where another one has the name. One of the same file and name replaces the
+        earlier one: dataclasses with slots are created twice, and a notebook may have imported a
+        plugin's module by another name.
+        """
+        added: Any = one
+        other: Any = self.get(name)
+        if other is not None and _origin(other) != _origin(added):
+            raise UsageError(
+                f"{added.__module__}: {added.__name__} {self._role.format(name)}, which is that of "
+                f"{other.__module__}.{other.__name__}; give it another name"
+            )
+        self[name] = one
+        self.about[name] = first_sentence(one) if about is None else about
 
 
 def first_sentence(one: Any) -> str:
@@ -61,73 +54,19 @@ def first_sentence(one: Any) -> str:
 
 
 def is_ours(one: Any) -> bool:
-    """True for a class or function of gistmill's own, whose source is not hashed."""
+    """True for a class or function of gistmill's own."""
     return one.__module__.split(".")[0] in ("pipeline", "stages")
 
 
-def plugin_of(module: str) -> str:
-    """The package of a module's plugin."""
-    parts = module.split(".")
-    return ".".join(parts[: 2 if parts[0] == PARENT else 1])
-
-
-def version_of(one: Any) -> int | str | None:
-    """The version of a registered class or function, hashed into steps: the hash of its source, or
-    else its `version`; None for one of ours without a version. Raises as `source_of`."""
-    version: int | None = getattr(one, "version", None)
-    return source_of(one) or version
-
-
-def source_of(one: Any) -> str | None:
-    """8 hex of the source of a plugin's class or function: of its module and of those of its
-    package that this imports. None for one of ours, and where it, or a base that is not ours, has a
-    `version`.
-
-    Raises UsageError for one without either, as in a notebook.
-    """
-    bases = getattr(one, "__mro__", (one,))
-    if is_ours(one) or any("version" in vars(base) for base in bases if not is_ours(base)):
-        return None
-    if one.__module__ not in _SOURCES:
-        raise UsageError(f"{one.__module__}: {one.__name__} is in no file; give it a `version`")
-    return _SOURCES[one.__module__]
-
-
-def _remember_source(module: str) -> None:
-    """Keep the hash of a plugin's source as it is now: the file may change later."""
-    origin = getattr(sys.modules[module], "__file__", None)
-    if not origin:
-        return
-    package = plugin_of(module)
-    folder = Path(next(iter(getattr(sys.modules.get(package), "__path__", ())), origin))
-    read, waiting = dict[Path, bytes](), [Path(origin)]
-    while waiting:
-        file = waiting.pop()
-        if file not in read and file.is_file():
-            read[file] = file.read_bytes()
-            waiting += _imported(file, read[file], package, folder)
-    found = sorted((relpath(file, Path(origin).parent), read[file]) for file in read)
-    _SOURCES[module] = hashlib.sha256(repr(found).encode()).hexdigest()[:8]
-
-
-def _imported(file: Path, source: bytes, package: str, folder: Path) -> Iterator[Path]:
-    """The files that may be those of a source's imports of its package, which is in `folder`."""
-    for level, name in _names(ast.parse(source)):
-        own = name if level else name.removeprefix(f"{package}.")
-        if level or own != name:
-            module = (file.parents[level - 1] if level else folder).joinpath(*own.split("."))
-            yield from (module.with_suffix(".py"), module / "__init__.py")
-
-
-def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The level and name of each module that may be imported: of `from .a import b` a and a.b."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            of = node.module or ""
-            yield node.level, of
-            yield from ((node.level, f"{of}.{name.name}".lstrip(".")) for name in node.names)
-        elif isinstance(node, ast.Import):
-            yield from ((0, name.name) for name in node.names)
+def refuse_no_version(cls: type) -> None:
+    """Raise UsageError for a plugin's class that has no `version`, its own or that of a base in the
+    plugin: rows made by what it was before would be taken for its own."""
+    bases = [base for base in cls.__mro__ if not is_ours(base)]
+    if not is_ours(cls) and not any("version" in vars(base) for base in bases):
+        raise UsageError(
+            f"{cls.__module__}: {cls.__name__} has no `version`; write `version: ClassVar[int] = 1`"
+            ", and raise it when its rows, or the values it reads, change meaning"
+        )
 
 
 def _origin(one: Any) -> tuple[str, str]:

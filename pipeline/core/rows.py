@@ -29,13 +29,13 @@ from typing import (
 import pyarrow as pa
 
 from pipeline.core.errors import Problem, UsageError
-from pipeline.core.registry import register
+from pipeline.core.registry import Registry
 from pipeline.core.sql_files import PARTS, table_sql, view_names
 from pipeline.core.trace_lines import Line, columns_line, titled
 
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
-RECORDS: "dict[str, type[Record]]" = {}
-SQL_NAMES: "dict[str, type[Record]]" = {}  # tables, and views of their SQL
+RECORDS: "Registry[type[Record]]" = Registry("writes the table {!r}")
+SQL_NAMES: "Registry[type[Record]]" = Registry("makes the table or view {!r}")
 _IDS = ("document_id", "question_id", "page_index")  # that a row has of what it is about
 _TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
 _VIEWS = (  # that DuckDB has of every warehouse
@@ -106,9 +106,9 @@ class Record:
                 f"{cls.__module__}: {cls.__name__}.{old[0]}: SQL is read from {table}.sql beside "
                 "the module; move it there"
             )
-        register(RECORDS, table, cls, f"writes the table {table!r}")
+        RECORDS.add(table, cls)
         for name in names:
-            register(SQL_NAMES, name, cls, f"makes the table or view {name!r}")
+            SQL_NAMES.add(name, cls)
 
     @classmethod
     def sql(cls) -> Mapping[str, str]:

@@ -26,12 +26,6 @@ from pipeline.core.registry import hint
 from pipeline.core.reply_forms import plain_text, read_reply
 from pipeline.core.settings import sha
 from pipeline.families.family_file import GENERIC, family_layers, text_of
-from pipeline.families.reply_words import (
-    Words,
-    in_english,
-    in_own_language,
-    refusals_in_english,
-)
 
 T = TypeVar("T")
 # What an expression in a template may raise; the sandbox's own error is a TemplateError.
@@ -88,7 +82,6 @@ class Family:
     forms: Mapping[str, str]
     refusals: Mapping[str, Refusals]
     own_refusals: Mapping[str, Any]
-    reply_words: Mapping[str, Words]
     known_answers: Mapping[str, tuple[str, ...]]
     sources: Mapping[str, str]
     files: Mapping[str, str]
@@ -130,11 +123,8 @@ class Family:
 
     def read(self, prompt: Prompt[T], reply: str, is_cut: bool) -> T | None:
         """The value of a reply to the prompt; None if it cannot be read."""
-        form = self.form(type(prompt))
-        if form is not None and prompt.legal(form) is None:  # free text, which stays as it is
-            return read_reply(prompt, form, reply, is_cut)
-        form, refusals = form and self.in_english(prompt, form), self._refusals.get(prompt.name)
-        return read_reply(prompt, form, self.in_english(prompt, reply), is_cut, refusals)
+        form, refusals = self.form(type(prompt)), self.refusals.get(prompt.name)
+        return read_reply(prompt, form, reply, is_cut, refusals)
 
     def examples(self, prompt: type[Prompt[Any]]) -> tuple[str, ...]:
         """The lines of the rendered samples that are replies to the prompt, such as `Answer: (C)`:
@@ -174,26 +164,10 @@ class Family:
     def _examples(self) -> dict[str, frozenset[str]]:
         return {}
 
-    def in_english(self, prompt: Prompt[Any], reply: str) -> str:
-        """The reply, with the words of its grammar in English."""
-        return in_english(reply, self.reply_words.get(prompt.name, {}))
-
-    @cached_property
-    def _refusals(self) -> Mapping[str, Refusals]:
-        words = self.reply_words
-        return {
-            name: refusals_in_english(own, words.get(name, {}))
-            for name, own in self.refusals.items()
-        }
-
     def constraint(self, prompt: Prompt[Any]) -> Constraint | None:
-        """The replies that are legal in the family's form and words; None if they are free text."""
-        form, words = self.form(type(prompt)), self.reply_words.get(prompt.name, {})
-        legal = None if form is None else prompt.legal(form)
-        if legal is None or not words:
-            return legal
-        choices = tuple(in_own_language(choice, words) for choice in legal.choices)
-        return Constraint(choices=choices, regex=in_own_language(legal.regex, words))
+        """The replies that are legal in the family's form; None if they are free text."""
+        form = self.form(type(prompt))
+        return None if form is None else prompt.legal(form)
 
     def sha(self, prompt: type[Prompt[Any]]) -> str:
         """8 hex of the sha256 of the prompt's template and of every template it includes."""
@@ -253,7 +227,6 @@ class Family:
             "reply_tokens": dict(self.reply_tokens),  # not hashed: commands may override them
             "templates": {name: sha(text, 8) for name, text in sorted(self.sources.items())},
             **({"refusals": sha(self.own_refusals, 8)} if self.own_refusals else {}),
-            **({"reply_words": sha(self.reply_words, 8)} if self.reply_words else {}),
         }
 
 
@@ -298,7 +271,6 @@ def load_family(
         forms=_merged([f.forms for f in files]),
         refusals=refusals,
         own_refusals={k: v.model_dump() for k, v in refusals.items() if shipped.get(k) != v},
-        reply_words=_merged([f.reply_words for f in files]),
         known_answers=_merged([f.known_answers for f in files]),
         sources={name: text_of(path) for name, path in templates.items()},
         files={name: str(path) for name, path in templates.items()},

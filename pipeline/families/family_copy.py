@@ -80,11 +80,6 @@ def _yaml(name: str, family: Any, layers: Mapping[Path, FamilyFile]) -> str:
     parts += ["forms:  # of constrained replies; {} stands for the value"]
     parts += [f"  {name}: {_line(form)}" for name, form in forms.items() if form is not None]
     parts += ["refusals:  # words of replies that refuse, by prompt", *_refusals(family)]
-    if family.reply_words:
-        parts += ["reply_words:  # of its language, by prompt and English word"]
-        parts += [
-            f"  {prompt}: {_line(dict(words))}" for prompt, words in family.reply_words.items()
-        ]
     return "\n".join([*parts, *_examples(layers), ""])
 
 

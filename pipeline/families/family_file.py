@@ -14,8 +14,6 @@ from pipeline.core.registry import hint
 from pipeline.core.settings import YAML_LOADER, refuse_nonsense
 
 GENERIC = "generic"
-# No sign that means something in a regex: constraints are made of these words.
-_Word = Annotated[str, Field(pattern=r"^[\w\s,:;'’：。、，！-]+$")]
 _Name = Annotated[str, Field(max_length=63)]  # at most 255 bytes, as a folder's must be
 
 
@@ -48,9 +46,6 @@ class FamilyFile(BaseModel):
     reply_tokens: dict[str, PositiveInt] = {}  # budgets, by prompt
     forms: dict[str, str] = {}  # of constrained replies, by prompt; {} stands for the value
     refusals: dict[str, Refusals] = {}  # words of replies that refuse, by prompt
-    # By prompt: English word of the grammar -> those of the family's language; the first of them is
-    # in constrained replies.
-    reply_words: dict[str, dict[str, Annotated[tuple[_Word, ...], Field(min_length=1)]]] = {}
     known_answers: dict[str, tuple[str, ...]] = {}  # words that audits of raters make answers of
     examples: dict[str, tuple[Example, ...]] = {}  # by prompt: `gistmill prompts check`
 
@@ -61,7 +56,7 @@ class FamilyFile(BaseModel):
 
     def wrong_prompts(self) -> Iterator[str]:
         """One line per key that names no prompt, and per form that cannot be used."""
-        for key in ("reply_tokens", "forms", "refusals", "reply_words", "examples"):
+        for key in ("reply_tokens", "forms", "refusals", "examples"):
             for name in getattr(self, key):
                 if name not in PROMPTS:
                     yield f"{key}.{name}: no such prompt; {hint(name, sorted(PROMPTS))}"

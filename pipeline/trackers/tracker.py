@@ -7,11 +7,11 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import first_sentence, list_as, register
+from pipeline.core.registry import Registry
 from pipeline.core.settings import Settings
 
 Rows = Sequence[Mapping[str, str]]
-TRACKERS: "dict[str, type[TrackerSettings]]" = {}
+TRACKERS: "Registry[type[TrackerSettings]]" = Registry("is the tracker {!r}", "trackers")
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,7 @@ class TrackerSettings(Settings):
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         for name in get_args(cls.model_fields["name"].annotation):
-            register(TRACKERS, name, cls, f"is the tracker {name!r}")
-            list_as("trackers", name, cls, first_sentence(cls))
+            TRACKERS.add(name, cls)
 
     def refuse_unusable(self) -> None:
         """Raise UsageError if the tracker's package is not installed."""

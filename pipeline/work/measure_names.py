@@ -5,11 +5,12 @@ import re
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import plugin_of, register
+from pipeline.core.plugins import PARENT
+from pipeline.core.registry import Registry
 from pipeline.core.rows import Record
 from pipeline.work.class_checks import file_of
 
-MEASURES: dict[str, Any] = {}  # and the function or class that makes it
+MEASURES: Registry[Any] = Registry("makes the measure {!r}")  # its function or class
 _MADE = re.compile(r"'([^']*)'\s+(?:as\s+)?measure\b", re.IGNORECASE)  # by a table's SQL
 _NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
@@ -17,7 +18,8 @@ _NAME = re.compile(r"[a-z]\w*", re.ASCII)
 def register_measure(name: str, maker: Any) -> None:
     """Add a metric's function, or the class of a judge or stage. Raises UsageError, naming its
     file, for a name that another measure has or that no column can have."""
-    if why := why_no_measure(name):
+    if not _NAME.fullmatch(name):
+        why = "write a small letter, then letters, digits and _"
         raise UsageError(f"{file_of(maker)}: {maker.__name__}: the measure {name!r}: {why}")
     _register(name, maker)
 
@@ -33,10 +35,11 @@ def _register(name: str, maker: Any) -> None:
     """A plugin's table makes what a column of its stage shows: its classes may share a name."""
     other = MEASURES.get(name)
     are_classes = isinstance(other, type) and isinstance(maker, type)
-    if not are_classes or plugin_of(other.__module__) != plugin_of(maker.__module__):
-        register(MEASURES, name, maker, f"makes the measure {name!r}")
+    if not are_classes or _plugin_of(other) != _plugin_of(maker):
+        MEASURES.add(name, maker)
 
 
-def why_no_measure(name: str) -> str | None:
-    """Advice where no column can have this name; None if one can."""
-    return None if _NAME.fullmatch(name) else "write a small letter, then letters, digits and _"
+def _plugin_of(one: type) -> list[str]:
+    """The package of a class's plugin."""
+    parts = one.__module__.split(".")
+    return parts[: 2 if parts[0] == PARENT else 1]

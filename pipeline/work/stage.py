@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, get_args
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
-from pipeline.core.registry import first_sentence, is_ours, list_as, register
+from pipeline.core.registry import Registry, is_ours, refuse_no_version
 from pipeline.core.rows import Document, IndexRow, Question, Record, UnitRows, is_per_question
 from pipeline.core.settings import Settings
 from pipeline.work.class_checks import refuse_wrong_columns, refuse_wrong_stage
@@ -22,6 +22,8 @@ from pipeline.work.measure_names import register_made, register_measure
 Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
 ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "query_expander", "judge")
 STAGES: "dict[str, dict[str, type[Stage]]]" = {}  # name -> kind -> class
+LABELS: "Registry[type[Stage]]" = Registry("is the stage {}", "stages")
+COLUMNS: "Registry[type[Stage]]" = Registry("has the column {!r}", "columns")  # of reports
 
 QuestionKind = Literal["any", "free", "choice"]
 """The questions of a run: any, free-form, with options."""
@@ -71,8 +73,7 @@ class Stage(Settings):
 
     name: ClassVar[str]
     kind: ClassVar[str] = ""  # distinguishes stages of the same name
-    # Raised when the rows it makes change meaning. A plugin's without one is hashed by its source.
-    version: ClassVar[int] = 0
+    version: ClassVar[int] = 0  # raised when the rows it makes change meaning; a plugin's has one
     reads: ClassVar[tuple[type[Record], ...]] = ()
     writes: ClassVar[type[Record]]
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()  # all that it may ask
@@ -100,11 +101,11 @@ class Stage(Settings):
         if is_base or ABC in cls.__bases__:
             return
         refuse_wrong_stage(cls, ROLES)
+        refuse_no_version(cls)
         if not is_ours(cls.writes):
             register_made(cls.writes)
-        kinds = STAGES.setdefault(cls.name, {})
-        register(kinds, cls.kind, cls, f"is the stage {cls.label()}")
-        list_as("stages", cls.label(), cls, first_sentence(cls))
+        LABELS.add(cls.label(), cls)
+        STAGES.setdefault(cls.name, {})[cls.kind] = cls
 
     @classmethod
     def label(cls) -> str:
@@ -222,6 +223,6 @@ def list_columns(stage: type[Stage]) -> None:
     own = stage.__dict__.get("report_columns", {})
     refuse_wrong_columns(stage, own, Column, get_args(QuestionKind))
     for column in (column for columns in own.values() for column in columns):
-        list_as("columns", column.measure, stage, column.about)
+        COLUMNS[column.measure], COLUMNS.about[column.measure] = stage, column.about
         if not is_ours(stage):
             register_measure(column.measure, stage)

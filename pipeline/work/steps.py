@@ -15,14 +15,12 @@ class Step:
     """A stage with its settings, prompts, engine and inputs; `id` is a hash of them.
 
     `stage` is None for the two steps that load a corpus. `upstream`: the steps it reads; `memory`:
-    the pagination that page indexes in its rows refer to (`shared` for the run's own). `source`: of
-    a plugin's stage without a version of its own.
+    the pagination that page indexes in its rows refer to (`shared` for the run's own).
     """
 
     corpus: str
     name: str
     version: int
-    source: str | None = None
     writes: type[Record]
     settings: Mapping[str, Any]
     prompts: Mapping[str, Any] = field(default_factory=dict)  # name -> template, budget, form
@@ -50,7 +48,6 @@ class Step:
             "repeat": self.repeat,
             "upstream": [step.id for step in self.upstream],
             **({"memory": self.memory} if starts else {}),
-            **({"source": self.source} if self.source else {}),
         }
 
     @property

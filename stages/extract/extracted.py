@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import first_sentence, list_as, register
+from pipeline.core.registry import Registry
 from pipeline.work.class_checks import file_of
 
 EXTRA = "pip install 'gistmill[documents]'"
@@ -39,7 +39,8 @@ class Extracted:
 
 
 Extract = Callable[[bytes], Extracted]
-EXTRACTORS: dict[str, Extract] = {}  # ending -> function
+# By the ending of files' names.
+EXTRACTORS: Registry[Extract] = Registry("reads files that end in .{}", "extractors")
 
 
 def extractor(*endings: str) -> Callable[[Extract], Extract]:
@@ -60,8 +61,7 @@ def extractor(*endings: str) -> Callable[[Extract], Extract]:
             if not re.fullmatch(r"[a-z0-9]+", ending) or ending in _TEXTS:
                 why = f"{ending!r}: write small letters and digits, of no text file"
                 raise UsageError(f"{file_of(function)}: the extractor of {why}")
-            register(EXTRACTORS, ending, function, f"reads files that end in .{ending}")
-            list_as("extractors", ending, function, first_sentence(function))
+            EXTRACTORS.add(ending, function)
         return function
 
     return add

@@ -122,7 +122,7 @@ async def ask_for_action(
         row = replace(row, num_replies=attempt)
         action = asked.value[0] if isinstance(asked.value, tuple) else asked.value
         if action in legal:
-            reason = reason_of(ask.in_english(again, asked.raw))
+            reason = reason_of(asked.raw)
             return replace(row, chosen_by="model", reason=reason), asked
         row = replace(row, num_invalid=attempt)
         problem = asked.problem or "unparseable"

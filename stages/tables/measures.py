@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.core.registry import first_sentence, is_ours, list_as, register
+from pipeline.core.registry import Registry, first_sentence, is_ours
 from pipeline.work.measure_names import MEASURES, register_measure
 from stages.tables.answers import Answer, Rating, Score
 from stages.tables.lookups import RANKING_MEASURES, Lookup, Visit
@@ -17,14 +17,13 @@ MEASURES |= {  # and what makes them
     **dict.fromkeys(("valid_actions", "stray", "recovery", "steps", "depth"), Visit),
     **dict.fromkeys(("text_read", "text_read_right"), Visit),
 }
-_RUBRICS: dict[str, Any] = {}  # and the judge's class, which asks for verdicts by it
+RUBRICS: Registry[Any] = Registry("judges by the rubric {!r}", "rubrics")  # their prompts
 
 
 def register_rubric(name: str, judge: Any) -> None:
     """Add a rubric of a judge; a plugin's makes the measure of its name, ours make those above.
     Raises UsageError for the name of another rubric or measure."""
-    register(_RUBRICS, name, judge, f"judges by the rubric {name!r}")
+    prompt = judge.rubrics[name]
+    RUBRICS.add(name, prompt, f"{first_sentence(prompt)}; asked by {judge.label()}")
     if not is_ours(judge):
         register_measure(name, judge)
-    prompt = judge.rubrics[name]
-    list_as("rubrics", name, prompt, f"{first_sentence(prompt)}; asked by {judge.label()}")

@@ -71,7 +71,7 @@ MAY_IMPORT = {
     "stages": {"pipeline", "stages"},
     "jobs": {"pipeline", "stages", "jobs"},
     "benchmarks": {"pipeline", "stages", "jobs", "benchmarks"},
-    "gistmill": {"pipeline", "jobs", "gistmill"},
+    "gistmill": {"pipeline", "stages", "jobs", "gistmill"},
 }
 BENCH_ENTRY = "jobs/cli/execute_verbs.py"  # imports benchmarks, where there are any
 MOST_MODULES = 16  # in a folder

@@ -1,5 +1,5 @@
 """An engine, a metric, a judge and a corpus format of one plugin, in one run: its values in SQL,
-the report, its page and its table for a paper; what a changed source makes anew; mistakes."""
+the report, its page and its table for a paper; what a raised version makes anew; mistakes."""
 
 import base64
 import gzip
@@ -79,10 +79,7 @@ def test_the_examples_of_the_page_run(plugin: Path, tmp_path: Path) -> None:
         if file.exists():
             file.write_text(code)
             (plugin / "letters.py").unlink(missing_ok=True)
-    night = tmp_path / "night.jsonl"
-    succeeded(own_process("run", *words(tmp_path), "tracker=lines", f"tracker.file={night}"))
-    first, *_, last = map(json.loads, night.read_text().splitlines())
-    assert (first["run"], last["end"], len(last["headline"])) == ("own", 0, 1)
+    succeeded(own_process("run", *words(tmp_path)))
     assert not (plugin / "letters.py").exists()
     assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
 
@@ -108,27 +105,27 @@ def test_on_workers_of_ray_from_the_folder_that_holds_it(plugin: Path, tmp_path:
 
 @pytest.mark.slow
 def test_what_changed_is_made_anew(plugin: Path, tmp_path: Path) -> None:
-    """A metric by a module that it imports, without a call; a parser by asking its judge alone."""
+    """By its version: a metric without a call, a parser by asking its judge alone."""
     succeeded(own_process("run", *words(tmp_path)))
     calls = {"answer": 2, "rate": 2}
     assert counted(tmp_path) == calls
     change(plugin / "letters.py", "answer[:1] == reference[:1]", "answer[:1] != reference[:1]")
-    change(plugin / "lines_corpus.py", "tabs.", "tabs, in lines.")  # of which no step is made
+    succeeded(own_process("run", *words(tmp_path)))
+    assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}, "not made anew"
+    change(plugin / "first_letter.py", "version=1", "version=2")
     succeeded(own_process("run", *words(tmp_path)))
     assert counted(tmp_path) == calls
     assert measured(tmp_path) == {"first_letter": [0, 100], "fluent": [100, 100]}
-    change(
-        plugin / "first_letter.py", "from .letters", "from gistmill_plugins.brought_plugin.letters"
-    )
     change(plugin / "fluent.py", "    def is_right", NEVER)
+    change(plugin / "fluent.py", "version: ClassVar[int] = 1", "version: ClassVar[int] = 2")
     succeeded(own_process("run", *words(tmp_path)))
     assert counted(tmp_path) == {"answer": 2, "rate": 4}
     assert measured(tmp_path) == {"first_letter": [0, 100], "fluent": [0, 0]}
-    change(plugin / "letters.py", "answer[:1] != reference[:1]", "answer[:1] == reference[:1]")
     change(plugin / "fluent.py", "class RateFluent(AnswerRater):", SHOUTED)
+    change(plugin / "fluent.py", "    version = 1", "    version = 2")
     succeeded(own_process("run", *words(tmp_path)))
     assert counted(tmp_path) == {"answer": 2, "rate": 6}
-    assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [0, 0]}
+    assert measured(tmp_path) == {"first_letter": [0, 100], "fluent": [0, 0]}
     query = "select distinct messages[-1].content as sent from calls where stage = 'rate'"
     assert all("RIVERS RISE" in row["sent"] for row in command.sql(tmp_path / "warehouse", query))
 
@@ -169,7 +166,8 @@ NEVER = """    def read(self, reply, is_cut):
 SHOUTED = """class RateFluent(AnswerRater):
     def wanted(self, question, answer):
         return super().wanted(question, answer.upper())
-"""  # a stage without a version
+
+"""
 
 
 def change(file: Path, old: str, new: str) -> None:
@@ -187,7 +185,7 @@ NO_SCORES = ("'much'", "None", "101", "-1", "float('nan')", "True", "1 / 0", "re
 RAISED = {"1 / 0": "division by zero", "refuse()": "RefusedError: not this one"}
 WRONG = """
 
-@metric("wrong_{number}")
+@metric("wrong_{number}", version=1)
 def wrong_{number}(answer: str, reference: str) -> float:
     \"\"\"No score.\"\"\"
     return {value}
@@ -263,6 +261,7 @@ MISTAKES = [  # file, what is replaced, by what, and the line that says what is 
     ("first_letter.py", '"first_letter"', '"First letter"', "the measure 'First letter': write a"),
     ("first_letter.py", '"first_letter"', '"em_original"', "the measure 'em_original': write"),
     ("first_letter.py", '"first_letter"', '"fluent"', "the measure 'fluent', which is that of"),
+    ("first_letter.py", ", version=1", "", "the metric first_letter has no version; write"),
     ("first_letter.py", METRIC, f"async {METRIC}", "first_letter: write `def first_letter("),
     ("first_letter.py", METRIC, "def first_letter(answer: str) -> float:", "(answer, reference)`"),
     ("first_letter.py", '    """100', '    f"""100', "the metric first_letter has no docstring"),

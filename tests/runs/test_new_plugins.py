@@ -1,5 +1,5 @@
-"""A new plugin of each kind where its author would run it: from the folder that holds it, in a
-notebook, and on a Ray whose workers are on another machine; run, and run again."""
+"""A new plugin of each kind where its author would run it: in a notebook and by the command from
+the folder that holds it, and on a Ray whose workers are on another machine; run, and run again."""
 
 import os
 import subprocess
@@ -72,13 +72,6 @@ def run(folder: Path, kind: str, *more: str, **environment: str) -> tuple[int, i
     )
     succeeded(done)
     return made(folder, kind)
-
-
-def test_each_kind_from_the_folder_that_holds_it(folder: Path) -> None:
-    assert {*OF_KIND} == {*KINDS}
-    for kind in KINDS:
-        first = run(folder, kind, "cluster=inline")
-        assert run(folder, kind, "cluster=inline") == first
 
 
 def test_each_kind_in_a_notebook(folder: Path) -> None:

@@ -40,7 +40,7 @@ from all_people where run = {run};
 create view steps as
 -- A row per step of the run: what made its rows.
 -- stage: the stage that the step is of
--- version: of the stage; raised when its rows change meaning; 0: a plugin's, by its source
+-- version: of the stage; raised when its rows change meaning
 -- settings: JSON: the stage's settings, which are hashed into `step_id`
 -- engine: JSON: the identity of the engine that the stage asks
 -- prompts: JSON: the hash of the template of each prompt that it asks
@@ -126,7 +126,7 @@ create view runs as
 -- reply_tokens: tokens of the replies, counted by the engine
 -- seconds: the sum of the calls' seconds, which overlap
 -- stage: the stage that the step is of
--- version: of the stage; raised when its rows change meaning; 0: a plugin's, by its source
+-- version: of the stage; raised when its rows change meaning
 -- settings: JSON: the stage's settings, which are hashed into `step_id`
 -- engine: JSON: the identity of the engine that the stage asks
 -- prompts: JSON: the hash of the template of each prompt that it asks

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import first_sentence, list_as, register
+from pipeline.core.registry import Registry
 from pipeline.core.rows import Document
 from pipeline.core.settings import Settings
 from pipeline.files.named_paths import refuse_unreachable_path
@@ -24,7 +24,7 @@ from stages.corpora.reading.row_checks import BadInputError
 from stages.text.encodings import without_c1
 from stages.text.words import Paragraphs, num_words, paragraph_spans
 
-FORMATS: "dict[str, type[Corpus]]" = {}
+FORMATS: "Registry[type[Corpus]]" = Registry("reads the format {!r}", "formats")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,7 @@ class Corpus(Settings):
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         for name in get_args(cls.model_fields["format"].annotation):
-            register(FORMATS, name, cls, f"reads the format {name!r}")
-            list_as("formats", name, cls, first_sentence(cls))
+            FORMATS.add(name, cls)
 
     def hashed(self) -> Mapping[str, Any]:
         """The settings that change the content of rows; hashed into the steps' names."""

@@ -84,7 +84,7 @@ CORPUS = [
     ("corpus.format=xml", "corpus.format=xml: no such format; there are asked, huggingface, infi"),
     (
         "corpus.family=nosuch",
-        "corpus.family=nosuch: no such family or folder; there are chats, chinese, generic",
+        "corpus.family=nosuch: no such family or folder; there are chats, generic",
     ),
 ]
 METHODS = [

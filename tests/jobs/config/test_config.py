@@ -154,7 +154,7 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         (["max_problem_rate=5"], "max_problem_rate=5", "less than or equal to 1"),
         (["limit=2", "sample=2"], "limit and sample", "set one of them to null"),
         (["repeats=2"], "repeats=2", "or repeats=1"),
-        (["family=nosuch"], "family=nosuch", "there are chats, chinese, generic"),
+        (["family=nosuch"], "family=nosuch", "there are chats, generic"),
         (["memory.min_words=700"], "memory", "lower it"),
         (["engine=scripted", "engine.script=no.yaml"], "engine.script=no.yaml", "No such file"),
         (["methods=nosuch"], "'nosuch'", "there are bm25"),

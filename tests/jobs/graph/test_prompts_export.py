@@ -40,8 +40,7 @@ def test_a_copy_renders_the_same_and_passes_its_check(name: str, tmp_path: Path)
             assert copy.form(prompt) == ours.form(prompt)
             assert copy.max_reply_tokens(prompt) == ours.max_reply_tokens(prompt)
     assert (copy.settings, copy.judging) == (ours.settings, ours.judging)
-    assert (copy.refusals, copy.reply_words) == (ours.refusals, ours.reply_words)
-    assert copy.refusals["look_up_p"].negations[0] == ("kein" if name == "german" else "no")
+    assert copy.refusals == ours.refusals
     succeed("prompts", "check", folder)
 
 
@@ -64,16 +63,6 @@ def test_other_words_of_refusals_are_other_steps(tmp_path: Path) -> None:
     assert changed == ["look_up", "answer", "rate", "score"]  # of readagent_p alone
     assert "refusals" not in ours.hashed["family"]
     assert "refusals" in with_words.hashed["family"]
-
-
-@pytest.mark.slow
-def test_other_words_of_replies_are_other_steps_and_are_copied(tmp_path: Path) -> None:
-    words = {"look_up_p": {"page": ["Seite"]}}
-    mine = written_family(tmp_path, base="generic", reply_words=words)
-    changed = [step.name for step in run_of("generic").steps if step.id not in steps(mine)]
-    assert changed == ["look_up", "answer", "rate", "score"]  # of readagent_p alone
-    succeed("prompts", "export", mine, tmp_path / "copy")
-    assert steps(tmp_path / "copy") == steps(mine)
 
 
 def test_what_is_deleted_is_again_the_familys(tmp_path: Path) -> None:
@@ -108,7 +97,7 @@ def test_words_that_it_does_not_take(tmp_path: Path) -> None:
         "qmsumm: no such family or folder; nearest: qmsum"
     )
     assert refused("prompts", "export", "x", new).startswith(
-        "x: no such family or folder; there are chats, chinese, generic"
+        "x: no such family or folder; there are chats, generic"
     )
     (tmp_path / "file").write_text("mine")
     for taken in (tmp_path, tmp_path / "file"):

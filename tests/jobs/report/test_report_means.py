@@ -198,9 +198,7 @@ def test_scrolls_rouge_is_the_geometric_mean_of_means(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("num_unread", "is_said"), [(1, False), (2, True)])
-def test_many_unread_verdicts_name_the_language(
-    tmp_path: Path, num_unread: int, is_said: bool
-) -> None:
+def test_many_unread_verdicts_are_said(tmp_path: Path, num_unread: int, is_said: bool) -> None:
     """One of five is 20%, which is not above it."""
     (tmp_path / "corpus").mkdir()
     unread = [{"match": f"Number {2 * n}\\?", "reply": "Jawohl."} for n in range(num_unread)]
@@ -210,4 +208,3 @@ def test_many_unread_verdicts_name_the_language(
         "max_problem_rate=1", replies={"Number": "Ann did"})  # fmt: skip
     text = succeed("report", f"warehouse={tmp_path / 'warehouse'}")
     assert ("UNREAD VERDICTS: 2 of 5 rated answers are unscored" in text) == is_said
-    assert ("reply_words" in text) == is_said

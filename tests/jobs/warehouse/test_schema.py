@@ -80,8 +80,8 @@ def test_one_table_and_json() -> None:
     )
     shown = succeed("schema", "bm25")
     assert shown.startswith("bm25, method of ") and method in shown
-    family, memory = succeed("schema", "german"), succeed("schema", "uniform")
-    assert family.startswith("german, family of ") and '\n  look_up_s: "Seite {}"\n' in family
+    family, memory = succeed("schema", "chats"), succeed("schema", "uniform")
+    assert family.startswith("chats, family of ") and "\nsettings:" in family
     assert memory.startswith("uniform, memory of ")
     assert refused("schema", "run=a").startswith("'run=a': unknown option; there are plugins=")
     assert refused("schema", "plugins=nowhere").startswith("plugins=nowhere: no such folder")

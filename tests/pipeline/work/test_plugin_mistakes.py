@@ -47,6 +47,7 @@ KEY = '    key: ClassVar[tuple[str, ...]] = ("question_id",)'
 SAY = """@dataclass(frozen=True)
 class Say(Prompt[str]):
     name: ClassVar[str] = 'say'
+    version: ClassVar[int] = 1
     max_reply_tokens: ClassVar[int] = 9
     what: str
 
@@ -61,6 +62,7 @@ class Say(Prompt[str]):
 
 class Sayer(Stage):
     name: ClassVar[str] = "say"
+    version: ClassVar[int] = 1
     writes: ClassVar[type] = Shout
     prompts: ClassVar[tuple] = (Say,)
 
@@ -70,6 +72,9 @@ class Sayer(Stage):
 class ShoutQuestion"""
 LOADED = [  # what is replaced, by what, and the line that says what is wrong
     ("[int] = 1", "[str] = '1'", "ShoutQuestion.version is no int; write `version: ClassVar[...]"),
+    ("    version: ClassVar[int] = 1\n", "", "ShoutQuestion has no `version`; write `version: "),
+    ("class ShoutQuestion", SAY.replace("    version: ClassVar[int] = 1\n", "", 1),
+     "Say has no `version`; write `version: "),
     ('    name: ClassVar[str] = "shout"\n', "", "ShoutQuestion.name is no str"),
     ('"shout"\n', "None\n", "ShoutQuestion.name is no str; write `name: ClassVar[...] = ...`"),
     (WRITES, "", "ShoutQuestion.writes is no Record class with a `table`; name one"),

@@ -43,6 +43,7 @@ class Tally(QuestionRow):
 class Count(Stage):
     name: ClassVar[str] = "count"
     kind: ClassVar[str] = "{table}"
+    version: ClassVar[int] = 1
     writes: ClassVar[type] = Tally
     report_columns = {{"any": (Column("{table}_told", "told", 90),)}}
 
