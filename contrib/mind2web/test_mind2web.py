@@ -145,6 +145,13 @@ def test_means_are_over_episodes(done: gistmill.RunResult) -> None:
     assert means["mind2web_step"].mean == pytest.approx(250 / 3)
 
 
+def test_the_experiment_is_of_these_pages() -> None:
+    words = (f"plugins={PLUGIN}", "experiment=readagent_table9", "corpus.path=x")
+    config = gistmill.config(*words)
+    found = (config.corpus.format, config.memory.name, config.family, config.reply_format)
+    assert found == ("mind2web", "elements", "readagent_mind2web", "free")
+
+
 def test_papers_names_and_figures_are_the_plugins(done: gistmill.RunResult) -> None:
     def shown(*words: str) -> str:
         words = (*words, f"warehouse={done.warehouse}")
