@@ -10,12 +10,16 @@ PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --
 QUICK := not slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not model
 SLOW := slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not model
 
-.PHONY: demo test test-slow chaos test-browser test-latex test-duckdb test-vllm test-model test-gpu bench-gpu lint docs picture
+.PHONY: demo test test-contrib test-slow chaos test-browser test-latex test-duckdb test-vllm test-model test-gpu bench-gpu lint docs picture
 demo: .venv/base
 	@$(BIN)/python -m jobs.api.demo
 
 test: .venv/dev
 	$(PYTEST) 3 -m "$(QUICK)"
+
+# The plugins and scripts of contrib/, each with its test beside it.
+test-contrib: .venv/dev
+	$(PYTEST) 2 contrib
 
 # The quick tests of one room: `make test-store` is tests/pipeline/store, `make test-index`
 # tests/stages/index; also test-pipeline, test-stages, test-jobs, test-runs, test-faults, test-repo.

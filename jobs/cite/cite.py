@@ -9,7 +9,6 @@ from typing import Any
 from jobs.config.options import ReadOptions
 from jobs.report.columns import known_columns
 from jobs.report.names import PAPER, Names, read_names
-from jobs.report.render import corpus_of
 from jobs.report.report import Report, report_of
 from jobs.statistics.means import LEAST_DOCUMENTS, RESAMPLES
 from pipeline.store.sql.connection import query
@@ -36,7 +35,7 @@ def statement(options: ReadOptions) -> dict[str, Any]:
     return {
         "run": folder.path.name,
         "inputs": report.inputs,
-        "corpus": {"name": corpus_of(report.foot), **_size(report), "questions": num_questions},
+        "corpus": {"name": report.foot["corpus"], **_size(report), "questions": num_questions},
         "repeats": report.foot["repeats"],
         "repeat_from": report.foot["repeat_from"],
         "methods": _methods(report, facts.get("imported", {})),
@@ -46,7 +45,7 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         "raters": raters,
         "rating": [engine for engine in engines if engine["stage"] in judging],
         "people": people,
-        "metrics": _defined(report, read_names(options.names or PAPER)),
+        "metrics": _defined(report, read_names(options.names or PAPER, options.conf_folders())),
         "means": MEANS,
         "fallback": memories,
         "commits": report.foot["commits"],
@@ -117,8 +116,7 @@ def _url() -> str:
     return next((url.partition(", ")[2] for url in found if url.startswith("Repository,")), "")
 
 
-_QUESTIONS = """select count(*) as questions from questions
-where problem is null and skipped is not true"""
+_QUESTIONS = "select count(*) as questions from questions where problem is null"
 _RATERS = """
 select rater, rater_is_model as is_model, rubric, count(*) as n,
   count(*) filter (label is null) as unscored

@@ -13,13 +13,11 @@ from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family_copy import export_family
 from pipeline.work.check_family import check_family
-from stages.prompts.readagent_notebook.notebook_family import import_notebook, shown
 
-prompts = Verbs(help="Check, copy or import a family of prompts.")
+prompts = Verbs(help="Check or copy a family of prompts.")
 app.add_typer(prompts, name="prompts", rich_help_panel=KEEP)
 
 _ALL_GOOD = "all prompts render and all example replies are read"
-NewFolder = Annotated[Path, typer.Argument(help="A new folder.")]
 
 
 @reading("plugins", of=prompts)
@@ -48,7 +46,7 @@ def check(
 @reading("plugins", of=prompts)
 def export(
     family: Annotated[str, typer.Argument(help="A family's name, or its folder.")],
-    folder: NewFolder,
+    folder: Annotated[Path, typer.Argument(help="A new folder.")],
     options: ReadOptions,
     json: Json = False,
 ) -> None:
@@ -64,22 +62,3 @@ def export(
     files = f"family.yaml and {len(made.templates)} templates"
     line = f"{made.folder}: {files}; family={made.folder} reads with them"
     print_found(made, lambda _: [line], json)
-
-
-@prompts.command()
-def import_readagent(
-    notebook: Annotated[Path, typer.Argument(help="Your copy of the notebook, FILE.ipynb.")],
-    folder: NewFolder,
-    json: Json = False,
-) -> None:
-    """Make a family of the prompts in the authors' notebook.
-
-    Of a copy of the ReadAgent authors' notebook, none of whose code is executed.
-
-    \b
-    Example:
-      gistmill prompts import-readagent ReadAgent.ipynb my_prompts
-    """
-    made = import_notebook(notebook, folder)
-    print_found(made, lambda made: ["\n".join(shown(made))], json)
-    raise typer.Exit(2 if made.failures else 0)

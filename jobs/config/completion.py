@@ -9,13 +9,13 @@ from pathlib import Path
 from jobs.config.options import KEYS
 
 _MAKING = (
-    "experiment", "corpus", "corpus.path", "corpus.corrections", "methods", "engine",
+    "experiment", "corpus", "corpus.path", "methods", "engine",
     "engine.model", "rater", "rater.model", "memory", "embedder.model", "family", "limit", "sample",
     "repeats",
     "repeat_from", "run", "warehouse", "plugins", "cluster", "cluster.address",
     "cluster.deadline", "reply_format",
 )  # fmt: skip
-_NOT_OF_ASK = {"experiment", "corpus", "corpus.path", "corpus.corrections", "methods", "run"}
+_NOT_OF_ASK = {"experiment", "corpus", "corpus.path", "methods", "run"}
 _OF_ASK = ("method", *(key for key in _MAKING if key not in _NOT_OF_ASK))
 _KEYS = dict(
     **KEYS,

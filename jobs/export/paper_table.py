@@ -31,7 +31,7 @@ def paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> T
         raise UsageError(f"label={options.label}: write letters, digits and any of : . _ -")
     if not report.rows:
         raise UsageError(f"run={report.run} has no methods; gistmill report shows its memories")
-    names = read_names(options.names or PAPER)
+    names = read_names(options.names or PAPER, options.conf_folders())
     shown = named(with_columns(report, options.columns, names, COST_COLUMNS), names)
     table = score_table(shown, with_intervals)
     rows = [{_HEADINGS.get(k, k): value for k, value in row.items()} for row in table.rows]
@@ -52,7 +52,6 @@ def _caption(
     """Corpus and number of questions, the answers that means are over, marks and brackets."""
     means = [value for row in table.rows for value in row.values() if isinstance(value, Measured)]
     corpus = report.foot["corpus"].rpartition(" ")[0]
-    corpus += f", corrected by {file}" if (file := report.foot.get("corrections")) else ""
     documents = counted(report.memory["documents"], "document")
     chosen = f", where {options.where}" if options.where else ""
     chosen += f", by {options.by}" if options.by else ""

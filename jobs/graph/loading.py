@@ -2,7 +2,6 @@
 with it the inputs that stages supply for single questions, such as imported answers."""
 
 import heapq
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -45,7 +44,7 @@ def load_corpus(
     up to 20, at the end. Raises UsageError if the corpus cannot be used.
     """
     documents, questions = steps[:2]
-    said = _LoadingWarnings(warn, config.corpus.corrections is not None)
+    said = _LoadingWarnings(warn)
     for loaded in chosen_documents(config):
         own_sha = rows_sha(loaded.document, loaded.questions, loaded.is_named_only)
         if is_finished(loaded.document.document_id, own_sha):
@@ -69,24 +68,15 @@ def load_corpus(
 
 class _LoadingWarnings:
     """The warnings about a loaded corpus: rows that were skipped, read in part, paged by
-    characters, or bad; and what its corrections came to."""
+    characters, or bad."""
 
-    def __init__(self, warn: Callable[[str], None], has_corrections: bool) -> None:
+    def __init__(self, warn: Callable[[str], None]) -> None:
         self._warn = warn
-        self._has_corrections = has_corrections
-        self._corrected = Counter[str]()
         self._without_text = 0
         self._lines: dict[str, dict[str, None]] = {what: {} for what in _WHERE}
 
     def add(self, loaded: Loaded) -> None:
         document = loaded.document
-        for question in loaded.questions:
-            self._corrected["reworded"] += question.original_question is not None
-            self._corrected["new references"] += question.original_references is not None
-            self._corrected["left out"] += question.skipped
-        if loaded.is_left_out:
-            self._corrected["documents left out"] += 1
-            return
         if document.skipped and document.detail:
             self._lines["not read"][document.detail] = None
             return
@@ -97,15 +87,10 @@ class _LoadingWarnings:
             self._lines["paged by characters"][line] = None
         rows: tuple[Document | Question, ...] = (document, *loaded.questions)
         for row in rows:
-            if row.detail and not row.skipped:
+            if row.detail:
                 self._lines["bad_input" if row.problem else "in doubt"][row.detail] = None
 
     def warn_all(self) -> None:
-        if self._has_corrections:
-            counts = ("reworded", "new references", "left out", "documents left out")
-            shown = ", ".join(f"{what} {self._corrected[what]}" for what in counts)
-            self._warn(f"corrected questions: {shown}; see original_question, "
-                       "original_references and skipped of questions")  # fmt: skip
         if self._without_text:
             self._warn(
                 f"{self._without_text} documents have no text to read (no story) and are skipped"

@@ -16,7 +16,6 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.stage import QuestionKind
 from pipeline.work.steps import Step
 from stages.corpora.audits.known_answers import KINDS, known_method, read_known_answers
-from stages.corpora.reading.corrections import format_of
 
 _ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)
 
@@ -65,10 +64,9 @@ def run_manifest(run: ResolvedRun) -> dict[str, Any]:
 
 def _report_facts(run: ResolvedRun) -> dict[str, Any]:
     config, family, steps = run.config, run.family, run.steps
-    answers = bool(config.methods) or _writes(run)
+    answers = bool(config.methods)
     return {
         "corpus": config.corpus.name,
-        "corrections": config.corpus.corrections and config.corpus.corrections.name,
         "engine": config.engine.title if answers else "none",
         "engine_note": config.engine.about_replies if answers else None,
         "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
@@ -129,10 +127,7 @@ def _papers(run: ResolvedRun) -> Iterator[tuple[str, Sequence[str]]]:
     """The papers' keys, each with the file or config key that names them."""
     for method in run.methods:
         yield str(method.file), method.papers
-    corpus = run.config.corpus
-    yield f"corpus.format={corpus.format}", corpus.papers
-    if corpus.corrections:
-        yield "corpus.corrections", format_of(corpus.corrections).papers
+    yield f"corpus.format={run.config.corpus.format}", run.config.corpus.papers
 
 
 def _given(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:

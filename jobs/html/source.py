@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from jobs.compare.against_each import against_each, against_run
@@ -36,7 +35,7 @@ class Source:
         self._opened = ExitStack()
         self._values: RunValues | None = None  # read when a comparison is first looked at
         load_plugins(plugin_folders(options.plugins))  # before views are made of their records
-        names = read_names(options.names or PAPER)
+        names = read_names(options.names or PAPER, options.conf_folders())
         report = with_columns(make_report(options), options.columns, names)
         self.run = report.run
         self._options = replace(options, run=report.run)

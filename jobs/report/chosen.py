@@ -18,8 +18,7 @@ FALLBACK = Column(  # of the view `fallbacks`
 _RATERS = "select distinct rater from raters order by rater"
 _KINDS = """
 select bool_or(len(options) = 0 and len("references") > 0) as free,
-  bool_or(len(options) > 0) as choice, bool_or(original_references is not null) as corrected
-from questions where skipped is not true"""
+  bool_or(len(options) > 0) as choice from questions"""
 
 
 def create_chosen_table(connection: Any, options: ReadOptions) -> None:
@@ -28,8 +27,7 @@ def create_chosen_table(connection: Any, options: ReadOptions) -> None:
     documents = """(select document_id, title, num_words as num_document_words,
         row_number() over (order by document_id)::int as document_place from documents)"""
     source = f"""(select q.*, title, num_document_words, document_place
-        from questions q join {documents} using (document_id) where q.problem is null
-            and q.skipped is not true)"""
+        from questions q join {documents} using (document_id) where q.problem is null)"""
     group = expression(connection, "by", options.by or "null")
     condition = expression(connection, "where", options.where or "true")
     query(  # the line breaks end a comment at the end of an expression
@@ -70,9 +68,8 @@ def shown_columns(
     """The columns for the kinds of questions that the run has; and the names of those that measure
     answers, which are the ones specific to a kind of question and stand first."""
     kinds = query(connection, _KINDS)[0]
-    # Runs of earlier versions have no columns of corrected questions.
-    own = [Column(**column) for kind in ("free", "choice", "corrected") if kinds[kind]
-           for column in found.get(kind, ())]  # fmt: skip
+    own = [Column(**column) for kind in ("free", "choice") if kinds[kind]
+           for column in found[kind]]  # fmt: skip
     of_any = [Column(**column) for column in found["any"]]
     measures = {column.measure for column in own}
     columns = {c.measure: c for c in sorted(

@@ -1,10 +1,12 @@
-"""Names as papers print them: those of conf/names.yaml, and of a user's file over it. Of a method
-only the arguments are printed that tell it from the other methods of its table."""
+"""Names as papers print them: those of conf/names.yaml, with those of the run's plugins and of a
+user's file over it. Of a method only the arguments are printed that tell it from the other methods
+of its table."""
 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
 import yaml
 from pydantic import ValidationError
@@ -14,7 +16,6 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF, YAML_LOADER, Settings, refuse_nonsense
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import as_path
-from pipeline.work.measure_names import ORIGINAL
 from pipeline.work.stage import Column
 
 CANONICAL, PAPER = "canonical", "paper"
@@ -48,9 +49,6 @@ class Names:
         )
 
     def _heading(self, column: Column) -> str:
-        base = column.measure.removesuffix(ORIGINAL)
-        if base in self.measures and base != column.measure:
-            return f"{self.measures[base]} (original references)"
         return self.measures.get(column.measure, column.heading)
 
     def of_methods(self, names: Sequence[str]) -> dict[str, str]:
@@ -100,12 +98,14 @@ _KEYS = ("n", "method", "Method", "by", "Group")  # of tables, beside the measur
 _SECTIONS = ", ".join(section.name for section in fields(Names))
 
 
-def read_names(wanted: str) -> Names | None:
-    """The names that `names=` stands for: None for `canonical`; conf/names.yaml for `paper`; with a
-    file its own over these. Raises UsageError for a file that cannot be used."""
+def read_names(wanted: str, confs: Sequence[Path] = (CONF,)) -> Names | None:
+    """The names that `names=` stands for: None for `canonical`; for `paper` those of `names.yaml`
+    in the folders `confs`, the first goes before the others; with a file its own over these. Raises
+    UsageError for a file that cannot be used."""
     if wanted == CANONICAL:
         return None
-    files = [_read(str(CONF / "names.yaml"))]
+    found = (conf / "names.yaml" for conf in reversed(confs))
+    files = [_read(str(file)) for file in found if file.is_file()]
     if wanted != PAPER:
         files.append(_read(wanted))
     return Names(

@@ -1,4 +1,5 @@
-"""A paper's figures beside those of a run of its experiment: conf/published/EXPERIMENT.csv.
+"""A paper's figures beside those of a run of its experiment: published/EXPERIMENT.csv in our
+`conf`, or in a plugin's.
 
 A file's columns: `method`, the canonical name that the experiment gives it; `split` and `by`, where
 the figure is of one split or group (`by=`) alone; `measure` and `value`, in our names and units
@@ -7,17 +8,16 @@ the figure is of one split or group (`by=`) alone; `measure` and `value`, in our
 
 import csv
 from collections.abc import Mapping, Sequence
-from functools import cache
+from pathlib import Path
 from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Heading, Part, Table
 from jobs.report.report import Report, report_of
 from pipeline.core.errors import UsageError
+from pipeline.core.plugins import found_conf_folders
 from pipeline.core.registry import hint
-from pipeline.core.settings import CONF
 
-_FOLDER = CONF / "published"
 _ABOUT = (
     "The paper's figures beside the run's. They come from other models, and in part from other "
     "questions: docs/papers.md says what is alike."
@@ -33,20 +33,19 @@ def published(options: ReadOptions) -> list[dict[str, Any]]:
     """
     with options.opened() as (folder, connection):
         config = (folder.config() or {})["config"]
-        figures = figures_of(str(config["name"]))
+        figures = figures_of(str(config["name"]), found_conf_folders(config["plugins"]))
         split = config["corpus"].get("split")
         return _beside(report_of(connection, folder, options), figures, split, options.by)
 
 
-@cache
-def figures_of(experiment: str) -> Figures:
-    """The rows of an experiment's file. Raises UsageError where there is none."""
-    file = _FOLDER / f"{experiment}.csv"
-    if not file.is_file():
-        known = sorted(other.stem for other in _FOLDER.glob("*.csv"))
-        near = hint(experiment, known)
+def figures_of(experiment: str, confs: Sequence[Path]) -> Figures:
+    """The rows of an experiment's file in one of the `conf` folders. Raises UsageError where there
+    is none."""
+    files = {file.stem: file for conf in confs for file in (conf / "published").glob("*.csv")}
+    if experiment not in files:
+        near = hint(experiment, sorted(files))
         raise UsageError(f"--published: there are no figures of experiment={experiment}; {near}")
-    with file.open(encoding="utf-8", newline="") as opened:
+    with files[experiment].open(encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened))
 
 

@@ -1,6 +1,6 @@
 """The parts of a printed report: tables, intervals and provenance."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jobs.audit.show_audit import audit_parts
@@ -54,10 +54,6 @@ REPEATED = {
     "memory": "memories made anew in each",
     "questions": "questions asked anew of one memory",
 }
-_ORIGINAL = (
-    "..._original: the same answers against the references as they were (a question with new words "
-    "was answered as it is now)."
-)
 _HEADINGS = {"prompt_tokens": "prompt tokens", "cached_tokens": "cached",
              "cached_share": "cached %", "reply_tokens": "reply tokens"}  # fmt: skip
 
@@ -71,8 +67,7 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     """The texts and tables of a report, the scores first among the tables; a run prints it without
     `intervals` at its end. `costs`: with those of methods, beside the report's columns."""
     parts: list[Part] = [Heading(report.run), *_incomplete(report), *_unread(report)]
-    parts += [*_other_models(report), _corpus(report), *_corrections(report)]
-    parts += _not_compared(report)
+    parts += [*_other_models(report), _corpus(report), *_not_compared(report)]
     parts += _answers(report, costs) if report.rows else [_UNASKED, *memory_parts(report)]
     parts += stage_parts(report)
     if report.rows:
@@ -244,27 +239,12 @@ def _corpus(report: Report) -> str:
     return size if report.memories else f"{size}; no pages"
 
 
-def _corrections(report: Report) -> list[str]:
-    """One line of a run whose corpus was corrected."""
-    of = report.corrections
-    if of is None:
-        return []
-    counts = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in of.items())
-    return [f"Corrected questions: {counts}. {_ORIGINAL if of['new_references'] else ''}".rstrip()]
-
-
 def _memories(report: Report) -> list[dict[str, object]]:
     """A row per memory, without the size of the corpus, which is printed above, and without what no
     memory of the run has, such as gists."""
     known = [name for name in report.memories[0] if name not in ("documents", "words")]
     shown = [name for name in known if any(row[name] is not None for row in report.memories)]
     return [{name.replace("_", " "): row[name] for name in shown} for row in report.memories]
-
-
-def corpus_of(foot: Mapping[str, Any]) -> str:
-    """The corpus's name and hash, and what it is corrected by."""
-    file = foot.get("corrections")
-    return f"{foot['corpus']} corrected by {file}" if file else str(foot["corpus"])
 
 
 def provenance_line(report: Report) -> str:
@@ -274,7 +254,7 @@ def provenance_line(report: Report) -> str:
     unkept = "".join(f" · what {name} was sent is not kept" for name in of["without_prompts"])
     versions = ", ".join(f"{name} {version}" for name, version in of["versions"].items())
     return (
-        f"corpus {corpus_of(of)} · engine {of['engine']} · prompts {of['family']} "
+        f"corpus {of['corpus']} · engine {of['engine']} · prompts {of['family']} "
         f"({of['wording']} words) · replies {of['replies']} · "
         f"rater {of['rater'] or 'none that is a model'}{given}{unkept} · "
         f"commit {', '.join(of['commits'])} · {versions}"

@@ -70,7 +70,6 @@ class Report:
     foot: dict[str, Any]  # provenance: engine, prompts, rater, commits, versions
     sizes: tuple[Distribution, ...] = ()  # of documents and memories; only if nothing is asked
     left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
-    corrections: dict[str, int] | None = None  # what they came to, in questions; None without any
     memory_steps: tuple[dict[str, Any], ...] = ()  # with the methods that rest on each
     total: Mapping[str, float] = field(default_factory=dict)  # all calls, each step once
     unpriced: tuple[str, ...] = ()  # engines whose calls are not in the money of others
@@ -115,7 +114,6 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         },
         sizes=() if rows else tuple(distributions(connection)),
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
-        corrections=next(iter(query(connection, _SQL["corrections"])), None),
         memory_steps=costs.steps,
         total=costs.total,
         unpriced=costs.unpriced or (),
@@ -242,7 +240,6 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     family_sha = sha(hashed.get("family"), 8)
     return {
         "corpus": f"{facts['corpus']} {made.get('corpus_sha') or '-'}",
-        "corrections": facts.get("corrections"),  # the file's name
         "engine": facts["engine"],
         # Runs of earlier versions have not stored it.
         "engine_note": facts.get(

@@ -1,12 +1,3 @@
--- name: corrections
--- What the corrections of the corpus came to; null of a run without any.
-select count(original_question) as reworded,
-  count(*) filter (original_references is not null) as new_references,
-  count(*) filter (skipped) as left_out,
-  count(*) filter (metadata ->> '$.correction' is not null and problem is not null) as unused
-from questions
-having reworded + new_references + left_out + unused > 0;
-
 -- name: counted
 select method, by_value, counted, sum(value)::bigint as value
 from counts join chosen using (question_id) where rater is null or rater = {rater} group by all;

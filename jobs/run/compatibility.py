@@ -98,7 +98,7 @@ _BAD = {
         union all select document_id from questions anti join documents using (document_id)
         where problem is not null""",
     "question": """select question_id as id from questions
-        where problem is not null or skipped or document_id in
+        where problem is not null or document_id in
             (select document_id from documents where problem is not null or skipped)""",
 }
 

@@ -33,7 +33,7 @@ _OWN = {"n": 50, "seed": 0}  # words, and their defaults
 _MOST = 1_000_000
 _QUESTIONS = """select document_id, question_id, question, "references", question_type, task
 from questions
-where problem is null and skipped is not true and len(options) = 0 and len("references") > 0
+where problem is null and len(options) = 0 and len("references") > 0
 order by document_id, question_id"""
 
 

@@ -126,7 +126,7 @@ def refuse_unshared(config: RunConfig) -> None:
             "s3://..., or set cluster.volume_claim= (or cluster.overlay=) to mount shared storage"
         )
     named = {"warehouse": config.warehouse, "embedder.model": config.embedder.model}
-    for key in ("path", "stories", "corrections"):
+    for key in ("path", "stories"):
         named[f"corpus.{key}"] = str(getattr(config.corpus, key, None) or "")
     for section, engine in _engines(config).items():
         named[f"{section}.model"] = getattr(engine, "model", None)

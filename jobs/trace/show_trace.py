@@ -110,16 +110,12 @@ def _show_command(document_id: str, options: ReadOptions) -> str:
 def _question(question: dict[str, Any]) -> Iterator[str]:
     yield f"QUESTION {question['question_id']} of document {question['document_id']}"
     yield f"  {question['question']}"
-    if (was := question["original_question"]) is not None:
-        yield f"  before it was corrected: {was}"
     if question["problem"]:
         yield f"  problem: {question['problem']} {question['detail'] or ''}".rstrip()
     for index, option in enumerate(question["options"]):
         right = " <- right" if index == question["answer_index"] else ""
         yield f"  ({chr(65 + index)}) {option}{right}"
     yield from (f"  reference: {reference}" for reference in question["references"])
-    for reference in question["original_references"] or ():
-        yield f"  reference before it was corrected: {reference}"
     for text in question["evidence_texts"]:
         yield f"  evidence: {shorten(text, _TEXT_CHARS)}"
 

@@ -23,18 +23,17 @@ _LIKE_RATER = ("memory_engine", "extractor", "query_expander")
 # Keys whose values are taken literally: paths, names and lists of methods contain characters that
 # have a meaning in Hydra's grammar.
 _PLAIN = {
-    "corpus.path", "corpus.name", "corpus.licence", "corpus.stories", "corpus.fillers",
-    "corpus.corrections", "embedder.model", "cluster.address", "warehouse", "run",
+    "corpus.path", "corpus.name", "corpus.licence", "corpus.stories",
+    "embedder.model", "cluster.address", "warehouse", "run",
     "methods", "family", "cluster.image", "cluster.time", "cluster.memory", "cluster.partition",
     "cluster.account", "plugins",
     *(f"{section}.{key}" for section in ("engine", "rater", *_LIKE_RATER)
       for key in ("model", "script", "base_url", "chat_template")),
 }  # fmt: skip
 # Sections whose keys are those of another library, or prompts' names: any key may be added there.
-# And the key that every corpus may have, which no file of one writes.
 _OPEN = re.compile(
     rf"((engine|rater|{'|'.join(_LIKE_RATER)})\.(args|chat_template_kwargs)"
-    r"|cluster\.(runtime_env|node_selector)|reply_tokens|corpus\.corrections)(\.|$)"
+    r"|cluster\.(runtime_env|node_selector)|reply_tokens)(\.|$)"
 )
 _GROUPS = ("corpus", "memory", "engine", "rater", *_LIKE_RATER, "cluster", "experiment")
 

@@ -42,6 +42,13 @@ def conf_folders(plugins: str | None) -> tuple[Path, ...]:
     return (*load_plugins(plugin_folders(plugins)), CONF)
 
 
+def found_conf_folders(plugins: str | None) -> tuple[Path, ...]:
+    """`conf_folders` of a stored run, without those that are not there any more; of the named
+    plugins nothing is imported."""
+    places = [*map(Path, plugin_folders(plugins)), *import_installed()]
+    return (*(place / "conf" for place in places if (place / "conf").is_dir()), CONF)
+
+
 def load_plugins(folders: Sequence[str]) -> list[Path]:
     """Import every module of each folder and of installed plugins; returns their `conf` folders.
 

@@ -209,11 +209,7 @@ class Document(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question(Record):
-    """One question about one document; `options` are empty for a free-form question.
-
-    `original_question` and `original_references` are the corpus's, where `corpus.corrections`
-    replaced them. A question that the corrections leave out is `skipped`, and `detail` says so.
-    """
+    """One question about one document; `options` are empty for a free-form question."""
 
     table: ClassVar[str] = "questions"
     key: ClassVar[tuple[str, ...]] = ("question_id",)
@@ -230,10 +226,7 @@ class Question(Record):
     task: str | None = None  # of a benchmark that scores each of its tasks in another way
     classes: tuple[str, ...] = ()  # the labels that a classification task chooses from
     metadata: str = "{}"  # JSON object: other fields of the corpus format
-    original_question: str | None = None  # before it was corrected; null: it was not
-    original_references: tuple[str, ...] | None = None  # likewise
-    skipped: bool = False  # left out by the corrections (LiteraryQA asks only what it annotates)
-    detail: str | None = None  # why it could not be loaded, is skipped, or is not certain
+    detail: str | None = None  # why it could not be loaded, or is not certain
 
 
 R = TypeVar("R", bound=Record)

@@ -46,31 +46,21 @@ def export_family(name: str, folder: Path, plugins: str | None) -> Exported:
     """
     roots = [conf / "prompts" for conf in conf_folders(plugins)]
     source = find_family(name, roots)
-    refuse_files(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder}: is there already and not empty; name a new folder")
     layers = family_layers(source, roots)
     family = load_family(source, roots)
     is_named = any(source.parent == root for root in roots)
     content = _yaml(source.name if is_named else "", family, layers)
-    write_family(folder, {**family.sources, "family.yaml": content})
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in {**family.sources, "family.yaml": content}.items():
+            (folder / file).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be written: {error.strerror}") from None
     return Exported(
         str(folder), {name: Path(file).parent.name for name, file in sorted(family.files.items())}
     )
-
-
-def refuse_files(folder: Path) -> None:
-    """Raise UsageError if something exists where a new folder is to be written."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder}: is there already and not empty; name a new folder")
-
-
-def write_family(folder: Path, files: Mapping[str, str]) -> None:
-    """Write a family's files. Raises UsageError where the folder cannot be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise UsageError(f"{error.filename}: cannot be written: {error.strerror}") from None
 
 
 def _yaml(name: str, family: Any, layers: Mapping[Path, FamilyFile]) -> str:

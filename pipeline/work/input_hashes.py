@@ -15,9 +15,6 @@ from pipeline.work.steps import Step
 Fields = tuple[str, ...] | None
 """Names of the record fields that a stage is given; None stands for all."""
 _STATE = ("problem", "skipped", "detail")  # every stage is given these, too
-# Columns of questions that earlier versions did not have: not hashed at their defaults, so that
-# committed questions are found again.
-_ADDED = ("original_question", "original_references", "skipped")
 _LONG = 1_000  # characters; a longer value is hashed once, for all sets of fields
 
 
@@ -62,7 +59,7 @@ class DocumentKey:
                 QuestionKey(
                     question.question_id,
                     _shas(question, of_question),
-                    question.problem is not None or question.skipped,
+                    question.problem is not None,
                 )
                 for question in questions
             ),
@@ -88,19 +85,16 @@ def _encoded_fields(row: Document | Question) -> dict[str, str]:
     found = {}
     for name, default, encoded in _FIELDS[type(row)]:
         value = getattr(row, name)
-        own = encoded if value is default else f'"{name}":{_encoded(value)}'
-        if own is not None:
-            found[name] = own
+        found[name] = encoded if value is default else f'"{name}":{_encoded(value)}'
     return found
 
 
-def _fields(kind: type[Any]) -> list[tuple[str, Any, str | None]]:
+def _fields(kind: type[Any]) -> list[tuple[str, Any, str]]:
     """The fields of a class in order, each with its default and how that is hashed, as most fields
-    of most rows are at theirs; None: not at all."""
-    added = _ADDED if kind is Question else ()
+    of most rows are at theirs."""
     defaults = {field.name: None if field.default is dataclasses.MISSING else field.default
                 for field in dataclasses.fields(kind)}  # fmt: skip
-    return [(name, default, None if name in added else f'"{name}":{_encoded(default)}')
+    return [(name, default, f'"{name}":{_encoded(default)}')
             for name, default in sorted(defaults.items())]  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from pipeline.core.registry import Registry
 from pipeline.core.rows import Record
 from pipeline.work.class_checks import file_of
 
-ORIGINAL = "_original"  # ends the names of metrics against references before a correction
 MEASURES: Registry[Any] = Registry("makes the measure {!r}")  # its function or class
 _MADE = re.compile(r"'([^']*)'\s+(?:as\s+)?measure\b", re.IGNORECASE)  # by a table's SQL
 _NAME = re.compile(r"[a-z]\w*", re.ASCII)
@@ -19,8 +18,8 @@ _NAME = re.compile(r"[a-z]\w*", re.ASCII)
 def register_measure(name: str, maker: Any) -> None:
     """Add a metric's function, or the class of a judge or stage. Raises UsageError, naming its
     file, for a name that another measure has or that no column can have."""
-    if not _NAME.fullmatch(name) or name.endswith(ORIGINAL):
-        why = f"write a small letter, then letters, digits and _, not ending in {ORIGINAL}"
+    if not _NAME.fullmatch(name):
+        why = "write a small letter, then letters, digits and _"
         raise UsageError(f"{file_of(maker)}: {maker.__name__}: the measure {name!r}: {why}")
     _register(name, maker)
 

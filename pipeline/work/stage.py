@@ -25,8 +25,8 @@ STAGES: "dict[str, dict[str, type[Stage]]]" = {}  # name -> kind -> class
 LABELS: "Registry[type[Stage]]" = Registry("is the stage {}", "stages")
 COLUMNS: "Registry[type[Stage]]" = Registry("has the column {!r}", "columns")  # of reports
 
-QuestionKind = Literal["any", "free", "choice", "corrected"]
-"""The questions of a run: any, free-form, with options; corrected, if any has other references."""
+QuestionKind = Literal["any", "free", "choice"]
+"""The questions of a run: any, free-form, with options."""
 
 ASKED = ("question", "options", "asked_at")  # fields of a question that prompts show
 GOLD = ("references", "answer_index", "evidence")  # fields that only judges and scores may use
@@ -58,8 +58,7 @@ class Column:
 
 
 Columns = Mapping[QuestionKind, tuple[Column, ...]]
-"""By kind of question: any, free (if some questions are free-form), choice (if some have options),
-corrected (if the references of some were)."""
+"""By kind of question: any, free (if some are free-form), choice (if some have options)."""
 
 
 class Stage(Settings):

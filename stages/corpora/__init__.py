@@ -7,15 +7,12 @@ that cannot be read becomes a row too, with problem `bad_input` and a `detail` o
 """
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import is_ours
-from stages.corpora.reading.corpus import FORMATS, Corpus, FileCorpus, refuse_missing
-from stages.corpora.reading.corrections import corrected
+from stages.corpora.reading.corpus import FORMATS, Corpus
 from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.opening import refuse_no_file
 from stages.corpora.reading.plugin_documents import plugin_documents
 
 __all__ = ["Corpus", "Loaded", "corpus_of", "load"]
@@ -37,14 +34,7 @@ def load(corpus: Corpus) -> Iterator[Loaded]:
     """Load the corpus, one document at a time; details are in the module of its format.
 
     Raises UsageError at once where the path or the split is missing, and on the first `next` where
-    the path holds nothing of this format, or `corpus.corrections` none of its questions.
+    the path holds nothing of this format.
     """
     corpus.check()
-    rows = corpus.load if is_ours(type(corpus)) else partial(plugin_documents, corpus)
-    if corpus.corrections is None:
-        return rows()
-    refuse_missing(corpus.corrections, "corpus.corrections")
-    if not corpus.corrections.is_dir():
-        refuse_no_file(corpus.corrections, "set corpus.corrections=...")
-    split = corpus.split if isinstance(corpus, FileCorpus) else None
-    return corrected(rows, corpus.corrections, corpus.name, split)
+    return corpus.load() if is_ours(type(corpus)) else plugin_documents(corpus)

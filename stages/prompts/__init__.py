@@ -29,5 +29,4 @@ longmemeval/  extract_*.py                keys of a chat (sections 5.3, 5.4)
 judging/      rate_strict.py, rate_permissive.py  does it agree (ReadAgent section 4.1)
               rubrics.py                  is it right, by the type of question (LongMemEval A.4)
               verdicts.py, yes_or_no.py   what ratings share
-readagent_notebook/  a user's copy of the ReadAgent authors' notebook -> a family of prompts
 """

@@ -26,12 +26,14 @@ def _always(question: Question) -> bool:
 @dataclass(frozen=True, slots=True)
 class Metric:
     """`score` of an answer to a question with references; where it does not apply there is none.
-    `about`: what a paper states of it. `version`: of a plugin's, hashed into the step."""
+    `about`: what a paper states of it. `version`: of a plugin's, hashed into the step. `groups`:
+    as `metric` is given them."""
 
     score: Callable[[str, Question], float]
     applies: Callable[[Question], bool]
     about: str
     version: int | None
+    groups: tuple[str, ...]
 
 
 def metric(
@@ -41,6 +43,7 @@ def metric(
     of_question: bool = False,
     about: str = "",
     version: int | None = None,
+    groups: tuple[str, ...] = (),
 ) -> Callable[[Function], Function]:
     """Register a function as a metric, which the `metrics` of a family's settings may name:
 
@@ -51,9 +54,13 @@ def metric(
 
     It returns 0 to 100; of several references the best counts. With `of_question` it is given the
     Question in place of a reference. `about`: what is stated of it, by default its docstring's
-    first sentence. A plugin's has a `version`, raised when its values change meaning. Raises
-    UsageError, naming its file, for one without it, for a name that another measure has, and for a
-    function that cannot be called so.
+    first sentence. A plugin's has a `version`, raised when its values change meaning.
+
+    `groups`: a key of questions' metadata, as of the episode that a question is a step of. The
+    report's mean is then over groups, and each counts as the mean of its questions; with a second
+    key, of the number of its questions, as the least of them, 0 where one has no value. Raises
+    UsageError, naming its file, for one without a version, for a name that another measure has, and
+    for a function that cannot be called so.
     """
 
     def add(function: Function) -> Function:
@@ -62,7 +69,7 @@ def metric(
         _refuse_unusable(name, function, stated, version)
         own = partial(_checked, name, function)
         score = own if of_question else partial(_best, own)
-        METRICS[name] = Metric(score, applies, stated, version)
+        METRICS[name] = Metric(score, applies, stated, version, groups)
         FUNCTIONS.add(name, function, stated)
         return function
 

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pipeline.core.rows import Question
-from stages.score import longbench_metrics, rouge_lcs, web_metrics
+from stages.score import longbench_metrics, rouge_lcs
 from stages.score.metric_functions import metric
 from stages.text.languages import is_chinese, unicode_words, writing_of
 from stages.text.words import sentence_spans
@@ -170,14 +170,3 @@ metric(
     of_question=True,
     about="LongBench's own score of each question's task",
 )(longbench_metrics.of_task)
-metric(
-    "mind2web_element",
-    about="whether the element is one of those that count as right (Mind2Web)",
-)(web_metrics.element_accuracy)
-metric("mind2web_operation_f1", about="F1 of the words of operation and value (Mind2Web)")(
-    web_metrics.operation_f1
-)
-metric(
-    "mind2web_step",
-    about="whether element, operation and value are right (Mind2Web's step success)",
-)(web_metrics.step_success)

@@ -5,9 +5,6 @@ mean over all rows is the headline, the mean over rows without a problem the ans
 metric that does not apply to a question, such as one for Chinese to an English one, is None there;
 so is one whose function raises, with problem `unit_failed`, and costs no other score.
 
-Where a question's references were corrected (`corpus.corrections`) its answer is scored against the
-original ones, too, as `rougeL_stem_original`; the view `measures` has these of all questions then.
-
 Some metrics are no mean over questions (`metrics.PARTS`): the rows are of their parts, and
 `scrolls_rouge` of a run is
 `select method, product(mean) ** (1 / count(*)) from (select method, metric, avg(value) as mean
@@ -16,7 +13,6 @@ from scores where metric like 'scrolls_%' group by all) group by method`.
 
 from asyncio import to_thread
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -25,7 +21,6 @@ from pydantic import field_validator
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import Problem, contained
 from pipeline.core.rows import Question, UnitRows
-from pipeline.work.measure_names import ORIGINAL
 from pipeline.work.stage import GOLD, Column, Columns, Stage
 from stages.read.answer_from_context import GIVEN
 from stages.score.metric_functions import METRICS
@@ -35,10 +30,6 @@ from stages.tables.lookups import RANKING_MEASURES
 from stages.text.words import covered_chars
 
 _BETTER = partial(Column, more_is_better=True)
-_EPISODES = _BETTER(
-    "mind2web_episode", "mind2web_episode", 49,
-    about="share of episodes all of whose steps are right (Mind2Web's success rate)",
-)  # fmt: skip
 _CHOICE = _BETTER(
     "accuracy", "accuracy", 50,
     about="share of multiple-choice questions whose right option was chosen",
@@ -74,9 +65,7 @@ class ScoreAnswers(Stage):
     reads = (Answer,)
     writes = Score
     document_fields = ()
-    question_fields = (
-        "question", "options", "only_judged", "task", "classes", "original_references", *GOLD,
-    )  # fmt: skip
+    question_fields = ("question", "options", "only_judged", "task", "classes", *GOLD)
     report_columns: ClassVar[Columns] = {"choice": (_CHOICE,), "any": _OF_EVIDENCE}
     metrics: tuple[str, ...]
 
@@ -92,10 +81,16 @@ class ScoreAnswers(Stage):
         return tuple(metrics)
 
     def hashed(self) -> dict[str, Any]:
-        """With the versions of a plugin's metrics: a changed one scores anew."""
-        own = {name: METRICS[name].version for name in self.metrics if name in METRICS}
-        versions = {name: version for name, version in own.items() if version is not None}
-        return {**super().hashed(), **({"versions": versions} if versions else {})}
+        """With the versions of a plugin's metrics: a changed one scores anew. And with their
+        groups, which the view `measures` reads there."""
+        own = {name: METRICS[name] for name in self.metrics if name in METRICS}
+        versions = {name: one.version for name, one in own.items() if one.version is not None}
+        groups = {name: one.groups for name, one in own.items() if one.groups}
+        return {
+            **super().hashed(),
+            **({"versions": versions} if versions else {}),
+            **({"groups": groups} if groups else {}),
+        }
 
     def why_unusable(self, rows: UnitRows) -> str | None:
         """None: `run` looks at each answer's problem."""
@@ -114,9 +109,8 @@ class ScoreAnswers(Stage):
             if name in RANKING_MEASURES
         )
         return {
-            "free": (*metrics, *([_EPISODES] if "mind2web_step" in self.metrics else [])),
+            "free": tuple(metrics),
             "choice": self.report_columns["choice"],
-            "corrected": tuple(map(_of_originals, metrics)),
             "any": (*self.report_columns["any"], *of_rankings),
         }
 
@@ -159,17 +153,7 @@ class ScoreAnswers(Stage):
                 right = answer.problem is None and answer.answer_index == question.answer_index
                 yield _Value("accuracy", 100.0 * right)
             return
-        if question.only_judged:
-            return
-        yield from self._overlap(question, answer)
-        if question.original_references is not None:
-            original = replace(question, references=question.original_references)
-            for one in self._overlap(original, answer):
-                yield one._replace(metric=one.metric + ORIGINAL)
-
-    def _overlap(self, question: Question, answer: Answer) -> Iterator[_Value]:
-        """Every metric against the question's references; nothing without any."""
-        if not question.references:
+        if question.only_judged or not question.references:
             return
         text = answer.answer if answer.problem is None else None
         asked = [name for name in self.metrics if name not in RANKING_MEASURES]
@@ -194,17 +178,6 @@ def _scored(name: str, text: str | None, question: Question) -> _Value:
             return _Value(name, None)
         return _Value(name, metric.score(text, question) if text else 0.0)
     return _Value(name, None, "unit_failed", raised.trace())
-
-
-def _of_originals(column: Column) -> Column:
-    """The column of the same metric against the references before they were corrected."""
-    return replace(
-        column,
-        measure=column.measure + ORIGINAL,
-        heading=column.heading + ORIGINAL,
-        geometric_mean_of=tuple(part + ORIGINAL for part in column.geometric_mean_of),
-        about=f"{column.about}; against the references before they were corrected".lstrip("; "),
-    )
 
 
 def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:

@@ -122,7 +122,7 @@ class Score(QuestionRow):
     table = "scores"
     key = ("question_id", "metric")
     drawn = True
-    metric: str  # its name in the report; ..._original: against references before a correction
+    metric: str  # its name in the report
     value: float | None  # 0-100; null where the metric does not apply, or raised
     skipped: bool = False  # the metric does not apply, or was not asked for
 

@@ -10,7 +10,7 @@ from stages.tables.lookups import RANKING_MEASURES, Lookup, Visit
 MEASURES |= {  # and what makes them
     **dict.fromkeys(("lr_1", "lr_2", "accuracy_by_type", "accuracy_abstention"), Rating),
     "accuracy": Score,
-    **dict.fromkeys(("scrolls_rouge", "mind2web_episode"), Score),
+    "scrolls_rouge": Score,
     **{f"evidence_{part}": Score for part in ("recall", "any_hit", "full", "precision")},
     **dict.fromkeys((*RANKING_MEASURES, "lookups", "queries"), Lookup),
     **dict.fromkeys(("compression_rate", "words_read", "tokens_read", "length"), Answer),

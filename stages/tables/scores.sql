@@ -15,34 +15,24 @@ from valued a join valued b using ({run}repeat, document_id, question_id, metric
 where a.method <> b.method;
 
 -- name: measures
-with corrected as (
-  select document_id, question_id from questions where original_references is not null),
-of_both as (
-  select distinct left(metric, -len('_original')) as metric
-  from scores semi join corrected using (document_id, question_id)
-  where ends_with(metric, '_original')),
-every as not materialized (
-  -- Against the original references, too; those of a question that was not corrected are its own.
-  select * replace (unnest(if(metric in (from of_both)
-    and (document_id, question_id) not in (from corrected),
-    [metric, metric || '_original'], [metric])) as metric)
-  from scores),
-steps as (
-  select s.*, metadata ->> '$.annotation_id' as episode, (metadata ->> '$.step')::int as step,
-    (metadata ->> '$.steps')::int as steps
-  from questions join every s using (document_id, question_id)
-  where metric like 'mind2web%' and value is not null)
+with grouped as (
+  -- Metrics whose mean is over groups of questions, such as the steps of an episode: the keys of
+  -- the questions' metadata that name the group, and the number of its questions.
+  select step_id, metric, settings ->> ('$.groups.' || metric || '[0]') as key,
+    settings ->> ('$.groups.' || metric || '[1]') as size_key
+  from (select step_id, settings, unnest(json_keys(settings, '$.groups')) as metric from steps))
 select method, repeat, document_id, question_id, null::varchar as rater, problem,
   metric as measure, value
-from every where not skipped and value is not null and metric not like 'mind2web%'
+from scores anti join grouped using (step_id, metric) where not skipped and value is not null
 union all by name
--- Mind2Web's are means over episodes, each of which stands with its first step. An episode succeeds
--- where all of its steps do; one with a step that was not asked does not.
-select method, repeat, document_id, question_id, null::varchar as rater, null::varchar as problem,
-  measure, value
-from (select method, repeat, arg_min(document_id, step) as document_id,
-    arg_min(question_id, step) as question_id, metric, avg(value) as mean,
-    case when count(*) = any_value(steps) then min(value) else 0 end as least
-  from steps group by method, repeat, episode, metric)
-cross join lateral (select metric as measure, mean as value
-  union all select 'mind2web_episode', least where metric = 'mind2web_step');
+-- Each group stands with its first question.
+select method, repeat, arg_min(document_id, place) as document_id,
+  arg_min(question_id, place) as question_id, null::varchar as rater, null::varchar as problem,
+  metric as measure,
+  case when size_key is null then avg(value)
+    when count(*) = any_value(size) then min(value) else 0 end as value
+from (select s.*, size_key, metadata ->> ('$.' || key) as of_group,
+    (metadata ->> ('$.' || size_key))::int as size, (document_id, question_id) as place
+  from scores s join grouped using (step_id, metric) join questions using (document_id, question_id)
+  where not s.skipped and value is not null)
+group by method, repeat, metric, size_key, of_group;

@@ -34,7 +34,7 @@ FLOORS = (
     ("stages.prompts.parsing",),
     ("stages.prompts.readagent",),
     ("stages.prompts.memwalker", "stages.prompts.memorag", "stages.prompts.longmemeval"),
-    ("stages.prompts.judging", "stages.prompts.readagent_notebook"),
+    ("stages.prompts.judging",),
     ("stages.prompts",),
     ("stages.corpora.reading",),
     ("stages.corpora.chats",),

@@ -259,7 +259,6 @@ MISTAKES = [  # file, what is replaced, by what, and the line that says what is 
      "first_letter makes the measure 'accuracy', which is that of stages.tables.answers.Score"),
     ("first_letter.py", '"first_letter"', '"recall@5"', "the measure 'recall@5': write a"),
     ("first_letter.py", '"first_letter"', '"First letter"', "the measure 'First letter': write a"),
-    ("first_letter.py", '"first_letter"', '"em_original"', "the measure 'em_original': write"),
     ("first_letter.py", '"first_letter"', '"fluent"', "the measure 'fluent', which is that of"),
     ("first_letter.py", ", version=1", "", "the metric first_letter has no version; write"),
     ("first_letter.py", METRIC, f"async {METRIC}", "first_letter: write `def first_letter("),

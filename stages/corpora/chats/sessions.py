@@ -15,7 +15,7 @@ from stages.corpora.reading.row_checks import BadInputError, kind_of, text_of
 from stages.text.chat_text import NO_DATE
 from stages.text.words import PAGE_BREAK
 
-DATE = "%Y/%m/%d (%a) %H:%M"
+_DATE = "%Y/%m/%d (%a) %H:%M"
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _NOT_IN_HEADERS = re.compile(r"[\[\]\s]+")
 
@@ -32,15 +32,10 @@ class Session:
     @property
     def when(self) -> datetime | None:
         """The date; None where it is not in the format of the published files."""
-        return date_of(self.date)
-
-
-def date_of(text: str | None) -> datetime | None:
-    """Read a date like 2023/05/30 (Tue) 21:48; None where it is not one."""
-    try:
-        return datetime.strptime(text or "", DATE)
-    except ValueError:
-        return None
+        try:
+            return datetime.strptime(self.date or "", _DATE)
+        except ValueError:
+            return None
 
 
 def session_of(turns: Any, place: str, date: str | None, session_id: str | None) -> Session:

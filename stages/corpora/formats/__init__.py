@@ -1,2 +1,2 @@
 """One module per published format; the stories that NarrativeQA's script downloads; the synthetic
-corpus; the fillers of compiled histories."""
+corpus."""

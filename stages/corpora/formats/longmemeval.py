@@ -3,7 +3,7 @@
 A history is a document, its text as sessions.py writes it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -34,32 +34,32 @@ _MAKES_ID = ("question", "question_date", "haystack_dates", "haystack_sessions")
 # Answers of these types are rubrics, with which word overlap is meaningless.
 _ONLY_JUDGED = ("single-session-preference",)
 
-# The sessions of a row's history, in order, from the row's value and the document's id.
-Compile = Callable[[dict[str, Any], str], list[Session]]
 
-
-class HistoryCorpus(FileCorpus):
+class LongMemEvalCorpus(FileCorpus):
     """longmemeval_oracle.json, _s or _m, or a folder with one of them: a row is a question with its
-    sessions."""
+    sessions. Streamed: longmemeval_m has 2.75 GB."""
 
+    papers: ClassVar[tuple[str, ...]] = ("longmemeval",)
+    licences: ClassVar[Mapping[str, str]] = {"LongMemEval": "MIT"}
+    format: Literal["longmemeval"]
     page_breaks: ClassVar[bool] = True
     files: ClassVar[tuple[str, ...]] = ("longmemeval_*.json", "*.jsonl")
 
-    def histories(self, compile_history: Compile, ids: Ids) -> Iterator[Loaded]:
-        """Yield one Loaded per question: its history and the question; both have its id.
-
-        A history for which `compile_history` raises BadInputError is bad_input as a whole.
-        """
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per question: its history and the question; both have its id. A history
+        with a session or turn that cannot be read is bad_input as a whole. Raises UsageError where
+        nothing can be read."""
+        ids = Ids()
         for row in self.rows():
             if row.value is None:
                 yield Loaded(bad_document(ids.of_place(row), row.detail(row.wrong)), ())
             else:
-                yield self._history(row, row.value, ids, compile_history)
+                yield self._history(row, row.value, ids)
 
-    def _history(self, row: Row, value: Value, ids: Ids, compile_history: Compile) -> Loaded:
+    def _history(self, row: Row, value: Value, ids: Ids) -> Loaded:
         found = document_id, _ = ids.of_row(row, "question_id", [value.get(k) for k in _MAKES_ID])
         try:
-            sessions = compile_history(value, document_id)
+            sessions = by_date(sessions_of(value))
             about = [
                 {"session_id": session.session_id, "date": session.date, "start_char": start}
                 for session, start in zip(sessions, starts(sessions), strict=True)
@@ -69,19 +69,6 @@ class HistoryCorpus(FileCorpus):
         except BadInputError as wrong:
             sessions, document = [], bad_document(document_id, row.detail(wrong))
         return Loaded(document, (_asked(sessions).read(row, document_id, found),))
-
-
-class LongMemEvalCorpus(HistoryCorpus):
-    """The histories as they are in the file. Streamed: longmemeval_m has 2.75 GB."""
-
-    papers: ClassVar[tuple[str, ...]] = ("longmemeval",)
-    licences: ClassVar[Mapping[str, str]] = {"LongMemEval": "MIT"}
-    format: Literal["longmemeval"]
-
-    def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per question. A history with a session or turn that cannot be read is
-        bad_input as a whole. Raises UsageError where nothing can be read."""
-        return self.histories(lambda value, _: by_date(sessions_of(value)), Ids())
 
 
 def sessions_of(value: dict[str, Any]) -> list[Session]:

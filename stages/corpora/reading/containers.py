@@ -97,8 +97,7 @@ def _json_row(file: UPath, number: int, line: bytes, start: int = 0) -> Row:
 def _value_row(file: UPath, number: int, value: Any, advice: str) -> Row:
     if isinstance(value, dict):
         return Row(file, number, value)
-    entries = value if isinstance(value, list) else None
-    return Row(file, number, None, f"{kind_of(value)}, not an object; {advice}", entries=entries)
+    return Row(file, number, None, f"{kind_of(value)}, not an object; {advice}")
 
 
 def _reason(error: Exception) -> str:

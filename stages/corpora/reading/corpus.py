@@ -56,10 +56,6 @@ class Corpus(Settings):
     paragraphs: Paragraphs
     family: Annotated[str, Unhashed()]  # of prompts; hashed with the prompts
     seed: Annotated[StrictInt, Field(ge=0), Unhashed()]  # of the random draw that `sample` makes
-    # A file or folder of corrections, which name questions by what they change. No file in
-    # conf/corpus/ has the key.
-    corrections: Address | None = None
-
     licence: Annotated[str | None, Unhashed()] = None  # of the texts, where the format has none
 
     version: ClassVar[int] = 4  # raise where what a file of the format becomes changes
@@ -78,8 +74,7 @@ class Corpus(Settings):
 
     def selection(self) -> Mapping[str, Any]:
         """The settings that select the corpus and its rows; hashed into the run's name."""
-        without = {"family", "licence", *(() if self.corrections else ("corrections",))}
-        return self.model_dump(mode="json", include=self._unhashed() - without)
+        return self.model_dump(mode="json", include=self._unhashed() - {"family", "licence"})
 
     def licences_by_name(self) -> Mapping[str, str]:
         """The licences of the data: the one that is given for this corpus, else the format's."""

@@ -1,7 +1,6 @@
 """Find a corpus's files and read their rows in order, whatever the type of file."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from upath import UPath
 
@@ -11,11 +10,11 @@ from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.opening import refuse_no_file
 
 
-def files_of(path: UPath, *patterns: str, setting: str = "corpus.path") -> list[UPath]:
+def files_of(path: UPath, *patterns: str) -> list[UPath]:
     """Return `path` itself if it is a file, else the matching files in the folder, sorted by name;
     where there are none, those in its `data`, as in most datasets of Hugging Face.
 
-    Raises UsageError, which names the setting, where no file matches.
+    Raises UsageError where no file matches.
     """
     if not path.is_dir():
         return [path]
@@ -24,7 +23,7 @@ def files_of(path: UPath, *patterns: str, setting: str = "corpus.path") -> list[
         found = {file for pattern in either for file in folder.glob(pattern) if not file.is_dir()}
         if found:
             return sorted(found)
-    raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set {setting}=...")
+    raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set corpus.path=...")
 
 
 def is_there(file: UPath) -> bool:
@@ -58,7 +57,7 @@ def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
     raise UsageError(f"{path}: no {' or '.join(names)} here; set corpus.path or corpus.split")
 
 
-def rows_of(files: Sequence[UPath], setting: str = "corpus.path") -> Iterator[Row]:
+def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
     """Yield the rows of the files, in order; file types are those of containers.py.
 
     Raises UsageError, before the first row, where no row of any file is a JSON object.
@@ -68,11 +67,11 @@ def rows_of(files: Sequence[UPath], setting: str = "corpus.path") -> Iterator[Ro
     for file in files:
         for row in read_rows(file):
             usable = usable or row.value is not None
-            unreadable.append(replace(row, entries=None))
+            unreadable.append(row)
             if usable:
                 yield from unreadable
                 unreadable.clear()
     if not usable:
         where = files[0] if len(files) == 1 else files[0].parent
-        first = unreadable[0].detail(unreadable[0].wrong) if unreadable else f"set {setting}=..."
+        first = unreadable[0].detail(unreadable[0].wrong) if unreadable else "set corpus.path=..."
         raise UsageError(f"{where}: no line or row in it is an object; {first}")

@@ -26,7 +26,6 @@ class Row:
     wrong: str = ""
     start: int = 0  # position of the line's first byte in the file
     inside: str = ""  # `key[index]` of an object within the line's object
-    entries: list[Any] | None = None  # where it is a list instead of an object
     note: str | None = None
 
     @property

@@ -14,15 +14,14 @@ from stages.text.words import LONGEST_WORD, is_without_spaces
 class Loaded:
     """A document and its questions; the document_id of every question is the document's.
 
-    `note`: what of a document that can be read could not be, after the file's name. `is_left_out`:
-    the corrections, which are all that is asked, do not have it. `is_named_only`: the corpus does
-    not have the document, which questions of problem `bad_input` name; it is no input.
+    `note`: what of a document that can be read could not be, after the file's name.
+    `is_named_only`: the corpus does not have the document, which questions of problem `bad_input`
+    name; it is no input.
     """
 
     document: Document
     questions: tuple[Question, ...]
     note: str | None = None
-    is_left_out: bool = False
     is_named_only: bool = False
 
 

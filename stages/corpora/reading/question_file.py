@@ -48,7 +48,7 @@ class QuestionFile:
         self._rows: dict[str, list[Row]] = {}
         self._without_id: list[Row] = []  # rows without a document_id
         self._ids = Ids()
-        found = [of_cells(row) for row in rows]
+        found = [_of_cells(row) for row in rows]
         _refuse_unnamed(found)
         for row in found:
             document_id = row.given_id("document_id")
@@ -107,7 +107,7 @@ def _refuse_unnamed(rows: Sequence[Row]) -> None:
             raise UsageError(f"{rows[0].file}: no row has a {key}; {near}")
 
 
-def of_cells(row: Row) -> Row:
+def _of_cells(row: Row) -> Row:
     """The row with the values that its cells stand for, if it is of a CSV file."""
     if row.value is None or not {".csv", ".tsv"} & {*row.file.suffixes}:
         return row

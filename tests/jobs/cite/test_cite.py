@@ -12,7 +12,6 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.methods import expand_methods, methods_in
-from stages.corpora.reading import corrections
 from stages.corpora.reading.corpus import FORMATS
 from tests.support.command import DATA, refused, succeed
 from tests.support.runs.compared_run import ComparedRun
@@ -134,7 +133,6 @@ def test_every_paper_that_a_method_names_is_there_and_whole() -> None:
     methods = expand_methods(given, [CONF / "method"])
     named = [(method.file, method.papers) for method in methods]
     named += [(name, corpus.papers) for name, corpus in FORMATS.items()]
-    named += [(name, kind.papers) for name, kind in corrections.FORMATS.items()]
     found = papers_of(named, [CONF])
     assert set(found) == set(KEYS), "an entry that no method and no data names"
     for entry in found.values():
@@ -162,12 +160,3 @@ def test_the_paper_of_a_dataset_is_cited(corpus: str, path: str, says: str) -> N
     papers = run_manifest(resolved)["report"]["papers"]
     assert set(papers) == {"readagent", corpus}
     assert says in papers[corpus]
-
-
-def test_the_paper_of_corrections_is_cited_beside_the_datasets(tmp_path: Path) -> None:
-    (tmp_path / "test.jsonl").write_text('{"document_id": "d", "qas": []}\n')
-    words = [f"corpus.path={DATA / 'narrativeqa'}", f"corpus.corrections={tmp_path}"]
-    resolved = read_run(["corpus=narrativeqa", *words, "methods=gist_only"])
-    assert set(run_manifest(resolved)["report"]["papers"]) == {
-        "readagent", "narrativeqa", "literaryqa",
-    }  # fmt: skip

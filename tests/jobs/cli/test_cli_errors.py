@@ -109,8 +109,8 @@ KEYS = [
     ("memory.min_word=3", "memory.min_word: no such key; nearest: memory.min_words"),
     (
         "memory=vector",
-        "memory=vector: no such choice; memory is one of elements, fitted, given, model, "
-        "read_once, tokens, uniform",
+        "memory=vector: no such choice; memory is one of fitted, given, model, read_once, tokens, "
+        "uniform",
     ),
     ("engine=gpt", "engine=gpt: no such choice; engine is one of batch, extractive, "),
     ("rater=gpt", "rater=gpt: no such choice; rater is one of batch, extractive, none, openai"),
@@ -260,7 +260,6 @@ def test_a_corpus_of_any_name_has_a_run(place: Place) -> None:
 @pytest.mark.parametrize(
     "words",
     [("prompts", "export", "qmsum", "{}"), ("prompts", "check", "{}"),
-     ("prompts", "import-readagent", "a", "{}"),
      ("show", "d", "warehouse={}"), ("rm", "run=r", "warehouse={}")],
 )  # fmt: skip
 def test_a_name_that_no_file_can_have(tmp_path: Path, words: tuple[str, ...]) -> None:

@@ -12,7 +12,6 @@ from jobs.graph.read_run import read_run, run_of
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
-from tests.support.texts.loading import LEFT_OPEN, NEEDED
 
 SERVED = ("engine=openai", "engine.base_url=http://h/v1", "engine.model=m")
 PRICE = ("engine.price.input=0.15", "engine.price.output=0.6")
@@ -57,10 +56,9 @@ def complaint(*words: str) -> str:
 
 @pytest.mark.parametrize("value", PLAIN)
 def test_paths_are_taken_as_written(value: str) -> None:
-    words = [f"{key}={value}" for key in ("corpus.path", "corpus.corrections", "warehouse")]
+    words = [f"{key}={value}" for key in ("corpus.path", "warehouse")]
     dumped = read_run(words).config.model_dump(mode="json")
-    paths = dumped["corpus"]["path"], dumped["corpus"]["corrections"], dumped["warehouse"]
-    assert paths == (value, value, value)
+    assert (dumped["corpus"]["path"], dumped["warehouse"]) == (value, value)
 
 
 @pytest.mark.slow
@@ -182,8 +180,7 @@ def test_a_config_takes_no_key_it_does_not_know() -> None:
 @pytest.mark.parametrize("corpus", sorted(f.stem for f in (CONF / "corpus").glob("*.yaml")))
 def test_every_corpus_is_read_again_as_it_was_stored(corpus: str) -> None:
     where = "corpus.seed=7" if corpus == "synthetic" else "corpus.path=My Books"
-    needed = [word for word in NEEDED.get(corpus, ()) if not word.startswith("corpus.path=")]
-    resolved = read_run([f"corpus={corpus}", where, *needed, "family=generic"])
+    resolved = read_run([f"corpus={corpus}", where, "family=generic"])
     stored = json.loads(json.dumps(resolved.config.model_dump(mode="json")))
     assert run_of(stored) == resolved
     assert str(stored["corpus"][where[7:11]]) == where.partition("=")[2]
@@ -256,8 +253,7 @@ def test_a_run_is_named_after_experiment_or_corpus() -> None:
 @pytest.mark.parametrize("experiment", sorted(f.stem for f in (CONF / "experiment").glob("*.yaml")))
 def test_every_experiment_makes_steps(experiment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.engines.embedder.find_spec", lambda name: name)  # the extra dense
-    words = LEFT_OPEN.get(experiment, ())
-    resolved = read_run([f"experiment={experiment}", "corpus.path=x", *words])
+    resolved = read_run([f"experiment={experiment}", "corpus.path=x"])
     steps = [step.id for step, _ in resolved.steps_with_engines]
     assert len(set(steps)) == len(steps)
     resolved.refuse_unusable()

@@ -95,7 +95,7 @@ def test_the_price_of_an_engine_is_not_that_of_another_model() -> None:
         ("gist_only[warehouse=x]", "[warehouse=...]: no setting that a method may have"),
         ("gist_only[engine.model=x]", "engine=extractive has no model; set engine=..."),
         ("gist_only[extractor.model=x]", "extractor=reader has no model; set extractor=..."),
-        ("gist_only[memory=x]", "[memory=x]: no such memory; there are elements, fitted"),
+        ("gist_only[memory=x]", "[memory=x]: no such memory; there are fitted, given"),
         ("gist_only[memory.words=x]", "[memory.words=x]: Input should be a valid integer"),
         ("gist_only[memory.words=9]", "memory.words does nothing here; add memory="),
         ("gist_only[memory.words={]", "memory.words={ is not a value; write a number or a word"),

@@ -75,9 +75,9 @@ def test_measures_of_one_name_have_their_own_beside_it() -> None:
 
 def test_a_measure_takes_no_name_of_a_key() -> None:
     names = Names({"lr_1": "n", "em": "Method"}, {}, {}, {})
-    columns = [Column(name, name, 1) for name in ("lr_1", "em", "em_original")]
+    columns = [Column(name, name, 1) for name in ("lr_1", "em")]
     assert [column.heading for column in names.of_columns(columns)] == [
-        "n (lr_1)", "Method (em)", "Method (original references)",
+        "n (lr_1)", "Method (em)",
     ]  # fmt: skip
 
 

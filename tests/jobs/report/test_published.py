@@ -17,7 +17,7 @@ from tests.support.texts.paper_corpora import corpus_path
 FILES = {file.stem: file for file in sorted((CONF / "published").glob("*.csv"))}
 MEASURES = {
     *METRICS, *RANKING_MEASURES, "compression_rate", "lookups", "length", "accuracy", "lr_1",
-    "lr_2", "valid_actions", "stray", "recovery", "longbench", "mind2web_episode",
+    "lr_2", "valid_actions", "stray", "recovery", "longbench",
 }  # fmt: skip
 # Read off the papers' pages by eye, not by the script that wrote the files.
 READ = {
@@ -96,14 +96,3 @@ def test_a_run_without_an_experiment_of_a_paper_is_one_line(tmp_path: Path) -> N
     succeed("run", *words, "run=r", f"warehouse={tmp_path}")
     line = refused("report", "--published", f"warehouse={tmp_path}")
     assert line.startswith("--published: there are no figures of experiment=None; there are")
-
-
-@pytest.mark.slow
-def test_figures_of_splits_stand_beside_a_run_of_one(tmp_path: Path) -> None:
-    words = ("corpus=demo", "methods=closed_book", "limit=1", "cluster=inline", "rater=none")
-    succeed("run", *words, "name=readagent_table9", "run=r", f"warehouse={tmp_path}")
-    line = refused("report", "--published", f"warehouse={tmp_path}")
-    assert line == (
-        "--published: the paper's figures are of test_domain, test_task, test_website; "
-        "run it with corpus.split=test_domain"
-    )

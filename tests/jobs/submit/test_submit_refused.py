@@ -111,8 +111,6 @@ def test_an_address_that_is_no_dashboards(tmp_path: Path, address: str) -> None:
         (["cluster.address=http://h:1"], "warehouse=warehouse: the cluster does not see this"),
         (["cluster.address=http://h:1", "warehouse=/x", "corpus=text", "corpus.path=conf/demo"],
          "corpus.path=conf/demo: the cluster does not see this folder; name storage that it"),
-        (["cluster.address=http://h:1", "warehouse=/x", "corpus.corrections=conf/demo"],
-         "corpus.corrections=conf/demo: the cluster does not see this folder; name storage that"),
         (["cluster.address=http://h:1", "warehouse=/x", "engine=vllm", "engine.model=stages"],
          "engine.model=stages: no config.json there"),
         (["warehouse=/x"], "cluster.address is not set"),

@@ -69,8 +69,7 @@ COLUMNS = {
     "questions": "document_id string; question_id string; question string; "
     "options list<item: string>; references list<item: string>; answer_index int64; "
     f"question_type string; evidence {SPANS}; asked_at string; only_judged bool; "
-    "task string; classes list<item: string>; metadata string; original_question string; "
-    f"original_references list<item: string>; skipped bool; {END}",
+    f"task string; classes list<item: string>; metadata string; {END}",
     "pages": "document_id string; page_index int64; start_char int64; end_char int64; "
     f"text string; num_words int64; chosen_by string; merged_from list<item: int64>; {END}",
     "gists": f"document_id string; page_index int64; gist string; num_words int64; "
@@ -135,8 +134,8 @@ FULL: dict[str, Record] = {
         document_id="d", question_id="7", question="Who?", options=("a", "", "c"),
         references=("c", "c"), answer_index=2, question_type="who",
         evidence=(Span(0, 3), Span(5, 9)), asked_at="2024-01-01", only_judged=True,
-        task="trec", classes=("who", "when"), metadata='{"hard": true}', original_question="Whom?",
-        original_references=("", "d"), skipped=True, problem="bad_input", detail="x",
+        task="trec", classes=("who", "when"), metadata='{"hard": true}',
+        problem="bad_input", detail="x",
     ),
     "pages": Page(
         document_id="d", page_index=1, start_char=3, end_char=9, text="two", num_words=1,

@@ -141,7 +141,6 @@ def test_a_question_put_another_way_is_asked_again(store: Store) -> None:
         (replace(Q1, evidence=(Span(0, 3),)), ("score",)),
         (replace(Q1, only_judged=True), ("score",)),
         (replace(Q1, task="trec", classes=("place", "person")), ("score",)),
-        (replace(Q1, original_references=("A wheel.",)), ("score",)),
     ],
 )
 def test_other_gold_is_judged_again_by_what_uses_it_and_not_answered_again(
@@ -150,19 +149,6 @@ def test_other_gold_is_judged_again_by_what_uses_it_and_not_answered_again(
     """Raters see references, and no evidence."""
     pending = asked(store.pending(key(other, Q2)))
     assert pending == dict.fromkeys(("questions", *judging), ("q1",))
-
-
-def test_a_corrected_question_is_asked_again_and_no_other(store: Store) -> None:
-    """Its own words count, not that they were others before."""
-    reworded = replace(Q1, question="What else?", original_question=Q1.question)
-    assert asked(store.pending(key(reworded, Q2))) == dict.fromkeys(OF_QUESTIONS, ("q1",))
-    named = replace(Q1, original_question="What else?")
-    assert asked(store.pending(key(named, Q2))) == {"questions": ("q1",)}
-
-
-def test_a_question_that_is_left_out_is_loaded_and_not_asked(store: Store) -> None:
-    left_out = replace(question("q3"), skipped=True, detail="left out")
-    assert asked(store.pending(key(Q1, Q2, left_out))) == {"questions": ("q3",)}
 
 
 def test_other_metadata_is_only_loaded_again(store: Store) -> None:
@@ -383,19 +369,12 @@ def test_hashes_are_those_of_json(
         evidence=tuple(Span(start_char=n, end_char=n + 1) for n in starts),
         answer_index=answer_index, only_judged=only_judged,
     )  # fmt: skip
-    of_json = before_corrections(asdict(row)) | {"question": hashed(row.question)}
+    of_json = asdict(row) | {"question": hashed(row.question)}
     chosen = ("only_judged", "references", "evidence")
     some = {name: of_json[name] for name in chosen} | ({"detail": detail} if detail else {})
     made = _shas(row, [None, chosen])
     assert made[None] == hashed([["d1", "q1"], of_json])[:32]
     assert made[chosen] == hashed([["d1", "q1"], some])[:32]
-
-
-def before_corrections(row: dict[str, Any]) -> dict[str, Any]:
-    """The fields that questions had when the first warehouses were made."""
-    new = ("original_question", "original_references", "skipped")
-    assert [row.pop(name) for name in new] == [None, None, False]
-    return row
 
 
 def hashed(content: Any) -> str:
@@ -407,7 +386,7 @@ def test_the_hash_of_a_question_is_that_of_its_fields_as_json() -> None:
     """Worked with dataclasses.asdict: evidence is hashed by its fields."""
     row = question("q1", evidence=(Span(start_char=3, end_char=9),), options=("a", "b"))
     (step,) = [step for step in STEPS if step.name == "questions"]
-    made = before_corrections(asdict(row))
+    made = asdict(row)
     for name in ("document_id", "question_id"):
         made.pop(name, None)
     key = DocumentKey.of(document(), [row], [step])

@@ -10,11 +10,9 @@ from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.settings import CONF
 from tests.support.command import sql, succeed
 from tests.support.engines.embedding import minilm
-from tests.support.texts.loading import LEFT_OPEN
 from tests.support.texts.paper_corpora import corpus_path
 
 FILES = {file.stem: file for file in sorted((CONF / "experiment").glob("*.yaml"))}
-CORRECTED = "literaryqa"  # runs over its annotations, in tests/runs/test_corrected_run.py
 OWN_FILES = ("ask", "demo")  # of files that a command names, or that ship
 CORPUS = re.compile(r"override /corpus: (\w+)")
 OF_PAPERS = re.compile(r"(readagent|memwalker|memorag|longmemeval)_(table|fig)(\d+)(_\w+)?")
@@ -27,7 +25,7 @@ def corpus_of(name: str) -> str:
 
 
 def resolved(name: str) -> ResolvedRun:
-    return read_run([f"experiment={name}", "corpus.path=.", *LEFT_OPEN.get(name, ())])
+    return read_run([f"experiment={name}", "corpus.path=."])
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in OWN_FILES])
@@ -48,7 +46,7 @@ def test_it_composes_under_its_name_and_says_what_it_is_of(name: str) -> None:
 def test_the_papers_tables_are_there() -> None:
     tables = {name for name in FILES if OF_PAPERS.fullmatch(name)}
     assert tables >= {
-        *(f"readagent_table{n}" for n in (1, 3, 4, 5, 6, 7, 9, 11)), "readagent_table2_gutenberg",
+        *(f"readagent_table{n}" for n in (1, 3, 4, 5, 6, 7, 11)), "readagent_table2_gutenberg",
         "readagent_table2_movie", *(f"memwalker_{n}" for n in ("table2", "table3", "table4")),
         *(f"memwalker_fig{n}" for n in (2, 3, 5)), "memorag_table6", "memorag_table7_longbench",
         *(f"longmemeval_table{n}" for n in (3, 4, 8, 9, 10)),
@@ -87,7 +85,7 @@ def ran(name: str, folder: Path, *words: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [name for name in FILES if name not in (*NEEDS_EMBEDDER, *OWN_FILES, CORRECTED)]
+    "name", [name for name in FILES if name not in (*NEEDS_EMBEDDER, *OWN_FILES)]
 )
 def test_it_runs_on_two_documents(name: str, tmp_path: Path) -> None:
     ran(name, tmp_path)

@@ -95,8 +95,8 @@ def test_a_part_as_markdown() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_pdfs_in_random_layouts(seed: int) -> None:
-    """Of 60 documents: the bounds of the twelve, and nearly all tables with rules, as a page may cut
-    one."""
+    """Of 60 documents: the bounds of the twelve, and nearly all tables with rules, as a page may
+    cut one."""
     rng = random.Random(seed)
     num_parts = num_broken = num_read = num_beside = num_tables = num_whole = 0
     for _ in range(60):

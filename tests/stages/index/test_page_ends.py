@@ -155,7 +155,7 @@ def test_gists_follow_conversations_about_the_same_ends() -> None:
 
 
 def test_the_families_of_readagents_tables_keep_their_pages_and_ids() -> None:
-    for name in ("readagent", "readagent_quality", "readagent_qmsum", "readagent_mind2web",
+    for name in ("readagent", "readagent_quality", "readagent_qmsum",
                  "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie"):  # fmt: skip
         assert family(name).settings["page_ends"] == "any"
     assert family("qmsum").settings["page_ends"] == "pauses"

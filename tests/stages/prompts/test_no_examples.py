@@ -39,10 +39,6 @@ SISTERS = {
     f"{LOOK_UP} [6] to find out who sent the letter",
     f"{LOOK_UP} [9, 14] to compare what the two sisters said",
 }
-FORM = {
-    f"{LOOK_UP} [6] to find the search field",
-    f"{LOOK_UP} [9, 14] to see the form and its button",
-}
 EXAMPLES: dict[str, dict[str, set[str]]] = {
     "papers": {},
     "memwalker": {},
@@ -56,7 +52,6 @@ EXAMPLES: dict[str, dict[str, set[str]]] = {
         "break_point": {"The break point is: <57>"},
         "look_up_s": {f"{LOOK_UP} 6"},
     },
-    "readagent_mind2web": {"look_up_p": FORM},
 }
 SENTENCE = "Nothing of the kind is to be found here."
 

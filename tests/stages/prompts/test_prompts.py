@@ -34,7 +34,7 @@ NAMES = [
     ),
     *("narrativeqa_gutenberg", "narrativeqa_movie", "papers", "qmsum"),
     "quality",
-    *("readagent", "readagent_mind2web", "readagent_narrativeqa_gutenberg"),
+    *("readagent", "readagent_narrativeqa_gutenberg"),
     "readagent_narrativeqa_movie",
     *("readagent_qmsum", "readagent_quality"),
 ]
@@ -51,7 +51,7 @@ PARSED = {  # replies in no form that are more than a text: lists, JSON, a text 
     *("note", "answer_chats_con", "refine_query"),
 }
 
-OTHERWISE = ("readagent_qmsum", "readagent_mind2web")  # the question first; parts with an index
+OTHERWISE = ("readagent_qmsum",)  # the question first
 TEXT_FIRST = [folder for folder in FOLDERS if folder.name not in OTHERWISE]
 
 each_family = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -121,7 +121,6 @@ def test_published_settings() -> None:
         "longbench": (280, 600),
         "govreport": (280, 600),
         "readagent": (280, 600),
-        "readagent_mind2web": (280, 600),
         "readagent_quality": (280, 600),
         "readagent_qmsum": (280, 600),
         "readagent_narrativeqa_gutenberg": (500, 3000),

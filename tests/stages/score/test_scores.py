@@ -80,9 +80,8 @@ def test_an_exact_answer() -> None:
 
 
 def test_every_metric_there_is_can_be_asked_for() -> None:
-    """Null where it does not apply: Chinese ones to English texts, LongBench's without a task.
-    Those of web actions are tested with actions (test_web_metrics.py)."""
-    others = [metric for metric in METRICS if not metric.startswith("mind2web")]
+    """Null where it does not apply: Chinese ones to English texts, LongBench's without a task."""
+    others = [*METRICS]
     stage = ScoreAnswers(metrics=(*others, *PARTS))
     made = scored(question(references=REFERENCES), answer(REFERENCES[1]), stage)
     found = {s.metric: s.value for s in made[:-1]}
@@ -102,35 +101,6 @@ def test_scrolls_rouge_is_scored_part_by_part() -> None:
     columns = stage.columns()["free"]
     assert [c.measure for c in columns] == ["scrolls_rouge", "squad_em"]
     assert [list(c.geometric_mean_of) for c in columns] == [parts, []]
-
-
-def test_an_answer_is_scored_against_the_original_references_too() -> None:
-    """By rouge_score itself; only where they were corrected, and there were any."""
-    scorer = RougeScorer(["rouge1", "rougeL"], use_stemmer=True)
-    asked = question(references=REFERENCES[:1], original_references=REFERENCES[1:])
-    made = scored(asked, answer())
-    assert [s.metric for s in made] == [
-        *STAGE.metrics, *(f"{name}_original" for name in STAGE.metrics), "evidence_recall",
-    ]  # fmt: skip
-    found = {score.metric: score.value for score in made}
-    for name, reference in (("", REFERENCES[0]), ("_original", REFERENCES[1])):
-        by_kind = scorer.score(reference, "The wind rings a bell")
-        for kind in ("rouge1", "rougeL"):
-            assert found[f"{kind}_stem{name}"] == pytest.approx(100 * by_kind[kind].fmeasure)
-    assert found["rouge1_stem"] != found["rouge1_stem_original"]
-    without = question(references=REFERENCES, original_references=())
-    assert list(values(without, answer())) == [*STAGE.metrics, "evidence_recall"]
-    lost = problems(scored(asked, answer(None, problem="timeout")))
-    assert lost["rougeL_stem_original"] == (0, "upstream")
-
-
-def test_the_columns_of_original_references_stand_beside_those_of_the_others() -> None:
-    stage = ScoreAnswers(metrics=("scrolls_rouge", "squad_em"))
-    free, corrected = (stage.columns()[kind] for kind in ("free", "corrected"))
-    assert [c.place for c in corrected] == [c.place for c in free]
-    assert [c.heading for c in corrected] == ["scrolls_rouge_original", "squad_em_original"]
-    parts = ["scrolls_rouge1_original", "scrolls_rouge2_original", "scrolls_rougeL_original"]
-    assert [list(c.geometric_mean_of) for c in corrected] == [parts, []]
 
 
 @pytest.mark.parametrize("problem", ["truncated", "unparseable", "timeout", "upstream"])

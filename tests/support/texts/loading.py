@@ -15,19 +15,13 @@ from stages.corpora import corpus_of as of_section
 from tests.support.command import DATA
 
 __all__ = [
-    "DATA", "LEFT_OPEN", "NEEDED", "asked", "bad", "corpus_of", "details", "good", "loaded",
-    "notes", "written",
+    "DATA", "asked", "bad", "corpus_of", "details", "good", "loaded", "notes", "written",
 ]  # fmt: skip
-
-# What a corpus's YAML leaves open, other than the path.
-NEEDED = {"longmemeval_haystack": ["corpus.path=.", "corpus.fillers=."]}
-LEFT_OPEN = {"literaryqa": ["corpus.corrections=."]}  # likewise an experiment's
 
 
 @cache
 def _section(name: str) -> dict[str, Any]:
-    needed = NEEDED.get(name, ["corpus.path=."])
-    section: dict[str, Any] = compose([f"corpus={name}", *needed])["corpus"]
+    section: dict[str, Any] = compose([f"corpus={name}", "corpus.path=."])["corpus"]
     return section
 
 
@@ -49,8 +43,7 @@ def loaded(path: Path, name: str, **changed: Any) -> list[Loaded]:
         assert {q.document_id for q in item.questions} <= {item.document.document_id}
     rows: list[Document | Question] = [*(item.document for item in corpus), *questions]
     for row in rows:
-        if not row.skipped:
-            assert row.problem is None or (row.problem == "bad_input" and row.detail)
+        assert row.problem is None or (row.problem == "bad_input" and row.detail)
         assert row.detail is None or (":" in row.detail and ";" in row.detail)
         str(row).encode()
     return corpus
@@ -63,13 +56,17 @@ def asked(corpus: Iterable[Loaded]) -> list[Question]:
 
 def details(corpus: Iterable[Loaded]) -> list[str]:
     """What is wrong with each bad row: a document's, then its questions'."""
-    return [row.detail for row in _rows(corpus) if row.detail and (row.problem or row.skipped)]
+    return [row.detail for row in _rows(corpus) if row.detail and _is_bad(row)]
 
 
 def notes(corpus: Iterable[Loaded]) -> list[str]:
     """What is not certain of each row that can be read, once."""
-    found = (row.detail for row in _rows(corpus) if not (row.problem or row.skipped))
+    found = (row.detail for row in _rows(corpus) if not _is_bad(row))
     return [*dict.fromkeys(filter(None, found))]
+
+
+def _is_bad(row: Document | Question) -> bool:
+    return row.problem is not None or (isinstance(row, Document) and row.skipped)
 
 
 def _rows(corpus: Iterable[Loaded]) -> Iterator[Document | Question]:

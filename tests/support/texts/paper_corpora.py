@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.command import DATA, QMSUM
-from tests.support.texts.web_pages import episode
 
 STORY = (
     "The keeper of tower {n} carried oil in a tin can, and nobody thought more of it. On day {n} "
@@ -100,14 +99,7 @@ def _scrolls(folder: Path) -> Path:
     return _jsonl(folder / "validation.jsonl", rows)
 
 
-def _mind2web(folder: Path) -> Path:
-    path = folder / "test_task.json"
-    path.write_text(json.dumps([episode()]), encoding="utf-8")
-    return path
-
-
 _MADE = {
-    "mind2web": _mind2web,
     "quality": _quality,
     "narrativeqa": _narrativeqa,
     "ultradomain": _ultradomain,

@@ -16,28 +16,22 @@ from stages.corpora.reading.corpus import FORMATS, Address, Corpus
 from tests.support.texts.loading import corpus_of
 
 NAMES = sorted(file.stem for file in (CONF / "corpus").glob("*.yaml"))
-BESIDE_PATH = {
-    "narrativeqa": ["stories"],
-    "longmemeval_haystack": ["fillers"],
-}  # the first test shows that these are all
+BESIDE_PATH = {"narrativeqa": ["stories"]}  # the first test shows that these are all
 OF_FILES = [name for name in NAMES if name != "synthetic"]
 
 
 def addresses(section: type[BaseModel]) -> list[str]:
-    """The fields that hold a path, found by how their types are printed, but for that of all."""
+    """The fields that hold a path, found by how their types are printed."""
     fields = section.model_fields.items()
-    found = [name for name, field in fields if "Path" in str(field.annotation)]
-    assert "corrections" in found
-    return [name for name in found if name != "corrections"]
+    return [name for name, field in fields if "Path" in str(field.annotation)]
 
 
 def test_the_fields_that_hold_a_path_are_found() -> None:
     found = {each.__name__: addresses(each) for each in FORMATS.values()}
     assert found.pop("SyntheticCorpus") == []
     assert found.pop("NarrativeQACorpus") == ["path", "stories"]
-    assert found.pop("LongMemEvalHaystackCorpus") == ["path", "fillers"]
     assert found.pop("AskCorpus") == ["path", "paths"]
-    assert len(found) == 14 and all(names == ["path"] for names in found.values())
+    assert len(found) == 13 and all(names == ["path"] for names in found.values())
 
 
 @pytest.mark.parametrize("name", OF_FILES)
@@ -58,9 +52,6 @@ def test_a_moved_corpus_is_hashed_as_before(tmp_path: Path, name: str) -> None:
 def test_how_it_is_read_is_hashed_and_nothing_else(tmp_path: Path, name: str) -> None:
     corpus = corpus_of(tmp_path, name)
     others: dict[str, Any] = {"split": "x", "seed": 7, "family": "other"}
-    if name == "longmemeval_haystack":  # its seed makes the text
-        del others["seed"]
-        assert corpus_of(tmp_path, name, seed=7).hashed() != corpus.hashed()
     assert corpus_of(tmp_path, name, **others).hashed() == corpus.hashed()
     other = "lines" if corpus.paragraphs != "lines" else "blank_lines"
     assert corpus_of(tmp_path, name, paragraphs=other).hashed() != corpus.hashed()
@@ -71,15 +62,6 @@ def test_a_synthetic_corpus_is_hashed_by_what_it_is_made_of() -> None:
     section = compose(["corpus=synthetic"])["corpus"]
     corpus = FORMATS["synthetic"].model_validate(section)
     assert set(corpus.hashed()) == set(section) - {"seed", "family", "licence"}
-
-
-def test_corrections_are_hashed_by_the_questions_they_change_alone(tmp_path: Path) -> None:
-    """The file chooses the run; a corpus without one is chosen as before there were any."""
-    plain = corpus_of(tmp_path, "tables")
-    corrected = corpus_of(tmp_path, "tables", corrections=str(tmp_path / "c.jsonl"))
-    assert corrected.hashed() == plain.hashed()
-    assert "corrections" not in plain.selection()
-    assert {**plain.selection(), "corrections": str(tmp_path / "c.jsonl")} == corrected.selection()
 
 
 class Kind(Corpus):

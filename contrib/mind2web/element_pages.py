@@ -5,10 +5,7 @@ from itertools import accumulate, pairwise
 
 from pydantic import PositiveInt
 
-from pipeline.asking.ask import Ask
-from pipeline.core.rows import UnitRows
-from stages.index.paginate import Paginate, page_of
-from stages.tables.pages import Page
+from gistmill.plugin import Ask, Page, Paginate, UnitRows, page_of
 
 _VOID = {  # elements without a content, which have no end tag
     *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"),
