@@ -48,7 +48,8 @@ def written(file: Path, *rows: Any) -> Path:
 def corrected(folder: Path, *rows: Any) -> tuple[dict[str, dict[str, Any]], str]:
     """The questions of the corrected corpus as gistmill loads it, by id, and what was said."""
     words = ["corpus=tables", f"corpus.path={folder / 'corpus'}"]
-    command = [sys.executable, SCRIPT, written(folder / "mine.jsonl", *rows), folder / "new"]
+    mine = written(folder / "mine.jsonl", *rows)
+    command = [sys.executable, str(SCRIPT), str(mine), str(folder / "new")]
     done = subprocess.run([*command, *words], check=True, capture_output=True, text=True)
     corpus = gistmill.config("corpus=tables", f"corpus.path={folder / 'new'}").corpus
     found = [question for loaded in corpus.load() for question in loaded.questions]

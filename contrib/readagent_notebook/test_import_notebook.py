@@ -55,7 +55,7 @@ def imported(folder: Path, *cells: Any) -> subprocess.CompletedProcess[str]:
     """The script's run on a notebook of these cells; the family is in folder/new."""
     file = folder / "demo.ipynb"
     file.write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 0}))
-    command = [sys.executable, SCRIPT, file, folder / "new"]
+    command = [sys.executable, str(SCRIPT), str(file), str(folder / "new")]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -148,7 +148,7 @@ def test_magics_and_other_ways_to_write_a_string(tmp_path: Path) -> None:
 )
 def test_notebooks_that_cannot_be_used(tmp_path: Path, cells: Any, says: str) -> None:
     (tmp_path / "demo.ipynb").write_text(json.dumps({"cells": cells}))
-    command = [sys.executable, SCRIPT, tmp_path / "demo.ipynb", tmp_path / "new"]
+    command = [sys.executable, str(SCRIPT), str(tmp_path / "demo.ipynb"), str(tmp_path / "new")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1 and says in done.stderr
     assert not (tmp_path / "new").exists()

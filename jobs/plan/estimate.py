@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
@@ -96,9 +96,7 @@ def estimate(prepared: Prepared) -> Estimate:
         reader = None
         if phase.engine is not None:
             engine = CountingEngine(phase.engine, counts[phase.name])
-            made = reader_of(engine, phase.engine, run.family, run.config.reply_format)
-            # A plan is for engines that are busy, which are asked for nothing ahead.
-            reader = replace(made, reads_ahead=False)
+            reader = reader_of(engine, phase.engine, run.family, run.config.reply_format)
         asyncio.run(_execute(phase, sample, shards, reader))
     return Estimate(sample, *_scaled(prepared, sample, shards), counts)
 

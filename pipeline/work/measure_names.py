@@ -34,8 +34,9 @@ def register_made(record: type[Record]) -> None:
 def _register(name: str, maker: Any) -> None:
     """A plugin's table makes what a column of its stage shows: its classes may share a name."""
     other = MEASURES.get(name)
-    are_classes = isinstance(other, type) and isinstance(maker, type)
-    if not are_classes or _plugin_of(other) != _plugin_of(maker):
+    both = (other, maker)
+    plugins = [_plugin_of(one) for one in both if isinstance(one, type)]
+    if len(plugins) < len(both) or plugins[0] != plugins[1]:
         MEASURES.add(name, maker)
 
 
