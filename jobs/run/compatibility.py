@@ -2,6 +2,7 @@
 nothing else of it may change."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from upath import UPath
@@ -18,6 +19,10 @@ from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import query
 from pipeline.work.methods import Method
+
+# Settings in the configs of version 0.2 that there are no more, with their values in runs that did
+# not use them.
+_GONE: Mapping[str, Any] = {"tracker": {"name": "none"}, "corpus.corrections": None}
 
 
 def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
@@ -36,7 +41,7 @@ def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
     templates = {name: theirs.get(name, own) for name, own in ours.items()}
     made["family"] = {**made["family"], "templates": templates}
     made.pop("repeats", None)  # of an earlier version
-    earlier = parsed_config(before["config"])
+    earlier = parsed_config(_without_gone(before["config"], run.name))
     differences = [*_differences(made, run.hashed, "")]
     froms = earlier.repeat_from, run.config.repeat_from
     # A run with a single repeat is the same with either.
@@ -90,7 +95,23 @@ def stored_config(folder: RunFolder) -> RunConfig:
     before = folder.config()
     if before is None:
         raise UsageError(f"{folder.path}: no such run; gistmill ls warehouse=DIR lists them")
-    return parsed_config({**before["config"], "run": before["run"]})
+    config = _without_gone(before["config"], folder.path.name)
+    return parsed_config({**config, "run": before["run"]})
+
+
+def _without_gone(config: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """A stored config without the settings that are gone. Raises UsageError if the run used one."""
+    found = deepcopy(dict(config))
+    for key, unused in _GONE.items():
+        *sections, name = key.split(".")
+        section = found
+        for part in sections:
+            section = section.get(part, {})
+        if (value := section.pop(name, unused)) != unused:
+            shown = value["name"] if isinstance(value, Mapping) else value
+            raise UsageError(f"run={run} has {key}={shown}, which is gone since version 0.2; it "
+                             "can be read, but not continued: name another run")  # fmt: skip
+    return found
 
 
 _BAD = {

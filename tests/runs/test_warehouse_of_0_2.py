@@ -1,0 +1,106 @@
+"""A warehouse that version 0.2 made (tests/data/warehouse_0_2.sh): every verb reads it, its runs go
+on, and those that used what is gone are refused."""
+
+import re
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import DATA, gistmill, refused, sql, succeed
+
+COMPLETE = ("demo", "german", "corrected")
+HALF = ("experiment=demo", "run=half", "cluster=inline", "rater=none", "memory=uniform")
+
+
+def unpacked(folder: Path) -> Path:
+    with tarfile.open(DATA / "warehouse_0_2.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "warehouse"
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpacked(tmp_path_factory.mktemp("old"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ls",),
+        ("status", "run=half"),
+        *(("report", f"run={name}") for name in (*COMPLETE, "half")),
+        ("cite", "run=demo"),
+        ("trace", "meeting-02", "run=demo"),
+        ("show", "orchard_coop_meeting", "run=demo"),
+        ("compare", "closed_book", "bm25(top_k=1)", "run=demo"),
+        ("verify",),
+    ],
+    ids=" ".join,
+)
+def test_verbs_read_it(old: Path, words: tuple[str, ...]) -> None:
+    assert succeed(*words, f"warehouse={old}")
+
+
+@pytest.mark.parametrize("run", COMPLETE)
+def test_a_report_has_the_numbers_that_0_2_printed(old: Path, run: str) -> None:
+    before = (old / "runs" / run / "report.md").read_text()
+    now = succeed("report", f"run={run}", f"warehouse={old}")
+    assert scores(now) == scores(before)
+
+
+def scores(report: str) -> dict[str, dict[str, str]]:
+    """The cells of a report's first table, by method and column, without scores against the
+    references before corrections, which are gone."""
+    (table,) = re.findall(r"(\| method .*?)\n\n", report, re.DOTALL)[:1]
+    head, _, *rows = (re.split(r" *\| *", line.strip("| ")) for line in table.splitlines())
+    found = {name: dict(zip(head[1:], cells, strict=True)) for name, *cells in rows}
+    return {
+        name: {key: cell for key, cell in row.items() if not key.endswith("_original")}
+        for name, row in found.items()
+    }
+
+
+def test_a_page_is_written(old: Path, tmp_path: Path) -> None:
+    succeed("report", "run=demo", f"warehouse={old}", "--html", str(tmp_path / "page.html"))
+    assert (tmp_path / "page.html").stat().st_size > 50_000
+
+
+def test_corrected_questions_are_as_they_were_asked(old: Path) -> None:
+    rows = sql(old, 'select question, "references" from questions order by all', "run=corrected")
+    assert rows == [
+        {"question": "What broke in May?", "references": ["The sluice"]},
+        {"question": "Who waited for flour?", "references": ["The baker waited two nights"]},
+    ]
+
+
+def test_a_run_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+    warehouse = unpacked(tmp_path)
+    files = {file: file.read_bytes() for file in warehouse.glob("tables/*/*/*.parquet")}
+    calls = sql(warehouse, "select unit, request_sha, started_at from calls", "run=half")
+    assert len(calls) >= 50
+    succeed("run", *HALF, f"warehouse={warehouse}")
+    assert {file: file.read_bytes() for file in files} == files
+    after = sql(warehouse, "select unit, request_sha, started_at from calls", "run=half")
+    assert [call for call in after if call in calls] == calls
+    assert sql(
+        warehouse, "select count(*) as n from answers where problem is null", "run=half"
+    ) == [{"n": 300}]
+
+
+def test_a_run_gains_a_rater_and_is_compacted_and_removed(tmp_path: Path) -> None:
+    warehouse = f"warehouse={unpacked(tmp_path)}"
+    succeed("rate", "add", "run=demo", warehouse, "rater=extractive")
+    succeed("gc", warehouse)
+    assert len(sql(tmp_path / "warehouse", "from answers", "run=demo")) == 90
+    succeed("rm", "run=demo", warehouse, "--yes")
+    assert "demo" not in re.findall(r"^\| (\w+) ", succeed("ls", warehouse), re.MULTILINE)[:5]
+
+
+@pytest.mark.parametrize(
+    ("run", "names"),
+    [("corrected", "corpus.corrections"), ("german", "german"), ("batch", "batch")],
+)
+def test_what_used_something_that_is_gone_is_not_continued(old: Path, run: str, names: str) -> None:
+    assert names in refused("retry", f"run={run}", f"warehouse={old}")
+    assert gistmill("sql", "from steps", f"run={run}", f"warehouse={old}").returncode == 0
