@@ -92,7 +92,7 @@ def test_the_report_as_csv(hand: HandRun) -> None:
 
 
 def latex(report: Report, with_intervals: bool) -> str:
-    return FORMATS["latex"](report, ReadOptions(), with_intervals)
+    return FORMATS["latex"](report, ReadOptions(run="night"), with_intervals)
 
 
 @pytest.mark.slow
@@ -209,7 +209,7 @@ def printed(rows: tuple[Row, ...], repeats: int = 1, **options: Any) -> list[str
     """The lines of a Markdown table, and its caption first."""
     column = Column("lr_1", "LR-1", 30, more_is_better=True)
     report = report_of(rows, column, repeats=repeats)
-    out = FORMATS["markdown"](report, ReadOptions(**options), False)
+    out = FORMATS["markdown"](report, ReadOptions(run="night", **options), False)
     return [line for line in out.splitlines() if line]
 
 
