@@ -9,8 +9,8 @@ from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
-import jobs.run.execute
 from jobs.graph.read_run import read_run
 from jobs.run.launch import run
 from pipeline.asking.reader import Reader
@@ -32,12 +32,8 @@ def counted_run(words: Sequence[str], counts: Path, killed_at: int | None = None
             reader, keeps_journal=True, engine=_Counted(reader.engine, counts, killed_at)
         )
 
-    jobs.run.execute.start_reader = start
-    try:
-        with redirect_stderr(StringIO()):
-            run(resolved, lambda line: None)
-    finally:
-        jobs.run.execute.start_reader = start_reader
+    with patch("jobs.run.execute.start_reader", start), redirect_stderr(StringIO()):
+        run(resolved, lambda line: None)
 
 
 @dataclass
