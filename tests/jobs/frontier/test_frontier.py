@@ -94,7 +94,9 @@ def test_the_picture() -> None:
         Point("theirs", None, None, 50, None, None, 10, 0),
     ]
     svg = ElementTree.fromstring(frontier_svg("night", "EM", points))
-    ticks = {text.text: text.attrib for text in svg.iter(f"{SVG}text") if "x" in text.attrib}
+    texts = [(text.get("text-anchor"), text.text, text.attrib) for text in svg.iter(f"{SVG}text")]
+    x = {text: own["x"] for anchor, text, own in texts if anchor == "middle" and "x" in own}
+    y = {text: float(own["y"]) - 4 for anchor, text, own in texts if anchor == "end"}
     marks = [m for m in svg.iter(f"{SVG}g") if m.get("class", "").startswith("method")]
     assert [mark.get("class") for mark in marks] == [f"method tone-{n}" for n in (0, 1, 1, 2)]
     legend = [mark.findtext(f"{SVG}text") for mark in marks]
@@ -106,12 +108,10 @@ def test_the_picture() -> None:
     paths = [[path.attrib["d"] for path in mark.iter(f"{SVG}path")] for mark in marks]
     assert [len(own) for own in paths] == [2, 3, 2, 1], "the legend's, the point, the bar"
     for own, across, up in zip(paths, ("1", "1,000", "10,000"), ("10", "30", "20"), strict=False):
-        y = float(ticks[up]["y"]) - 4  # the baseline of a text
-        assert own[-2].startswith(f"M{ticks[across]['x']} {y}m")
-    top, bottom = (float(ticks[number]["y"]) - 4 for number in ("40", "20"))
-    assert paths[1][0] == f"M{ticks['1,000']['x']} {top}V{bottom}"
+        assert own[-2].startswith(f"M{x[across]} {y[up]}m")
+    assert paths[1][0] == f"M{x['1,000']} {y['40']}V{y['20']}"
     (steps,) = [p.attrib["d"] for p in svg.iter(f"{SVG}path") if p.get("class") == "frontier"]
-    assert steps.endswith(f"H{ticks['1,000']['x']}V{float(ticks['30']['y']) - 4}H732")
+    assert steps.endswith(f"H{x['1,000']}V{y['30']}H732")
 
 
 def test_no_text_of_a_run_is_read_as_svg() -> None:
