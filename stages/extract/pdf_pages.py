@@ -17,7 +17,6 @@ from statistics import mean
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from pipeline.core.errors import contained
 from stages.extract.extracted import EXTRA, SOFT_HYPHEN, UnreadableError
 
 _HYPHEN = "\ufffe"  # PDFium's mark for a hyphen at a line's end; both halves stand on one line
@@ -41,6 +40,9 @@ _LETTERS = {
 # Paths on a page: a table's rules are more, a drawing's far more.
 _LEAST_PATHS, _MOST_PATHS = 4, 3000
 _SECONDS, _PAGE = 120.0, 20.0  # of pdfplumber over a file, of the 600 that it has, and a page
+# What pdfminer raises where a malformed file has something of another type, or too deep.
+_MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
+              RecursionError, TypeError, ValueError)  # fmt: skip
 
 
 class Word(NamedTuple):
@@ -232,11 +234,14 @@ def _tables(content: bytes, pages: Sequence[int]) -> dict[int, list[Table]]:
     those from the first on that it cannot read although PDFium can."""
     try:
         import pdfplumber
+        from pdfminer.psexceptions import PSException
+        from pdfplumber.utils.exceptions import MalformedPDFException, PdfminerException
     except ImportError:
         raise UnreadableError(f"a PDF with tables needs pdfplumber; {EXTRA}") from None
     found: dict[int, list[Table]] = {}
     end = time.monotonic() + _SECONDS
-    with contained(), pdfplumber.open(io.BytesIO(content)) as document:
+    wrong = (PSException, PdfminerException, MalformedPDFException, *_MALFORMED)
+    with suppress(*wrong), pdfplumber.open(io.BytesIO(content)) as document:
         for index in pages:
             page = document.pages[index]
             with suppress(_TooSlow), _within(min(_PAGE, end - time.monotonic())):
