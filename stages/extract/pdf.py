@@ -74,8 +74,7 @@ class _Row(NamedTuple):
         return _without_digits(self.text)
 
     def parts(self) -> set[str]:
-        """What stands on the left, in the middle, on the right; no label, before what is no
-        head."""
+        """The texts on the left, in the middle, on the right; no label, before what is no head."""
         found = {cell.text for line in self.lines for cell in line.cells()}
         return {text for text in found if not text.endswith(":")}
 

@@ -17,7 +17,6 @@ from statistics import mean
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from pipeline.core.errors import contained
 from stages.extract.extracted import EXTRA, SOFT_HYPHEN, UnreadableError
 
 _HYPHEN = "\ufffe"  # PDFium's mark for a hyphen at a line's end; both halves stand on one line
@@ -26,7 +25,6 @@ _CUT = re.compile(rf"[^\W\d_][{SOFT_HYPHEN}{_OTHER_HYPHEN}](?!\S)")
 _WORD = re.compile(  # an accent that stands apart is of the word before it
     rf"[^\s{_HYPHEN}{SOFT_HYPHEN}][^\s{_HYPHEN}]*(?: +[\u0300-\u036f][^\s{_HYPHEN}]*)*"
 )
-_SAME_ROW = 0.3  # of a line's height: words that are no further apart stand on one base line
 _BELOW = 0.6  # of a line's height: words that are further apart stand below each other
 _GAP = 0.9  # of a line's height: a wider gap is none between two words of a sentence
 # Two columns: at least so many lines, and this share of a page's, have a gap at one place, with so
@@ -42,6 +40,9 @@ _LETTERS = {
 # Paths on a page: a table's rules are more, a drawing's far more.
 _LEAST_PATHS, _MOST_PATHS = 4, 3000
 _SECONDS, _PAGE = 120.0, 20.0  # of pdfplumber over a file, of the 600 that it has, and a page
+# What pdfminer raises where a malformed file has something of another type, or too deep.
+_MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
+              RecursionError, TypeError, ValueError)  # fmt: skip
 
 
 class Word(NamedTuple):
@@ -111,7 +112,7 @@ def pages_of(content: bytes) -> tuple[list[list[Line]], Mapping[int, Sequence[Ta
         pages.append([])
         with suppress(pypdfium2.PdfiumError):
             page = document[index]
-            pages[index] = _by_columns(_whole_rows(_lines(page, pypdfium2.raw)))
+            pages[index] = _by_columns(_lines(page, pypdfium2.raw))
             paths = page.get_objects(filter=[pypdfium2.raw.FPDF_PAGEOBJ_PATH])
             num_paths = sum(1 for _ in islice(paths, _MOST_PATHS + 1)) if pages[index] else 0
             ruled += [index] if _LEAST_PATHS <= num_paths <= _MOST_PATHS else []
@@ -201,20 +202,6 @@ def _letters(text: str) -> str:
     return text if text.isascii() else normalize("NFC", text.translate(_LETTERS))
 
 
-def _whole_rows(lines: Sequence[Line]) -> list[Line]:
-    """Lines that follow each other on one base line, to the right, as one: cells of a table."""
-    found = list(lines[:1])
-    for line in lines[1:]:
-        before = found[-1]
-        is_row = abs(line.bottom - before.bottom) < _SAME_ROW * line.height
-        if is_row and line.left >= before.right and not before.is_cut:
-            whole, is_bold = before.words + line.words, before.is_bold and line.is_bold
-            found[-1] = before._replace(words=whole, is_bold=is_bold, is_cut=line.is_cut)
-        else:
-            found.append(line)
-    return found
-
-
 def _by_columns(lines: Sequence[Line]) -> list[Line]:
     """Lines that go across two columns as two, all of the left column before those of the right."""
     if (gutter := _gutter(lines)) is None:
@@ -247,11 +234,14 @@ def _tables(content: bytes, pages: Sequence[int]) -> dict[int, list[Table]]:
     those from the first on that it cannot read although PDFium can."""
     try:
         import pdfplumber
+        from pdfminer.psexceptions import PSException
+        from pdfplumber.utils.exceptions import MalformedPDFException, PdfminerException
     except ImportError:
         raise UnreadableError(f"a PDF with tables needs pdfplumber; {EXTRA}") from None
     found: dict[int, list[Table]] = {}
     end = time.monotonic() + _SECONDS
-    with contained(), pdfplumber.open(io.BytesIO(content)) as document:
+    wrong = (PSException, PdfminerException, MalformedPDFException, *_MALFORMED)
+    with suppress(*wrong), pdfplumber.open(io.BytesIO(content)) as document:
         for index in pages:
             page = document.pages[index]
             with suppress(_TooSlow), _within(min(_PAGE, end - time.monotonic())):

@@ -92,6 +92,7 @@ HOMES = {
     "ijson": ("stages/corpora/reading/containers.py",),
     "pypdfium2": ("stages/extract/pdf_pages.py",),
     "pdfplumber": ("stages/extract/pdf_pages.py",),
+    "pdfminer": ("stages/extract/pdf_pages.py",),
     "mammoth": ("stages/extract/word.py",),
     "lxml": ("stages/extract/",),
     "html_to_markdown": ("stages/extract/html_markdown.py",),

