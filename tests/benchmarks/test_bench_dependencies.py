@@ -86,7 +86,8 @@ MEMORY = (
 
 
 ALL_MEMORY = (2, 3, 4, 5, 6, 7)  # the last of the chain and all notes
-TURN, AGAIN = {"question_id": "q1", "turn": 0}, {"question_id": "q1", "turn": 0, "attempt": 2}
+TURN: dict[str, Any] = {"question_id": "q1", "turn": 0}
+AGAIN: dict[str, Any] = {**TURN, "attempt": 2}
 
 
 @pytest.mark.parametrize(
