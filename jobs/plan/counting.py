@@ -1,5 +1,5 @@
-"""What a plan has in place of a model, an embedder and a warehouse: an engine that counts tokens of
-prompts and of the replies that their modules expect, random vectors, and rows in memory.
+"""A plan's engine, embedder and shards: they count the tokens of prompts and of the replies that
+the prompts' modules expect, return random vectors, and keep rows in memory.
 
 Engines without a model count words or punctuation marks by rules of their own, which are applied
 here. For a model, its tokenizer, if this machine has it, gives the tokens per byte of the corpus;

@@ -145,7 +145,7 @@ ASKED = [f"Who rang the bell at {hour}?" for hour in range(200)]
 
 def looked_up(prompt: Prompt[Any], constraint: Constraint | None = None, **openings: str) -> Any:
     """What is read in the engine's reply to a look-up."""
-    engine = decoding(decode_tokens_per_second=INSTANT, reply_tokens=50, openings=openings)
+    engine = SimulatedEngine(settings(decode_tokens_per_second=INSTANT, openings=openings))
     asked = replace(request("x"), prompt=prompt.name, fields=prompt, constraint=constraint)
     (reply,) = in_order(engine, asked)
     return prompt.read(reply.text, False)
