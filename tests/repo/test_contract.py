@@ -34,9 +34,10 @@ def imported(source: str) -> set[str]:
 
 
 def sources() -> Iterator[Any]:
-    """Our examples and templates of plugins, those of tests, and the blocks of the page."""
+    """Our examples and templates of plugins, contrib's, those of tests, the blocks of the page."""
     files = [
         *(ROOT / "docs" / "examples").rglob("*.py"),
+        *(ROOT / "contrib").rglob("*.py"),
         *(ROOT / "jobs" / "plugin" / "templates").rglob("*.py.txt"),
         *(ROOT / "tests" / "support").glob("*_plugin/*.py"),
     ]

@@ -57,6 +57,14 @@ def test_one_line_is_a_family(tmp_path: Path, line: str) -> None:
     assert checked(folder) == []
 
 
+def test_its_refusals_may_be_in_another_language(tmp_path: Path) -> None:
+    words = {"look_up_p": {"negations": ["keine"], "needed": ["seite"]}}
+    own, prompt = loaded(written(tmp_path, refusals=words)), ParallelLookUp.samples()[0]
+    declined = "Ich brauche keine weitere Seite."
+    assert own.read(prompt, declined, is_cut=False) == ()
+    assert family("generic").read(prompt, declined, is_cut=False) is None
+
+
 def test_what_it_has_goes_before_generics(tmp_path: Path) -> None:
     folder = written(
         tmp_path, reply_tokens={"gist": 99}, forms={"look_up_s": "I want page {}"},
