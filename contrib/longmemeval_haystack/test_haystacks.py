@@ -51,7 +51,7 @@ def made(folder: Path, rows: list[Any], fillers: list[Any], *words: str) -> list
 
 
 def said(turns: Turns) -> str:
-    return turns[0]["content"].split()[0]
+    return str(turns[0]["content"]).split()[0]
 
 
 FILLERS = [session(f"f{n}", 10 + n) for n in range(12)]

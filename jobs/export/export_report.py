@@ -10,7 +10,7 @@ from jobs.output.cells import Part, Table
 from jobs.output.csv_text import csv_text
 from jobs.output.latex import TEXT_WIDTH, fitted, latex, points
 from jobs.report.columns import with_columns
-from jobs.report.render import corpus_of, report_page
+from jobs.report.render import report_page
 from jobs.report.report import Report, Row, make_report
 from pipeline.core.errors import UsageError
 
@@ -92,7 +92,7 @@ def _markdown(report: Report, options: ReadOptions, with_intervals: bool, warn: 
 
 def _notes(report: Report) -> Iterator[Part]:
     foot = report.foot
-    yield f"gistmill, run {report.run}, corpus {corpus_of(foot)}, engine {foot['engine']}"
+    yield f"gistmill, run {report.run}, corpus {foot['corpus']}, engine {foot['engine']}"
     yield r"Needs \usepackage{booktabs}."
     if report.inputs["not_done"]:
         yield "INCOMPLETE: {not_done} of {planned} inputs are not done.".format(**report.inputs)
