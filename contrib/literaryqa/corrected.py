@@ -31,6 +31,8 @@ def main() -> None:
     corpus = gistmill.config(*words).corpus
     corpus.check()
     rows = list(_rows(Path(source)))
+    if not rows:
+        sys.exit(f"{source}: no rows of corrections")
     key = "document_id" if "qas" in rows[0] else "question_id"
     left, misfits = {row[key]: row for row in rows}, list[str]()
     Path(out).mkdir(parents=True)
@@ -190,4 +192,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except gistmill.UsageError as error:
+        sys.exit(str(error))

@@ -12,7 +12,7 @@ import pytest
 
 import gistmill
 
-SCRIPT = Path(__file__).with_name("corrected.py")
+SCRIPT = str(Path(__file__).with_name("corrected.py"))
 QUESTIONS = [  # the question and its two answers, in the style of NarrativeQA
     ("Who owned the mill ?", "Piet", "the miller Piet"),
     ("Where stood the mill?", "By the river", "beside a river"),
@@ -48,9 +48,9 @@ def written(file: Path, *rows: Any) -> Path:
 def corrected(folder: Path, *rows: Any) -> tuple[dict[str, dict[str, Any]], str]:
     """The questions of the corrected corpus as gistmill loads it, by id, and what was said."""
     words = ["corpus=tables", f"corpus.path={folder / 'corpus'}"]
-    mine = written(folder / "mine.jsonl", *rows)
-    command = [sys.executable, str(SCRIPT), str(mine), str(folder / "new")]
-    done = subprocess.run([*command, *words], check=True, capture_output=True, text=True)
+    mine, new = written(folder / "mine.jsonl", *rows), folder / "new"
+    command = [sys.executable, SCRIPT, str(mine), str(new), *words]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     corpus = gistmill.config("corpus=tables", f"corpus.path={folder / 'new'}").corpus
     found = [question for loaded in corpus.load() for question in loaded.questions]
     return {q.question_id: {"text": q.question, "references": q.references, "options": q.options,

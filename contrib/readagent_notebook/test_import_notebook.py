@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).with_name("import_notebook.py")
+SCRIPT = str(Path(__file__).with_name("import_notebook.py"))
 STRINGS = {
     "prompt_pagination_template": """
 Lines of a text follow, with labels such as <4> between them. {{Braces}} {{% if %}} {{# stay #}}.
@@ -55,7 +55,7 @@ def imported(folder: Path, *cells: Any) -> subprocess.CompletedProcess[str]:
     """The script's run on a notebook of these cells; the family is in folder/new."""
     file = folder / "demo.ipynb"
     file.write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 0}))
-    command = [sys.executable, str(SCRIPT), str(file), str(folder / "new")]
+    command = [sys.executable, SCRIPT, str(file), str(folder / "new")]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -81,7 +81,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_prompts_are_the_notebooks_texts(sent: dict[str, str]) -> None:
     literal = {
-        "break_point": ["{Braces} {% if %} {# stay #}.", '"Break point: <4>\n Because ..."'],
+        "break_point": ["{Braces} {% if %} {# stay #}.", '"Break point: <4>\\n Because ..."'],
         "gist": ["\nMake this short.\n\nText:\n"],
         "look_up_p": ["You may see 1 to 2 page(s)", "Page [7, 12]", "Text:\n<Page 0>\n"],
     }  # fmt: skip
@@ -148,7 +148,7 @@ def test_magics_and_other_ways_to_write_a_string(tmp_path: Path) -> None:
 )
 def test_notebooks_that_cannot_be_used(tmp_path: Path, cells: Any, says: str) -> None:
     (tmp_path / "demo.ipynb").write_text(json.dumps({"cells": cells}))
-    command = [sys.executable, str(SCRIPT), str(tmp_path / "demo.ipynb"), str(tmp_path / "new")]
+    command = [sys.executable, SCRIPT, str(tmp_path / "demo.ipynb"), str(tmp_path / "new")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1 and says in done.stderr
     assert not (tmp_path / "new").exists()
