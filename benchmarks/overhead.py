@@ -1,5 +1,5 @@
-"""A run's costs beside its engine: the CPU time of a unit of work, in short documents; and the start
-of a run on many documents, its seconds and the driver's memory."""
+"""A run's costs beside its engine: the CPU time of a unit of work, in short documents; and the
+start of a run on many documents, its seconds and the driver's memory."""
 
 import os
 import shutil
