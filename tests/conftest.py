@@ -70,7 +70,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     load_builtin()
     monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
     known: list[dict[str, Any]] = [STAGES, RECORDS, SQL_NAMES, MEASURES, METRICS]
-    known += REGISTRIES.values()
+    known += [own for registry in REGISTRIES.values() for own in (registry, registry.about)]
     before = [copy.copy(one) for one in known]
     yield
     for one, names in zip(known, before, strict=True):

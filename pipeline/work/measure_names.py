@@ -39,7 +39,7 @@ def _register(name: str, maker: Any) -> None:
         MEASURES.add(name, maker)
 
 
-def _plugin_of(one: type) -> list[str]:
+def _plugin_of(one: Any) -> list[str]:
     """The package of a class's plugin."""
-    parts = one.__module__.split(".")
+    parts: list[str] = one.__module__.split(".")
     return parts[: 2 if parts[0] == PARENT else 1]

@@ -223,6 +223,6 @@ def list_columns(stage: type[Stage]) -> None:
     own = stage.__dict__.get("report_columns", {})
     refuse_wrong_columns(stage, own, Column, get_args(QuestionKind))
     for column in (column for columns in own.values() for column in columns):
-        COLUMNS[column.measure], COLUMNS.about[column.measure] = stage, column.about
         if not is_ours(stage):
             register_measure(column.measure, stage)
+        COLUMNS[column.measure], COLUMNS.about[column.measure] = stage, column.about

@@ -53,7 +53,7 @@ def test_plugins_import_the_public_modules_alone(source: str) -> None:
 
 
 def test_the_page_explains_each_name() -> None:
-    section = page("docs/extending.md").split("\n## gistmill.plugin\n")[1]
+    section = page("docs/extending.md").split("\n## The contract\n")[1]
     cells = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
     explained = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(explained) == sorted(plugin.__all__)

@@ -172,4 +172,4 @@ def test_a_prompt_that_is_no_whole_one_is_refused(lost: str) -> None:
 
 def test_two_prompts_of_one_name_are_refused() -> None:
     with pytest.raises(UsageError, match=r"Other is the prompt 'gist', which is that of stages"):
-        type("Other", (PROMPTS["gist"],), {"name": "gist"})
+        type("Other", (PROMPTS["gist"],), {"name": "gist", "version": 1})
