@@ -45,7 +45,7 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         "raters": raters,
         "rating": [engine for engine in engines if engine["stage"] in judging],
         "people": people,
-        "metrics": _defined(report, read_names(options.names or PAPER, options.conf_folders())),
+        "metrics": _defined(report, read_names(options.names or PAPER, report.foot.get("plugins"))),
         "means": MEANS,
         "fallback": memories,
         "commits": report.foot["commits"],

@@ -101,8 +101,9 @@ def _printed(
     options: ReadOptions, baseline: str | None, own_parts: Callable[[Report], list[Part]]
 ) -> tuple[dict[str, Any], list[Part]]:
     """The content of the printed report, and its parts."""
-    names = read_names(options.names or CANONICAL, options.conf_folders())
-    chosen = with_columns(make_report(options), options.columns, names)
+    whole = make_report(options)
+    names = read_names(options.names or CANONICAL, whole.foot["plugins"])
+    chosen = with_columns(whole, options.columns, names)
     parts = own_parts(named(chosen, names))
     if baseline is None:
         return vars(chosen), parts

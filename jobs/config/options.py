@@ -4,12 +4,10 @@ run."""
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from upath import UPath
 
-from pipeline.core.plugins import found_conf_folders
 from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
@@ -56,12 +54,6 @@ class ReadOptions:
     memory_limit: str | None = None
     price: str | None = None  # of `report`: PROMPT,REPLY[,CACHED], money a million tokens
     split_shared: bool = False  # the costs of shared memory steps, among the methods
-
-    def conf_folders(self) -> tuple[Path, ...]:
-        """The `conf` folders of the run's plugins, as far as they are there, then our own."""
-        name = run_name(self.warehouse, self.run)
-        config = RunFolder(self.warehouse, name).config() or {}
-        return found_conf_folders(config.get("config", {}).get("plugins"))
 
     @contextmanager
     def opened(self) -> Iterator[tuple[RunFolder, Any]]:

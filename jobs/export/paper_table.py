@@ -31,7 +31,7 @@ def paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> T
         raise UsageError(f"label={options.label}: write letters, digits and any of : . _ -")
     if not report.rows:
         raise UsageError(f"run={report.run} has no methods; gistmill report shows its memories")
-    names = read_names(options.names or PAPER, options.conf_folders())
+    names = read_names(options.names or PAPER, report.foot.get("plugins"))
     shown = named(with_columns(report, options.columns, names, COST_COLUMNS), names)
     table = score_table(shown, with_intervals)
     rows = [{_HEADINGS.get(k, k): value for k, value in row.items()} for row in table.rows]

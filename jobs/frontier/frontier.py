@@ -81,7 +81,9 @@ def chosen_column(report: Report, wanted: str | None) -> Column:
         raise UsageError(f"run={report.run}: no answer has a score")
     if wanted is None:
         return known[0]
-    measure = measures_by_name(known, read_names(PAPER)).get(wanted.lower())
+    measure = measures_by_name(known, read_names(PAPER, report.foot.get("plugins"))).get(
+        wanted.lower()
+    )
     if measure is None:
         there = ", ".join(c.measure for c in known)
         raise UsageError(f"metric={wanted}: no score of run={report.run}; there are {there}")

@@ -35,8 +35,9 @@ class Source:
         self._opened = ExitStack()
         self._values: RunValues | None = None  # read when a comparison is first looked at
         load_plugins(plugin_folders(options.plugins))  # before views are made of their records
-        names = read_names(options.names or PAPER, options.conf_folders())
-        report = with_columns(make_report(options), options.columns, names)
+        whole = make_report(options)
+        names = read_names(options.names or PAPER, whole.foot["plugins"])
+        report = with_columns(whole, options.columns, names)
         self.run = report.run
         self._options = replace(options, run=report.run)
         self._connection = connect(options.warehouse, self.run)

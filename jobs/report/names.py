@@ -6,14 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 
 import yaml
 from pydantic import ValidationError
 
 from jobs.report.report import Report
 from pipeline.core.errors import UsageError
-from pipeline.core.settings import CONF, YAML_LOADER, Settings, refuse_nonsense
+from pipeline.core.plugins import found_conf_folders
+from pipeline.core.settings import YAML_LOADER, Settings, refuse_nonsense
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import as_path
 from pipeline.work.stage import Column
@@ -98,13 +98,13 @@ _KEYS = ("n", "method", "Method", "by", "Group")  # of tables, beside the measur
 _SECTIONS = ", ".join(section.name for section in fields(Names))
 
 
-def read_names(wanted: str, confs: Sequence[Path] = (CONF,)) -> Names | None:
-    """The names that `names=` stands for: None for `canonical`; for `paper` those of `names.yaml`
-    in the folders `confs`, the first goes before the others; with a file its own over these. Raises
-    UsageError for a file that cannot be used."""
+def read_names(wanted: str, plugins: str | None = None) -> Names | None:
+    """The names that `names=` stands for: None for `canonical`; for `paper` those of names.yaml in
+    our `conf`, with those of the run's `plugins`; with a file its own over these. Raises UsageError
+    for a file that cannot be used."""
     if wanted == CANONICAL:
         return None
-    found = (conf / "names.yaml" for conf in reversed(confs))
+    found = (conf / "names.yaml" for conf in reversed(found_conf_folders(plugins)))
     files = [_read(str(file)) for file in found if file.is_file()]
     if wanted != PAPER:
         files.append(_read(wanted))

@@ -236,8 +236,8 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     launches = folder.readable_launches()
     made = launches[-1] if launches else {}
     versions = [launch.get("versions", {}) for launch in launches]
-    hashed = (folder.config() or {}).get("hashed", {})  # of the run, as it was then
-    family_sha = sha(hashed.get("family"), 8)
+    stored = folder.config() or {}  # of the run, as it was then
+    family_sha = sha(stored.get("hashed", {}).get("family"), 8)
     return {
         "corpus": f"{facts['corpus']} {made.get('corpus_sha') or '-'}",
         "engine": facts["engine"],
@@ -250,6 +250,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "wording": facts["wording"],
         "replies": facts["reply_format"],
         "rater": rater,
+        "plugins": stored.get("config", {}).get("plugins"),
         "imported": facts.get("imported", {}),
         "repeats": facts.get("repeats", 1),
         "repeat_from": facts.get("repeat_from", "questions"),
