@@ -90,7 +90,8 @@ def test_a_run_goes_on_where_it_was_killed(tmp_path: Path) -> None:
 
 def test_a_run_gains_a_rater_and_is_compacted_and_removed(tmp_path: Path) -> None:
     warehouse = f"warehouse={unpacked(tmp_path)}"
-    succeed("rate", "add", "run=demo", warehouse, "rater=extractive")
+    demo = f"corpus.path={ROOT / 'conf/demo'}"  # it was made by a clone that is gone
+    succeed("rate", "add", "run=demo", warehouse, demo, "rater=extractive")
     succeed("gc", warehouse)
     assert len(sql(tmp_path / "warehouse", "from answers", "run=demo")) == 90
     succeed("rm", "run=demo", warehouse, "--yes")

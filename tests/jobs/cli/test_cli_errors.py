@@ -112,8 +112,8 @@ KEYS = [
         "memory=vector: no such choice; memory is one of fitted, given, model, read_once, tokens, "
         "uniform",
     ),
-    ("engine=gpt", "engine=gpt: no such choice; engine is one of batch, extractive, "),
-    ("rater=gpt", "rater=gpt: no such choice; rater is one of batch, extractive, none, openai"),
+    ("engine=gpt", "engine=gpt: no such choice; engine is one of extractive, "),
+    ("rater=gpt", "rater=gpt: no such choice; rater is one of extractive, none, openai"),
     ("corpus=nosuch", "corpus=nosuch: no such choice; corpus is one of csv, demo, hugg"),
     ("experiment=nosuch", "experiment=nosuch: no such choice; experiment is one of ask, demo"),
     ("limit", "'limit' is not an override; write key=value"),

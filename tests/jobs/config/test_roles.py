@@ -70,7 +70,7 @@ def test_another_engine_of_a_role_is_another_run() -> None:
     assert one == same != other
 
 
-GROUP = "batch, extractive, none, openai, reader, scripted, vllm"
+GROUP = "extractive, none, openai, reader, scripted, vllm"
 
 
 @pytest.mark.parametrize(

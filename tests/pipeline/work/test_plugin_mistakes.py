@@ -94,7 +94,7 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
     (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'all': ()}",
      "ShoutQuestion.report_columns is no map of tuples; write `{'any': (Column(...),)}`, or in"),
     (WRITES, WRITES + "\n    report_columns: ClassVar[object] = [Column('loud', 'loud', 9)]",
-     "in place of any free, choice, corrected"),
+     "in place of any free, choice"),
     (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'any': (Column('lr_1', 'x', 9),)}",
      "ShoutQuestion makes the measure 'lr_1', which is that of stages.tables.answers.Rating"),
     (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'any': (Column('a-b', 'x', 9),)}",

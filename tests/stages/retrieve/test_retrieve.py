@@ -31,6 +31,7 @@ def test_a_ranking_of_pages_that_are_not_there_or_there_twice(best: list[int], w
         """Looks up what there is not."""
 
         kind = "elsewhere"
+        version = 1
 
         def best(self, pages: Sequence[Page], question: Question) -> list[int]:
             return best
