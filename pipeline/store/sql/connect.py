@@ -102,12 +102,12 @@ def connect(
     planned = left_out.sound(sorted(planned_files(folder)), check_planned)
     marks = left_out.sound(marks_of_removal(folder), check_planned)
     gone = units_in(marks) - units_in(planned) if marks else set[UnitKey]()
-    tables, steps = shard_views(connection, folder, left_out, gone)
+    connection.files += planned
+    tables, steps, is_small = shard_views(connection, folder, left_out, gone)
     connection.add_rows("raw_steps", _STEPS, _step_rows(folder, left_out))
     _planned_view(connection, planned)
-    for view in run_views(tables, name, steps):
+    for view in run_views(tables, name, steps, is_small):
         connection.add(view)
-    connection.files += planned
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
     connection.add_rows("left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
     record_checks(folder, connection.files)

@@ -19,16 +19,6 @@ from tests.pipeline.store.test_sql_sandbox import SECRET, filled
 from tests.support.runs.warehouse import Warehouse
 
 SEEDS, CONNECTIONS, OF_A_CONNECTION = 5, 8, 250  # ten thousand statements
-# Kinds of nodes of DuckDB's syntax trees, each of which a drawn statement that is allowed has.
-KINDS = {
-    "SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "BASE_TABLE", "SUBQUERY", "JOIN",
-    "TABLE_FUNCTION", "EXPRESSION_LIST", "EMPTY", "SHOW_REF", "COLUMN_REF", "VALUE_CONSTANT",
-    "FUNCTION", "WINDOW_AGGREGATE", "CASE_EXPR", "OPERATOR_CAST", "STAR", "LAMBDA",
-    "COMPARE_EQUAL", "COMPARE_IN", "COMPARE_BETWEEN", "CONJUNCTION_AND", "POSITIONAL_REFERENCE",
-    "LIMIT_MODIFIER", "ORDER_MODIFIER", "DISTINCT_MODIFIER",
-}  # fmt: skip
-
-
 # Templates by symbol; {symbol} is drawn in its place. The first few of each hold no other symbol.
 GRAMMAR = {
     "statement": (
@@ -150,14 +140,12 @@ def read_by(execute: Callable[[str], Any], statement: str) -> str:
 def test_no_statement_writes_or_reads_another_file(
     folder: Path, seed: int, is_checked: bool
 ) -> None:
-    before, statements, kinds = contents(folder), drawn(folder, seed), set[str]()
+    before, statements = contents(folder), drawn(folder, seed)
     for _ in range(CONNECTIONS):
         with connect(folder / "w") as connection:
 
             def checked(statement: str, connection: Any = connection) -> Any:
-                allowed = only_select(connection, statement)
-                kinds.update(kinds_of(connection, allowed))
-                return rows_within(connection, allowed, 100, 5)
+                return rows_within(connection, only_select(connection, statement), 100, 5)
 
             def unchecked(statement: str, connection: Any = connection) -> Any:
                 done = connection.execute(statement)
@@ -168,10 +156,3 @@ def test_no_statement_writes_or_reads_another_file(
                 shown = read_by(checked if is_checked else unchecked, statement)
                 assert SECRET not in shown, statement
         assert contents(folder) == before
-    assert not is_checked or kinds >= KINDS, KINDS - kinds
-
-
-def kinds_of(connection: Any, statement: str) -> set[str]:
-    serialized = "select json_serialize_sql(?::varchar)"
-    ((tree,),) = connection.raw.execute(serialized, [statement]).fetchall()
-    return {*re.findall(r'"type":\s*"(\w+)"', tree)}
