@@ -140,6 +140,8 @@ class VllmSettings(EngineSettings):
         for arg, key in _SET_BY_KEY.items():
             if arg in self.args:
                 raise UsageError(f"engine.args.{arg}: set engine.{key} instead")
+        if "hf_token" in self.args:
+            raise UsageError("engine.args.hf_token: is stored with the run; set HF_TOKEN instead")
         if self.context_tokens and "max_model_len" in self.args:
             raise UsageError(
                 "engine.args.max_model_len: engine.context_tokens is set; remove one of them"
