@@ -12,7 +12,7 @@ from jobs.graph.read_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.engines.vllm import VllmSettings
-from pipeline.engines.vllm.cpu_build import is_cpu_build, use_all_cores
+from pipeline.engines.vllm.vllm_settings import is_cpu_build, use_all_cores
 
 
 def settings(*words: str) -> VllmSettings:
