@@ -40,7 +40,6 @@ _LOAD_ERRORS = (
     OSError, ValueError, RuntimeError, TypeError, LookupError, AssertionError, ImportError,
     struct.error,
 )  # fmt: skip
-_TEST_CHAT: tuple[Message, ...] = ({"role": "user", "content": "x"},)
 
 
 def load_engine(
@@ -74,13 +73,12 @@ def _load(
     # Checked before the weights are loaded: a wrong chat template or parser fails in seconds.
     tokenizer = cached_tokenizer_from_config(config.model_config)
     chat_tokenizer = _chat_tokenizer(tokenizer, template, arguments["model"])
-    thinking = (
-        ThinkingParser(
+    thinking: ThinkingParser | None = None
+    markers = config.reasoning_config  # by which vLLM can end the thinking
+    if thinking_tokens and markers is not None and markers.enabled:
+        thinking = ThinkingParser(
             config, tokenizer, thinking_tokens, template.variables, chat_tokenizer.prompt_end
         )
-        if thinking_tokens and can_end_thinking(config)
-        else None
-    )
     llm = AsyncLLM.from_vllm_config(config, disable_log_stats=engine_args.disable_log_stats)
     return VllmEngine(_engine_name(arguments), llm, chat_tokenizer, thinking, thinking_tokens)
 
@@ -92,29 +90,20 @@ def _chat_tokenizer(tokenizer: Any, template: ChatTemplate, model: str) -> ChatT
         chat_tokenizer = ChatTokenizer(tokenizer, template)
     except StartError as error:
         raise StartError(f"engine.model={model}: {error}") from None
-    ignored = [f"chat_template_kwargs.{name}" for name in _ignored(tokenizer, template.variables)]
-    if template.file and _has_own_template(tokenizer):
-        ignored = ["chat_template", *ignored]
+    ignored: list[str] = []
+    if template.file:  # Mistral's and DeepSeek's tokenizers in vLLM render chats by own code
+        chat, test = [{"role": "user", "content": "x"}], {"chat_template": "{{ 1 }}"}
+        rendered = tokenizer.apply_chat_template(chat, **test, tokenize=False)
+        ignored += ["chat_template"] * (rendered != "1")
+    if getattr(tokenizer, "IS_MISTRAL_TOKENIZER", False):
+        used = {"reasoning_effort"} if tokenizer.version >= 15 else set()
+        ignored += [f"chat_template_kwargs.{n}" for n in template.variables if n not in used]
     if ignored:
         raise UsageError(
             f"engine.{ignored[0]}: vLLM's own tokenizer of engine.model={model} ignores it; remove "
             "it, or set engine.args.tokenizer_mode=hf"
         )
     return chat_tokenizer
-
-
-def _has_own_template(tokenizer: Any) -> bool:
-    """True for Mistral's and DeepSeek's tokenizers in vLLM, which render chats by own code."""
-    other = tokenizer.apply_chat_template(list(_TEST_CHAT), chat_template="{{ 1 }}", tokenize=False)
-    return bool(other != "1")
-
-
-def _ignored(tokenizer: Any, variables: Mapping[str, Any]) -> list[str]:
-    """The variables that Mistral's tokenizer leaves out."""
-    if not getattr(tokenizer, "IS_MISTRAL_TOKENIZER", False):
-        return []
-    used = {"reasoning_effort"} if tokenizer.version >= 15 else set()
-    return [name for name in variables if name not in used]
 
 
 def _engine_name(arguments: Mapping[str, Any]) -> str:
@@ -339,12 +328,6 @@ class ThinkingParser:
     def text(self, ids: Sequence[int]) -> str:
         """The text of token ids, without special ones such as an end of turn."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
-
-
-def can_end_thinking(config: "VllmConfig") -> bool:
-    """True if the reasoning parser has a marker by which vLLM can end the thinking."""
-    markers = config.reasoning_config
-    return markers is not None and markers.enabled
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import nearest
 from pipeline.files.named_paths import refuse_unwritable_path
 from pipeline.files.place import delete_abandoned, is_remote, make_folder, move_file
 from pipeline.files.processes import own_folder, part_name
@@ -112,21 +113,17 @@ def _refuse_functions(connection: Any, select: str) -> None:
 _ROWS = 20_000  # at once in memory
 
 
-def view_names(connection: Any) -> list[str]:
-    """The views that users read, without those that others are made of."""
-    names = [row["name"] for row in query(connection, "show tables")]
-    return [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
-
-
 def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
     """Write the rows of a view for which `where` holds; returns their number. `path` is replaced.
 
     The file appears whole or not at all; its folder is created. Raises UsageError if `view` is no
-    view or `where` no condition, or one that fails for some row, or if a remote store has no such
-    bucket; StorageError.
+    view that users read or `where` no condition, or one that fails for some row, or if a remote
+    store has no such bucket; StorageError.
     """
-    if view not in view_names(connection):
-        raise UsageError(f"{view!r} is no view")
+    names = [row["name"] for row in query(connection, "show tables")]
+    names = [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
+    if view not in names:
+        raise UsageError(f"{view}: no such view; nearest: {nearest(view, names, 5)}")
     condition = expression(connection, "where", where or "true")
     statement = f'from "{view}" where ({condition}\n)'
     query(connection, f"{statement} limit 0")  # for its errors
