@@ -36,17 +36,9 @@ _MOST_CHARS_PER_TOKEN = 4  # of these; tokenizers that were made for them have t
 _LEAST_READ = 0.75  # of `least_tokens`; some tokenizers have tokens of several words
 _MODELS_SHOWN = 5
 _SET_BY_ENGINE = {
-    "api_key",
-    "model",
-    "messages",
-    "max_tokens",
-    "max_completion_tokens",
-    "temperature",
-    "seed",
-    "structured_outputs",
-    "stream",
-    "n",
-}
+    "api_key", "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "seed",
+    "structured_outputs", "stream", "n",
+}  # fmt: skip
 
 
 class OpenAISettings(EngineSettings):

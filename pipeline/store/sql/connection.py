@@ -28,13 +28,12 @@ _OF_STATEMENTS = (
 _OF_LIMITS = (duckdb.OutOfMemoryException, duckdb.InterruptException, duckdb.PermissionException)
 _OF_READING = (duckdb.Error, pa.ArrowException, OSError)
 _WORD, _LINE = re.compile(r"\w+"), re.compile(r"LINE \d+: ")
-_TEXTS = re.compile(r"--.*|'[^']*'")  # comments and texts, paths among them
+_NO_CODE = re.compile(r"--.*|'[^']*'")  # comments and texts, paths among them
 _OF_FILES = re.compile(r"^\w*Error: .*", re.MULTILINE)  # of the filesystem, after its traceback
 # What lists views, what a transaction that is rolled back would take views with, and a text of
 # several statements, which is not executed twice.
 _OF_ALL_VIEWS = re.compile(
-    r"\b(show|describe|duckdb_|information_schema|pg_|sqlite_|export)|\b(begin|start)\b|;\s*\S",
-    re.IGNORECASE,
+    r"\b(show|describe|duckdb_|information_schema|pg_|sqlite_|export)|\b(begin|start)\b|;\s*\S"
 )
 # DuckDB's other methods that read views: later calls on what they return may name any view, and
 # what a transaction made goes with it.
@@ -62,11 +61,7 @@ class View:
     @cached_property
     def reads(self) -> frozenset[str]:
         """The words of its query: the views that it names, and whatever has the name of one."""
-        return _words(_TEXTS.sub("", self.body))
-
-
-def _words(sql: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(sql.lower()))
+        return frozenset(_WORD.findall(_NO_CODE.sub("", self.body).lower()))
 
 
 class Connection:
@@ -152,11 +147,11 @@ class Connection:
 
     def _execute(self, query: Any, *args: Any, **named: Any) -> Any:
         """DuckDB's `execute`, once the views that the statement may read are made."""
-        code = _TEXTS.sub("", query) if isinstance(query, str) else ";"
-        if not _OF_ALL_VIEWS.search(code):
-            self._make(_words(code))
-        else:
+        code = _NO_CODE.sub("", query).lower() if isinstance(query, str) else "show"
+        if _OF_ALL_VIEWS.search(code):
             self.make_all()
+        else:
+            self._make({*_WORD.findall(code)})
         try:
             done = self.raw.execute(query, *args, **named)
         except duckdb.CatalogException:
