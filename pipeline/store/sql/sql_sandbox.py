@@ -47,16 +47,6 @@ def lock(connection: Any, files: Iterable[UPath]) -> None:
     connection.execute("set lock_configuration = true")
 
 
-def limit_memory(connection: Any, most: str | None) -> None:
-    """Set how much memory statements may take. Raises UsageError for what is no size."""
-    if most is not None:
-        try:
-            with errors_of(connection):
-                connection.execute("set memory_limit = ?", [most])
-        except UsageError:
-            raise UsageError(f"memory_limit={most}: not a size; write one such as 2GB") from None
-
-
 def rows_within(
     connection: Any, statement: str, most_rows: int, seconds: float
 ) -> tuple[list[dict[str, Any]], bool]:

@@ -163,7 +163,7 @@ def test_rows_time_and_memory_have_limits(folder: Path) -> None:
     told = refused("sql", f"select max(a) from ({many} offset 9)", warehouse, "memory_limit=100MB")
     assert told.startswith("sql: Out of Memory Error: ")
     told = refused("sql", "select 1", warehouse, "memory_limit=much")
-    assert told == "memory_limit=much: not a size; write one such as 2GB"
+    assert told.startswith("sql: Parser Error: ")
 
 
 @pytest.mark.parametrize("statement", [WRITES[0], WRITES[4], READS[0], READS[17]])
