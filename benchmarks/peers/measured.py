@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.peers.replayed import Replayed, read_replayed
 from pipeline.core.errors import EngineError
-from pipeline.engines.vllm.startup_errors import explained, vllm_errors_in_file
+from pipeline.engines.vllm.vllm_engine import explained, vllm_errors_in_file
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SECONDS_BETWEEN_SAMPLES = 0.25

@@ -18,9 +18,9 @@ from jobs.cli.verb_help import Verb, Verbs
 from jobs.config.completion import completed, run_words
 from jobs.config.options import ReadOptions
 from jobs.output.cells import printable
+from pipeline.core.compose import refuse_secret
 from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
-from pipeline.core.secrets import refuse_secret
 from pipeline.files.place import as_path
 
 app = Verbs(pretty_exceptions_enable=False)

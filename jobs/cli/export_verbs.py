@@ -16,9 +16,8 @@ from jobs.export.target import Target
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found, print_json
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import nearest
 from pipeline.store import connect
-from pipeline.store.sql.sql_sandbox import view_names, write_view
+from pipeline.store.sql.sql_sandbox import write_view
 
 export = Verbs(help="Write answers, the report or a view to a file.")
 app.add_typer(export, name="export", rich_help_panel=LOOK)
@@ -91,9 +90,6 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
     if target.path is None:
         raise UsageError("a view is written as Parquet, which is no text; add to=FILE.parquet")
     with connect(options.warehouse, options.run) as connection:
-        names = view_names(connection)
-        if name not in names:
-            raise UsageError(f"{name}: no such view; nearest: {nearest(name, sorted(names), 5)}")
         num_rows = write_view(connection, name, options.where, target.path)
     _say(target, num_rows, json)
 

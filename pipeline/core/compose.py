@@ -3,8 +3,10 @@
 Hydra's `instantiate` is not used: YAML names things, code makes them.
 """
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from omegaconf.omegaconf import register_default_resolvers
 
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import LeftOutWarning, UsageError
+from pipeline.core.redaction import redacted, remember_key
 from pipeline.core.registry import hint
-from pipeline.core.secrets import refuse_secret, refuse_secrets
 from pipeline.core.settings import CONF
 
 # Sections whose choices are the files of the group `rater`.
@@ -72,8 +74,39 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
             raise UsageError(_one_line(error, overrides, folders)) from None
     assert isinstance(resolved, dict)
     composed = {str(key): value for key, value in resolved.items()}
-    refuse_secrets(composed)
+    leaves = [*_leaves(composed, "")]
+    for key, value in leaves:
+        if key.endswith("_env") and isinstance(value, str):
+            _remember(value)
+    for key, value in leaves:
+        refuse_secret(f"{key}={value}")
     return composed
+
+
+def refuse_secret(word: str) -> None:
+    """Raise UsageError where a `key=value` word holds a key that `*_env` names, or an address with
+    a password, as words are stored with a run; a Ray job's own environment is not."""
+    key, _, value = word.partition("=")
+    if redacted(value) != value and not key.startswith("cluster.runtime_env"):
+        raise UsageError(
+            f"{key}: set no secret here, as it is stored with the run; put it into an environment "
+            "variable (HF_TOKEN, AWS_SECRET_ACCESS_KEY, the one that engine.api_key_env names)"
+        )
+
+
+def _remember(variable: str) -> None:
+    given = os.environ.get(variable, "")
+    if remember_key(given) != given:
+        warnings.warn(f"white space around the key in {variable}", LeftOutWarning, stacklevel=3)
+
+
+def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    for name, part in value.items() if isinstance(value, Mapping) else enumerate(value):
+        path = f"{key}.{name}" if key else str(name)
+        if isinstance(part, Mapping | list):
+            yield from _leaves(part, path)
+        else:
+            yield path, part
 
 
 @contextmanager

@@ -36,16 +36,9 @@ _MOST_CHARS_PER_TOKEN = 4  # of these; tokenizers that were made for them have t
 _LEAST_READ = 0.75  # of `least_tokens`; some tokenizers have tokens of several words
 _MODELS_SHOWN = 5
 _SET_BY_ENGINE = {
-    "model",
-    "messages",
-    "max_tokens",
-    "max_completion_tokens",
-    "temperature",
-    "seed",
-    "structured_outputs",
-    "stream",
-    "n",
-}
+    "api_key", "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "seed",
+    "structured_outputs", "stream", "n",
+}  # fmt: skip
 
 
 class OpenAISettings(EngineSettings):
@@ -95,7 +88,7 @@ class OpenAISettings(EngineSettings):
     @classmethod
     def _sets_only_free_keys(cls, args: dict[str, Any]) -> dict[str, Any]:
         if taken := sorted(_SET_BY_ENGINE & args.keys()):
-            raise ValueError(f"{taken[0]} is set by the engine itself; remove it from args")
+            raise UsageError(f"engine.args.{taken[0]} is set by the engine itself; remove it")
         return args
 
     @property

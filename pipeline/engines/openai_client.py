@@ -18,7 +18,7 @@ from pipeline.core.errors import environment_errors, through_proxy
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
 from pipeline.engines.outage import FailedError
-from pipeline.engines.vllm.control_tokens import with_breaks, without_breaks
+from pipeline.engines.vllm.chat_tokenizer import with_breaks, without_breaks
 
 _CONNECT_SECONDS = 5.0
 _SHOWN_CHARS = 300  # of a server's own error message

@@ -85,7 +85,7 @@ HOMES = {
         *("pipeline/cluster/", "pipeline/files/parquet.py"),
     ),
     "sentence_transformers": ("pipeline/engines/embedder.py",),
-    "torch": ("pipeline/engines/vllm/cpu_build.py",),
+    "torch": ("pipeline/engines/vllm/vllm_settings.py",),
     "hydra": ("pipeline/core/compose.py",),
     "omegaconf": ("pipeline/core/compose.py",),
     "charset_normalizer": ("stages/text/encodings.py",),

@@ -42,11 +42,11 @@ from pipeline.store.shards.checked_files import recall_checks, record_checks
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.shards.shard_index import newest_index
-from pipeline.store.sql.connection import Connection, View
+from pipeline.store.sql.connection import Connection, View, errors_of
 from pipeline.store.sql.read_only_files import addresses
 from pipeline.store.sql.run_views import LEFT_OUT, run_views
 from pipeline.store.sql.shard_views import shard_views
-from pipeline.store.sql.sql_sandbox import limit_memory, lock
+from pipeline.store.sql.sql_sandbox import lock
 
 _STEPS = pa.schema(
     [
@@ -97,17 +97,19 @@ def connect(
     recall_checks(folder)
     name = run_name(folder, run)
     connection = Connection(pin(folder, newest_index(folder / "compacted").number))
-    limit_memory(connection, memory_limit)
+    if memory_limit is not None:
+        with errors_of(connection):
+            connection.raw.execute("set memory_limit = ?", [memory_limit])
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
     planned = left_out.sound(sorted(planned_files(folder)), check_planned)
     marks = left_out.sound(marks_of_removal(folder), check_planned)
     gone = units_in(marks) - units_in(planned) if marks else set[UnitKey]()
-    tables, steps = shard_views(connection, folder, left_out, gone)
+    connection.files += planned
+    tables, steps, is_small = shard_views(connection, folder, left_out, gone)
     connection.add_rows("raw_steps", _STEPS, _step_rows(folder, left_out))
     _planned_view(connection, planned)
-    for view in run_views(tables, name, steps):
+    for view in run_views(tables, name, steps, is_small):
         connection.add(view)
-    connection.files += planned
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
     connection.add_rows("left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
     record_checks(folder, connection.files)

@@ -1,13 +1,12 @@
-"""A DuckDB connection whose views are made when a statement first names them; queries, their
-errors and their syntax trees. The only file that imports duckdb."""
+"""A DuckDB connection whose views are made when a statement first names them; queries and their
+errors. The only file that imports duckdb."""
 
-import json
 import re
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import duckdb
@@ -20,22 +19,22 @@ from pipeline.files.lease import Lease
 from pipeline.store.shards.damaged_files import damaged_inside
 from pipeline.store.sql.read_only_files import ReadOnlyFiles
 
-DatabaseError = duckdb.Error
+DatabaseError, SELECT = duckdb.Error, duckdb.StatementType.SELECT
 # Errors about a statement, its limits or the locks, which no file causes.
 _OF_STATEMENTS = (
     duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
     duckdb.ConversionException, duckdb.OutOfRangeException,
 )  # fmt: skip
 _OF_LIMITS = (duckdb.OutOfMemoryException, duckdb.InterruptException, duckdb.PermissionException)
+_OF_READING = (duckdb.Error, pa.ArrowException, OSError)
 _WORD, _LINE = re.compile(r"\w+"), re.compile(r"LINE \d+: ")
+_NO_CODE = re.compile(r"--.*|'[^']*'")  # comments and texts, paths among them
 _OF_FILES = re.compile(r"^\w*Error: .*", re.MULTILINE)  # of the filesystem, after its traceback
-# Single statements that name the views that they read.
-_NAMING = (
-    duckdb.StatementType.SELECT, duckdb.StatementType.CREATE, duckdb.StatementType.INSERT,
-    duckdb.StatementType.SET,
-)  # fmt: skip
-# A statement with a word that begins so may list all views.
-_LISTINGS = ("show", "describe", "duckdb_", "information_schema", "pg_", "sqlite_")
+# What lists views, what a transaction that is rolled back would take views with, and a text of
+# several statements, which is not executed twice.
+_OF_ALL_VIEWS = re.compile(
+    r"\b(show|describe|duckdb_|information_schema|pg_|sqlite_|export)|\b(begin|start)\b|;\s*\S"
+)
 # DuckDB's other methods that read views: later calls on what they return may name any view, and
 # what a transaction made goes with it.
 _OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executemany", "begin"}
@@ -43,8 +42,8 @@ _OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executema
 
 @dataclass(frozen=True)
 class View:
-    """A view that is not made yet. `statement`: `create view NAME as ...`; `parts`: those of its
-    queries that stand in tables' .sql files, each after the file and section."""
+    """A view, or table, that is not made yet. `statement`: `create view NAME as ...`; `parts`:
+    those of its queries that stand in tables' .sql files, each after the file and section."""
 
     statement: str
     parts: Sequence[tuple[str, str]] = ()
@@ -59,13 +58,18 @@ class View:
     def body(self) -> str:
         return self.statement.split(None, 4)[4]
 
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The words of its query: the views that it names, and whatever has the name of one."""
+        return frozenset(_WORD.findall(_NO_CODE.sub("", self.body).lower()))
+
 
 class Connection:
     """DuckDB's in-memory connection, with all of its methods; like that, for one thread at a time.
 
     To bind a view takes milliseconds, and a warehouse has more than a hundred of them, of which a
-    command reads a few: a statement of `_NAMING` has those made that it names, anything else all of
-    them first.
+    command reads a few: `execute` makes those that its statement names, and what they name, before
+    it; other methods make all.
     `files`: those that the views read, which the lease `pinned` keeps; `raw`: DuckDB's own
     connection, which makes no view.
     """
@@ -104,14 +108,16 @@ class Connection:
         know.
         """
         types = self.raw.from_arrow(empty_table(columns)).types
-        lists = [[row[column] for row in rows] for column in columns.names]
-        made = zip(columns.names, types, strict=True)
-        selected = ", ".join(f'unnest(?::{type_}[]) as "{column}"' for column, type_ in made)
-        self.raw.execute(f"create or replace table {name} as select {selected}", lists)
+        typed = ", ".join(f'"{n}" {t}' for n, t in zip(columns.names, types, strict=True))
+        self.raw.execute(f"create or replace table {name} ({typed})")
+        if rows:
+            lists = [[row[column] for row in rows] for column in columns.names]
+            selected = ", ".join(f"unnest(?::{type_}[])" for type_ in types)
+            self.raw.execute(f"insert into {name} select {selected}", lists)
 
     def make_all(self) -> None:
         """Make every view. Raises UsageError, naming file and section, for wrong SQL of a table."""
-        self._make([*self._views])
+        self._make(self._views.keys())
         for view in [*self._views.values()]:
             for place, part in view.parts:
                 try:
@@ -119,7 +125,7 @@ class Connection:
                 except _OF_STATEMENTS as error:
                     what = str(error).splitlines()[0]
                     raise UsageError(f"{place}: {what}; correct it") from None
-            self._make_one(view, force=True)
+            self._make({view.name}, force=True)
 
     def __enter__(self) -> "Connection":
         return self
@@ -141,10 +147,11 @@ class Connection:
 
     def _execute(self, query: Any, *args: Any, **named: Any) -> Any:
         """DuckDB's `execute`, once the views that the statement may read are made."""
-        if self._names_its_views(query):
-            self._make({*_WORD.findall(query.lower())})
-        else:
+        code = _NO_CODE.sub("", query).lower() if isinstance(query, str) else "show"
+        if _OF_ALL_VIEWS.search(code):
             self.make_all()
+        else:
+            self._make({*_WORD.findall(code)})
         try:
             done = self.raw.execute(query, *args, **named)
         except duckdb.CatalogException:
@@ -158,42 +165,21 @@ class Connection:
             raise damaged_inside(self.files) or error from None
         return None if done is None else self
 
-    def _names_its_views(self, query: Any) -> bool:
-        """True of one statement of `_NAMING` that lists no views, and of what does not parse."""
-        if not isinstance(query, str):
-            return False
-        try:
-            found = self.raw.extract_statements(query)
-        except duckdb.ParserException:
-            return True
-        listings = any(word.startswith(_LISTINGS) for word in _WORD.findall(query.lower()))
-        return len(found) == 1 and found[0].type in _NAMING and not listings
-
-    def _make(self, names: Iterable[str]) -> None:
-        """Make those of the views that are not made yet and can be made."""
-        for view in [self._views[name] for name in names if name in self._views]:
-            self._make_one(view)
-
-    def _make_one(self, view: View, force: bool = False, within: tuple[str, ...] = ()) -> None:
-        """Make a view after those that it reads. Unless by `force`, one that cannot be made stays:
-        a name may be of a common table expression, and the view of that name read this one."""
-        may_read = self._views.keys() & {*_WORD.findall(view.body.lower())} - {view.name}
-        tree = syntax_tree(self.raw, view.body) if may_read else None  # which takes a millisecond
-        for node in nodes(tree):
-            named = node["table_name"] if node["type"] == "BASE_TABLE" else ""
-            other = self._views.get(named.lower())
-            if other and other.name not in (view.name, *within):
-                self._make_one(other, within=(*within, view.name))
-        if view.name not in self._views:
-            return
-        try:
-            view.before()
-            self.raw.execute(view.statement)
-        except _OF_STATEMENTS:
-            if force:
-                raise
-        else:
-            del self._views[view.name]
+    def _make(self, names: Collection[str], force: bool = False) -> None:
+        """Make those of the views that are not made yet, each after those that it reads. Unless by
+        `force`, one that cannot be made stays: a name may be of a common table expression or a
+        column, and the view of that name read this one."""
+        for name in self._views.keys() & names:
+            if (view := self._views.pop(name, None)) is None:
+                continue  # made for another of them
+            try:
+                self._make(view.reads)
+                view.before()
+                self.raw.execute(view.statement)
+            except _OF_READING as error:
+                self._views[name] = view
+                if force or not isinstance(error, _OF_STATEMENTS):
+                    raise
 
 
 def query(connection: Any, statement: str, most_rows: int | None = None) -> list[dict[str, Any]]:
@@ -209,6 +195,16 @@ def query(connection: Any, statement: str, most_rows: int | None = None) -> list
     earlier = [names[:index].count(name) for index, name in enumerate(names)]
     unique = [f"{name}_{n}" if n else name for name, n in zip(names, earlier, strict=True)]
     return [dict(zip(unique, row, strict=True)) for row in rows]
+
+
+def is_expression(text: str) -> bool:
+    """True of a text that is one SQL expression. What DuckDB 1.5 takes for one with a clause after
+    it, such as `1 from t`, is none in brackets."""
+    try:
+        duckdb.SQLExpression(text)
+    except duckdb.Error:
+        return False
+    return True
 
 
 @contextmanager
@@ -238,25 +234,3 @@ def _sql_error(text: str) -> UsageError:
         lead = others[place].index(": ") + 2
         hints = ("  " + others[place][lead:], "  " + others[place + 1][lead:])
     return UsageError(" ".join([f"sql: {first}", *meant]), hints)
-
-
-def syntax_tree(connection: Any, sql: str) -> dict[str, Any]:
-    """DuckDB's tree of a text of SELECT statements, whose tables and columns need not exist:
-    `statements`, or `error` with its type and message.
-
-    Raises RecursionError where it nests more deeply than Python's JSON reader can follow.
-    """
-    ((text,),) = connection.execute("select json_serialize_sql(?::varchar)", [sql]).fetchall()
-    tree: dict[str, Any] = json.loads(text)
-    return tree
-
-
-def nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """The nodes, such as those of the type BASE_TABLE, wherever in a tree they are."""
-    if isinstance(tree, dict):
-        if isinstance(tree.get("type"), str):
-            yield tree
-        tree = [*tree.values()]
-    if isinstance(tree, list):
-        for inner in tree:
-            yield from nodes(inner)

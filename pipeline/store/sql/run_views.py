@@ -24,18 +24,19 @@ _UNIONS = ("measures", "sizes", "counts", "page_texts", "results")  # of section
 
 
 def run_views(
-    tables: Mapping[str, Any], run: str, steps: Mapping[str, Collection[str]]
+    tables: Mapping[str, Any], run: str, steps: Mapping[str, Collection[str]], is_small: bool
 ) -> Iterator[View]:
     """The views of the run and of all runs, over `all_planned`, `footers` and the views `raw_...`;
     `tables` with their Arrow schemas, and the `steps` that have shards there."""
     yield View(filled(_SQL["all_units"], started_at=STARTED_AT, worker=WORKER))
+    kind = "table" if is_small else "view"
     for view in ("planned", "units", "people"):
-        yield View(filled(_SQL[view], run=text(run)))
+        yield View(filled(_SQL[view], run=text(run), kind=kind))
     for view, key in (("steps", "step_id"), ("shards", "step_id, unit")):
         yield View(_SQL[view])
         yield View(filled(_SQL["all_of_key"], view=view, key=key))
     for table, columns in tables.items():
-        yield from map(View, _of_table(table, columns.names, steps.get(table, ())))
+        yield from map(View, _of_table(table, columns.names, steps.get(table, ()), is_small))
     records = [record for name, record in RECORDS.items() if name in tables]
     for prefix in ("", "all_"):
         for record in records:
@@ -55,25 +56,31 @@ def run_views(
         yield View(filled(_SQL[name], parts=union), parts)
 
 
-def _of_table(table: str, columns: list[str], steps: Collection[str]) -> Iterator[str]:
+def _of_table(
+    table: str, columns: list[str], steps: Collection[str], is_small: bool
+) -> Iterator[str]:
     """The views of a table. If two units have rows of the same question, as runs overlapped, each
     run shows those of the unit it planned; if no run planned it, those of the lower unit are shown,
     with a null in the column `run`.
 
     A run's view looks its rows up among the planned units of the table's `steps`, by hashes of 128
     bits, which take a third of the memory of the ids. `coalesce` keeps DuckDB from a join that
-    holds the rows of the table instead, if it takes them for fewer.
+    holds the rows of the table instead, if it takes them for fewer. Of a small warehouse the rows
+    are looked up once, and the view is a table.
     """
     key, on, once, ids = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", "", "unit"
     if "question_id" in columns:
         key += ", question_id"
         on += " and r.question_id is not distinct from u.question_id"
         once, ids = _ONCE if table != Call.table else "", "question_id"
-    of_steps = f"step_id in ({', '.join(map(text, sorted(steps))) or 'null'})"
-    hashes = f"hash(step_id, unit), hash({ids})"
-    planned = f"select {hashes} from planned where {of_steps}"
-    yield f"""create view {table} as from raw_{table}
-    where coalesce(({hashes}) in ({planned}), false)"""
+    kind, where = "table" if is_small and steps and table != Call.table else "view", ""
+    if steps:
+        hashes = f"hash(step_id, unit), hash({ids})"
+        planned = (
+            f"select {hashes} from planned where step_id in ({', '.join(map(text, sorted(steps)))})"
+        )
+        where = f"where coalesce(({hashes}) in ({planned}), false)"
+    yield f"create {kind} {table} as from raw_{table} {where}"
     yield f"""create view all_{table} as select u.run, r.* from raw_{table} r
     left join (select distinct run, {key} from all_planned) u {on} {once}"""
 

@@ -21,7 +21,7 @@ create view units as
 from all_units where run = {run};
 
 -- name: planned
-create view planned as
+create {kind} planned as
 -- A row per input that the run planned: a document or a question of a step.
 -- run: the run's name
 from all_planned where run = {run};

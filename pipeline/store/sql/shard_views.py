@@ -47,7 +47,7 @@ _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # column
 
 def shard_views(
     connection: Connection, folder: UPath, left_out: DamagedFiles, gone: Collection[UnitKey]
-) -> tuple[dict[str, Any], dict[str, set[str]]]:
+) -> tuple[dict[str, Any], dict[str, set[str]], bool]:
     """Add the views, without rows of the units `gone`. Returns the Arrow schema and the steps of
     every table."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
@@ -81,7 +81,7 @@ def shard_views(
     of_files = f"parquet_metadata({addresses(calls)})"
     none = "(select 0 as total_compressed_size, '' as path_in_schema where false)"
     connection.add(View(filled(_SQL["call_bytes"], columns=of_files if calls else none)))
-    return tables, _steps(index, loose)
+    return tables, _steps(index, loose), is_small
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _readable_tables(
 
 def _taken(tables: Mapping[str, Any], connection: Connection) -> set[str]:
     """The names of our own views, and the words of SQL."""
-    own = {view.name for view in run_views(tables, "", {})}
+    own = {view.name for view in run_views(tables, "", {}, False)}
     words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
     reserved = {word for (word,) in connection.execute(words).fetchall()}
     return own | {"footers", "left_out", "all_people"} | reserved

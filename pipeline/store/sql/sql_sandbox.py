@@ -1,10 +1,12 @@
 """Restrict a user's SQL to reading the views of a connection; write a view to a Parquet file, by
 PyArrow, with the restrictions in place.
 
-DuckDB itself keeps files, settings and extensions locked (`lock`); its own parser shows what kind
-of statement a text is (`only_select`, `expression`). Works with DuckDB 1.5 and 2.0.
+DuckDB itself keeps files, settings and extensions locked (`lock`), and reads through a filesystem
+that cannot write; `only_select` and `expression` keep to one statement. Works with DuckDB 1.5 and
+2.0.
 """
 
+import re
 import shutil
 import threading
 from collections.abc import Iterable, Iterator
@@ -16,20 +18,21 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import nearest
 from pipeline.files.named_paths import refuse_unwritable_path
 from pipeline.files.place import delete_abandoned, is_remote, make_folder, move_file
 from pipeline.files.processes import own_folder, part_name
-from pipeline.store.sql.connection import errors_of, nodes, query, syntax_tree
+from pipeline.store.sql.connection import SELECT, errors_of, is_expression, query
 from pipeline.store.sql.read_only_files import addresses
 
-# What a SELECT and the bodies of its subqueries and common table expressions are made of; others,
-# such as COPY_QUERY_NODE of DuckDB 2.0, write.
-_READING = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
-# Table functions that read no file, change no setting and hide no statement in a text.
+# Table functions that read no file, change no setting and hide no statement in a text. The locks
+# hold the others, too, but for enable_profiling() of DuckDB 1.5, which writes a file.
 _TABLE_FUNCTIONS = {
     "unnest", "range", "generate_series", "json_each", "json_tree",
     "duckdb_columns", "duckdb_functions", "duckdb_tables", "duckdb_views",
 }  # fmt: skip
+_CALLED = re.compile(r'"TABLE_FUNCTION".*?"function_name":\s*"(.*?)"', re.DOTALL)
+_NO_SELECT = "sql: only one SELECT over the views is allowed; --unsafe allows any statement"
 
 
 def lock(connection: Any, files: Iterable[UPath]) -> None:
@@ -42,16 +45,6 @@ def lock(connection: Any, files: Iterable[UPath]) -> None:
     connection.execute("set enable_external_access = false")
     connection.execute("set python_enable_replacements = false")
     connection.execute("set lock_configuration = true")
-
-
-def limit_memory(connection: Any, most: str | None) -> None:
-    """Set how much memory statements may take. Raises UsageError for what is no size."""
-    if most is not None:
-        try:
-            with errors_of(connection):
-                connection.execute("set memory_limit = ?", [most])
-        except UsageError:
-            raise UsageError(f"memory_limit={most}: not a size; write one such as 2GB") from None
 
 
 def rows_within(
@@ -76,66 +69,51 @@ def rows_within(
 def only_select(connection: Any, statement: str) -> str:
     """The statement, if it is a single SELECT (FROM, VALUES, DESCRIBE ... are) over the views.
 
-    Raises UsageError for any other, and for other table functions: in DuckDB 1.5 enable_profiling()
-    writes a file in spite of the locks.
+    Raises UsageError for any other, and for other functions than `_TABLE_FUNCTIONS`.
     """
-    if len(_parsed(connection, statement)) != 1:
+    with errors_of(connection):
+        found = connection.extract_statements(statement)
+    if [one.type for one in found] != [SELECT]:
         raise UsageError(_NO_SELECT)
+    _refuse_functions(connection, statement)
     return statement
 
 
 def expression(connection: Any, key: str, text: str) -> str:
     """The text, if it is a single SQL expression. Raises UsageError naming the `key`."""
-    empty, found = (_parsed(connection, f"select {part}\n") for part in ("1", text))
-    items = found[0]["node"].pop("select_list", []) if len(found) == 1 else []
-    empty[0]["node"].pop("select_list")
-    # Nothing but its one item may differ from `select 1`: no from, where, union, order by ...
-    if len(items) != 1 or found != empty:
+    with errors_of(connection):
+        connection.extract_statements(f"select {text}\n")  # its errors show the place
+    if not is_expression(text):
         raise UsageError(f"{key}={text}: not a single SQL expression over the questions")
+    _refuse_functions(connection, f"select {text}\n")
     return text
 
 
-_NO_SELECT = "sql: only one SELECT over the views is allowed; --unsafe allows any statement"
-
-
-def _parsed(connection: Any, statement: str) -> list[dict[str, Any]]:
-    """DuckDB's syntax trees of the SELECT statements in a text; empty where it has none."""
-    with errors_of(connection):
-        connection.extract_statements(statement)  # its errors show the place
-    try:
-        tree = syntax_tree(connection, statement)
-        found = [*nodes(tree)]
-    except RecursionError:
-        raise UsageError("sql: nested too deeply; use fewer levels, or add --unsafe") from None
-    kinds = {node["type"] for node in found}
-    if tree["error"] or any(kind.endswith("_NODE") for kind in kinds - _READING):
+def _refuse_functions(connection: Any, select: str) -> None:
+    """Raise UsageError for what DuckDB's parser does not take for SELECT, and for functions."""
+    serialize = "select json_serialize_sql(?::varchar)"
+    ((tree,),) = connection.raw.execute(serialize, [select]).fetchall()
+    if not tree.startswith('{"error":false'):
         raise UsageError(_NO_SELECT)
-    for node in found:
-        name = node["function"]["function_name"] if node["type"] == "TABLE_FUNCTION" else ""
-        if name and name not in _TABLE_FUNCTIONS:
+    for name in _CALLED.findall(tree):
+        if name not in _TABLE_FUNCTIONS:
             raise UsageError(f"sql: {name}() is not allowed; read the views, or add --unsafe")
-    return list(tree["statements"])
 
 
 _ROWS = 20_000  # at once in memory
-_VIEWS = "select view_name from duckdb_views() where not internal order by view_name"
-
-
-def view_names(connection: Any) -> list[str]:
-    """The views that users read, without those that others are made of."""
-    names = [row["view_name"] for row in query(connection, _VIEWS)]
-    return [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
 
 
 def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
     """Write the rows of a view for which `where` holds; returns their number. `path` is replaced.
 
     The file appears whole or not at all; its folder is created. Raises UsageError if `view` is no
-    view or `where` no condition, or one that fails for some row, or if a remote store has no such
-    bucket; StorageError.
+    view that users read or `where` no condition, or one that fails for some row, or if a remote
+    store has no such bucket; StorageError.
     """
-    if view not in view_names(connection):
-        raise UsageError(f"{view!r} is no view")
+    names = [row["name"] for row in query(connection, "show tables")]
+    names = [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
+    if view not in names:
+        raise UsageError(f"{view}: no such view; nearest: {nearest(view, names, 5)}")
     condition = expression(connection, "where", where or "true")
     statement = f'from "{view}" where ({condition}\n)'
     query(connection, f"{statement} limit 0")  # for its errors

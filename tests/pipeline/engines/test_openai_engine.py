@@ -163,7 +163,7 @@ def test_args_go_into_the_body() -> None:
 
 def test_args_may_not_set_what_the_engine_sets() -> None:
     for key in ("max_tokens", "max_completion_tokens"):
-        with pytest.raises(ValueError, match=f"{key} is set by the engine itself"):
+        with pytest.raises(UsageError, match=f"{key} is set by the engine itself"):
             settings("http://h/v1", args={key: 5})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.engines.vllm.piece_tokenizer import PieceTokenizer, piece_tokenizer
+from pipeline.engines.vllm.chat_tokenizer import PieceTokenizer, piece_tokenizer
 from tests.support.engines.tiny_model import meeting_texts
 
 pytestmark = pytest.mark.vllm

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer
-from pipeline.engines.vllm.piece_tokenizer import PieceTokenizer, piece_tokenizer
+from pipeline.engines.vllm.chat_tokenizer import (
+    ChatTemplate,
+    ChatTokenizer,
+    PieceTokenizer,
+    piece_tokenizer,
+)
 from tests.pipeline.engines.vllm.test_piece_tokenizer import odd_text
 from tests.support.engines.tiny_model import meeting_texts
 from tests.support.engines.vllm_engines import messages

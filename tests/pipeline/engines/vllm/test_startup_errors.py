@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.engines.vllm.startup_errors import explained
+from pipeline.engines.vllm.vllm_engine import explained
 
 GPU_TOO_FULL = (
     "Free memory on device cuda:0 (10.1/79.1 GiB) on startup is less than desired GPU memory "

@@ -255,7 +255,7 @@ def test_the_answer_may_not_use_what_thinking_left_over(
 def test_a_prompt_that_ends_the_thinking_gets_an_answer_only(thinker: Talk, tokenizer: Any) -> None:
     prompt = array("i", expected_ids(tokenizer, WORDS, thinking=False))
     assert tokenizer.decode(list(prompt)).endswith("<think></think>")
-    from pipeline.engines.vllm.thinking import ThinkingParser
+    from pipeline.engines.vllm.vllm_engine import ThinkingParser
 
     config = thinker.engine.llm.vllm_config
     ended = ThinkingParser(config, tokenizer, THINKING_TOKENS, {"thinking": False}, prompt[-8:])

