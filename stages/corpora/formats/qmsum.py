@@ -11,19 +11,19 @@ from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 from pipeline.core.rows import Question, Span
-from stages.corpora.reading.asked import Asked, Value, single
-from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_files import files_of, rows_of, split_of
-from stages.corpora.reading.corpus_row import Row, rows_within
+from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document, bad_question
+from stages.corpora.reading.files import files_of, rows_of, split_of
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, bad_document, bad_question
-from stages.corpora.reading.row_checks import (
+from stages.corpora.reading.questions import Asked, Value, single
+from stages.corpora.reading.rows import (
     BadInputError,
+    Row,
     json_text,
     kind_of,
     list_of,
     merged,
     optional_text,
+    rows_within,
     shown,
     text_of,
     whole_number,

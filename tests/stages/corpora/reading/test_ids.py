@@ -14,7 +14,7 @@ from upath import UPath
 from jobs.graph.loading import chosen_documents
 from jobs.graph.read_run import read_run
 from stages.corpora import Loaded
-from stages.corpora.reading.corpus_row import Row
+from stages.corpora.reading.rows import Row
 from stages.corpora.reading.ids import Ids
 from tests.support.texts.loading import asked, details, loaded, written
 

@@ -6,7 +6,7 @@ import pytest
 from upath import UPath
 
 from stages.corpora.reading import kept_texts
-from stages.corpora.reading.file_text import text_of_file
+from stages.corpora.reading.documents import text_of_file
 from stages.extract.extracted import EXTRACTORS, Extracted
 from stages.extract.isolated import Extractor
 from tests.support.texts.known_documents import known_documents
