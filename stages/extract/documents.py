@@ -273,15 +273,12 @@ def _lost(root: Any) -> Counter[str]:
 
 
 def _write_runs(root: Any) -> None:
-    """Make runs of equations, of ruby the text that it is above, and old text boxes of new ones
-    that have no old form beside them."""
+    """Make runs of equations, and of ruby the text that it is above; take text boxes that have no
+    old form beside them out of what is drawn."""
     for box in [*root.iter("{*}txbxContent")]:
-        drawing = next(box.iterancestors("{*}AlternateContent", "{*}drawing"), None)
-        outer = [*box.iterancestors("{*}AlternateContent")]
-        if outer and next(outer[-1].iterfind(".//{*}Fallback//{*}txbxContent"), None) is not None:
-            continue
-        if drawing is not None:
-            drawing.getparent().replace(drawing, box)
+        outer = [*box.iterancestors("{*}AlternateContent", "{*}drawing")][-1:]
+        if outer and next(outer[0].iterfind(".//{*}Fallback//{*}txbxContent"), None) is None:
+            outer[0].addprevious(box)
     for ruby in [*root.iter("{*}ruby")]:
         within = ruby.tag.replace("}ruby", "}ins")  # which mammoth reads on in
         for part in ruby:

@@ -108,11 +108,12 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
                 alone = {part for part in row.parts() if likes[_without_digits(part)] == 1}
                 kept = alone if row in again - numbered else set[str]()
                 heads[row.page, _without_digits(row.text)] = kept
-    return [
-        _without(lines, page, {row: heads[key] for row in page
-                               if (key := (first[row.page], _without_digits(row.text))) in heads}, steps)
-        for page, lines in zip(rows, pages, strict=True)
-    ]  # fmt: skip
+    found: list[list[Line]] = []
+    for lines, edges in zip(pages, rows, strict=True):
+        keys = {row: (first[row.page], _without_digits(row.text)) for row in edges}
+        own = {row: heads[key] for row, key in keys.items() if key in heads}
+        found.append(_without(lines, edges, own, steps))
+    return found
 
 
 def _without(
