@@ -42,6 +42,7 @@ _MAGIC = {
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _BOM = b"\xef\xbb\xbf"
 _DELIMITERS = ",;\t|"  # of CSV; the first is the usual one
+_STATED = re.compile('"?sep=(.)"?[\r\n]*', re.IGNORECASE)  # Excel's line before the header
 csv.field_size_limit(2**31 - 1)  # a cell may be a book
 
 
@@ -270,8 +271,10 @@ def _csv(file: UPath) -> Iterator[Row]:
 
         lines = texts()
         first = next(lines, "").removeprefix("\ufeff")
-        delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(first)
-        records = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+        stated = _STATED.fullmatch(first)
+        delimiter = "\t" if ".tsv" in file.suffixes else stated[1] if stated else _delimiter(first)
+        whole_file = chain(["\n" if stated else first], lines)
+        records = csv.reader(whole_file, delimiter=delimiter, strict=True)
         names: list[str] = []
         before = 0
         try:

@@ -3,6 +3,7 @@
 from datetime import date
 
 import pytest
+
 from stages.corpora.reading.documents import without_front_matter
 from stages.extract.extracted import Extracted
 

@@ -1,17 +1,20 @@
-"""What comes of input that is wrong: a bad_input row that says where it is and what to do.
+"""What comes of wrong paths, files and rows: one line that ends the command, or a bad_input row
+that says where it is and what to do, and costs no other row."""
 
-A wrong path ends the command; a wrong row costs no other row.
-"""
-
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
 from pipeline.core.errors import UsageError
-from stages.corpora import load
-from tests.support.texts.loading import bad, corpus_of, good, loaded, written
+from pipeline.core.rows import Document
+from stages.corpora import Loaded, load
+from tests.support.texts.loading import bad, corpus_of, details, good, loaded, written
 
 pytestmark = pytest.mark.sampled
 
@@ -29,6 +32,10 @@ LINE: dict[str, Any] = {
         {"question": "good", "question_unique_id": "q", "options": ["x", "y"], "gold_label": 2}
     ],
 }
+
+
+def bad_documents(corpus: list[Loaded]) -> list[Document]:
+    return [item.document for item in corpus if item.document.problem]
 
 
 def test_a_missing_path_is_refused_at_once(tmp_path: Path) -> None:
@@ -57,6 +64,39 @@ def test_a_path_without_the_format_is_refused(tmp_path: Path) -> None:
             loaded(path, kind)
 
 
+SPECIAL: dict[str, Callable[[Path], None]] = {
+    "a FIFO": os.mkfifo,
+    "a link to a device": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+@pytest.mark.parametrize("make", SPECIAL.values(), ids=SPECIAL)
+def test_what_is_no_file_is_one_bad_text_or_one_line(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "a.txt")
+    (tmp_path / "b.txt").write_text("one")
+    assert details(loaded(tmp_path, "text")) == ["a.txt: no regular file; fix or delete it"]
+    for kind, name in (("tables", "documents.jsonl"), ("csv", "a.csv"), ("parquet", "a.parquet")):
+        make(tmp_path / name)
+        with pytest.raises(UsageError, match=f"{name}: no regular file; "):
+            loaded(tmp_path, kind)
+
+
+NAMED = {b"%PDF-1.7": "a PDF", b"PK\x03\x04...": "a zip archive", b"{\\rtf1 x}": "RTF",
+         b"\x28\xb5\x2f\xfd\x04": "compressed by zstd"}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NAMED)
+def test_what_is_no_text_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    (tmp_path / "b.txt").write_text("one")
+    (tmp_path / "documents.jsonl").write_bytes(content)
+    assert details(loaded(tmp_path, "text"))[0].startswith(f"a.txt: {NAMED[content]}")
+    with pytest.raises(UsageError, match=f"documents.jsonl: {NAMED[content]}"):
+        loaded(tmp_path, "tables")
+
+
 def test_tables_refuses_empty_double_and_false_files(tmp_path: Path) -> None:
     (tmp_path / "documents.parquet").write_bytes(b"PAR1 not at all")
     with pytest.raises(UsageError, match=r"documents\.parquet"):
@@ -70,10 +110,9 @@ def test_tables_refuses_empty_double_and_false_files(tmp_path: Path) -> None:
         loaded(tmp_path, "tables")
 
 
-@pytest.mark.parametrize("kind", ["quality", "text", "tables"])
-def test_cleaning_of_tags_is_for_qmsum(tmp_path: Path, kind: str) -> None:
+def test_a_setting_of_another_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match=r"clean\n.*Extra inputs are not permitted"):
-        loaded(tmp_path, kind, clean="tags")
+        loaded(tmp_path, "quality", clean="tags")
 
 
 @pytest.mark.parametrize(
@@ -147,13 +186,6 @@ def test_a_bad_query_costs_only_itself(tmp_path: Path, query: Any, words: str) -
     assert len(detail) < 300
 
 
-def test_a_list_of_queries_that_is_none_is_one_bad_question(tmp_path: Path) -> None:
-    meeting = {**MEETING, "specific_query_list": 7}
-    [item] = loaded(written(tmp_path / "m.jsonl", meeting), "qmsum")
-    assert bad(item.questions) == ["m.jsonl:1: specific_query_list: a number, not a list; fix it"]
-    assert good(item.questions) == ["all"] and item.document.problem is None
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -195,3 +227,129 @@ def test_a_bad_quality_question_costs_only_itself(tmp_path: Path, change: Any, w
     assert good(item.questions) == ["good", "later"] and item.document.problem is None
     [detail] = bad(item.questions)
     assert detail.startswith("q.dev:1: questions[1]: ") and words in detail
+
+
+@pytest.mark.parametrize(
+    "span",
+    ["0-3", [0, 4], [2, 1], [1, 1], [-1, 2], [0.5, 2], ["0", "1"], [0, 1, 2], {"start_char": 0}, 7],
+)
+def test_evidence_is_within_the_text(tmp_path: Path, span: Any) -> None:
+    question = {"document_id": "a", "question": "good", "evidence": [[0, 3], [1, 2]]}
+    written(tmp_path / "documents.jsonl", {"document_id": "a", "text": "one"})
+    written(tmp_path / "questions.jsonl", question, {**question, "evidence": [span]})
+    [item] = loaded(tmp_path, "tables")
+    assert item.document.problem is None and good(item.questions) == ["good"]
+    [detail] = bad(item.questions)
+    assert detail.startswith("questions.jsonl:2: `evidence` ") and "(0 to 3); fix it" in detail
+
+
+def test_questions_without_a_document_are_kept_as_bad_rows(tmp_path: Path) -> None:
+    written(tmp_path / "documents.jsonl", {"document_id": "a", "text": "one"})
+    lost = {"document_id": "z", "question": "lost", "question_id": "l"}
+    rows = [lost, "{", {"question": "whose?"}, {**lost, "question_id": "m"}, {"document_id": []}]
+    written(tmp_path / "questions.jsonl", *rows)
+    corpus = loaded(tmp_path, "tables")
+    ids = [item.document.document_id for item in corpus]
+    assert ids == ["a", "z", *(f"questions.jsonl:{line}" for line in (2, 3, 5))]
+    assert len(bad_documents(corpus)) == 4
+    assert [q.question_id for q in corpus[1].questions] == ["l", "m"]
+    assert [q.question for item in corpus for q in item.questions][:4] == ["lost"] * 2 + [
+        "",
+        "whose?",
+    ]
+    words = 'questions.jsonl:4: no document has the document_id "z"; add it or delete the question'
+    assert corpus[1].questions[1].detail == words
+    assert [bad(item.questions)[0].split(": ", 1)[1] for item in corpus[2:]] == [
+        "not JSON (Expecting property name enclosed in double quotes, column 2); "
+        "fix or delete the line",
+        "no `document_id`; add it",
+        "`document_id` is a list, not a string; fix it",
+    ]
+
+
+def test_bad_and_repeated_documents_keep_the_others(tmp_path: Path) -> None:
+    documents = [
+        {"document_id": "a", "text": "one"},
+        {"document_id": "a", "text": "again"},
+        {"document_id": "a-2", "text": "its own"},
+        {"document_id": "n", "text": 5},
+        {"document_id": "e", "text": ""},
+        {"document_id": "m", "text": "x", "metadata": [1]},
+        {"document_id": {}, "text": "x"},
+        {"document_id": "t"},
+        "{",
+    ]
+    written(tmp_path / "documents.jsonl", *documents)
+    asked = ("a", "a-2", "n", "e")
+    written(tmp_path / "questions.jsonl", *({"document_id": i, "question": f"{i}?"} for i in asked))
+    corpus = loaded(tmp_path, "tables")
+    assert [item.document.document_id for item in corpus if not item.document.problem] == [
+        "a",
+        "a-2",
+    ]
+    assert [
+        (row.detail or "").split(": ", 1)[1].split(";")[0] for row in bad_documents(corpus)
+    ] == [
+        '`document_id` "a" is used twice, first in documents.jsonl:1',
+        "`text` is a number, not a string",
+        "the text has no words",
+        "`metadata` is no JSON object",
+        "`document_id` is an object, not a string",
+        "no `text`",
+        "not JSON (Expecting property name enclosed in double quotes, column 2)",
+    ]
+    assert corpus[1].document.document_id == "documents.jsonl:2" and corpus[1].questions == ()
+    questions = {item.document.document_id: good(item.questions) for item in corpus}
+    assert [questions[asker] for asker in asked] == [[f"{asker}?"] for asker in asked]
+
+
+def test_lone_surrogates_become_replacement_characters(tmp_path: Path) -> None:
+    row = r'{"document_id": "\udc00", "text": "a \ud800 b \ud83d\ude00", "title": "\ud800x", '
+    written(tmp_path / "documents.jsonl", row + r'"metadata": "{\"k\": \"\\ud800\"}"}')
+    [item] = loaded(tmp_path, "tables")
+    assert item.document.text == "a \ufffd b \U0001f600"
+    assert (item.document.document_id, item.document.title) == ("\ufffd", "\ufffdx")
+    assert item.document.metadata == '{"k": "\ufffd"}'
+
+
+def test_a_file_name_that_is_no_utf8_makes_an_id_that_is(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"x\xff.txt")).write_text("", encoding="utf-8")
+    (tmp_path / "y.txt").write_text("one", encoding="utf-8")
+    [item, _] = loaded(tmp_path, "text")
+    assert item.document.document_id == "x\ufffd"
+    assert (item.document.detail or "").startswith("x\ufffd.txt: the text has no words")
+
+
+def test_bad_parquet_rows_are_named_by_their_number(tmp_path: Path) -> None:
+    table = pa.table({"document_id": ["a", "b"], "text": ["one", None], "title": [None, "B"]})
+    pq.write_table(table, tmp_path / "documents.parquet")
+    [_, second] = loaded(tmp_path, "tables")
+    assert second.document.detail == "documents.parquet:2: no `text`; add it"
+
+
+@pytest.mark.parametrize(
+    "given", ["../x", "a\0b", "i" * 10_000, "a\r\nb", "{{ x }} ${y}", " ", "\u202eabc"]
+)
+def test_ids_are_kept_as_they_are(tmp_path: Path, given: str) -> None:
+    written(tmp_path / "documents.jsonl", {"document_id": given, "text": "one"})
+    question = {"document_id": given, "question_id": given, "question": "Who?"}
+    written(tmp_path / "questions.jsonl", question)
+    [item] = loaded(tmp_path, "tables")
+    assert item.document.document_id == given and item.document.problem is None
+    assert [q.question_id for q in item.questions] == [given]
+
+
+C1 = "it\x92s \x93here\x94\x85 now"
+
+
+def test_no_document_has_control_characters_c1(tmp_path: Path) -> None:
+    row = {"document_id": "a", "text": C1}
+    written(tmp_path / "documents.jsonl", row)
+    (tmp_path / "b.txt").write_text(C1, encoding="utf-8")
+    (tmp_path / "c.html").write_text("<p>it&#146;s &#147;here&#148;&#133; now</p>")
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")
+    corpora = [loaded(tmp_path, "tables"), loaded(tmp_path, "text"),
+               loaded(tmp_path, "parquet", fields={"question": None})]  # fmt: skip
+    found = [item.document.text for corpus in corpora for item in corpus
+             if not item.document.skipped]  # fmt: skip
+    assert found == ["it’s “here”… now"] * 4
