@@ -4,7 +4,7 @@ import io
 import re
 import zipfile
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from contextlib import suppress
 from posixpath import dirname, normpath
 from typing import Any
@@ -36,15 +36,10 @@ _MOST_LEFT = 0.2  # of a block outside of its links: what has more is no navigat
 _LEAST_KEPT = 0.2  # of a page's characters; a page that has fewer is made of links
 
 _PARTS = re.compile(r"(?i)word/(?:document\d*|footnotes|endnotes)\.xml")
-# How the parts of an equation stand on a line, as in Word's linear format.
-_EQUATIONS = {
-    "f": "{num}/{den}", "rad": "{deg}√({e})", "limLow": "{e}_{lim}", "limUpp": "{e}^{lim}",
-    "nary": "{chr}{sub}{sup} {e}", "d": "{begChr}{e}{endChr}", "acc": "{e}{chr}",
-    "func": "{fName} {e}",
-}  # fmt: skip
-_SIGNS = {"nary": {"chr": "∫"}, "d": {"begChr": "(", "endChr": ")"}, "acc": {"chr": "\u0302"}}
-_GROUPED = {"num": "", "den": "", "lim": "", "sub": "_", "sup": "^"}  # and the sign before it
-_BETWEEN = {"d": "|", "mr": ", ", "m": "; ", "eqArr": "; "}  # parts of one name
+# Parts of an equation on a line, as in Word's linear format: what is before them, and between theirs.
+_BEFORE = {"sub": "_", "sup": "^", "lim": "_"}
+_BETWEEN = {"f": "/", "d": "|", "mr": ", ", "m": "; ", "eqArr": "; ", "func": " "}
+_GROUPED = ("num", "den", "lim", "sub", "sup")
 
 
 @extractor("html", "htm", "xhtml")
@@ -295,27 +290,30 @@ def _write_runs(root: Any) -> None:
             above.tag = f"{host.tag[:-1]}ins"
 
 
-def _linear(equation: Any) -> str:
-    """The equation, or a part of it, on a line."""
-    name = _name(equation)
-    if name == "t":
-        return equation.text or ""
-    fields = defaultdict(str, _SIGNS.get(name, {}))
-    between, texts = _BETWEEN.get(name, ""), list[str]()
-    for part in equation:
-        own = _name(part)
-        if own.endswith("Pr"):
-            signs = {_name(sign): next(iter(sign.values()), "") for sign in part}
-            fields |= {kind: sign for kind, sign in signs.items() if kind in fields}
-            continue
-        text = _linear(part)
-        if own in _GROUPED and text:
-            is_one = len(text) == 1 or text.isdigit()
-            text = _GROUPED[own] + (text if is_one else f"({text})")
-        fields[own] += between * bool(fields[own]) + text
-        texts.append(text)
-    known = _EQUATIONS.get(name)
-    return known.format_map(fields) if known else between.join(texts)
+def _linear(part: Any) -> str:
+    """An equation, or a part of it, on a line."""
+    name = _name(part)
+    if name in ("t", "chr"):
+        return part.text or next(iter(part.values()), "")
+    texts = [text for child in part if (text := _linear(child))]
+    text = _BETWEEN.get(name, "").join(texts)
+    if name in _GROUPED and len(text) > 1 and not text.isdigit():
+        text = f"({text})"
+    if name == "d":
+        begin, end = (part.find(f"{{*}}dPr/{{*}}{sign}Chr") for sign in ("beg", "end"))
+        text = _sign(begin, "(") + text + _sign(end, ")")
+    elif name == "nary" and texts:
+        sign = "" if part.find("{*}naryPr/{*}chr") is not None else "∫"
+        text = f"{sign}{''.join(texts[:-1])} {texts[-1]}"
+    elif name == "rad" and texts:
+        text = f"{''.join(texts[:-1])}√({texts[-1]})"
+    elif name == "acc":
+        text = "".join(reversed(texts))
+    return _BEFORE.get(name, "") + text
+
+
+def _sign(element: Any, usual: str) -> str:
+    return usual if element is None else next(iter(element.values()), "")
 
 
 def _name(element: Any) -> str:

@@ -30,7 +30,7 @@ from stages.corpora.reading.documents import (
     text_of_file,
     walk,
 )
-from stages.corpora.reading.files import one_of, refuse_no_file, rows_of
+from stages.corpora.reading.files import one_of, rows_of
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.questions import QuestionFile
 from stages.corpora.reading.rows import BadInputError, Row, json_text, name_of
@@ -102,8 +102,6 @@ class AskCorpus(FileCorpus):
                 is_there = path.exists()
             if not is_there:
                 raise UsageError(f"{path}: no such file or folder; {_nearest(path)}")
-            if not path.is_dir():
-                refuse_no_file(path, "name another")
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document, with the question, if any, where it can be read.

@@ -17,7 +17,7 @@ from pipeline.core.settings import Settings
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import AnyPath, as_path
 from pipeline.work.class_checks import file_of
-from stages.corpora.reading.files import files_of, refuse_no_file, rows_of, split_of
+from stages.corpora.reading.files import files_of, rows_of, split_of
 from stages.corpora.reading.rows import BadInputError, Row
 from stages.text.encodings import without_c1
 from stages.text.words import (
@@ -143,8 +143,6 @@ class FileCorpus(Corpus):
     def check(self) -> None:
         """Raise UsageError where the path is missing or the format has no such split."""
         refuse_missing(self.path, "corpus.path")
-        if not self.path.is_dir():
-            refuse_no_file(self.path, "set corpus.path=...")
         if self.split is not None and self.split not in self.splits:
             legal = f"one of {', '.join(self.splits)}" if self.splits else "null"
             raise UsageError(f"corpus.split={self.split}: format {self.format} takes {legal}")

@@ -166,14 +166,6 @@ def refuse_special(file: UPath) -> None:
         raise NotTextError("no regular file")
 
 
-def refuse_no_file(file: UPath, advice: str) -> None:
-    """Raise UsageError, with `advice`, for what exists and is no regular file."""
-    try:
-        refuse_special(file)
-    except NotTextError as error:
-        raise UsageError(f"{file}: {error.strerror}; {advice}") from None
-
-
 def read_whole(file: UPath) -> bytes:
     """The content of a file. Raises OSError, NotTextError where it is no file."""
     refuse_special(file)
@@ -254,7 +246,7 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
         for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
             yield _value_row(file, number, value, "fix or delete it")
     except (ijson.JSONError, UnicodeDecodeError) as error:
-        wrong = f"not JSON from here on ({_reason(error)}); fetch it again, or save it as UTF-8"
+        wrong = f"not JSON from here on ({_reason(error)}); fetch it again"
         yield Row(file, number + 1, None, wrong)
 
 
