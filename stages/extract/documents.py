@@ -36,7 +36,7 @@ _MOST_LEFT = 0.2  # of a block outside of its links: what has more is no navigat
 _LEAST_KEPT = 0.2  # of a page's characters; a page that has fewer is made of links
 
 _PARTS = re.compile(r"(?i)word/(?:document\d*|footnotes|endnotes)\.xml")
-# Parts of an equation on a line, as in Word's linear format: what is before them, and between theirs.
+# Parts of an equation on a line, as in Word's linear format: what is before them, and within.
 _BEFORE = {"sub": "_", "sup": "^", "lim": "_"}
 _BETWEEN = {"f": "/", "d": "|", "mr": ", ", "m": "; ", "eqArr": "; ", "func": " "}
 _GROUPED = ("num", "den", "lim", "sub", "sup")

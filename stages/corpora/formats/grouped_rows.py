@@ -10,9 +10,7 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from stages.corpora.reading.corpus import Loaded
-from stages.corpora.reading.grouped import Layout, RowsCorpus, Text, load_grouped
-from stages.corpora.reading.questions import SUMMARY, Asked, Value, about, question_or_summary
-from stages.corpora.reading.rows import (
+from stages.corpora.reading.corpus_row import (
     BadInputError,
     Row,
     json_object,
@@ -26,6 +24,8 @@ from stages.corpora.reading.rows import (
     text_of,
     texts_of,
 )
+from stages.corpora.reading.grouped import Layout, RowsCorpus, Text, load_grouped
+from stages.corpora.reading.questions import SUMMARY, Asked, Value, about, question_or_summary
 
 _CHOICES = tuple(f"choice_{letter}" for letter in "ABCD")
 _SUMMARIZE = ("gov_report", "multi_news", "vcsum")

@@ -16,9 +16,7 @@ from stages.corpora.chats.sessions import (
     written,
 )
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.questions import Asked, Value, single
-from stages.corpora.reading.rows import (
+from stages.corpora.reading.corpus_row import (
     BadInputError,
     Row,
     json_text,
@@ -28,6 +26,8 @@ from stages.corpora.reading.rows import (
     optional_text,
     texts_of,
 )
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.questions import Asked, Value, single
 
 _MAKES_ID = ("question", "question_date", "haystack_dates", "haystack_sessions")
 # Answers of these types are rubrics, with which word overlap is meaningless.

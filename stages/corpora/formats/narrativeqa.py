@@ -22,10 +22,10 @@ from stages.corpora.reading.corpus import (
     document_or_bad,
     refuse_missing,
 )
+from stages.corpora.reading.corpus_row import BadInputError, Row, json_text, label_of, optional_text
 from stages.corpora.reading.files import read_whole, rows_of
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.questions import QuestionFile, Value
-from stages.corpora.reading.rows import BadInputError, Row, json_text, label_of, optional_text
 
 # The official script counts a file under 19 kB as a failed download; but shorter stories exist.
 _SHORT_BYTES = 19_000

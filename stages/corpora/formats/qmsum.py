@@ -12,10 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from pipeline.core.rows import Question, Span
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document, bad_question
-from stages.corpora.reading.files import files_of, rows_of, split_of
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.questions import Asked, Value, single
-from stages.corpora.reading.rows import (
+from stages.corpora.reading.corpus_row import (
     BadInputError,
     Row,
     json_text,
@@ -28,6 +25,9 @@ from stages.corpora.reading.rows import (
     text_of,
     whole_number,
 )
+from stages.corpora.reading.files import files_of, rows_of, split_of
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.questions import Asked, Value, single
 
 _TAG = re.compile(r"\{[^{}]*\}")  # {vocalsound}, {disfmarker}, {gap}...
 _LINE_BREAK = re.compile(r"\s*[\r\n]\s*")

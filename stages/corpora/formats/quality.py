@@ -11,10 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from pipeline.core.rows import Document, Question
 from stages.corpora.reading.corpus import FileCorpus, Loaded, document_or_bad
-from stages.corpora.reading.files import files_of, rows_of
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.questions import Asked, Value
-from stages.corpora.reading.rows import (
+from stages.corpora.reading.corpus_row import (
     BadInputError,
     Row,
     index_of,
@@ -25,6 +22,9 @@ from stages.corpora.reading.rows import (
     text_of,
     texts_of,
 )
+from stages.corpora.reading.files import files_of, rows_of
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.questions import Asked, Value
 from stages.text.article_text import article_text
 
 _ABOUT = ("author", "year", "source", "topic", "url")

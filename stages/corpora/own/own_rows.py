@@ -18,10 +18,7 @@ from pydantic import Field, NonNegativeInt
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import Settings
 from stages.corpora.reading.corpus import FileCorpus, Loaded
-from stages.corpora.reading.files import files_of, rows_of
-from stages.corpora.reading.grouped import Layout, Text, load_grouped
-from stages.corpora.reading.questions import Asked, Value
-from stages.corpora.reading.rows import (
+from stages.corpora.reading.corpus_row import (
     BadInputError,
     Row,
     choice_of,
@@ -32,6 +29,9 @@ from stages.corpora.reading.rows import (
     texts_of,
     without_nan,
 )
+from stages.corpora.reading.files import files_of, rows_of
+from stages.corpora.reading.grouped import Layout, Text, load_grouped
+from stages.corpora.reading.questions import Asked, Value
 
 _FIRST_ROWS = 100  # in which the keys of text and question must occur at least once
 _KEYS_SHOWN = 30  # of the rows', in a message

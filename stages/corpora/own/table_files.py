@@ -11,10 +11,10 @@ from typing import Literal
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
 from stages.corpora.reading.corpus import FileCorpus, Loaded, document_or_bad
+from stages.corpora.reading.corpus_row import label_of, metadata_of, text_of
 from stages.corpora.reading.files import one_of, rows_of
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.questions import QuestionFile, Value
-from stages.corpora.reading.rows import label_of, metadata_of, text_of
 
 _COLUMNS = frozenset({"document_id", "title", "text", "metadata"})
 

@@ -22,7 +22,8 @@ from pipeline.core.settings import sha
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import is_remote
 from stages.corpora.reading.corpus import Address, FileCorpus, Loaded, bad_document
-from stages.corpora.reading.documents import (
+from stages.corpora.reading.corpus_row import BadInputError, Row, json_text, name_of
+from stages.corpora.reading.document_files import (
     Entry,
     is_book,
     suffix_of,
@@ -33,7 +34,6 @@ from stages.corpora.reading.documents import (
 from stages.corpora.reading.files import one_of, rows_of
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.questions import QuestionFile
-from stages.corpora.reading.rows import BadInputError, Row, json_text, name_of
 from stages.extract.isolated import Extractor
 
 _ENDS = ("jsonl", "json", "csv", "tsv", "parquet")

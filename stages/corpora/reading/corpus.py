@@ -17,8 +17,8 @@ from pipeline.core.settings import Settings
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import AnyPath, as_path
 from pipeline.work.class_checks import file_of
+from stages.corpora.reading.corpus_row import BadInputError, Row
 from stages.corpora.reading.files import files_of, rows_of, split_of
-from stages.corpora.reading.rows import BadInputError, Row
 from stages.text.encodings import without_c1
 from stages.text.words import (
     LONGEST_WORD,

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from pipeline.core.rows import Document, Question
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document, document_or_bad
+from stages.corpora.reading.corpus_row import BadInputError, Row, json_text, text_of
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.questions import Asked, Value
-from stages.corpora.reading.rows import BadInputError, Row, json_text, text_of
 
 
 @dataclass(frozen=True, slots=True)

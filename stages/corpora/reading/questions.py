@@ -18,8 +18,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.rows import Document, Question, Span
 from stages.corpora.reading.corpus import Loaded, bad_document, bad_question
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.rows import (
+from stages.corpora.reading.corpus_row import (
     BadInputError,
     Row,
     choice_of,
@@ -35,6 +34,7 @@ from stages.corpora.reading.rows import (
     texts_of,
     whole_number,
 )
+from stages.corpora.reading.ids import Ids
 
 T = TypeVar("T")
 Value = dict[str, Any]

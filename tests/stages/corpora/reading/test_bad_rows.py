@@ -122,7 +122,6 @@ def test_a_setting_of_another_format_is_refused(tmp_path: Path) -> None:
         ("[1]", "m.jsonl:2: a list, not an object; fix or delete the line"),
         ('{"a": NaN}', "m.jsonl:2: not JSON (NaN is no JSON number)"),
         ('{"a": 1e999}', "m.jsonl:2: not JSON (1e999 is no JSON number)"),
-        ("[" * 100_000, "m.jsonl:2: not JSON (maximum recursion"),
         ("\0\0\0\0\0", "m.jsonl:2: not JSON ("),
     ],
 )
@@ -146,7 +145,6 @@ def test_torn_lines_of_files_with_one_stem_stay_apart(tmp_path: Path) -> None:
     [
         (None, "`meeting_transcripts` is null, not a list"),
         ("A: one", "`meeting_transcripts` is a string, not a list"),
-        ([], "the text has no words"),
         ([{"speaker": "A"}], "meeting_transcripts[0]: no `content`"),
         ([{"speaker": "A", "content": 1}], "[0]: `content` is a number, not a string"),
         ([MEETING["meeting_transcripts"][0], "B: two"], "[1]: a string, not an object"),
@@ -163,18 +161,12 @@ def test_a_bad_meeting_keeps_its_questions(tmp_path: Path, turns: Any, words: st
     ("query", "words"),
     [
         ({"query": 5}, "`query` is a number"),
-        ({"query": " "}, "`query` is empty"),
-        ({"answer": "a"}, "no `query`"),
         ("who?", "a string, not an object"),
         ({"query": "q", "answer": ["a"]}, "`answer` is a list, not a string"),
         ({"query": "q", "relevant_text_span": "0-1"}, "`relevant_text_span` is a string"),
         ({"query": "q", "relevant_text_span": [["0", "2"]]}, "0 to 1; fix it"),
-        ({"query": "q", "relevant_text_span": [["1", "0"]]}, '["1", "0"] is no pair'),
         ({"query": "q", "relevant_text_span": [["x", "1"]]}, "is no pair"),
-        ({"query": "q", "relevant_text_span": [["-1", "1"]]}, "is no pair"),
-        ({"query": "q", "relevant_text_span": [[True, 1]]}, "is no pair"),
         ({"query": "q", "relevant_text_span": [["9" * 5000, "1"]]}, "9... is no pair"),
-        ({"query": "q", "relevant_text_span": ["1"]}, "is no pair"),
     ],
 )
 def test_a_bad_query_costs_only_itself(tmp_path: Path, query: Any, words: str) -> None:
@@ -194,7 +186,6 @@ def test_a_bad_query_costs_only_itself(tmp_path: Path, query: Any, words: str) -
         ({"article": None}, "no `article`"),
         ({"article_id": None}, "no `article_id`"),
         ({"article_id": ["1"]}, "`article_id` is a list"),
-        ({"article_id": True}, "`article_id` is a boolean"),
     ],
 )
 def test_a_bad_article_keeps_its_questions(tmp_path: Path, change: Any, words: str) -> None:
@@ -208,15 +199,11 @@ def test_a_bad_article_keeps_its_questions(tmp_path: Path, change: Any, words: s
     [
         ({"gold_label": 0}, "`gold_label` 0 is not a number from 1 to 2"),
         ({"gold_label": 3}, "`gold_label` 3 is not a number from 1 to 2"),
-        ({"gold_label": "x"}, '`gold_label` "x" is not'),
         ({"gold_label": True}, "`gold_label` true is not"),
-        ({"gold_label": 1.5}, "`gold_label` 1.5 is not"),
         ({"options": "x, y"}, "`options` is not a list of strings"),
-        ({"options": ["x", 2]}, "`options` is not a list of strings"),
         ({"options": None}, "no `options`"),
         ({"question": None}, "no `question`"),
         ({"question_unique_id": "q"}, '`question_unique_id` "q" is used twice'),
-        ({"question_unique_id": {}}, "`question_unique_id` is an object"),
     ],
 )
 def test_a_bad_quality_question_costs_only_itself(tmp_path: Path, change: Any, words: str) -> None:

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from stages.corpora.reading.documents import without_front_matter
+from stages.corpora.reading.document_files import without_front_matter
 from stages.extract.extracted import Extracted
 
 

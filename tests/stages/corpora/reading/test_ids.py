@@ -14,8 +14,8 @@ from upath import UPath
 from jobs.graph.loading import chosen_documents
 from jobs.graph.read_run import read_run
 from stages.corpora import Loaded
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.rows import Row
 from tests.support.texts.loading import asked, details, loaded, written
 
 MADE = re.compile("[0-9a-f]{16}")

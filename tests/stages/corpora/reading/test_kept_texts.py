@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from stages.corpora.reading import documents
-from stages.corpora.reading.documents import text_of_file
+from stages.corpora.reading import document_files
+from stages.corpora.reading.document_files import text_of_file
 from stages.extract.extracted import EXTRACTORS, Extracted
 from stages.extract.isolated import Extractor
 from tests.support.texts.known_documents import known_documents
@@ -57,7 +57,7 @@ def test_it_is_extracted_again(
         if change == "content":
             file.write_bytes(REPORT.content + b"\n")
         elif change == "code":
-            monkeypatch.setattr(documents, "_code", lambda: "another")
+            monkeypatch.setattr(document_files, "_code", lambda: "another")
         elif change == "damage":
             entry.write_bytes(entry.read_bytes()[:-9])
         else:

@@ -27,6 +27,7 @@ from pipeline.files.user_cache import keep, kept
 from pipeline.store.shards.layout import FILE as WAREHOUSE
 from pipeline.store.shards.layout import FOLDERS
 from stages import extract
+from stages.corpora.reading.corpus_row import BadInputError, name_of, without_lone_surrogates
 from stages.corpora.reading.files import (
     GZIP,
     GZIP_ERRORS,
@@ -34,7 +35,6 @@ from stages.corpora.reading.files import (
     read_whole,
     refuse_binary,
 )
-from stages.corpora.reading.rows import BadInputError, name_of, without_lone_surrogates
 from stages.extract.extracted import EXTRACTORS, Extracted, UnreadableError
 from stages.extract.isolated import Extractor
 from stages.text import encodings
