@@ -284,8 +284,8 @@ def _csv(file: UPath) -> Iterator[Row]:
 
 
 def _note(file: UPath, line: int, uncertain: Sequence[Decoded]) -> str | None:
-    """What is not certain of the record at `line`; of an encoding that was detected it is the same
-    for all records."""
+    """A line on what is not certain of the record at `line`; of an encoding that was detected it is
+    the same for all records."""
     if not uncertain:
         return None
     lost = sum(found.num_lost for found in uncertain)
