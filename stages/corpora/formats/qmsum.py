@@ -6,12 +6,11 @@ ids: a meeting's is made from its turns before cleaning, a question's from that 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 from pipeline.core.rows import Question, Span
-from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document, bad_question
+from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
 from stages.corpora.reading.corpus_row import (
     BadInputError,
     Row,
@@ -75,11 +74,9 @@ class QMSumCorpus(FileCorpus):
             document = self.document(document_id, "\n".join(lines), metadata=metadata)
         except BadInputError as error:
             document = bad_document(document_id, row.detail(error))
-        if wrong:  # it occurred in an earlier file, and its queries with it
-            questions = _repeated(row, document_id, wrong, question_ids)
-        else:
-            questions = _questions(row, document_id, turns, question_ids)
-        return Loaded(document, tuple(questions))
+        # One that occurred in an earlier file had its queries there.
+        asked = () if wrong else _questions(row, document_id, turns, question_ids)
+        return Loaded(document, tuple(asked))
 
 
 def _document_id(row: Row, meeting: Value, ids: Ids) -> tuple[str, str | None]:
@@ -119,11 +116,6 @@ def _topics(meeting: Value) -> list[str]:
     entries = topics if isinstance(topics, list) else []
     names = (entry.get("topic") for entry in entries if isinstance(entry, dict))
     return [name for name in names if isinstance(name, str)]
-
-
-def _repeated(row: Row, document_id: str, wrong: str, ids: Ids) -> Iterator[Question]:
-    for entry in (entry for key in _KINDS for entry in rows_within(row, key)):
-        yield bad_question(replace(entry, inside=""), document_id, ids.of_place(entry), wrong)
 
 
 def _questions(row: Row, document_id: str, turns: Turns, ids: Ids) -> Iterator[Question]:
