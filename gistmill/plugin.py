@@ -21,12 +21,10 @@ from pipeline.core.rows import (
     UnitRows,
 )
 from pipeline.work.stage import Column, Stage
-from stages.corpora.reading.asked import Asked as QuestionLayout
-from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_row import Row
+from stages.corpora.reading.corpus import FileCorpus, Loaded
+from stages.corpora.reading.corpus_row import BadInputError, Row, text_of, texts_of
 from stages.corpora.reading.grouped import Layout, RowsCorpus
-from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.row_checks import BadInputError, text_of, texts_of
+from stages.corpora.reading.questions import Asked as QuestionLayout
 from stages.extract.extracted import Extracted, UnreadableError, extractor
 from stages.index.context import Context, raw_pages
 from stages.index.memorize import Memorize

@@ -20,7 +20,7 @@ from pipeline.core.errors import IncompleteError, UsageError
 from pipeline.core.settings import sha
 from pipeline.files.place import as_path, is_remote, write
 from pipeline.store.runs.run_folder import RunFolder
-from stages.corpora.own.ask_corpus import AskCorpus
+from stages.corpora.own.text_files import AskCorpus
 from stages.gathered.gathered_pages import Gathered, MemoryPage, gather, of_methods, read_pages
 from stages.gathered.passage import rarity
 from stages.gathered.quoted import AskedAnswer, Quoting, read_answers

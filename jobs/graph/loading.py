@@ -16,7 +16,7 @@ from pipeline.work.input_hashes import DocumentKey, QuestionKey, rows_sha
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed, Unit, plan_document
 from stages.corpora import load
-from stages.corpora.reading.loaded import Loaded, without_spaces
+from stages.corpora.reading.corpus import Loaded, without_spaces
 
 _MOST_WARNINGS = 20
 _WHERE = {

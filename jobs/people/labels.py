@@ -15,8 +15,8 @@ from pipeline.files.place import as_path, exists
 from pipeline.store import connect
 from pipeline.store.runs.people import add_labels
 from pipeline.store.sql.connection import query
-from stages.corpora.reading.containers import read_rows
 from stages.corpora.reading.corpus_row import Row
+from stages.corpora.reading.files import read_rows
 
 _SQL = sql_beside(__file__)
 LABELS = ("yes", "partially", "no")

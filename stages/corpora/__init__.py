@@ -11,9 +11,7 @@ from typing import Any
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import is_ours
-from stages.corpora.reading.corpus import FORMATS, Corpus
-from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.plugin_documents import plugin_documents
+from stages.corpora.reading.corpus import FORMATS, Corpus, Loaded, plugin_documents
 
 __all__ = ["Corpus", "Loaded", "corpus_of", "load"]
 

@@ -10,14 +10,7 @@ from pipeline.core.registry import Registry
 from pipeline.work.class_checks import file_of
 
 EXTRA = "pip install 'gistmill[documents]'"
-# Bytes of one text, line, cell or entry of a list, decompressed: 50 times the largest book known
-# here. What is larger is a gzip bomb or a file without an end, and would take all memory.
-MOST_BYTES = 2**28
-TOO_LARGE = f"over {MOST_BYTES // 2**20} MiB in one piece, which no document is"
-
 _TEXTS = ("txt", "md", "markdown", "gz")
-
-
 SOFT_HYPHEN = "\u00ad"  # shown only where a line ends, so no part of a word
 
 

@@ -1,5 +1,9 @@
 """Extract texts in a process of their own: what crashes it, or takes too much memory or time, costs
-one file. The process is started when it is first needed, and again after a crash."""
+one file. The process is started when it is first needed, and again after a crash.
+
+It is this module, with folders of plugins as its arguments, imported for a kind of theirs. A
+request is a line `{"kind": ..., "bytes": N}` and N bytes; a reply is a line of JSON.
+"""
 
 import json
 import os
@@ -7,18 +11,20 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from signal import SIGKILL
 from threading import Timer
 from types import TracebackType
 from typing import Any, Self
 
-from pipeline.core.plugins import loaded_folders
-from stages.extract import epub, pdf, web, word  # noqa: F401  # they register their extractors
-from stages.extract.extracted import Extracted, UnreadableError
+from pipeline.core.plugins import load_plugins, loaded_folders
+from stages.extract import documents, pdf  # noqa: F401  # they register their extractors
+from stages.extract.extracted import EXTRA, EXTRACTORS, Extracted, UnreadableError
 
 _ROOT = Path(__file__).parents[2]
 _SECONDS = 600.0
+_MOST_MEMORY = 2**32  # bytes of address space
 
 
 class Extractor:
@@ -65,7 +71,7 @@ class Extractor:
 
 
 class _Child:
-    """One process that runs child.py; `is_late`: it was killed as a file took too long."""
+    """The process; `is_late`: it was killed as a file took too long."""
 
     def __init__(self) -> None:
         self.is_late = False
@@ -73,7 +79,7 @@ class _Child:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # end closes it
         self._process = subprocess.Popen(
             # -P: no module of the folder that the command was started in.
-            [sys.executable, "-P", "-m", "stages.extract.child", *map(str, loaded_folders())],
+            [sys.executable, "-P", "-m", "stages.extract.isolated", *map(str, loaded_folders())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -114,3 +120,37 @@ class _Child:
             errors.seek(0)
             lines = errors.read().decode("utf-8", "replace").split("\n")
         return code, next((line for line in reversed(lines) if line.strip()), "")[:200]
+
+
+def _serve() -> None:
+    """Answer requests until standard input ends."""
+    if sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints is no reply
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        reply = _reply(asked["kind"], sys.stdin.buffer.read(asked["bytes"]))
+        replies.write(f"{json.dumps(reply)}\n")
+        replies.flush()
+
+
+def _reply(kind: str, content: bytes) -> dict[str, Any]:
+    if kind not in EXTRACTORS:
+        load_plugins(sys.argv[1:])
+    try:
+        found = EXTRACTORS[kind](content)
+    except UnreadableError as wrong:
+        return {"wrong": str(wrong)}
+    except ImportError as missing:
+        return {"wrong": f"needs {missing.name or missing}, which is not installed; {EXTRA}"}
+    if not isinstance(found, Extracted):
+        what = type(found).__name__
+        return {"wrong": f"its extractor returned {what}; return Extracted"}
+    return asdict(found)
+
+
+if __name__ == "__main__":
+    _serve()

@@ -64,14 +64,7 @@ class _Row(NamedTuple):
     page: int
     is_top: bool
     lines: tuple[Line, ...]
-
-    @property
-    def text(self) -> str:
-        return " ".join(line.text for line in self.lines)
-
-    @property
-    def words(self) -> str:
-        return _without_digits(self.text)
+    text: str
 
     def parts(self) -> set[str]:
         """The texts on the left, in the middle, on the right; no label, before what is no head."""
@@ -100,25 +93,27 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
         counted = {s for s, num in times.items() if num >= max(2, _LEAST_SHARE * len(band))}
         parts = Counter(part for row in band for part in row.parts())
         likes = Counter(_without_digits(part) for row in band for part in row.parts())
-        words = Counter(row.words for row in band)
+        words = Counter(_without_digits(row.text) for row in band)
         again = {row for row in band if any(parts[part] > 1 for part in row.parts())}
         numbered = {row for row in band if row.numbers(_NUMBER) & counted}
         # "Exercise 3: ..." counts, too: its number is a page's only beside words that recur.
-        sure = again | {r for r in numbered if words[r.words] > 1 or _ALONE.fullmatch(r.text)}
+        sure = again | {
+            r for r in numbered if words[_without_digits(r.text)] > 1 or _ALONE.fullmatch(r.text)
+        }
         if len(sure) < max(2, _LEAST_PAGES * len({*first}), _LEAST_SHARE * len(band)):
             continue
         steps |= counted
         for row in band:
-            if row in again - numbered:
+            if row in again or row.numbers(_AT_END) & counted:
                 alone = {part for part in row.parts() if likes[_without_digits(part)] == 1}
-                heads[row.page, row.words] = alone
-            elif row in again or row.numbers(_AT_END) & counted:
-                heads[row.page, row.words] = set()
-    return [
-        _without(lines, page, {row: heads[key] for row in page
-                               if (key := (first[row.page], row.words)) in heads}, steps)
-        for page, lines in zip(rows, pages, strict=True)
-    ]  # fmt: skip
+                kept = alone if row in again - numbered else set[str]()
+                heads[row.page, _without_digits(row.text)] = kept
+    found: list[list[Line]] = []
+    for lines, edges in zip(pages, rows, strict=True):
+        keys = {row: (first[row.page], _without_digits(row.text)) for row in edges}
+        own = {row: heads[key] for row, key in keys.items() if key in heads}
+        found.append(_without(lines, edges, own, steps))
+    return found
 
 
 def _without(
@@ -143,20 +138,19 @@ def _without(
 
 
 def _first_copies(pages: Sequence[Sequence[Line]]) -> list[int]:
-    """For each page the first one that it is a copy of, or itself: copies have most lines in common
+    """For each page one before that it is a copy of, or itself: copies have most lines in common
     and in one place, and do not tell which are heads."""
     found: list[int] = []
-    having: dict[tuple[str, int], list[int]] = {}  # a line: the pages that have it first
-    num_lines: list[int] = []
+    kept: dict[int, set[tuple[str, int]]] = {}  # the lines of pages that are no copies
     for page, lines in enumerate(pages):
         own = {(line.text, round(line.bottom)) for line in lines if not _ALONE.fullmatch(line.text)}
-        num_lines.append(len(own))
-        shared = Counter(other for line in own for other in having.get(line, ())[:_MOST_PAGES])
-        other, num = min(shared.items(), key=lambda pair: (-pair[1], pair[0]), default=(page, 0))
-        is_copy = num > _MOST_ALIKE * max(len(own), num_lines[other])
-        found.append(other if is_copy else page)
-        for line in own if not is_copy else ():
-            having.setdefault(line, []).append(page)
+        alike = (
+            other for other, theirs in [*kept.items()][-_MOST_PAGES:]
+            if len(own & theirs) > _MOST_ALIKE * max(len(own), len(theirs))
+        )  # fmt: skip
+        found.append(next(alike, page))
+        if found[-1] == page:
+            kept[page] = own
     return found
 
 
@@ -170,8 +164,9 @@ def _rows(page: int, lines: Sequence[Line]) -> list[_Row]:
             rows.append([line])
     top = min(_EDGE_ROWS + 1, (len(rows) + 1) // 2)
     foot = max(top, len(rows) - _EDGE_ROWS - 1)
-    return [_Row(page, place < top, tuple(sorted(row, key=lambda line: line.left)))
-            for place, row in enumerate(rows) if not top <= place < foot]  # fmt: skip
+    sides = (sorted(row, key=lambda line: line.left) for row in rows)
+    return [_Row(page, place < top, tuple(row), " ".join(line.text for line in row))
+            for place, row in enumerate(sides) if not top <= place < foot]  # fmt: skip
 
 
 def _bands(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
@@ -207,8 +202,7 @@ class _Type(NamedTuple):
 
 @dataclass
 class _Block:
-    """A paragraph, or a table; `near`: the lines of its kind about its last, which say how far that
-    might go."""
+    """A paragraph, or a table; `near`: the lines of its kind about its last."""
 
     first: Line
     last: Line

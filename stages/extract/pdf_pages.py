@@ -8,16 +8,15 @@ but for columns that were written line by line across the page; these are told a
 import ctypes
 import io
 import re
-import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from itertools import islice, pairwise
+from contextlib import suppress
+from itertools import islice, pairwise, takewhile
 from statistics import mean
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from stages.extract.extracted import EXTRA, SOFT_HYPHEN, UnreadableError
+from stages.extract.extracted import SOFT_HYPHEN, UnreadableError
 
 _HYPHEN = "\ufffe"  # PDFium's mark for a hyphen at a line's end; both halves stand on one line
 _OTHER_HYPHEN = "\u2010"  # which PDFium does not mark, as a soft one at the page's end
@@ -39,7 +38,7 @@ _LETTERS = {
 } | {ord(SOFT_HYPHEN): "", ord(" "): ""}
 # Paths on a page: a table's rules are more, a drawing's far more.
 _LEAST_PATHS, _MOST_PATHS = 4, 3000
-_SECONDS, _PAGE = 120.0, 20.0  # of pdfplumber over a file, of the 600 that it has, and a page
+_SECONDS = 120.0  # of pdfplumber over a file, of the 600 that it has
 # What pdfminer raises where a malformed file has something of another type, or too deep.
 _MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
               RecursionError, TypeError, ValueError)  # fmt: skip
@@ -94,11 +93,9 @@ Table = tuple[str, float, float, float, float]
 def pages_of(content: bytes) -> tuple[list[list[Line]], Mapping[int, Sequence[Table]], str | None]:
     """The lines of every page, tables by page, and a line on pages without text, and on those whose
     tables were not looked for. Raises UnreadableError for a PDF that is torn, encrypted or has no
-    text (a scan), or where a library is not installed."""
-    try:
-        import pypdfium2
-    except ImportError:
-        raise UnreadableError(f"a PDF needs pypdfium2; {EXTRA}") from None
+    text (a scan)."""
+    import pypdfium2
+
     try:
         document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
@@ -124,12 +121,12 @@ def pages_of(content: bytes) -> tuple[list[list[Line]], Mapping[int, Sequence[Ta
         )
     tables = _tables(content, ruled) if ruled else {}
     without = {
-        "text": [index for index, lines in enumerate(pages) if not lines],
-        "tables looked for": [index for index in ruled if index not in tables],
+        "text": [index + 1 for index, lines in enumerate(pages) if not lines],
+        "tables looked for": [index + 1 for index in ruled if index not in tables],
     }
     missing = [
         f"no {what} in {len(found)} of {len(pages)} pages "
-        f"({', '.join(str(index + 1) for index in found[:10])}{' ...' if found[10:] else ''})"
+        f"({', '.join(map(str, found[:10]))}{' ...' if found[10:] else ''})"
         for what, found in without.items() if found
     ]  # fmt: skip
     return pages, tables, "; ".join(missing) or None
@@ -230,49 +227,26 @@ def _gutter(lines: Sequence[Line]) -> float | None:
 
 
 def _tables(content: bytes, pages: Sequence[int]) -> dict[int, list[Table]]:
-    """The tables of those pages, by page; without pages that take pdfplumber too long, and without
-    those from the first on that it cannot read although PDFium can."""
-    try:
-        import pdfplumber
-        from pdfminer.psexceptions import PSException
-        from pdfplumber.utils.exceptions import MalformedPDFException, PdfminerException
-    except ImportError:
-        raise UnreadableError(f"a PDF with tables needs pdfplumber; {EXTRA}") from None
+    """The tables of those pages, by page; without those from the first on that pdfplumber cannot
+    read although PDFium can, or that are left when its time is over."""
+    import pdfplumber
+    from pdfminer.psexceptions import PSException
+    from pdfplumber.utils.exceptions import MalformedPDFException, PdfminerException
+
     found: dict[int, list[Table]] = {}
     end = time.monotonic() + _SECONDS
     wrong = (PSException, PdfminerException, MalformedPDFException, *_MALFORMED)
     with suppress(*wrong), pdfplumber.open(io.BytesIO(content)) as document:
-        for index in pages:
+        for index in takewhile(lambda _: time.monotonic() < end, pages):
             page = document.pages[index]
-            with suppress(_TooSlow), _within(min(_PAGE, end - time.monotonic())):
-                found[index] = [
-                    (_markdown(rows), left, page.height - foot, right, page.height - top)
-                    for table in page.find_tables()
-                    if _is_table(rows := table.extract())
-                    for left, top, right, foot in [table.bbox]
-                ]
+            found[index] = [
+                (_markdown(rows), left, page.height - foot, right, page.height - top)
+                for table in page.find_tables()
+                if _is_table(rows := table.extract())
+                for left, top, right, foot in [table.bbox]
+            ]
             page.close()
     return found
-
-
-class _TooSlow(BaseException):
-    """Time is over. As KeyboardInterrupt no Exception, which a library may catch."""
-
-
-@contextmanager
-def _within(seconds: float) -> Iterator[None]:
-    """Raise _TooSlow in the block after so many seconds: for the main thread alone."""
-
-    def stop(*_: object) -> None:
-        raise _TooSlow
-
-    handler = signal.signal(signal.SIGALRM, stop)
-    timer = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, *timer)
-        signal.signal(signal.SIGALRM, handler)
 
 
 def _is_table(rows: Sequence[Sequence[str | None]]) -> bool:

@@ -15,10 +15,8 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import as_path, exists, file_size, modified_at
-from stages.corpora.reading.containers import read_rows
-from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.opening import NotTextError, opened, refuse_special
-from stages.corpora.reading.row_checks import BadInputError, label_of, without_lone_surrogates
+from stages.corpora.reading.corpus_row import BadInputError, Row, label_of, without_lone_surrogates
+from stages.corpora.reading.files import NotTextError, opened, read_rows
 
 _ID = "question_id"
 _ANSWERS = ("answer", "hypothesis", "prediction")
@@ -35,10 +33,6 @@ def read_predictions(path: str) -> Mapping[str, Any]:
     with refuse_unreachable_path(file, "predictions"):
         if not exists(file):
             raise UsageError(f"predictions={path}: no such file; name one with answers")
-        try:
-            refuse_special(file)
-        except NotTextError as error:
-            raise UsageError(f"predictions={path}: {error.strerror}; name a file") from None
         return _read(file, modified_at(file), file_size(file))
 
 

@@ -89,21 +89,21 @@ HOMES = {
     "hydra": ("pipeline/core/compose.py",),
     "omegaconf": ("pipeline/core/compose.py",),
     "charset_normalizer": ("stages/text/encodings.py",),
-    "ijson": ("stages/corpora/reading/containers.py",),
+    "ijson": ("stages/corpora/reading/files.py",),
     "pypdfium2": ("stages/extract/pdf_pages.py",),
     "pdfplumber": ("stages/extract/pdf_pages.py",),
     "pdfminer": ("stages/extract/pdf_pages.py",),
-    "mammoth": ("stages/extract/word.py",),
+    "mammoth": ("stages/extract/documents.py",),
     "lxml": ("stages/extract/",),
     "html_to_markdown": ("stages/extract/html_markdown.py",),
-    "datasets": ("stages/corpora/own/huggingface.py",),
+    "datasets": ("stages/corpora/own/own_rows.py",),
 }
 BROAD_HANDLER = "pipeline/core/errors.py"
 CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
     "pipeline.core.plugins", "pipeline.worker.executor", "stages.score.score",
     "pipeline.core.engine", "pipeline.asking.readers",
     "pipeline.work.class_checks", "pipeline.core.trace_lines",
-    "stages.corpora.reading.plugin_documents",
+    "stages.corpora.reading.corpus",
     "pipeline.engines.vllm.chat_tokenizer",  # a model's chat template is code, too
 }  # fmt: skip
 OF_VARIABLES = "pipeline/core/plugins.py"  # imports what a user names

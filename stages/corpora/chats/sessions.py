@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from stages.corpora.reading.row_checks import BadInputError, kind_of, text_of
+from stages.corpora.reading.corpus_row import BadInputError, kind_of, text_of
 from stages.text.chat_text import NO_DATE
 from stages.text.words import PAGE_BREAK
 

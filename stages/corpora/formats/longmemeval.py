@@ -15,13 +15,10 @@ from stages.corpora.chats.sessions import (
     starts,
     written,
 )
-from stages.corpora.reading.asked import Asked, Value, single
-from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, bad_document
-from stages.corpora.reading.row_checks import (
+from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
+from stages.corpora.reading.corpus_row import (
     BadInputError,
+    Row,
     json_text,
     label_of,
     list_of,
@@ -29,6 +26,8 @@ from stages.corpora.reading.row_checks import (
     optional_text,
     texts_of,
 )
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.questions import Asked, Value, single
 
 _MAKES_ID = ("question", "question_date", "haystack_dates", "haystack_sessions")
 # Answers of these types are rubrics, with which word overlap is meaningless.

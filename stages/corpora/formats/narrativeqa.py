@@ -15,15 +15,17 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
 from stages.corpora.formats.stories import story
-from stages.corpora.reading.asked import Value
-from stages.corpora.reading.corpus import Address, FileCorpus, refuse_missing
-from stages.corpora.reading.corpus_files import is_there, rows_of
-from stages.corpora.reading.corpus_row import Row
+from stages.corpora.reading.corpus import (
+    Address,
+    FileCorpus,
+    Loaded,
+    document_or_bad,
+    refuse_missing,
+)
+from stages.corpora.reading.corpus_row import BadInputError, Row, json_text, label_of, optional_text
+from stages.corpora.reading.files import read_whole, rows_of
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, document_or_bad
-from stages.corpora.reading.opening import read_whole
-from stages.corpora.reading.question_file import QuestionFile
-from stages.corpora.reading.row_checks import BadInputError, json_text, label_of, optional_text
+from stages.corpora.reading.questions import QuestionFile, Value
 
 # The official script counts a file under 19 kB as a failed download; but shorter stories exist.
 _SHORT_BYTES = 19_000
@@ -43,6 +45,7 @@ class NarrativeQACorpus(FileCorpus):
     stories: Address | None  # the folder of the stories; null: tmp, beside documents.csv
 
     splits: ClassVar[tuple[str, ...]] = ("train", "valid", "test")
+    unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"stories"}
     version: ClassVar[int] = 5
 
     def check(self) -> None:
@@ -77,7 +80,7 @@ class NarrativeQACorpus(FileCorpus):
 
     def _file(self, name: str) -> UPath:
         file = self.path / name
-        if not is_there(file):
+        if not file.exists():
             raise UsageError(f"{self.path}: no {name} in this folder; set corpus.path=...")
         return file
 
@@ -90,7 +93,7 @@ class NarrativeQACorpus(FileCorpus):
 
     def _summaries(self) -> dict[str | None, str]:
         file = self.path / "summaries.csv"
-        rows = rows_of([file]) if is_there(file) else iter(())
+        rows = rows_of([file]) if file.exists() else iter(())
         return {
             row.given_id("document_id"): _repaired(str((row.value or {}).get("summary") or ""))
             for row in rows

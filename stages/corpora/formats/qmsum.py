@@ -6,28 +6,27 @@ ids: a meeting's is made from its turns before cleaning, a question's from that 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 from pipeline.core.rows import Question, Span
-from stages.corpora.reading.asked import Asked, Value, single
-from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_files import files_of, rows_of, split_of
-from stages.corpora.reading.corpus_row import Row, rows_within
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, bad_document, bad_question
-from stages.corpora.reading.row_checks import (
+from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
+from stages.corpora.reading.corpus_row import (
     BadInputError,
+    Row,
     json_text,
     kind_of,
     list_of,
     merged,
     optional_text,
+    rows_within,
     shown,
     text_of,
     whole_number,
 )
+from stages.corpora.reading.files import files_of, rows_of, split_of
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.questions import Asked, Value, single
 
 _TAG = re.compile(r"\{[^{}]*\}")  # {vocalsound}, {disfmarker}, {gap}...
 _LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
@@ -75,11 +74,9 @@ class QMSumCorpus(FileCorpus):
             document = self.document(document_id, "\n".join(lines), metadata=metadata)
         except BadInputError as error:
             document = bad_document(document_id, row.detail(error))
-        if wrong:  # it occurred in an earlier file, and its queries with it
-            questions = _repeated(row, document_id, wrong, question_ids)
-        else:
-            questions = _questions(row, document_id, turns, question_ids)
-        return Loaded(document, tuple(questions))
+        # One that occurred in an earlier file had its queries there.
+        asked = () if wrong else _questions(row, document_id, turns, question_ids)
+        return Loaded(document, tuple(asked))
 
 
 def _document_id(row: Row, meeting: Value, ids: Ids) -> tuple[str, str | None]:
@@ -119,11 +116,6 @@ def _topics(meeting: Value) -> list[str]:
     entries = topics if isinstance(topics, list) else []
     names = (entry.get("topic") for entry in entries if isinstance(entry, dict))
     return [name for name in names if isinstance(name, str)]
-
-
-def _repeated(row: Row, document_id: str, wrong: str, ids: Ids) -> Iterator[Question]:
-    for entry in (entry for key in _KINDS for entry in rows_within(row, key)):
-        yield bad_question(replace(entry, inside=""), document_id, ids.of_place(entry), wrong)
 
 
 def _questions(row: Row, document_id: str, turns: Turns, ids: Ids) -> Iterator[Question]:

@@ -9,25 +9,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from upath import UPath
-
 from pipeline.core.rows import Document, Question
-from stages.corpora.reading.asked import Asked, Value
-from stages.corpora.reading.containers import row_at
-from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_files import files_of, rows_of
-from stages.corpora.reading.corpus_row import Row, rows_within
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, document_or_bad
-from stages.corpora.reading.row_checks import (
+from stages.corpora.reading.corpus import FileCorpus, Loaded, document_or_bad
+from stages.corpora.reading.corpus_row import (
     BadInputError,
+    Row,
     index_of,
     json_text,
     label_of,
     present,
+    rows_within,
     text_of,
     texts_of,
 )
+from stages.corpora.reading.files import files_of, rows_of
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.questions import Asked, Value
 from stages.text.article_text import article_text
 
 _ABOUT = ("author", "year", "source", "topic", "url")
@@ -46,20 +43,18 @@ class QualityCorpus(FileCorpus):
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per article_id, its questions in line order; reads every line twice.
+        """Yield one Loaded per article_id, its questions in line order; all are in memory.
 
         Of a folder, the *.jsonl and QuALITY*.{train,dev,test} are read, with `split` those of that
         name. Writers' copies of an article may differ: the first readable one is used. Raises
         UsageError where no line can be read.
         """
-        # File, line and start of an article's lines, by its id or, without one, a line's own.
-        articles: dict[Any, list[tuple[UPath, int, int]]] = {}
+        articles: dict[Any, list[Row]] = {}  # by id or, without one, by place
         for row in self.rows():
-            place = (row.file, row.line, row.start)
-            articles.setdefault(row.given_id("article_id") or place, []).append(place)
+            place = row.given_id("article_id") or (row.file, row.line)
+            articles.setdefault(place, []).append(row)
         document_ids, question_ids = Ids(), Ids()
-        for places in articles.values():
-            rows = [row_at(*place) for place in places]
+        for rows in articles.values():
             found = document_id, _ = document_ids.of_given(rows[0], "article_id")
             copies = (document_or_bad(row, found, self._document) for row in rows)
             document = next(copies)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stages.corpora.reading.file_text import decoded
+from stages.corpora.reading.document_files import decoded
 from stages.text.article_text import article_text
 
 _IS_PAGE = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype|html|head|body|pre|p|b|table|center)\b",

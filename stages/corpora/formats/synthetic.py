@@ -14,8 +14,7 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from pipeline.core.rows import Question, Span
-from stages.corpora.reading.corpus import Corpus
-from stages.corpora.reading.loaded import Loaded
+from stages.corpora.reading.corpus import Corpus, Loaded
 
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
 _NUM_WORDS, _NUM_SENTENCES = 3000, 4000

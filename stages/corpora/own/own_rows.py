@@ -1,4 +1,5 @@
-"""Rows of the user's own JSON, CSV or Parquet files; `corpus.fields` maps their keys.
+"""Rows of the user's own JSON, CSV or Parquet files, or of a dataset of the Hugging Face Hub;
+`corpus.fields` maps their keys.
 
 A row is a document, with a question about it if `fields.question` is set; a document that several
 rows contain is read once. Keys that no field names are kept in metadata. A key may be a path,
@@ -10,27 +11,27 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt
 
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import Settings
-from stages.corpora.reading.asked import Asked, Value
-from stages.corpora.reading.corpus import FileCorpus, Unhashed
-from stages.corpora.reading.corpus_files import files_of, rows_of
-from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.grouped import Layout, Text, load_grouped
-from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.row_checks import (
+from stages.corpora.reading.corpus import FileCorpus, Loaded
+from stages.corpora.reading.corpus_row import (
     BadInputError,
+    Row,
     choice_of,
     label_of,
     metadata_of,
     one_or_more,
     text_of,
     texts_of,
+    without_nan,
 )
+from stages.corpora.reading.files import files_of, rows_of
+from stages.corpora.reading.grouped import Layout, Text, load_grouped
+from stages.corpora.reading.questions import Asked, Value
 
 _FIRST_ROWS = 100  # in which the keys of text and question must occur at least once
 _KEYS_SHOWN = 30  # of the rows', in a message
@@ -76,9 +77,11 @@ class RecordsCorpus(FileCorpus):
     """A file, or a folder's files that match `pattern`; of a `split` those that are named by it."""
 
     format: Literal["records"]
-    pattern: Annotated[str, Unhashed()]  # patterns of file names, separated by |
+    pattern: str  # patterns of file names, separated by |
     fields: Fields
     first_option: NonNegativeInt  # the number of the first option in `answer_index`
+
+    unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"pattern"}
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document. Raises UsageError where no row can be used."""
@@ -96,6 +99,58 @@ class RecordsCorpus(FileCorpus):
         if not files:
             raise UsageError(f"{self.path}: no {self.split}.* or {self.split}-*; set corpus.split")
         return self.fields.with_paths(rows_of(files))
+
+
+class HuggingFaceCorpus(FileCorpus):
+    """A dataset of the Hugging Face Hub at a pinned revision; `path` is its id, or a folder that
+    `datasets` can read. `subset`: the name of the configuration, for one that has several."""
+
+    format: Literal["huggingface"]
+    subset: str | None
+    revision: str | None  # a commit, since the content of a branch changes
+    fields: Fields
+    first_option: NonNegativeInt
+
+    def check(self) -> None:
+        """Raise UsageError unless revision and split are set."""
+        if self.revision is None and not self.path.is_dir():
+            raise UsageError(
+                f"corpus.revision is not set; pin a commit of {self.path}: corpus.revision=SHA"
+            )
+        if self.split is None:
+            raise UsageError("corpus.split is not set; name the dataset's split")
+
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per document. Raises UsageError where the dataset cannot be loaded."""
+        refuse_unnamed(self.fields, self.rows())
+        return load_grouped(self, layout_of(self.fields, self.first_option))
+
+    def rows(self) -> Iterator[Row]:
+        rows = (without_nan(dict(value)) for value in self._dataset())
+        found = (Row(self.path, number, value) for number, value in enumerate(rows, 1))
+        return self.fields.with_paths(found)
+
+    def _dataset(self) -> Any:
+        """The dataset, streamed and not stored on disk."""
+        try:
+            from datasets import load_dataset
+        except ImportError:
+            raise UsageError(
+                "corpus=huggingface needs datasets; pip install 'gistmill[huggingface]'"
+            ) from None
+        try:
+            return load_dataset(
+                str(self.path),
+                self.subset,
+                split=self.split,
+                revision=self.revision,
+                streaming=True,
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            line = " ".join(str(error).split())
+            raise UsageError(
+                f"corpus.path={self.path}: the dataset cannot be loaded: {line}"
+            ) from None
 
 
 def layout_of(fields: Fields, first_option: int) -> Layout:

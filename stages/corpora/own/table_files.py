@@ -10,13 +10,11 @@ from typing import Literal
 
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
-from stages.corpora.reading.asked import Value
-from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_files import one_of, rows_of
+from stages.corpora.reading.corpus import FileCorpus, Loaded, document_or_bad
+from stages.corpora.reading.corpus_row import label_of, metadata_of, text_of
+from stages.corpora.reading.files import one_of, rows_of
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, document_or_bad
-from stages.corpora.reading.question_file import QuestionFile
-from stages.corpora.reading.row_checks import label_of, metadata_of, text_of
+from stages.corpora.reading.questions import QuestionFile, Value
 
 _COLUMNS = frozenset({"document_id", "title", "text", "metadata"})
 

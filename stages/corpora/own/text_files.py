@@ -8,27 +8,37 @@ path with the suffix. A single file has none.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import BeforeValidator
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import Document
-from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_files import one_of, rows_of
-from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.file_text import suffixes, text_of_file
-from stages.corpora.reading.folders import Entry, is_book, suffix_of, walk
+from pipeline.core.registry import hint
+from pipeline.core.rows import Document, Question
+from pipeline.core.settings import sha
+from pipeline.files.named_paths import refuse_unreachable_path
+from pipeline.files.place import is_remote
+from stages.corpora.reading.corpus import Address, FileCorpus, Loaded, bad_document
+from stages.corpora.reading.corpus_row import BadInputError, Row, json_text, name_of
+from stages.corpora.reading.document_files import (
+    Entry,
+    is_book,
+    suffix_of,
+    suffixes,
+    text_of_file,
+    walk,
+)
+from stages.corpora.reading.files import one_of, rows_of
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, bad_document
-from stages.corpora.reading.question_file import QuestionFile
-from stages.corpora.reading.row_checks import BadInputError, json_text, name_of
+from stages.corpora.reading.questions import QuestionFile
 from stages.extract.isolated import Extractor
 
 _ENDS = ("jsonl", "json", "csv", "tsv", "parquet")
 DOCUMENTS_VERSION = 6  # of corpora of documents, which may be PDFs, books or pages
+_HEX_DIGITS = 16  # of a question's id
 QUESTION_FILES = tuple(f"questions.{end}" for end in _ENDS)
 
 
@@ -54,6 +64,82 @@ class TextCorpus(FileCorpus):
         yield from questions.take_rest(ids)
 
 
+def _to_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+class AskCorpus(FileCorpus):
+    """One question, "" for none, and the documents it is asked of: the corpus of `gistmill ask`.
+
+    `path`: the first of `paths`. Documents are read and named as in TextCorpus, and their rows are
+    the same: what a run of that corpus has made of them is not made again.
+    """
+
+    format: Literal["asked"]
+    version: ClassVar[int] = DOCUMENTS_VERSION
+    unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"paths", "question"}
+    paths: Annotated[tuple[Address, ...], BeforeValidator(_to_tuple)]
+    question: str
+
+    def hashed(self) -> Mapping[str, Any]:
+        """As in the corpus `text`, whose documents these are."""
+        return {**super().hashed(), "format": "text"}
+
+    def selection(self) -> Mapping[str, Any]:
+        """With the names of the files: a folder that has lost one is that of another run."""
+        return {**super().selection(), "files": sorted(self.named_files().values())}
+
+    def named_files(self) -> dict[str, str]:
+        """The names of the files that may be read, by the id of their document. Raises UsageError
+        where there are none."""
+        entries = _entries(self.paths)
+        named = zip(entries, ids_of(entries, Ids()), strict=True)
+        return {own: name_of(entry.name) for entry, (own, _) in named if not entry.left_out}
+
+    def check(self) -> None:
+        for path in self.paths:
+            with refuse_unreachable_path(path, "FILE"):
+                is_there = path.exists()
+            if not is_there:
+                raise UsageError(f"{path}: no such file or folder; {_nearest(path)}")
+
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per document, with the question, if any, where it can be read.
+
+        Raises UsageError where no document can be read.
+        """
+        for _, loaded in documents_of(self, _entries(self.paths), Ids()):
+            document = loaded.document
+            is_asked = self.question and not document.why_unusable()
+            yield replace(loaded, questions=(self._asked(document),)) if is_asked else loaded
+
+    def _asked(self, document: Document) -> Question:
+        question_id = sha([document.document_id, self.question], _HEX_DIGITS)
+        return Question(
+            document_id=document.document_id, question_id=question_id, question=self.question
+        )
+
+
+def _nearest(path: UPath) -> str:
+    folder = path.parent
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    return hint(path.name, sorted(names)) if names else "name one that is there"
+
+
+def _entries(paths: tuple[UPath, ...]) -> list[Entry]:
+    """The entries of all paths, each file once, however it is written; the whole path names those
+    that have a name in common."""
+    found: dict[str, Entry] = {}
+    for entry in (entry for path in paths for entry in entries_of(path, (), "name another")):
+        file = entry.file if is_remote(entry.file) else entry.file.resolve()
+        found.setdefault(str(file), entry)
+    times = Counter(name_of(entry.name) for entry in found.values())
+    return [
+        entry if times[name_of(entry.name)] == 1 else replace(entry, name=str(entry.file))
+        for entry in found.values()
+    ]
+
+
 def entries_of(
     path: UPath, without: Collection[str] = (), advice: str = "set corpus.path=..."
 ) -> list[Entry]:
@@ -61,7 +147,7 @@ def entries_of(
     advice, where the folder has no document."""
     if not path.is_dir() or is_book(path):
         return [Entry(path, path.name)]
-    found = walk(path, suffixes(), without)
+    found = walk(path, without)
     if all(entry.left_out for entry in found):
         kinds = " ".join(suffixes())
         named = ", ".join(entry.name for entry in found[:3])
@@ -123,7 +209,7 @@ def _claimed(entry: Entry, wanted: str, ids: Ids) -> tuple[str, str | None]:
 
 
 def _stem(name: str) -> str:
-    suffix = suffix_of(name, suffixes())
+    suffix = suffix_of(name)
     if suffix is None:  # a single file of any name
         folder, slash, own = name.rpartition("/")
         return folder + slash + (own.rpartition(".")[0] or own)

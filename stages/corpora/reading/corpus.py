@@ -1,38 +1,50 @@
-"""The `corpus` section of the configuration: settings that all corpus formats share."""
+"""The `corpus` section of the configuration: settings that all corpus formats share; and what their
+loaders yield."""
 
-import typing
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import BeforeValidator, Field, PlainSerializer, StrictInt
-from pydantic.fields import FieldInfo
 from upath import UPath
 
-from pipeline.core.errors import UsageError
+from pipeline.core.arrow import wrong_value
+from pipeline.core.errors import CommandError, UsageError, contained
 from pipeline.core.registry import Registry
-from pipeline.core.rows import Document
+from pipeline.core.rows import Document, Question
 from pipeline.core.settings import Settings
 from pipeline.files.named_paths import refuse_unreachable_path
 from pipeline.files.place import AnyPath, as_path
-from stages.corpora.reading.corpus_files import files_of, rows_of, split_of
-from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.opening import refuse_no_file
-from stages.corpora.reading.row_checks import BadInputError
+from pipeline.work.class_checks import file_of
+from stages.corpora.reading.corpus_row import BadInputError, Row
+from stages.corpora.reading.files import files_of, rows_of, split_of
 from stages.text.encodings import without_c1
-from stages.text.words import Paragraphs, num_words, paragraph_spans
-
-FORMATS: "Registry[type[Corpus]]" = Registry("reads the format {!r}", "formats")
+from stages.text.words import (
+    LONGEST_WORD,
+    Paragraphs,
+    is_without_spaces,
+    num_words,
+    paragraph_spans,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Unhashed:
-    """Marks a field that locates the corpus or selects rows, but does not change their content.
+class Loaded:
+    """A document and its questions; the document_id of every question is the document's.
 
-    Its value is left out of the hash that names the `documents` and `questions` steps.
+    `note`: what of a document that can be read could not be, after the file's name.
+    `is_named_only`: the corpus does not have the document, which questions of problem `bad_input`
+    name; it is no input.
     """
+
+    document: Document
+    questions: tuple[Question, ...]
+    note: str | None = None
+    is_named_only: bool = False
+
+
+FORMATS: "Registry[type[Corpus]]" = Registry("reads the format {!r}", "formats")
 
 
 def _to_path(value: Any) -> UPath:
@@ -41,8 +53,7 @@ def _to_path(value: Any) -> UPath:
     return as_path(value)
 
 
-# A path or URL. No field of this type, optional or not, is hashed.
-Address = Annotated[UPath, BeforeValidator(_to_path), PlainSerializer(str), Unhashed()]
+Address = Annotated[UPath, BeforeValidator(_to_path), PlainSerializer(str)]  # a path or URL
 
 
 class Corpus(Settings):
@@ -54,10 +65,13 @@ class Corpus(Settings):
     format: str  # of a subclass that can be loaded: a Literal
     name: str
     paragraphs: Paragraphs
-    family: Annotated[str, Unhashed()]  # of prompts; hashed with the prompts
-    seed: Annotated[StrictInt, Field(ge=0), Unhashed()]  # of the random draw that `sample` makes
-    licence: Annotated[str | None, Unhashed()] = None  # of the texts, where the format has none
+    family: str  # of prompts; hashed with the prompts
+    seed: Annotated[StrictInt, Field(ge=0)]  # of the random draw that `sample` makes
+    licence: str | None = None  # of the texts, where the format has none
 
+    # Fields that locate the corpus or select rows, but do not change their content: they are left
+    # out of the hash that names the `documents` and `questions` steps.
+    unhashed: ClassVar[frozenset[str]] = frozenset({"family", "seed", "licence"})
     version: ClassVar[int] = 4  # raise where what a file of the format becomes changes
     papers: ClassVar[tuple[str, ...]] = ()  # keys in papers.bib, of the dataset's own
     licences: ClassVar[Mapping[str, str]] = {}  # as the authors of a dataset state it, by its name
@@ -70,19 +84,15 @@ class Corpus(Settings):
 
     def hashed(self) -> Mapping[str, Any]:
         """The settings that change the content of rows; hashed into the steps' names."""
-        return self.model_dump(mode="json", exclude=self._unhashed())
+        return self.model_dump(mode="json", exclude={*self.unhashed})
 
     def selection(self) -> Mapping[str, Any]:
         """The settings that select the corpus and its rows; hashed into the run's name."""
-        return self.model_dump(mode="json", include=self._unhashed() - {"family", "licence"})
+        return self.model_dump(mode="json", include={*self.unhashed - {"family", "licence"}})
 
     def licences_by_name(self) -> Mapping[str, str]:
         """The licences of the data: the one that is given for this corpus, else the format's."""
         return self.licences if self.licence is None else {self.name: self.licence}
-
-    @classmethod
-    def _unhashed(cls) -> set[str]:
-        return {name for name, field in cls.model_fields.items() if _is_unhashed(field)}
 
     def check(self) -> None:
         """Raise UsageError for settings that cannot work, before anything is read."""
@@ -120,8 +130,9 @@ class FileCorpus(Corpus):
     """A corpus that is read from files."""
 
     path: Address  # a file or a folder, see the format's module
-    split: Annotated[str | None, Unhashed()]  # null: all splits
+    split: str | None  # null: all splits
 
+    unhashed: ClassVar[frozenset[str]] = Corpus.unhashed | {"path", "split"}
     splits: ClassVar[tuple[str, ...]] = ()  # empty: the format has no splits
     files: ClassVar[tuple[str, ...]] = ("*.jsonl",)  # patterns of a folder's
 
@@ -132,8 +143,6 @@ class FileCorpus(Corpus):
     def check(self) -> None:
         """Raise UsageError where the path is missing or the format has no such split."""
         refuse_missing(self.path, "corpus.path")
-        if not self.path.is_dir():
-            refuse_no_file(self.path, "set corpus.path=...")
         if self.split is not None and self.split not in self.splits:
             legal = f"one of {', '.join(self.splits)}" if self.splits else "null"
             raise UsageError(f"corpus.split={self.split}: format {self.format} takes {legal}")
@@ -147,13 +156,81 @@ def refuse_missing(path: UPath, key: str, kind: str = "file or folder") -> None:
         raise UsageError(f"{path}: no such {kind}; set {key}=...")
 
 
-def _is_unhashed(field: FieldInfo) -> bool:
-    """True if the field is marked, itself or within its type (`Address | None`)."""
-    return any(isinstance(mark, Unhashed) for mark in [*field.metadata, *_marks(field.annotation)])
+def bad_document(document_id: str, detail: str) -> Document:
+    """Make a Document with problem `bad_input`, for input that cannot be read."""
+    return Document(document_id=document_id, problem="bad_input", detail=detail)
 
 
-def _marks(annotation: Any) -> Iterator[Any]:
-    """The Annotated metadata of a type and of its type arguments."""
-    yield from getattr(annotation, "__metadata__", ())
-    for inner in typing.get_args(annotation):
-        yield from _marks(inner)
+def document_or_bad(
+    row: Row, found: tuple[str, str | None], make: Callable[[dict[str, Any], str], Document]
+) -> Document:
+    """Make the row's Document of its value and id, or one with problem `bad_input`.
+
+    `found`: its id and the reason why it is bad input, as Ids returns them.
+    """
+    document_id, wrong = found
+    try:
+        if wrong:
+            raise BadInputError(wrong)
+        document = make(row.value or {}, document_id)
+        return replace(document, detail=document.detail or row.note)
+    except BadInputError as error:
+        return bad_document(document_id, row.detail(error))
+
+
+def bad_question(
+    row: Row, document_id: str, question_id: str, wrong: BadInputError | str
+) -> Question:
+    """Make a Question with problem `bad_input` for a row that cannot be used; keeps its text."""
+    value = row.value or {}
+    text = value.get("question", value.get("query"))
+    return Question(
+        document_id=document_id,
+        question_id=question_id,
+        question=text if isinstance(text, str) else "",
+        problem="bad_input",
+        detail=row.detail(wrong),
+    )
+
+
+def without_spaces(document: Document) -> str | None:
+    """Why pages of the document end between characters; None where they end between words."""
+    if not is_without_spaces(document.text):
+        return None
+    why = f"over {LONGEST_WORD:,} characters without white space; pages end between them"
+    return f"{document.document_id}: {why}"
+
+
+def plugin_documents(corpus: Corpus) -> Iterator[Loaded]:
+    """The documents that a plugin's `load` yields. Raises UsageError, naming its file, for what it
+    raises, and for what is no document with its questions, or has the id of another."""
+    place, ids = f"{file_of(type(corpus))}: {type(corpus).__name__}.load", set[str]()
+    with contained(CommandError) as raised:
+        for number, loaded in enumerate(corpus.load()):
+            if why := _wrong(loaded, ids):
+                raise UsageError(f"{place}: item {number}: {why}; fix it")
+            text = without_c1(loaded.document.text)
+            yield replace(loaded, document=replace(loaded.document, text=text))
+    if raised.error:
+        raise UsageError(f"{place}: {raised.line()}; fix it, or what it reads")
+
+
+def _wrong(loaded: Any, ids: set[str]) -> str | None:
+    """Say what is wrong with an item; adds its ids to those before. None if nothing is."""
+    if type(loaded) is not Loaded or not isinstance(loaded.questions, tuple):
+        return f"{type(loaded).__name__}, not Loaded(document, (question, ...))"
+    document, questions = loaded.document, loaded.questions
+    for row, kind in ((document, Document), *((question, Question) for question in questions)):
+        if type(row) is not kind:
+            return f"{type(row).__name__}, not {kind.__name__}"
+    if why := wrong_value(Document, [document]) or wrong_value(Question, questions):
+        return why
+    for question in questions:
+        if question.document_id != document.document_id:
+            return f"question {question.question_id!r}: its document_id is not the document's"
+    for own in (f"document {document.document_id!r}",
+                *(f"question {question.question_id!r}" for question in questions)):  # fmt: skip
+        if own in ids:
+            return f"another {own} came before"
+        ids.add(own)
+    return None

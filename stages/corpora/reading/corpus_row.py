@@ -1,18 +1,27 @@
-"""One row of a corpus's file, with its file and line."""
+"""One row of a corpus's file, and typed access to its values. None counts as absent; a value of the
+wrong type raises BadInputError."""
 
-from collections.abc import Iterator
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from string import ascii_uppercase
 from typing import Any
 
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from stages.corpora.reading.row_checks import (
-    BadInputError,
-    kind_of,
-    label_of,
-    name_of,
-)
+from pipeline.core.rows import Span
+
+_NUMBER = re.compile(r"[0-9]{1,9}(\.0*)?")
+
+
+class BadInputError(Exception):
+    """A row that cannot be used: the reason and what to do; the caller adds file and line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +33,6 @@ class Row:
     line: int  # from 1; in Parquet and JSON lists the number of the row
     value: dict[str, Any] | None
     wrong: str = ""
-    start: int = 0  # position of the line's first byte in the file
     inside: str = ""  # `key[index]` of an object within the line's object
     note: str | None = None
 
@@ -69,3 +77,207 @@ def rows_within(row: Row, key: str) -> Iterator[Row]:
         value = entry if isinstance(entry, dict) else None
         wrong = "" if value is not None else f"{kind_of(entry)}, not an object; fix or delete it"
         yield replace(row, value=value, wrong=wrong, inside=f"{key}[{index}]")
+
+
+def kind_of(value: Any) -> str:
+    """The name of a JSON value's type, for a message."""
+    kinds = {bool: "a boolean", int: "a number", float: "a number", str: "a string",
+             list: "a list", dict: "an object", type(None): "null"}  # fmt: skip
+    return kinds.get(type(value), type(value).__name__)
+
+
+def shown(value: Any) -> str:
+    """A value as JSON for a message, cut after 80 characters."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "(nested too deeply)"
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def without_lone_surrogates(text: str) -> str:
+    """Replace every lone surrogate by U+FFFD, so that the text can be stored as UTF-8."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def without_nan(value: Any) -> Any:
+    """A value with null in place of what is no number, which JSON has no word for and tables of
+    pandas have where nothing is known."""
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, dict):
+        return {key: without_nan(one) for key, one in value.items()}
+    return [*map(without_nan, value)] if isinstance(value, (list, tuple)) else value
+
+
+def name_of(text: str) -> str:
+    """The id or name as it is stored and compared: in Unicode's NFC, which a file system may have
+    taken apart (NFD), and without lone surrogates."""
+    return unicodedata.normalize("NFC", without_lone_surrogates(text))
+
+
+def text_of(row: dict[str, Any], key: str) -> str:
+    """The string under `key`, which is required."""
+    text = optional_text(row, key)
+    if text is None:
+        raise BadInputError(f"no `{key}`; add it")
+    return text
+
+
+def optional_text(row: dict[str, Any], key: str) -> str | None:
+    """The string under `key`, None where absent; a date from Parquet is returned in ISO format."""
+    value = row.get(key)
+    if isinstance(value, date):
+        return value.isoformat()
+    if value is None or isinstance(value, str):
+        return value
+    raise BadInputError(f"`{key}` is {kind_of(value)}, not a string; fix it")
+
+
+def question_of(row: dict[str, Any], key: str) -> str:
+    """The question under `key`, which must not be blank."""
+    text = text_of(row, key)
+    if not text.strip():
+        raise BadInputError(f"`{key}` is empty; write the question or delete it")
+    return text
+
+
+def label_of(row: dict[str, Any], key: str) -> str | None:
+    """The id or title under `key`, as `name_of` has it, None where absent; a number is returned as
+    its JSON text."""
+    value = row.get(key)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return json.dumps(value)
+    label = optional_text(row, key)
+    return None if label is None else name_of(label)
+
+
+def texts_of(row: dict[str, Any], key: str) -> tuple[str, ...]:
+    """The list of strings under `key`, empty where it is absent."""
+    value = row.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise BadInputError(f"`{key}` is not a list of strings; fix it")
+    return tuple(value)
+
+
+def one_or_more(row: dict[str, Any], key: str) -> tuple[str, ...]:
+    """The texts under `key`, one or a list, empty where it is absent."""
+    value = row.get(key)
+    entries = value if isinstance(value, list) else [] if value is None else [value]
+    texts = [_as_text(entry) for entry in entries]
+    if None in texts:
+        raise BadInputError(f"`{key}` is not a list of strings; fix it")
+    return tuple(text for text in texts if text is not None)
+
+
+def _as_text(value: Any) -> str | None:
+    """A string as it is, a number or a boolean as in JSON, a whole number without a fraction of
+    zeros, a date in ISO format; None for anything else."""
+    if isinstance(value, (str, Decimal)):
+        return str(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, (bool, int, float)):
+        number = whole_number(value)
+        return json.dumps(value if number is None else number)
+    return None
+
+
+def list_of(row: dict[str, Any], key: str) -> list[Any]:
+    """The list under `key`, which is required, of values of any kind."""
+    value = row.get(key)
+    if not isinstance(value, list):
+        raise BadInputError(f"`{key}` is {kind_of(value)}, not a list; fix it")
+    return value
+
+
+def present(row: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """The values that the row has under these keys, without None."""
+    return {key: value for key in keys if (value := row.get(key)) is not None}
+
+
+def whole_number(value: Any) -> int | None:
+    """An int, or a float without a fraction (pandas writes a column with gaps so); else None."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def index_of(row: dict[str, Any], key: str, first: int, num_options: int) -> int | None:
+    """The option's position from 0, None where absent; the file numbers options from `first`."""
+    value = row.get(key)
+    if value is None:
+        return None
+    number = whole_number(value)
+    if number is None or not first <= number < first + num_options:
+        last = first + num_options - 1
+        legal = f"a number from {first} to {last}" if num_options else "possible without options"
+        raise BadInputError(f"`{key}` {shown(value)} is not {legal}; fix it")
+    return number - first
+
+
+def letter_of(row: dict[str, Any], key: str, num_options: int) -> int | None:
+    """The option's position from 0, None where absent; the file names options by letter."""
+    value = optional_text(row, key)
+    if value is None:
+        return None
+    letters = ascii_uppercase[:num_options]
+    letter = value.strip().upper()
+    if len(letter) != 1 or letter not in letters:
+        raise BadInputError(f"`{key}` {shown(value)} is no letter of {letters}; fix it")
+    return letters.index(letter)
+
+
+def choice_of(row: dict[str, Any], key: str, first: int, num_options: int) -> int | None:
+    """The option's position from 0, None where absent, by its number or its letter. A number may be
+    text, as in CSV."""
+    value = row.get(key)
+    if isinstance(value, str) and num_options:
+        if _NUMBER.fullmatch(value.strip()):
+            return index_of({key: int(float(value))}, key, first, num_options)
+        if not value.strip().isdecimal():
+            return letter_of(row, key, num_options)
+    return index_of(row, key, first, num_options)
+
+
+def json_object(row: dict[str, Any], key: str) -> dict[str, Any]:
+    """The object under `key`, which may be JSON text; empty where absent."""
+    value = row.get(key)
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, dict):
+        raise BadInputError(f"`{key}` is no JSON object; fix it")
+    return value
+
+
+def json_text(values: dict[str, Any]) -> str:
+    """The JSON text for a metadata column."""
+    try:
+        text = json.dumps(values, ensure_ascii=False, allow_nan=False, default=str)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise BadInputError(f"metadata cannot be written as JSON ({error}); fix it") from error
+    return without_lone_surrogates(text)
+
+
+def metadata_of(row: dict[str, Any], known: Collection[str]) -> str:
+    """The row's `metadata` and all columns that are not `known`, as one JSON text."""
+    others = present(row, (key for key in row if key not in known))
+    return json_text({**others, **json_object(row, "metadata")})
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
+    """Sort spans and join those that overlap or touch."""
+    made: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if made and start <= made[-1][1]:
+            made[-1] = (made[-1][0], max(made[-1][1], end))
+        else:
+            made.append((start, end))
+    return tuple(Span(start, end) for start, end in made)

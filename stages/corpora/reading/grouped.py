@@ -11,12 +11,10 @@ from functools import partial
 from typing import Any, ClassVar
 
 from pipeline.core.rows import Document, Question
-from stages.corpora.reading.asked import Asked, Value
-from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_row import Row
+from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document, document_or_bad
+from stages.corpora.reading.corpus_row import BadInputError, Row, json_text, text_of
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, bad_document, document_or_bad
-from stages.corpora.reading.row_checks import BadInputError, json_text, text_of
+from stages.corpora.reading.questions import Asked, Value
 
 
 @dataclass(frozen=True, slots=True)

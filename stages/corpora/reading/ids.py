@@ -5,8 +5,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.row_checks import BadInputError, label_of, shown
+from stages.corpora.reading.corpus_row import BadInputError, Row, label_of, shown
 
 _HEX_DIGITS = 16
 

@@ -25,14 +25,9 @@ CHOICE: dict[str, Any] = {
         ({"answer": " d "}, 3, ""),
         ({"answer": None}, None, ""),
         ({"answer": "E"}, None, '`answer` "E" is no letter of ABCD; fix it'),
-        ({"answer": ""}, None, '`answer` "" is no letter of ABCD'),
         ({"answer": "AB"}, None, '`answer` "AB" is no letter'),
         ({"answer": 2}, None, "`answer` is a number, not a string"),
         ({"choice_C": None}, None, "no `choice_C`; add it"),
-        ({"choice_D": 4}, None, "`choice_D` is a number"),
-        ({"question": None}, None, "no `question`; add it"),
-        ({"domain": []}, None, "`domain` is a list"),
-        ({"difficulty": {}}, None, "`difficulty` is an object"),
     ],
 )
 def test_longbench_v2_rows(
@@ -169,7 +164,6 @@ def test_leval_options_stand_in_the_instruction(
         ({"outputs": "ab"}, 0, "`outputs` is a string, not a list"),
         ({"instructions": None}, 0, "`instructions` is null, not a list"),
         ({"instructions": ["one?", 2]}, 1, "instructions[1]: `question` is a number"),
-        ({"instructions": ["", "two?"]}, 1, "instructions[0]: `question` is empty"),
         ({"outputs": ["a", ["b"]]}, 1, "instructions[1]: `output` is a list"),
         ({"evaluation": 7.5}, 2, ""),
     ],

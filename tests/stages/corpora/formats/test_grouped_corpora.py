@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.errors import UsageError
 from stages.corpora import Loaded
 from tests.support.command import WHOLE
 from tests.support.texts.loading import asked, details, loaded, written
@@ -115,19 +114,9 @@ ULTRA_CASES: dict[str, tuple[Any, list[str], int, list[str]]] = {
         {**ULTRA, "_id": "2", "context": "Other."}, [BOOK, ""], 2,
         ['`context_id` "c" is used twice']),
     "no context": ({**ULTRA, "_id": "2", "context": None}, [BOOK, ""], 2, ["no `context`"]),
-    "empty context": (
-        {**ULTRA, "_id": "2", "context": "\n", "context_id": "d"}, [BOOK, ""], 2, ["no words"]),
-    "context a list": ({**ULTRA, "_id": "2", "context": ["a"]}, [BOOK, ""], 2, ["is a list"]),
     "no context_id": ({**ULTRA, "_id": "2", "context_id": None}, [BOOK], 2, []),
-    "context_id a list": (
-        {**ULTRA, "_id": "2", "context": "Other.", "context_id": []}, [BOOK, ""], 2,
-        ["`context_id` is a list"]),
     "answers no list": ({**ULTRA, "_id": "2", "answers": "a"}, [BOOK], 1, ["`answers` is not"]),
-    "answers of numbers": ({**ULTRA, "_id": "2", "answers": [1]}, [BOOK], 1, ["`answers` is not"]),
-    "answers empty": ({**ULTRA, "_id": "2", "answers": []}, [BOOK], 2, []),
-    "answers missing": ({**ULTRA, "_id": "2", "answers": None}, [BOOK], 2, []),
     "no input": ({**ULTRA, "_id": "2", "input": None}, [BOOK], 1, ["no `input`"]),
-    "input empty": ({**ULTRA, "_id": "2", "input": " "}, [BOOK], 1, ["`input` is empty"]),
     "_id twice": (ULTRA, [BOOK], 1, ['`_id` "1" is used twice']),
     "no _id": ({**ULTRA, "_id": None}, [BOOK], 2, []),
     "meta a string": (
@@ -135,20 +124,6 @@ ULTRA_CASES: dict[str, tuple[Any, list[str], int, list[str]]] = {
         ["`meta` is no JSON object"]),
     "label a list": ({**ULTRA, "_id": "2", "label": ["x"]}, [BOOK, ""], 1, ["`label`", "`label`"]),
     "torn": ('{"_id": "2", "context": "abc', [BOOK, ""], 1, ["not JSON"]),
-    "a list": ([1], [BOOK, ""], 1, ["a list, not an object"]),
-    "odd ids": ({**ULTRA, "_id": "../" + "x" * 300, "context_id": "<5>"}, [BOOK], 2, []),
-    "lone surrogates": (
-        '{"_id": "2", "input": "\\ud800?", "context": "\\udc00 b", "context_id": "\\ud800"}',
-        [BOOK, "\ufffd b"], 2, []),
-    "control characters": (
-        {**ULTRA, "_id": "2", "context": "\0a\x01\x0c\x1b[0m", "context_id": "d"},
-        [BOOK, "\0a\x01\x0c\x1b[0m"], 2, []),
-    "templates": (
-        {**ULTRA, "_id": "2", "context": "<5> Page [3] {{ x }} <|im_start|>", "context_id": "d"},
-        [BOOK, "<5> Page [3] {{ x }} <|im_start|>"], 2, []),
-    "600,000 characters": (
-        {**ULTRA, "_id": "2", "context": "x" * 600_000, "context_id": "d"},
-        [BOOK, "x" * 600_000], 2, []),
 }  # fmt: skip
 
 
@@ -192,13 +167,3 @@ def test_longbench_rows(tmp_path: Path) -> None:
     assert details(corpus) == [
         "task.jsonl:4: `input` is empty; write the question or delete it"
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["ultradomain", "longbench", "infinitebench", "leval", "scrolls"])
-def test_a_folder_without_rows_is_one_error(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=r"no \*\.jsonl in this folder; set corpus\.path="):
-        loaded(tmp_path, name)
-    for content in (b"", b"\n\n", b"[1]\n", b"\xff\xfe\n", b"{"):
-        (tmp_path / "a.jsonl").write_bytes(content)
-        with pytest.raises(UsageError, match=r"a\.jsonl: no line or row in it is an object"):
-            loaded(tmp_path, name)

@@ -124,7 +124,6 @@ TURN = {"speaker": "A", "role": "user", "content": CONTENT}
 HELD: dict[str, dict[str, Any]] = {
     "qmsum": {"meeting_transcripts": [TURN]},
     "tables": {"text": CONTENT},
-    "quality": {"article": CONTENT, "questions": []},
     "longmemeval": {"haystack_sessions": [[TURN]]},
     "records": {"text": CONTENT},
     "ultradomain": {"context": CONTENT},

@@ -1,7 +1,6 @@
 """Where a corpus is and which of it is read names no step; how it is read does."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ from pydantic import BaseModel
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
-from stages.corpora import Loaded, load
-from stages.corpora.reading.corpus import FORMATS, Address, Corpus
+from stages.corpora import load
+from stages.corpora.reading.corpus import FORMATS
 from tests.support.texts.loading import corpus_of
 
 NAMES = sorted(file.stem for file in (CONF / "corpus").glob("*.yaml"))
@@ -62,25 +61,6 @@ def test_a_synthetic_corpus_is_hashed_by_what_it_is_made_of() -> None:
     section = compose(["corpus=synthetic"])["corpus"]
     corpus = FORMATS["synthetic"].model_validate(section)
     assert set(corpus.hashed()) == set(section) - {"seed", "family", "licence"}
-
-
-class Kind(Corpus):
-    one: Address
-    two: Address | None
-    three: tuple[Address, ...]
-    size: int
-
-    def load(self) -> Iterator[Loaded]:
-        return iter(())
-
-
-def test_an_address_is_unhashed_wherever_it_is_in_a_type(tmp_path: Path) -> None:
-    section: dict[str, Any] = {
-        "format": "f", "name": "n", "paragraphs": "auto", "family": "g", "seed": 0,
-        "one": tmp_path, "two": tmp_path, "three": (tmp_path,), "size": 3,
-    }  # fmt: skip
-    corpus = Kind.model_validate(section)
-    assert corpus.hashed() == {"format": "f", "name": "n", "paragraphs": "auto", "size": 3}
 
 
 def test_a_folder_of_stories_that_is_missing_is_refused(tmp_path: Path) -> None:

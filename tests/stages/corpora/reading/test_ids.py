@@ -73,15 +73,6 @@ def test_a_row_has_the_same_id_whatever_the_limit_and_what_follows(
     assert loaded(shorter, name) == whole[:1]
 
 
-def test_a_split_has_the_ids_it_has_among_others(tmp_path: Path) -> None:
-    for split, numbers in {"train": (1, 2), "val": (2, 3)}.items():
-        written(tmp_path / f"{split}.jsonl", *(row("qmsum", number) for number in numbers))
-    both = good_ids(loaded(tmp_path, "qmsum"))
-    for split in ("train", "val"):
-        documents, questions = good_ids(loaded(tmp_path, "qmsum", split=split))
-        assert documents < both[0] and questions < both[1]
-
-
 QUESTIONS: list[dict[str, Any]] = [
     {"document_id": "a", "question": "When?", "references": ["1"]},
     {"document_id": "a", "question": "When?", "references": ["1"]},
@@ -115,25 +106,6 @@ def test_what_is_not_asked_is_no_part_of_a_questions_id(tmp_path: Path, name: st
     before = loaded(written(tmp_path / "a.jsonl", row(name, 1)), name)
     after = loaded(written(tmp_path / "a.jsonl", {**row(name, 1), **given[name]}), name)
     assert good_ids(before) == good_ids(after)
-
-
-def test_two_names_that_are_one_without_their_suffixes_keep_them(tmp_path: Path) -> None:
-    for name in ("a.txt", "a.txt.gz"):
-        (tmp_path / name).write_text("one")
-    written(tmp_path / "questions.jsonl", {"document_id": "a", "question": "Who?"})
-    first, second, third = loaded(tmp_path, "text")
-    assert (first.document.document_id, second.document.document_id) == ("a.txt", "a.txt.gz")
-    assert third.document.detail == (
-        'questions.jsonl:1: no document has the document_id "a"; add it or delete the question'
-    )
-
-
-def test_a_row_without_a_text_takes_no_id_from_one_that_has_it(tmp_path: Path) -> None:
-    rows = [{"_id": str(n), "input": "Q?", "answers": ["a"], "context_id": "c"} for n in (1, 2)]
-    written(tmp_path / "a.jsonl", rows[0], {**rows[1], "context": "The mill."})
-    bad, good = loaded(tmp_path, "ultradomain")
-    assert (bad.document.document_id, good.document.document_id) == ("a.jsonl:1", "c")
-    assert details([bad, good]) == ["a.jsonl:1: no `context`; add it"]
 
 
 def test_an_id_that_looks_like_a_place_is_no_second_row_of_it() -> None:
@@ -172,14 +144,3 @@ def test_no_two_rows_have_one_id_and_none_depends_on_other_files(
                 assert together == (own, None)
             elif wrong is None:  # a copy of a row in another file: its id is that row's
                 assert every[own] == 1
-
-
-@pytest.mark.slow
-def test_many_contents_have_as_many_ids() -> None:
-    """With 8 hex digits, 200,000 ids hold about five pairs that are alike."""
-    ids, file = Ids(), UPath("a.jsonl")
-    rows = (ids.of_row(Row(file, n, {}), None, "document", f"question {n}") for n in range(200_000))
-    found = [made_id for made_id, wrong in rows if wrong is None and MADE.fullmatch(made_id)]
-    assert len(set(found)) == 200_000
-    parts = [ids.of_content(Row(file, 0, {}), *c)[0] for c in (["ab", "c"], ["a", "bc"], ["abc"])]
-    assert len({*parts}) == 3

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from stages.corpora.reading import kept_texts
-from stages.corpora.reading.file_text import text_of_file
+from stages.corpora.reading import document_files
+from stages.corpora.reading.document_files import text_of_file
 from stages.extract.extracted import EXTRACTORS, Extracted
 from stages.extract.isolated import Extractor
 from tests.support.texts.known_documents import known_documents
@@ -57,19 +57,12 @@ def test_it_is_extracted_again(
         if change == "content":
             file.write_bytes(REPORT.content + b"\n")
         elif change == "code":
-            monkeypatch.setattr(kept_texts, "_code", lambda: "another")
+            monkeypatch.setattr(document_files, "_code", lambda: "another")
         elif change == "damage":
             entry.write_bytes(entry.read_bytes()[:-9])
         else:
             entry.unlink()
         assert text_of_file(file, extractor) == first
-        assert extractor.kinds == ["pdf", "pdf"]
-
-
-def test_what_cannot_be_kept_is_read_all_the_same(cache: Path, file: UPath) -> None:
-    cache.parent.parent.write_text("a file in the place of the folder")
-    with Counting() as extractor:
-        assert text_of_file(file, extractor) == text_of_file(file, extractor)
         assert extractor.kinds == ["pdf", "pdf"]
 
 

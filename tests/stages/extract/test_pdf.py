@@ -1,9 +1,7 @@
-"""The layout of PDFs, drawn word by word: heads and feet, columns, notes, verse, lists, tables."""
+"""PDFs, drawn word by word: heads and feet, columns, notes, verse, lists, tables."""
 
 import io
-import math
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,10 +11,10 @@ from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
 from stages.extract import pdf_pages
-from stages.extract.extracted import UnreadableError
-from stages.extract.isolated import Extractor
-from stages.extract.pdf import paragraphs, pdf_text, without_running_heads
+from stages.extract.extracted import Extracted, UnreadableError
+from stages.extract.pdf import pdf_text, without_running_heads
 from stages.extract.pdf_pages import Line, Word
+from tests.support.texts.documents import pdf, scan
 
 Text = tuple[float, float, str]
 """From the left, from the foot, in points; and the words, with `*` before bold ones."""
@@ -92,13 +90,6 @@ def test_a_part_of_a_row_that_stands_on_its_page_alone_is_text() -> None:
     assert all(f"Keeper: {title}" in found for title in titles)
 
 
-def test_two_words_above_text_that_does_not_begin_with_them_are_text() -> None:
-    tops = ("oil – bread", "lamp – rope", "boat – tower")
-    pages = [[(60, 760, top), *lines(*PROSE[n:], *PROSE[:n])] for n, top in enumerate(tops)]
-    found = " ".join(read(drawn(*pages)))
-    assert all(top in found for top in tops)
-
-
 def test_what_stands_at_one_height_but_neither_recurs_nor_counts_is_text() -> None:
     rows = [("1851", "17"), ("1853", "25"), ("1857", "90")]
     pages = [[*lines(f"Year {'abc'[n]}", *PROSE), (60, 40, year), (300, 40, f"{sum_} pounds")]
@@ -157,21 +148,6 @@ def test_copies_of_a_page_have_no_heads(pages: Sequence[Sequence[str]], is_numbe
     assert found == " ".join(line for page in pages for line in page)
 
 
-def test_heads_of_a_document_that_has_copies_are_left_out() -> None:
-    pages = [[(60, 760, "The Coast Gazette"), *lines(*page_of(name, 9)), (300, 40, f"{place}")]
-             for place, name in enumerate(("Anna", "Bert", "Bert", "Cleo"), 1)]  # fmt: skip
-    bodies = [line for name in ("Anna", "Bert", "Bert", "Cleo") for line in page_of(name, 9)]
-    assert " ".join(" ".join(read(drawn(*pages))).split()) == " ".join(bodies)
-
-
-def test_a_line_among_heads_that_occurs_once_is_kept() -> None:
-    tops = ["The Coast Gazette"] * 4 + ["So he went down"]
-    pages = [[(60, 760, top), *lines(*page_of(name, 9))]
-             for top, name in zip(tops, "PQRST", strict=True)]  # fmt: skip
-    found = " ".join(read(drawn(*pages)))
-    assert "So he went down" in found and "Gazette" not in found
-
-
 def test_a_page_of_nothing_but_its_head_is_kept() -> None:
     head = (60.0, 760.0, "The Coast Gazette")
     pages = [[head, *lines(*page_of(name, 9))] for name in "PQR"]
@@ -210,13 +186,6 @@ def test_a_word_cut_by_a_pages_end_is_whole_after_any_hyphen(hyphen: str) -> Non
     assert read(drawn(*pages, font="DejaVu"))[0].endswith("midst of the extensive repairs.")
 
 
-@pytest.mark.parametrize(
-    ("letters", "word"), [("\ufb01\ufb06", "fist"), ("\ufee3\ufe8e", "\u0645\u0627")]
-)
-def test_ligatures_and_forms_of_letters_are_letters(letters: str, word: str) -> None:
-    assert pdf_pages._letters(letters) == word
-
-
 # Columns, pages, notes.
 
 
@@ -237,24 +206,7 @@ def test_a_note_does_not_cut_the_paragraph_that_goes_on_behind_it() -> None:
     assert read(drawn(*pages)) == [whole, "1 So the keeper's own book has it. It is lost."]
 
 
-def test_a_word_cut_by_the_end_of_a_page_is_whole() -> None:
-    pages = [lines(*PROSE, "and then, in the midst of the exten-", top=160),
-             lines("sive repairs, he fell.")]  # fmt: skip
-    (found,) = read(drawn(*pages))
-    assert found.endswith("in the midst of the extensive repairs, he fell.")
-
-
 # Paragraphs.
-
-
-def test_lines_without_places_are_no_headings() -> None:
-    tall = Line((Word("Tower", 60.0, 90.0),), bottom=700.0, height=20.0)
-    text = [
-        Line((Word(words, 60.0, 300.0),), 660.0 - 12 * n, 10.0) for n, words in enumerate(PROSE)
-    ]
-    assert paragraphs([[tall, *text], [Line((Word("So it was.", 0.0, 0.0),))]]) == [
-        "# Tower", " ".join(PROSE), "So it was.",
-    ]  # fmt: skip
 
 
 def test_paragraphs_without_a_gap_end_where_a_line_has_room() -> None:
@@ -348,41 +300,6 @@ def test_what_pdfplumber_cannot_read_has_its_text_all_the_same(
     assert found.missing == "no tables looked for in 1 of 1 pages (1)"
 
 
-def test_a_page_that_takes_pdfplumber_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pdfplumber.page import Page
-
-    find = Page.find_tables
-
-    def slow(self: Page) -> object:
-        while self.page_number == 1:
-            with suppress(Exception):
-                math.sqrt(2)
-        return find(self)
-
-    monkeypatch.setattr(pdf_pages, "_PAGE", 0.2)
-    monkeypatch.setattr(Page, "find_tables", slow)
-    content = drawn(cells(ROWS, 640), cells(ROWS, 640), rules=grid(3, 655))
-    found = pdf_text(content)
-    assert found.text.count("| --- | --- | --- |") == 1
-    assert found.missing == "no tables looked for in 1 of 2 pages (1)"
-    monkeypatch.setattr(pdf_pages, "_SECONDS", 0.0)
-    assert pdf_text(content).missing == "no tables looked for in 2 of 2 pages (1, 2)"
-
-
-def test_a_table_with_rules_needs_pdfplumber(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "pdfplumber.py").write_text("raise ImportError")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with Extractor() as extractor:
-        assert extractor.extract("pdf", drawn(lines(*PROSE))).text == " ".join(PROSE)
-        with pytest.raises(UnreadableError) as caught:
-            extractor.extract("pdf", drawn(cells(ROWS, 640), rules=grid(3, 655)))
-    assert str(caught.value) == (
-        "a PDF with tables needs pdfplumber; pip install 'gistmill[documents]'"
-    )
-
-
 def test_headings_with_numbers_that_go_up_with_the_pages_are_text() -> None:
     whats = ("tower", "stairs", "oil", "bread", "lamp", "village", "boat", "rope")
     heads = [f"Exercise {n}: the {what}" for n, what in enumerate(whats, 1)]
@@ -405,3 +322,35 @@ def test_the_lines_of_a_turned_page_are_whole() -> None:
     found = read(content.getvalue())
     assert " ".join(" ".join(found).split()) == " ".join(PROSE)
     assert len(found) <= len(PROSE)
+
+
+def test_when_the_time_for_tables_is_over_their_words_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pdf_pages, "_SECONDS", 0.0)
+    found = pdf_text(drawn(cells(ROWS, 640), rules=grid(3, 655)))
+    assert "Garrison" in found.text and "|" not in found.text
+    assert found.missing == "no tables looked for in 1 of 1 pages (1)"
+
+
+# What cannot be read.
+
+
+def test_a_pdf_without_text_is_a_scan_and_pages_without_text_are_named() -> None:
+    mixed = pdf(["One."], [], ["Two."], [])
+    assert pdf_text(mixed) == Extracted("One.\n\nTwo.", "no text in 2 of 4 pages (2, 4)")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (scan(3), "no text in the 3 pages of this PDF"),
+        (pdf(["One."], password="secret"), "an encrypted PDF; save it without a password"),
+        (pdf(["One."])[:100], "damaged, or no PDF ("),
+        (b"", "damaged, or no PDF ("),
+    ],
+)
+def test_what_is_no_pdf_with_text_says_why(content: bytes, said: str) -> None:
+    with pytest.raises(UnreadableError) as caught:
+        pdf_text(content)
+    assert str(caught.value).startswith(said)

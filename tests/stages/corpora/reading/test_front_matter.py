@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
+from stages.corpora.reading.document_files import without_front_matter
 from stages.extract.extracted import Extracted
-from stages.extract.front_matter import without_front_matter
 
 
 def test_it_is_the_metadata() -> None:
@@ -36,15 +36,11 @@ def test_it_is_json_whatever_its_keys_and_numbers_are() -> None:
         "Text\n---\na: 1\n---\n",
         "---\na: &a [x]\nb: [*a, *a]\n---\nText",  # what is repeated unfolds to any size
         "---\n- a\n---\nText",
+        "---\na: " + "[" * 5000 + "]" * 5000 + "\n---\nText",
         "---\na: !!python/object:os.system x\n---\nText",
         "---\n" + "a: 1\n" * 20_000 + "---\nText",
         "---\n---\nText",
     ],
 )
 def test_what_is_none(text: str) -> None:
-    assert without_front_matter(text) == Extracted(text)
-
-
-def test_deep_nesting_is_none() -> None:
-    text = "---\na: " + "[" * 5000 + "]" * 5000 + "\n---\nText"
     assert without_front_matter(text) == Extracted(text)

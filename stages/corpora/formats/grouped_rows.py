@@ -1,0 +1,280 @@
+"""InfiniteBench, L-Eval, LongBench, LongBench v2, SCROLLS and UltraDomain: files whose rows each
+hold a question, or several, and the whole document that it is about."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import pairwise
+from pathlib import PurePath
+from string import ascii_uppercase
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from stages.corpora.reading.corpus import Loaded
+from stages.corpora.reading.corpus_row import (
+    BadInputError,
+    Row,
+    json_object,
+    kind_of,
+    label_of,
+    letter_of,
+    one_or_more,
+    optional_text,
+    question_of,
+    shown,
+    text_of,
+    texts_of,
+)
+from stages.corpora.reading.grouped import Layout, RowsCorpus, Text, load_grouped
+from stages.corpora.reading.questions import SUMMARY, Asked, Value, about, question_or_summary
+
+_CHOICES = tuple(f"choice_{letter}" for letter in "ABCD")
+_SUMMARIZE = ("gov_report", "multi_news", "vcsum")
+_OPTION = re.compile(r"(?:^|\s)\(?([A-Z])[).](?=\s)")
+_LETTER = re.compile(r"\s*\(?([A-Z])\b\)?")
+
+
+def _right_by_text(value: Value, num_options: int) -> int | None:
+    """The option that an answer names, by its text or else its letter; None without answers."""
+    options, answers = texts_of(value, "options"), one_or_more(value, "answer")
+    letters = ascii_uppercase[:num_options]
+    named = [options.index(answer) for answer in answers if answer in options]
+    named += [letters.index(answer) for answer in answers if len(answer) == 1 and answer in letters]
+    if options and answers and not named:
+        raise BadInputError(f"`answer` {shown(answers)} is none of the options; fix it")
+    return named[0] if named else None
+
+
+class InfiniteBenchCorpus(RowsCorpus):
+    """The file of a task (longbook_qa_eng.jsonl ...), or a folder of such files.
+
+    `answer` is a list or one string; in multiple choice it is the right option's text, in some rows
+    together with its letter. Ids count from 0 in every file: the task's name is put before them.
+    """
+
+    papers: ClassVar[tuple[str, ...]] = ("infinitebench",)
+    licences: ClassVar[Mapping[str, str]] = {"InfiniteBench": "MIT"}
+    format: Literal["infinitebench"]
+    layout: ClassVar[Layout] = Layout(
+        text="context",
+        makes_id=("task", "input", "options"),
+        asked=Asked(
+            question_id="id",
+            question=lambda value: question_or_summary(value, "input", "_sum_" in value["task"]),
+            options="options",
+            right=_right_by_text,
+            references=lambda value: (
+                () if texts_of(value, "options") else one_or_more(value, "answer")
+            ),
+            question_type="task",
+        ),
+    )
+
+    def rows(self) -> Iterator[Row]:
+        for row in super().rows():
+            if row.value is not None:
+                given, task = row.given_id("id"), PurePath(row.file.name.removesuffix(".gz")).stem
+                row.value.update(task=task, id=f"{task}-{given}" if given else None)
+            yield row
+
+
+def _instructions(row: Value) -> list[tuple[str, Value]]:
+    asked, outputs = row.get("instructions"), row.get("outputs")
+    if not isinstance(asked, list) or not isinstance(outputs, list):
+        wrong = "instructions" if not isinstance(asked, list) else "outputs"
+        raise BadInputError(f"`{wrong}` is {kind_of(row.get(wrong))}, not a list; fix it")
+    if len(asked) != len(outputs):
+        raise BadInputError(f"{len(asked)} instructions, {len(outputs)} outputs; fix them")
+    kept: dict[str, Any] = {key: row.get(key) for key in ("evaluation", "source")}
+    return [
+        (f"instructions[{index}]", {"question": question, "output": output, **kept})
+        for index, (question, output) in enumerate(zip(asked, outputs, strict=True))
+    ]
+
+
+class _Exam(NamedTuple):
+    """An instruction in parts."""
+
+    question: str
+    options: tuple[str, ...] = ()
+    right: int | None = None
+
+
+def _exam(value: Value) -> _Exam:
+    """Several right letters, or a number, make an instruction free-form, too."""
+    whole, output = question_of(value, "question"), optional_text(value, "output")
+    if label_of(value, "evaluation") != "exam":
+        return _Exam(whole)
+    question, options = exam(whole)
+    letter = _LETTER.match(output or "")
+    right = ascii_uppercase.index(letter[1]) if letter else len(options)
+    return _Exam(question, options, right) if right < len(options) else _Exam(whole)
+
+
+def exam(instruction: str) -> tuple[str, tuple[str, ...]]:
+    """Split an instruction into question and options; fewer than two in order are none."""
+    marks: list[re.Match[str]] = []
+    for found in _OPTION.finditer(instruction):
+        if found[1] == ascii_uppercase[len(marks) : len(marks) + 1]:
+            marks.append(found)
+    if len(marks) < 2:
+        return instruction, ()
+    ends = [*(mark.start() for mark in marks), len(instruction)]
+    options = [
+        instruction[mark.end() : end].strip()
+        for mark, (_, end) in zip(marks, pairwise(ends), strict=True)
+    ]
+    return instruction[: ends[0]].strip(), tuple(options)
+
+
+def _output(value: Value) -> tuple[str, ...]:
+    output = optional_text(value, "output")
+    return (output,) if output and not _exam(value).options else ()
+
+
+class LEvalCorpus(RowsCorpus):
+    """The file of a task, or a folder of such files.
+
+    A row has instructions and outputs, lists of equal length, and a document. In an exam an
+    instruction has the options, ` (A) ...` one per line, and the output begins with the letter.
+    """
+
+    papers: ClassVar[tuple[str, ...]] = ("leval",)
+    licences: ClassVar[Mapping[str, str]] = {"L-Eval": "GPL-3.0; the datasets in it have their own"}
+    format: Literal["leval"]
+    layout: ClassVar[Layout] = Layout(
+        text=lambda row: Text(text_of(row, "input"), metadata=about(row, "source")),
+        entries=_instructions,
+        makes_id=("question",),
+        asked=Asked(
+            question=lambda value: _exam(value).question,
+            options=lambda value: _exam(value).options,
+            right=lambda value, _: _exam(value).right,
+            references=_output,
+            question_type="evaluation",
+            metadata=("source",),
+        ),
+    )
+
+
+def _task(value: Value) -> str | None:
+    return (label_of(value, "dataset") or "").removesuffix("_e") or None
+
+
+class LongBenchCorpus(RowsCorpus):
+    """The file of a task, or a folder of such files.
+
+    A question's `task` is its dataset: the metric `longbench` scores it as LongBench does.
+    """
+
+    papers: ClassVar[tuple[str, ...]] = ("longbench",)
+    licences: ClassVar[Mapping[str, str]] = {"LongBench": "MIT; the datasets in it have their own"}
+    format: Literal["longbench"]
+    layout: ClassVar[Layout] = Layout(
+        text=lambda row: Text(text_of(row, "context"), metadata=about(row, "dataset", "language")),
+        without=("context",),
+        makes_id=("input",),
+        asked=Asked(
+            question_id="_id",
+            question=lambda value: question_or_summary(value, "input", _task(value) in _SUMMARIZE),
+            references="answers",
+            question_type=_task,
+            metadata=("dataset", "language"),
+            more=lambda value: {"task": _task(value), "classes": texts_of(value, "all_classes")},
+        ),
+    )
+
+
+class LongBenchV2Corpus(RowsCorpus):
+    """data.json, or its folder: one list of multiple-choice questions with their context."""
+
+    papers: ClassVar[tuple[str, ...]] = ("longbench_v2",)
+    licences: ClassVar[Mapping[str, str]] = {"LongBench v2": "Apache-2.0"}
+    format: Literal["longbench_v2"]
+    files: ClassVar[tuple[str, ...]] = ("*.json", "*.jsonl")
+    layout: ClassVar[Layout] = Layout(
+        text="context",
+        makes_id=("question", *_CHOICES),
+        asked=Asked(
+            question_id="_id",
+            question="question",
+            options=lambda value: tuple(text_of(value, choice) for choice in _CHOICES),
+            right=lambda value, num_options: letter_of(value, "answer", num_options),
+            question_type="domain",
+            metadata=("sub_domain", "difficulty", "length"),
+        ),
+    )
+
+
+class ScrollsCorpus(RowsCorpus):
+    """The file of a task, or its folder of train, validation and test.
+
+    `input` is the question, a blank line and the document; in GovReport and SummScreenFD the
+    document alone. Options are part of the question and left there. Rows with the same id are one
+    question with several references, as in the official evaluation.
+    """
+
+    papers: ClassVar[tuple[str, ...]] = ("scrolls",)
+    licences: ClassVar[Mapping[str, str]] = {
+        "SCROLLS": "not stated by its authors; the datasets in it have their own"
+    }
+    format: Literal["scrolls"]
+    has_question: bool  # false: the input is a document to be summarized
+
+    splits: ClassVar[tuple[str, ...]] = ("train", "validation", "test")
+
+    def load(self) -> Iterator[Loaded]:
+        layout = Layout(
+            text=lambda row: Text(_parts(self.has_question, row)[1]),
+            entries=partial(_entries, self.has_question),
+            makes_id=("question",),
+            asked=Asked(question_id="id", question="question", references="output"),
+            joined="output",
+        )
+        return load_grouped(self, layout)
+
+
+def _parts(has_question: bool, row: Value) -> tuple[str, str]:
+    """Question and document."""
+    both = text_of(row, "input")
+    if not has_question:
+        return SUMMARY, both
+    question, blank, text = both.lstrip().partition("\n\n")
+    if not blank:
+        raise BadInputError("`input` has no blank line after the question; fix it")
+    return question, text
+
+
+def _entries(has_question: bool, row: Value) -> list[tuple[str, Value]]:
+    output = row.get("output")
+    question = _parts(has_question, row)[0]
+    references = [] if output is None else [output]  # test rows have none
+    return [("", {"id": row.get("id"), "question": question, "output": references})]
+
+
+def _book(row: Value) -> Text:
+    meta = json_object(row, "meta")
+    known = {"domain": _domain(row), "authors": meta.get("authors")}
+    metadata = {key: fact for key, fact in known.items() if fact}
+    return Text(text_of(row, "context"), label_of(meta, "title") or "", metadata)
+
+
+def _domain(row: Value) -> str | None:
+    return label_of(row, "label") or label_of(row, "dataset")
+
+
+class UltraDomainCorpus(RowsCorpus):
+    """The file of a domain, or a folder of such files; the domain, in `label` or in some files
+    `dataset`, is the questions' type."""
+
+    papers: ClassVar[tuple[str, ...]] = ("memorag",)
+    licences: ClassVar[Mapping[str, str]] = {"UltraDomain": "Apache-2.0"}
+    format: Literal["ultradomain"]
+    layout: ClassVar[Layout] = Layout(
+        document_id="context_id",
+        text=_book,
+        without=("context", "meta"),
+        makes_id=("input",),
+        asked=Asked(
+            question_id="_id", question="input", references="answers", question_type=_domain
+        ),
+    )

@@ -1,0 +1,266 @@
+"""A folder of documents: every file in it is a document, or named with the reason why not; and the
+text of one file, whatever its kind: text of any encoding, Markdown, HTML, PDF, EPUB, Word; gzip or
+not."""
+
+import gzip
+import hashlib
+import io
+import json
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import yaml
+from upath import UPath
+
+from pipeline.core.settings import YAML_LOADER, sha
+from pipeline.files.place import is_remote
+from pipeline.files.user_cache import keep, kept
+from pipeline.store.shards.layout import FILE as WAREHOUSE
+from pipeline.store.shards.layout import FOLDERS
+from stages import extract
+from stages.corpora.reading.corpus_row import BadInputError, name_of, without_lone_surrogates
+from stages.corpora.reading.files import (
+    GZIP,
+    GZIP_ERRORS,
+    NotTextError,
+    read_whole,
+    refuse_binary,
+)
+from stages.extract.extracted import EXTRACTORS, Extracted, UnreadableError
+from stages.extract.isolated import Extractor
+from stages.text import encodings
+from stages.text.encodings import Decoded
+
+_MOST_LEFT_OUT = 100  # each is a row; a folder of programs has files by the ten thousand
+_TEXTS = (".txt", ".md", ".markdown")
+_OF_BOOKS = (".xhtml", ".html", ".htm", ".opf", ".xml", ".ncx", "mimetype")
+_FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n(.*?\n)(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)\s*", re.DOTALL)
+_MOST_CHARS = 2**16  # more is no front matter
+_KIND = "texts"  # of entries in the user's cache folder
+_LIBRARIES = ("pypdfium2", "pdfplumber", "pdfminer.six", "mammoth", "lxml", "html-to-markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder by its path from the folder walked; `wrong`: why it cannot be read;
+    `left_out`: why it is not looked at."""
+
+    file: UPath
+    name: str
+    wrong: str | None = None
+    left_out: str | None = None
+
+
+def suffixes() -> tuple[str, ...]:
+    """The endings of files that can be read, those of plugins' extractors among them."""
+    return (*_TEXTS, *(f".{ending}" for ending in EXTRACTORS))
+
+
+def suffix_of(name: str) -> str | None:
+    """The one of `suffixes` that a file's name ends with, in any case, before a `.gz`."""
+    lower = name.lower().removesuffix(".gz")
+    return next((suffix for suffix in suffixes() if lower.endswith(suffix)), None)
+
+
+def is_book(folder: UPath) -> bool:
+    """True for an EPUB that is a folder, as some programs keep it, and no archive."""
+    is_named = folder.name.lower().endswith(".epub")
+    return is_named and any((folder / name).exists() for name in ("mimetype", "META-INF"))
+
+
+def walk(folder: UPath, without: Collection[str] = ()) -> list[Entry]:
+    """The entries of a folder and its sub-folders, by name.
+
+    `without`: names of files that are no entries. Hidden files and folders are left out, and so is
+    a link to a folder that is read anyway: links in a circle end. A warehouse in a sub-folder is
+    left out; where the folder is one itself, its own folders are. Of very many that are left out
+    one entry, the last, stands for all but the first.
+    """
+    read = {folder if is_remote(folder) else folder.resolve()}
+    found = [entry for entry in _walked(folder, "", read) if entry.name not in without]
+    found.sort(key=lambda entry: name_of(entry.name))
+    more = [entry for entry in found if entry.left_out][_MOST_LEFT_OUT:]
+    if not more:
+        return found
+    named = ", ".join(entry.name for entry in more[:3])
+    rest = f"{len(more)} more that are left out ({named} ...); move them to be rid of this line"
+    left = {entry.name for entry in more}
+    return [*(e for e in found if e.name not in left), Entry(folder, "(others)", left_out=rest)]
+
+
+def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
+    """`read`: the folder walked first, and those that links have led to."""
+    own = prefix.rstrip("/") or str(folder)
+    try:
+        files = sorted(folder.iterdir(), key=lambda file: file.name)
+    except OSError as error:
+        yield Entry(folder, own, wrong=f"{error.strerror}; fix or delete it")
+        return
+    is_warehouse = any(file.name == WAREHOUSE for file in files)
+    if is_warehouse and prefix:
+        yield Entry(folder, own, left_out="a warehouse of gistmill; move it elsewhere")
+        return
+    for file in files:
+        name = prefix + file.name
+        if is_warehouse and file.name in FOLDERS:
+            continue
+        try:
+            is_folder = file.is_dir() and not is_book(file)
+        except OSError as error:
+            yield Entry(file, name, wrong=f"{error.strerror}; fix or delete it")
+            continue
+        if file.name.startswith("."):
+            yield Entry(file, name, left_out="hidden; rename it to have it read")
+        elif is_folder:
+            if _is_read_elsewhere(file, read):
+                why = "a link to a folder that is read under another name; delete it"
+                yield Entry(file, name, left_out=why)
+            else:
+                yield from _walked(file, f"{name}/", read)
+        else:
+            yield Entry(file, name, left_out=_left_out(file.name))
+
+
+def _left_out(name: str) -> str | None:
+    """Why a file is no document; None for one that is."""
+    if name == WAREHOUSE:
+        return "its folder is a warehouse, whose own folders are not read; name another"
+    kinds = " ".join(suffixes())
+    return None if suffix_of(name) else f"none of {kinds}; rename or convert it to be read"
+
+
+def _is_read_elsewhere(folder: UPath, read: set[UPath]) -> bool:
+    """True for a link to a folder that is walked by another name, or that holds one that is."""
+    if is_remote(folder) or not folder.is_symlink():
+        return False
+    target = folder.resolve()
+    if any(target.is_relative_to(other) or other.is_relative_to(target) for other in read):
+        return True
+    read.add(target)
+    return False
+
+
+def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
+    """The text of a file by its suffix; one of another name is text. gzip is decompressed.
+
+    Raises BadInputError where it has no text that can be read.
+    """
+    suffix = suffix_of(file.name) or ".txt"
+    try:
+        content = _archived(file) if is_book(file) else read_whole(file)
+        if suffix in _TEXTS:
+            read = decoded(content)
+            is_plain = suffix == ".txt"
+            found = Extracted(read.text) if is_plain else without_front_matter(read.text)
+            return replace(found, note=read.note)
+        content = _unpacked(content)
+        if suffix in (".html", ".htm", ".xhtml"):
+            refuse_binary(content)
+        found = extracted_once(suffix[1:], content, extractor)
+        return replace(found, text=without_lone_surrogates(found.text))
+    except UnreadableError as error:
+        raise BadInputError(str(error)) from None
+    except OSError as error:
+        raise BadInputError(f"{error.strerror}; fix or delete it") from None
+
+
+def _archived(folder: UPath) -> bytes:
+    """A book's folder as a zip archive, the same for the same files; without pictures and fonts."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for file in sorted(folder.rglob("*"), key=str):
+            if file.name.lower().endswith(_OF_BOOKS) and not file.is_dir():
+                name = str(file).removeprefix(str(folder)).strip("/")
+                archive.writestr(zipfile.ZipInfo(name), read_whole(file))
+    return made.getvalue()
+
+
+def decoded(content: bytes) -> Decoded:
+    """Decode a text file, gzip or not, of any encoding.
+
+    Raises BadInputError where the gzip is damaged, the file is no text, or its encoding cannot be
+    told.
+    """
+    content = _unpacked(content)
+    try:
+        refuse_binary(content)
+        return encodings.decoded(content)
+    except NotTextError as error:
+        raise BadInputError(f"{error.strerror}; fix or delete it") from None
+    except UnicodeError:
+        raise BadInputError("text of no known encoding; save it as UTF-8 or delete it") from None
+
+
+def _unpacked(content: bytes) -> bytes:
+    """The content of a gzip file, or of any other as it is."""
+    try:
+        return gzip.decompress(content) if content.startswith(GZIP) else content
+    except GZIP_ERRORS as error:
+        why = str(error).split("\n")[0]
+        raise BadInputError(f"the gzip file is damaged ({why}); fetch it again") from None
+
+
+def without_front_matter(text: str) -> Extracted:
+    """The text of Markdown below its front matter, YAML between two lines `---`, which is the
+    metadata; the whole text where it has none, or one that is no YAML object."""
+    found = _FRONT_MATTER.match(text[:_MOST_CHARS])
+    if found is None:
+        return Extracted(text)
+    try:
+        # What is named and repeated can unfold to any size.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(found[1], YAML_LOADER)):
+            return Extracted(text)
+        values = _plain(yaml.load(found[1], YAML_LOADER))
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return Extracted(text)
+    if not isinstance(values, dict):
+        return Extracted(text)
+    return Extracted(text[found.end() :], metadata=values)
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON can have it: keys, and numbers that are not finite, as text."""
+    if isinstance(value, dict):
+        return {str(key): _plain(value[key]) for key in value}
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted:
+    """The text of a file; one of the same content and kind is extracted once, until this code or
+    its libraries change: it is in the user's cache folder. What a plugin extracts is not kept.
+    Raises as `Extractor.extract`."""
+    if not EXTRACTORS[kind].__module__.startswith(f"{extract.__name__}."):
+        return extractor.extract(kind, content)
+    entry = f"{sha([kind, hashlib.sha256(content).hexdigest(), _code()], 32)}.json.gz"
+    if (packed := kept(_KIND, entry)) is not None:
+        with suppress(OSError, EOFError, zlib.error, ValueError, TypeError):  # damaged
+            return Extracted(*json.loads(gzip.decompress(packed)))
+    found = extractor.extract(kind, content)
+    row = json.dumps([found.text, found.missing, {**found.metadata}, found.note])
+    keep(_KIND, entry, gzip.compress(row.encode(), 1, mtime=0))
+    return found
+
+
+@cache
+def _code() -> str:
+    """A hash of the modules that extract and the versions of its libraries."""
+    files = sorted(Path(extract.__file__).parent.glob("*.py"))
+    sources = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    return sha([sources, [_version(name) for name in _LIBRARIES]], 32)
+
+
+def _version(name: str) -> str | None:
+    with suppress(PackageNotFoundError):
+        return version(name)
+    return None

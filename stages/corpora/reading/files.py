@@ -1,0 +1,339 @@
+"""Find the files of a corpus and read their rows: JSON lines, JSON lists, CSV and Parquet, gzip or
+not, each row with its line number.
+
+Files are streamed, but those in UTF-16 or UTF-32. Where a damaged file cannot be read on, a single
+row without value stands for the remainder.
+"""
+
+import csv
+import errno
+import gzip
+import io
+import json
+import math
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
+from typing import IO, Any
+
+import ijson
+from upath import UPath
+
+from pipeline.core.errors import UsageError
+from pipeline.files.parquet import read_parquet_rows
+from pipeline.files.place import is_remote
+from stages.corpora.reading.corpus_row import Row, kind_of, without_lone_surrogates, without_nan
+from stages.text.encodings import Decoded, decoded, decoded_lines, marked, unmarked_utf_16
+
+_HEAD_BYTES = 2**16
+GZIP = b"\x1f\x8b"
+GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+# How files begin that are often taken for text.
+_MAGIC = {
+    b"%PDF-": "a PDF", b"PK\x03\x04": "a zip archive, or a .docx or .epub",
+    b"\xd0\xcf\x11\xe0": "an old Word file", b"{\\rtf": "RTF", b"\x89PNG": "a picture",
+    b"BZh": "compressed by bzip2", b"\xfd7zXZ": "compressed by xz",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd",
+}  # fmt: skip
+# Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+_BOM = b"\xef\xbb\xbf"
+_DELIMITERS = ",;\t|"  # of CSV; the first is the usual one
+_STATED = re.compile('"?sep=(.)"?[\r\n]*', re.IGNORECASE)  # Excel's line before the header
+csv.field_size_limit(2**31 - 1)  # a cell may be a book
+
+
+class NotTextError(OSError):
+    """A file that cannot be read as text; `strerror` says what it is."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(errno.EINVAL, what)
+
+
+def files_of(path: UPath, *patterns: str) -> list[UPath]:
+    """Return `path` itself if it is a file, else the matching files in the folder, sorted by name;
+    where there are none, those in its `data`, as in most datasets of Hugging Face.
+
+    Raises UsageError where no file matches.
+    """
+    if not path.is_dir():
+        return [path]
+    either = [name for pattern in patterns for name in (pattern, f"{pattern}.gz")]
+    for folder in (path, path / "data"):
+        found = {file for pattern in either for file in folder.glob(pattern) if not file.is_dir()}
+        if found:
+            return sorted(found)
+    raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set corpus.path=...")
+
+
+def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
+    """The file of that name with one of the suffixes; None without one. Raises UsageError where
+    there are two."""
+    found = [path for end in suffixes if (path := folder / f"{name}.{end}").exists()]
+    if len(found) > 1:
+        raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")
+    return found[0] if found else None
+
+
+def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
+    """Return the file or subfolder named after the split; `path` itself where `split` is None.
+
+    Raises UsageError where the folder has neither.
+    """
+    if split is None:
+        return path
+    names = [split, *(f"{split}.{suffix}" for suffix in suffixes)]
+    for name in names:
+        if (path / name).exists():
+            return path / name
+    raise UsageError(f"{path}: no {' or '.join(names)} here; set corpus.path or corpus.split")
+
+
+def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
+    """Yield the rows of the files, in order.
+
+    Raises UsageError, before the first row, where no row of any file is a JSON object.
+    """
+    unreadable: list[Row] = []
+    usable = False
+    for file in files:
+        for row in read_rows(file):
+            usable = usable or row.value is not None
+            unreadable.append(row)
+            if usable:
+                yield from unreadable
+                unreadable.clear()
+    if not usable:
+        where = files[0] if len(files) == 1 else files[0].parent
+        first = unreadable[0].detail(unreadable[0].wrong) if unreadable else "set corpus.path=..."
+        raise UsageError(f"{where}: no line or row in it is an object; {first}")
+
+
+def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]:
+    """Yield the rows of one file. The type follows from the suffix, without a final `.gz`:
+
+    `.parquet`; `.csv`, `.tsv`; `.json` is a list of objects, or one object, or JSON lines; anything
+    else is JSON lines. Raises UsageError where the file cannot be opened, or is no
+    Parquet; `advice` is what to do then.
+    """
+    suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
+    read = _CONTAINERS.get(suffixes[-1] if suffixes else "", _lines)
+    place = Row(file, 1, None)
+    try:
+        for place in read(file):
+            yield place
+    except GZIP_ERRORS as error:
+        why = str(error).splitlines()[0]
+        wrong = f"the file ends early or is damaged ({why}); fetch it again"
+        yield Row(file, place.line + 1, None, wrong)
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}; {advice}") from error
+
+
+@contextmanager
+def opened(file: UPath) -> Iterator[IO[bytes]]:
+    """Open the file for reading bytes; gzip, recognized by its first two bytes, is decompressed,
+    UTF-16 and UTF-32 are read as UTF-8. Raises NotTextError for what is no file or no text."""
+    refuse_special(file)
+    with file.open("rb") as raw:
+        content: Any = gzip.open(raw) if raw.read(2) == GZIP else raw  # noqa: SIM115
+        raw.seek(0)
+        # read1: of gzip that ends early, read would lose what comes before its end.
+        head = (content.read if content is raw else content.read1)(_HEAD_BYTES)
+        refuse_binary(head)
+        content.seek(0)
+        mark = marked(head)
+        is_wide = bool(mark or unmarked_utf_16(head)) and mark != "utf-8-sig"
+        yield _Utf8Copy(decoded(content.read())) if is_wide else content
+
+
+class _Utf8Copy(io.BytesIO):
+    """A file as UTF-8. Raises NotTextError where it is damaged."""
+
+    def __init__(self, found: Decoded) -> None:
+        if found.num_lost:
+            raise NotTextError(f"damaged {found.encoding.upper()}; save it as UTF-8")
+        super().__init__(found.text.encode("utf-8", "surrogatepass"))
+        self.found = found
+
+
+def refuse_special(file: UPath) -> None:
+    """Raise NotTextError for what is there and no regular file: reading a FIFO may never end."""
+    if not is_remote(file) and file.exists() and not file.is_file():
+        raise NotTextError("a folder, not a file" if file.is_dir() else "no regular file")
+
+
+def read_whole(file: UPath) -> bytes:
+    """The content of a file. Raises OSError, NotTextError where it is no file."""
+    refuse_special(file)
+    return file.read_bytes()
+
+
+def refuse_binary(head: bytes) -> None:
+    """Raise NotTextError, which names the kind of file, where a text does not begin like this."""
+    for magic, what in _MAGIC.items():
+        if head.startswith(magic):
+            raise NotTextError(f"{what}, not text; convert it to text")
+
+
+def _lines(file: UPath) -> Iterator[Row]:
+    """Yield a row per line that is not blank."""
+    with opened(file) as content:
+        for number, line in enumerate(content, 1):
+            if line.strip():
+                yield _json_row(file, number, line)
+
+
+def _json_row(file: UPath, number: int, line: bytes) -> Row:
+    try:
+        value = json.loads(line.rstrip(b"\r\n"), parse_float=_finite, parse_constant=_finite)
+        if _SURROGATE.search(line):
+            value = json.loads(without_lone_surrogates(json.dumps(value, ensure_ascii=False)))
+    except (ValueError, RecursionError) as error:
+        wrong = f"not JSON ({_reason(error)}); fix or delete the line"
+        return Row(file, number, None, wrong)
+    return _value_row(file, number, value, "fix or delete the line")
+
+
+def _value_row(file: UPath, number: int, value: Any, advice: str) -> Row:
+    if isinstance(value, dict):
+        return Row(file, number, value)
+    return Row(file, number, None, f"{kind_of(value)}, not an object; {advice}")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start + 1} is not UTF-8, save the file as UTF-8"
+    said = error.args[0] if error.args else ""  # ijson's are bytes, with a picture of the place
+    text = said.decode(errors="replace") if isinstance(said, bytes) else str(error)
+    return text.splitlines()[0]
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is no JSON number")
+    return value
+
+
+def _json(file: UPath) -> Iterator[Row]:
+    """Read a list of objects; or JSON lines, where the first line is an object by itself; or else
+    one object."""
+    with opened(file) as content:
+        if content.read(1024).removeprefix(_BOM).lstrip()[:1] == b"[":
+            yield from _list(file, content)
+            return
+        content.seek(0)
+        first = content.readline()
+        if _json_row(file, 1, first).value is None:
+            yield _json_row(file, 1, first + content.read())
+            return
+    yield from _lines(file)
+
+
+def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
+    """Yield a row per entry, streamed and numbered from 1."""
+    number = 0
+    content.seek(0)
+    if content.read(len(_BOM)) != _BOM:
+        content.seek(0)
+    try:
+        for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
+            yield _value_row(file, number, value, "fix or delete it")
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        wrong = f"not JSON from here on ({_reason(error)}); fetch it again"
+        yield Row(file, number + 1, None, wrong)
+
+
+def _csv(file: UPath) -> Iterator[Row]:
+    """Yield a row per record, keys from the header; `line` is where the record begins."""
+    with opened(file) as content:
+        whole = content.found if isinstance(content, _Utf8Copy) and content.found.note else None
+        uncertain: list[Decoded] = []  # lines of a record
+
+        def texts() -> Iterator[str]:
+            for line in decoded_lines(content):
+                uncertain.extend([whole or line] if whole or line.note else [])
+                yield line.text
+
+        lines = texts()
+        first = next(lines, "").removeprefix("\ufeff")
+        stated = _STATED.fullmatch(first)
+        delimiter = "\t" if ".tsv" in file.suffixes else stated[1] if stated else _delimiter(first)
+        whole_file = chain(["\n" if stated else first], lines)
+        records = csv.reader(whole_file, delimiter=delimiter, strict=True)
+        names: list[str] = []
+        before = 0
+        try:
+            for cells in records:
+                line, before = before + 1, records.line_num
+                if names and cells:
+                    yield replace(
+                        _record(file, line, names, cells), note=_note(file, line, uncertain)
+                    )
+                    uncertain.clear()
+                names = names or _header(file, cells)
+        except csv.Error as error:
+            wrong = f"no CSV from here on ({error}); fix the quotes"
+            yield Row(file, before + 1, None, wrong)
+
+
+def _note(file: UPath, line: int, uncertain: Sequence[Decoded]) -> str | None:
+    """A line on what is not certain of the record at `line`; of an encoding that was detected it is
+    the same for all records."""
+    if not uncertain:
+        return None
+    lost = sum(found.num_lost for found in uncertain)
+    place = Row(file, line, None).place if lost else without_lone_surrogates(file.name)
+    return f"{place}: {replace(uncertain[0], num_lost=lost).note}"
+
+
+def _delimiter(header: str) -> str:
+    """The sign that, outside of quotes, makes the most columns of the header."""
+
+    def columns(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader([header], delimiter=delimiter), []))
+        except csv.Error:
+            return 0
+
+    return max(_DELIMITERS, key=columns)
+
+
+def _header(file: UPath, cells: list[str]) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    for name in filter(None, names):
+        if names.count(name) > 1:
+            raise UsageError(f"{file}:1: two columns are called {name!r}; rename one")
+    return names
+
+
+def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
+    """A row without its cells beyond the header that are empty. Of several columns without a name
+    each is called by its number."""
+    if any(names[len(cells) :]) or any(cells[len(names) :]):
+        wrong = f"{len(cells)} cells, the header has {len(names)}; quote what holds a separator"
+        return Row(file, line, None, wrong)
+    try:
+        "".join(cells).encode()
+    except UnicodeEncodeError:
+        wrong = "text of no known encoding; save the file as UTF-8"
+        return Row(file, line, None, wrong)
+    is_one = names.count("") == 1
+    columns = enumerate(zip(names, cells, strict=False), 1)
+    value = {name or ("" if is_one else f"column {n}"): cell or None for n, (name, cell) in columns}
+    return Row(file, line, value)
+
+
+def _parquet(file: UPath) -> Iterator[Row]:
+    refuse_special(file)
+    rows = map(without_nan, read_parquet_rows(file))
+    yield from (Row(file, number, value) for number, value in enumerate(rows, 1))
+
+
+_CONTAINERS = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv, ".json": _json}

@@ -1,0 +1,320 @@
+"""Texts of web pages, EPUB books and Word files as Markdown."""
+
+import io
+import re
+import zipfile
+import zlib
+from collections import Counter
+from contextlib import suppress
+from posixpath import dirname, normpath
+from typing import Any
+from unicodedata import normalize
+from urllib.parse import unquote
+
+from stages.extract.extracted import Extracted, UnreadableError, extractor
+from stages.extract.html_markdown import HEADINGS, html_tree, markdown
+from stages.text.encodings import Decoded, decoded
+
+# Web pages: navigation, heads and feet, notices of cookies are known by the element, its role, its
+# class or id, or in that a block is nothing but links.
+_BESIDE = frozenset({"nav", "footer", "button", "select", "dialog"})
+# Those that are none within these: there they are its title, its notes.
+_UNLESS_INSIDE = {"header": {"article", "main"}, "aside": {"article"}, "form": {"article", "main"}}
+_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "menu", "menubar", "toolbar"})
+# Words of classes and ids, and those beside which they say nothing.
+_NAMES = frozenset({
+    "nav", "navbar", "navigation", "menu", "breadcrumb", "breadcrumbs", "footer", "sidebar",
+    "cookie", "cookies", "consent", "masthead", "topbar", "toolbar", "skip", "share", "social",
+    "newsletter", "advert", "advertisement", "ads", "promo", "pagination", "pager",
+})  # fmt: skip
+_HEADS = frozenset({"header", "site", "page", "global", "main", "top"})
+_TITLED = frozenset({"title", "article", "entry", "post", "content", "body", "text"})
+_NAMED_BY_ID = frozenset({"div", "ul", "ol", "table", "header", "aside", "form"})
+_SMALL = frozenset({"a", "li", "td", "p", "span", *HEADINGS})
+_MAIN = ("article", "main")
+_MOST_LEFT = 0.2  # of a block outside of its links: what has more is no navigation
+_LEAST_KEPT = 0.2  # of a page's characters; a page that has fewer is made of links
+
+_PARTS = re.compile(r"(?i)word/(?:document\d*|footnotes|endnotes)\.xml")
+# Parts of an equation on a line, as in Word's linear format: what is before them, and within.
+_BEFORE = {"sub": "_", "sup": "^", "lim": "_"}
+_BETWEEN = {"f": "/", "d": "|", "mr": ", ", "m": "; ", "eqArr": "; ", "func": " "}
+_GROUPED = ("num", "den", "lim", "sub", "sup")
+
+
+@extractor("html", "htm", "xhtml")
+def web_text(content: bytes) -> Extracted:
+    """The text of a page; empty where it has none."""
+    page = _page(content)
+    everything, root = markdown(html_tree(page.text)), html_tree(page.text)
+    for element in [*root.iter()]:
+        if element.getparent() is not None and (_is_beside(element) or _is_links(element)):
+            element.drop_tree()
+    kept = markdown(root)
+    # Else it is a page of links, or most of it is in an element without an end.
+    is_kept = len(kept) >= _LEAST_KEPT * len(everything)
+    return Extracted(kept if is_kept else everything, note=page.note)
+
+
+def _page(content: bytes) -> Decoded:
+    try:
+        return decoded(content)
+    except UnicodeError:
+        raise UnreadableError("text of no known encoding; save it as UTF-8 or delete it") from None
+
+
+def _is_beside(element: Any) -> bool:
+    tag, role = element.tag, element.get("role") or ""
+    if tag in ("html", "body", *_MAIN) or role.startswith("doc-"):
+        return False
+    if tag in _BESIDE or role in _ROLES or element.get("hidden") is not None:
+        return True
+    inside = {ancestor.tag for ancestor in element.iterancestors(*_MAIN)}
+    # Ids of sections are made from their headings.
+    own_id = element.get("id") if tag in _NAMED_BY_ID else None
+    names = {*re.findall("[a-z]+", f"{element.get('class') or ''} {own_id or ''}".lower())}
+    if names & _TITLED or tag in _SMALL:
+        return False
+    is_named = bool(names & _NAMES) or ("header" in names and names <= _HEADS)
+    return (is_named and not inside) or (tag in _UNLESS_INSIDE and not _UNLESS_INSIDE[tag] & inside)
+
+
+def _is_links(element: Any) -> bool:
+    """True for a block outside of the main text that is hardly more than links."""
+    if element.tag not in ("p", "ul", "ol", "div", "table", "dl"):
+        return False
+    is_main = next(element.iterancestors(*_MAIN), None) is not None
+    has_parts = next(element.iterdescendants("div", *_MAIN, *HEADINGS), None) is not None
+    return not is_main and not has_parts and _has_links_alone(element)
+
+
+def _has_links_alone(element: Any) -> bool:
+    text = " ".join(element.text_content().split())
+    links = "".join(link.text_content() for link in element.iter("a"))
+    num_left = len(re.sub(r"\W", "", text)) - len(re.sub(r"\W", "", links))
+    return bool(links.strip()) and num_left <= _MOST_LEFT * len(text)
+
+
+# EPUB books.
+
+
+@extractor("epub")
+def epub_text(content: bytes) -> Extracted:
+    """The text of all files that the book's spine names, in its order, without the table of
+    contents; without a usable spine, that of all its pages, by name.
+
+    Chapters that are encrypted, damaged or not in the archive are `missing`. Raises UnreadableError
+    for what is torn, no EPUB, encrypted, or has no text.
+    """
+    book = _Book(content)
+    names, missing = book.spine()
+    wrong = [] if names else ["no order of chapters in it, read by name"]
+    parts: list[str] = []
+    notes: dict[str, str] = {}
+    for name in names or book.pages():
+        try:
+            page = _page(book.read(name))
+            parts += filter(None, [_chapter(page.text)])
+            notes |= {page.note: name} if page.note else {}
+        except UnreadableError as error:
+            missing.setdefault(str(error).partition(";")[0], []).append(name)
+    if not parts:
+        locked = "an encrypted EPUB; get one without copy protection"
+        none = "no text in this EPUB, or it is none; fetch it again"
+        raise UnreadableError(locked if "encrypted" in missing else none)
+    wrong = [*(f"{why}: {', '.join(lost[:5])}" for why, lost in missing.items()), *wrong]
+    note = "; ".join(f"{name}: {note}" for note, name in notes.items())
+    return Extracted("\n\n".join(parts), "; ".join(wrong) or None, note=note or None)
+
+
+def _chapter(html: str) -> str:
+    """A page's text; none of a table of contents, which has links alone."""
+    from lxml import etree
+
+    root, rest = html_tree(html), html_tree(html)
+    etree.strip_elements(root, "nav", with_tail=False)
+    etree.strip_elements(rest, "nav", *HEADINGS, with_tail=False)
+    num_links = sum(bool(link.text_content().strip()) for link in rest.iter("a"))
+    return "" if num_links > 2 and _has_links_alone(rest) else markdown(root)
+
+
+class _Book:
+    """The files of an EPUB. Raises UnreadableError where it is no archive."""
+
+    def __init__(self, content: bytes) -> None:
+        self._archive = _archive(content, "EPUB")
+        self._locked: set[str | None] = set()
+        self._names = {_key(name): name for name in reversed(self._archive.namelist())}
+        locks = self._elements(self._found("META-INF/encryption.xml"), "CipherReference")
+        self._locked = {self._found(lock.get("URI", "")) for lock in locks}
+
+    def spine(self) -> tuple[list[str], dict[str, list[str]]]:
+        """The names of the pages that the spine lists, each once, but for the table of contents;
+        and of those that are missing, by the reason."""
+        roots = self._elements(self._found("META-INF/container.xml"), "rootfile")
+        packages = [self._found(root.get("full-path", "")) for root in roots]
+        others = sorted(name for name in self._names.values() if name.lower().endswith(".opf"))
+        package = next(filter(None, [*packages, *others]), None)
+        items = {item.get("id"): item for item in self._elements(package, "item")}
+        names: dict[str, None] = {}
+        lost: dict[str, None] = {}
+        for reference in self._elements(package, "itemref"):
+            item = items.get(reference.get("idref"))
+            if item is not None and "nav" not in item.get("properties", "").split():
+                href, folder = item.get("href", ""), dirname(package or "")
+                name = self._found(href, folder)
+                (names if name else lost)[name or normpath(f"{folder}/{href}")] = None
+        return [*names], {"not in the archive": [*lost]} if names and lost else {}
+
+    def pages(self) -> list[str]:
+        names = (name for name in self._names.values() if not name.startswith("__MACOSX/"))
+        return sorted(name for name in names if name.lower().endswith((".xhtml", ".html", ".htm")))
+
+    def read(self, name: str) -> bytes:
+        """Raises UnreadableError for a file that is encrypted or damaged."""
+        if name in self._locked:
+            raise UnreadableError("encrypted")
+        try:
+            return self._archive.read(name)
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
+            raise UnreadableError("damaged") from None
+
+    def _found(self, href: str, folder: str = "") -> str | None:
+        """The file that a link leads to, whatever its case, slashes, escapes and fragment; the one
+        of that name where the archive has it in another folder."""
+        keys = [_key(f"{folder}/{way.strip()}") for way in (re.split("[?#]", href)[0], href)]
+        for key in keys:
+            if key in self._names:
+                return self._names[key]
+        ends = tuple(f"/{key.rpartition('/')[2]}" for key in keys)
+        named = [name for key, name in self._names.items() if key.endswith(ends)]
+        return named[0] if len(named) == 1 else None
+
+    def _elements(self, name: str | None, tag: str) -> list[Any]:
+        """The elements of a file of XML, which may be damaged, by their name in any namespace."""
+        from lxml import etree
+
+        with suppress(UnreadableError, etree.XMLSyntaxError, ValueError, LookupError):
+            content = self.read(name) if name else b""
+            root = etree.fromstring(content, _xml_parser(etree, recover=True))
+            return [] if root is None else [*root.iter(f"{{*}}{tag}")]
+        return []
+
+
+def _key(name: str) -> str:
+    """The form that all names of a file in links have in common."""
+    path = normpath("/" + unquote(name).replace("\\", "/").lstrip("/"))
+    return normalize("NFC", path).casefold()
+
+
+def _archive(content: bytes, kind: str) -> zipfile.ZipFile:
+    try:
+        try:  # many do not say that their names are UTF-8
+            return zipfile.ZipFile(io.BytesIO(content), metadata_encoding="utf-8")
+        except UnicodeError:
+            return zipfile.ZipFile(io.BytesIO(content))
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        why = f"damaged, encrypted, or no {kind} ({error})"
+        raise UnreadableError(f"{why}; fetch it again, or save it without a password") from None
+
+
+def _xml_parser(etree: Any, recover: bool) -> Any:
+    return etree.XMLParser(
+        recover=recover, resolve_entities=False, no_network=True, huge_tree=True,
+        remove_comments=True, remove_pis=True,
+    )  # fmt: skip
+
+
+# Word files: mammoth leaves out equations, ruby and some text boxes, which are made runs before.
+
+
+@extractor("docx")
+def word_text(content: bytes) -> Extracted:
+    """The text of a .docx: headings, paragraphs, lists, tables and notes, equations on a line, text
+    boxes behind the paragraph that has them; without pictures. Embedded objects, charts and
+    diagrams are `missing`.
+
+    Raises UnreadableError for one that is torn or encrypted.
+    """
+    import mammoth
+    from lxml import etree
+
+    made, lost = io.BytesIO(), Counter[str]()
+    with _archive(content, "Word file") as old, zipfile.ZipFile(made, "w") as new:
+        if not {"word/document.xml", "[Content_Types].xml"} & {*old.namelist()}:
+            raise UnreadableError("a zip archive, no Word file; unpack it or save it as .docx")
+        for name in dict.fromkeys(n for n in old.namelist() if n.endswith((".xml", ".rels"))):
+            part = old.read(name)
+            if _PARTS.fullmatch(name):
+                root = etree.fromstring(part, _xml_parser(etree, recover=False))
+                lost += _lost(root)
+                _write_runs(root)
+                part = etree.tostring(root)
+            new.writestr(name, part)
+    no_pictures = mammoth.images.img_element(lambda image: {})
+    text = markdown(html_tree(mammoth.convert_to_html(made, convert_image=no_pictures).value))
+    if not text:
+        raise UnreadableError("no text in this Word file; add it or delete the file")
+    named = [f"{kind}: {times}" for kind, times in lost.items()]
+    return Extracted(text, f"not read: {', '.join(named)}" if named else None)
+
+
+def _lost(root: Any) -> Counter[str]:
+    """The number of things whose text is not in the file's text, by their kind."""
+    objects = root.iter("{*}OLEObject")
+    found = Counter(f"embedded {item.get('ProgID', 'object')}" for item in objects)
+    drawn = {"chart": "chart", "relIds": "diagram"}
+    return found + Counter({drawn[name]: len([*root.iter(f"{{*}}{name}")]) for name in drawn})
+
+
+def _write_runs(root: Any) -> None:
+    """Make runs of equations, and of ruby the text that it is above; take text boxes that have no
+    old form beside them out of what is drawn."""
+    for box in [*root.iter("{*}txbxContent")]:
+        outer = [*box.iterancestors("{*}AlternateContent", "{*}drawing")][-1:]
+        if outer and next(outer[0].iterfind(".//{*}Fallback//{*}txbxContent"), None) is None:
+            outer[0].addprevious(box)
+    for ruby in [*root.iter("{*}ruby")]:
+        within = ruby.tag.replace("}ruby", "}ins")  # which mammoth reads on in
+        for part in ruby:
+            part.tag = within if _name(part) == "rubyBase" else part.tag
+        ruby.tag = within
+    for equation in [*root.iter("{*}oMath")]:
+        if (host := next(equation.iterancestors("{*}p"), None)) is None:
+            continue
+        run, above = host.makeelement(f"{host.tag[:-1]}r"), equation.getparent()
+        run.append(host.makeelement(f"{host.tag[:-1]}t"))
+        run[0].text, run.tail = f" {_linear(equation)} ", equation.tail
+        above.replace(equation, run)
+        if _name(above) == "oMathPara":
+            above.tag = f"{host.tag[:-1]}ins"
+
+
+def _linear(part: Any) -> str:
+    """An equation, or a part of it, on a line."""
+    name = _name(part)
+    if name in ("t", "chr"):
+        return part.text or next(iter(part.values()), "")
+    texts = [text for child in part if (text := _linear(child))]
+    text = _BETWEEN.get(name, "").join(texts)
+    if name in _GROUPED and len(text) > 1 and not text.isdigit():
+        text = f"({text})"
+    if name == "d":
+        begin, end = (part.find(f"{{*}}dPr/{{*}}{sign}Chr") for sign in ("beg", "end"))
+        text = _sign(begin, "(") + text + _sign(end, ")")
+    elif name == "nary" and texts:
+        sign = "" if part.find("{*}naryPr/{*}chr") is not None else "∫"
+        text = f"{sign}{''.join(texts[:-1])} {texts[-1]}"
+    elif name == "rad" and texts:
+        text = f"{''.join(texts[:-1])}√({texts[-1]})"
+    elif name == "acc":
+        text = "".join(reversed(texts))
+    return _BEFORE.get(name, "") + text
+
+
+def _sign(element: Any, usual: str) -> str:
+    return usual if element is None else next(iter(element.values()), "")
+
+
+def _name(element: Any) -> str:
+    return str(element.tag).rpartition("}")[2]

@@ -1,0 +1,342 @@
+"""What comes of wrong paths, files and rows: one line that ends the command, or a bad_input row
+that says where it is and what to do, and costs no other row."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from pipeline.core.errors import UsageError
+from pipeline.core.rows import Document
+from stages.corpora import Loaded, load
+from tests.support.texts.loading import bad, corpus_of, details, good, loaded, written
+
+pytestmark = pytest.mark.sampled
+
+QUERY: dict[str, Any] = {"query": "good", "answer": "a", "relevant_text_span": [["0", "1"]]}
+MEETING: dict[str, Any] = {
+    "topic_list": 7,
+    "general_query_list": [{"query": "all", "answer": "a"}],
+    "specific_query_list": [QUERY],
+    "meeting_transcripts": [{"speaker": "A", "content": "one"}, {"speaker": "B", "content": ""}],
+}
+LINE: dict[str, Any] = {
+    "article_id": "1",
+    "article": "<p>one</p>",
+    "questions": [
+        {"question": "good", "question_unique_id": "q", "options": ["x", "y"], "gold_label": 2}
+    ],
+}
+
+
+def bad_documents(corpus: list[Loaded]) -> list[Document]:
+    return [item.document for item in corpus if item.document.problem]
+
+
+def test_a_missing_path_is_refused_at_once(tmp_path: Path) -> None:
+    for kind in ("qmsum", "quality", "text", "tables"):
+        with pytest.raises(UsageError, match=r"no: no such file or folder; set corpus\.path="):
+            load(corpus_of(tmp_path / "no", kind))
+
+
+def test_a_path_without_the_format_is_refused(tmp_path: Path) -> None:
+    empty = written(tmp_path / "empty.dat")
+    torn = written(tmp_path / "torn.dat", '{"a": ', "[1]")
+    for kind, path, words in (
+        ("qmsum", tmp_path, r"no \*\.jsonl or \*\.json in this folder"),
+        ("qmsum", empty, "empty.dat: no line or row in it is an object"),
+        ("qmsum", torn, "torn.dat:1: not JSON"),
+        ("quality", empty, "empty.dat: no line or row in it is an object"),
+        (
+            "text",
+            tmp_path,
+            r"no \.txt .*; files of other kinds: 2 \(empty\.dat, torn",
+        ),
+        ("tables", tmp_path, r"no documents\.jsonl or documents\.parquet here"),
+        ("tables", empty, r"no documents\.jsonl or documents\.parquet here"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            loaded(path, kind)
+
+
+SPECIAL: dict[str, Callable[[Path], None]] = {
+    "a FIFO": os.mkfifo,
+    "a link to a device": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+@pytest.mark.parametrize("make", SPECIAL.values(), ids=SPECIAL)
+def test_what_is_no_file_is_one_bad_text_or_one_line(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "a.txt")
+    (tmp_path / "b.txt").write_text("one")
+    assert details(loaded(tmp_path, "text")) == ["a.txt: no regular file; fix or delete it"]
+    for kind, name in (("tables", "documents.jsonl"), ("csv", "a.csv"), ("parquet", "a.parquet")):
+        make(tmp_path / name)
+        with pytest.raises(UsageError, match=f"{name}: no regular file; "):
+            loaded(tmp_path, kind)
+
+
+NAMED = {b"%PDF-1.7": "a PDF", b"PK\x03\x04...": "a zip archive", b"{\\rtf1 x}": "RTF",
+         b"\x28\xb5\x2f\xfd\x04": "compressed by zstd"}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NAMED)
+def test_what_is_no_text_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    (tmp_path / "b.txt").write_text("one")
+    (tmp_path / "documents.jsonl").write_bytes(content)
+    assert details(loaded(tmp_path, "text"))[0].startswith(f"a.txt: {NAMED[content]}")
+    with pytest.raises(UsageError, match=f"documents.jsonl: {NAMED[content]}"):
+        loaded(tmp_path, "tables")
+
+
+def test_tables_refuses_empty_double_and_false_files(tmp_path: Path) -> None:
+    (tmp_path / "documents.parquet").write_bytes(b"PAR1 not at all")
+    with pytest.raises(UsageError, match=r"documents\.parquet"):
+        loaded(tmp_path, "tables")
+    written(tmp_path / "documents.jsonl", {"text": "one"})
+    with pytest.raises(UsageError, match="keep one"):
+        loaded(tmp_path, "tables")
+    (tmp_path / "documents.parquet").unlink()
+    written(tmp_path / "questions.jsonl", "", "  ")
+    with pytest.raises(UsageError, match=r"questions\.jsonl: no line or row"):
+        loaded(tmp_path, "tables")
+
+
+def test_a_setting_of_another_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match=r"clean\n.*Extra inputs are not permitted"):
+        loaded(tmp_path, "quality", clean="tags")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"meeting_transcripts": [', "m.jsonl:2: not JSON (Expecting value, column"),
+        ("[1]", "m.jsonl:2: a list, not an object; fix or delete the line"),
+        ('{"a": NaN}', "m.jsonl:2: not JSON (NaN is no JSON number)"),
+        ('{"a": 1e999}', "m.jsonl:2: not JSON (1e999 is no JSON number)"),
+        ("\0\0\0\0\0", "m.jsonl:2: not JSON ("),
+    ],
+)
+def test_a_torn_line_is_a_document_of_its_own(tmp_path: Path, line: str, words: str) -> None:
+    for kind, row in (("qmsum", MEETING), ("quality", LINE)):
+        corpus = loaded(written(tmp_path / "m.jsonl", row, line, ""), kind)
+        assert [item.document.problem for item in corpus] == [None, "bad_input"]
+        assert corpus[1].document.document_id == "m.jsonl:2" and corpus[1].questions == ()
+        assert (corpus[1].document.detail or "").startswith(words)
+
+
+def test_torn_lines_of_files_with_one_stem_stay_apart(tmp_path: Path) -> None:
+    for end in ("dev", "test"):
+        written(tmp_path / f"QuALITY.{end}", {**LINE, "article_id": end, "questions": []}, "{")
+    ids = [item.document.document_id for item in loaded(tmp_path, "quality")]
+    assert ids == ["dev", "QuALITY.dev:2", "test", "QuALITY.test:2"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "words"),
+    [
+        (None, "`meeting_transcripts` is null, not a list"),
+        ("A: one", "`meeting_transcripts` is a string, not a list"),
+        ([{"speaker": "A"}], "meeting_transcripts[0]: no `content`"),
+        ([{"speaker": "A", "content": 1}], "[0]: `content` is a number, not a string"),
+        ([MEETING["meeting_transcripts"][0], "B: two"], "[1]: a string, not an object"),
+    ],
+)
+def test_a_bad_meeting_keeps_its_questions(tmp_path: Path, turns: Any, words: str) -> None:
+    meeting = {**MEETING, "meeting_transcripts": turns, "specific_query_list": []}
+    [item] = loaded(written(tmp_path / "m.jsonl", meeting), "qmsum")
+    assert words in (item.document.detail or "") and "m.jsonl:1: " in (item.document.detail or "")
+    assert good(item.questions) == ["all"] and item.document.text == ""
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"query": 5}, "`query` is a number"),
+        ("who?", "a string, not an object"),
+        ({"query": "q", "answer": ["a"]}, "`answer` is a list, not a string"),
+        ({"query": "q", "relevant_text_span": "0-1"}, "`relevant_text_span` is a string"),
+        ({"query": "q", "relevant_text_span": [["0", "2"]]}, "0 to 1; fix it"),
+        ({"query": "q", "relevant_text_span": [["x", "1"]]}, "is no pair"),
+        ({"query": "q", "relevant_text_span": [["9" * 5000, "1"]]}, "9... is no pair"),
+    ],
+)
+def test_a_bad_query_costs_only_itself(tmp_path: Path, query: Any, words: str) -> None:
+    meeting = {**MEETING, "specific_query_list": [query, QUERY]}
+    [item] = loaded(written(tmp_path / "m.jsonl", meeting), "qmsum")
+    assert item.document.problem is None and good(item.questions) == ["all", "good"]
+    [detail] = bad(item.questions)
+    assert detail.startswith("m.jsonl:1: specific_query_list[0]: ") and words in detail
+    assert len(detail) < 300
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"article": 5}, "`article` is a number"),
+        ({"article": "<p> </p>"}, "the text has no words"),
+        ({"article": None}, "no `article`"),
+        ({"article_id": None}, "no `article_id`"),
+        ({"article_id": ["1"]}, "`article_id` is a list"),
+    ],
+)
+def test_a_bad_article_keeps_its_questions(tmp_path: Path, change: Any, words: str) -> None:
+    [item] = loaded(written(tmp_path / "q.dev", {**LINE, **change}), "quality")
+    assert (item.document.detail or "").startswith("q.dev:1: ")
+    assert words in (item.document.detail or "") and good(item.questions) == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"gold_label": 0}, "`gold_label` 0 is not a number from 1 to 2"),
+        ({"gold_label": 3}, "`gold_label` 3 is not a number from 1 to 2"),
+        ({"gold_label": True}, "`gold_label` true is not"),
+        ({"options": "x, y"}, "`options` is not a list of strings"),
+        ({"options": None}, "no `options`"),
+        ({"question": None}, "no `question`"),
+        ({"question_unique_id": "q"}, '`question_unique_id` "q" is used twice'),
+    ],
+)
+def test_a_bad_quality_question_costs_only_itself(tmp_path: Path, change: Any, words: str) -> None:
+    wrong = {**LINE["questions"][0], "question_unique_id": "r", **change}
+    later = {**LINE["questions"][0], "question_unique_id": "q-2", "question": "later"}
+    line = {**LINE, "questions": [*LINE["questions"], wrong, later]}
+    [item] = loaded(written(tmp_path / "q.dev", line), "quality")
+    assert good(item.questions) == ["good", "later"] and item.document.problem is None
+    [detail] = bad(item.questions)
+    assert detail.startswith("q.dev:1: questions[1]: ") and words in detail
+
+
+@pytest.mark.parametrize(
+    "span",
+    ["0-3", [0, 4], [2, 1], [1, 1], [-1, 2], [0.5, 2], ["0", "1"], [0, 1, 2], {"start_char": 0}, 7],
+)
+def test_evidence_is_within_the_text(tmp_path: Path, span: Any) -> None:
+    question = {"document_id": "a", "question": "good", "evidence": [[0, 3], [1, 2]]}
+    written(tmp_path / "documents.jsonl", {"document_id": "a", "text": "one"})
+    written(tmp_path / "questions.jsonl", question, {**question, "evidence": [span]})
+    [item] = loaded(tmp_path, "tables")
+    assert item.document.problem is None and good(item.questions) == ["good"]
+    [detail] = bad(item.questions)
+    assert detail.startswith("questions.jsonl:2: `evidence` ") and "(0 to 3); fix it" in detail
+
+
+def test_questions_without_a_document_are_kept_as_bad_rows(tmp_path: Path) -> None:
+    written(tmp_path / "documents.jsonl", {"document_id": "a", "text": "one"})
+    lost = {"document_id": "z", "question": "lost", "question_id": "l"}
+    rows = [lost, "{", {"question": "whose?"}, {**lost, "question_id": "m"}, {"document_id": []}]
+    written(tmp_path / "questions.jsonl", *rows)
+    corpus = loaded(tmp_path, "tables")
+    ids = [item.document.document_id for item in corpus]
+    assert ids == ["a", "z", *(f"questions.jsonl:{line}" for line in (2, 3, 5))]
+    assert len(bad_documents(corpus)) == 4
+    assert [q.question_id for q in corpus[1].questions] == ["l", "m"]
+    assert [q.question for item in corpus for q in item.questions][:4] == ["lost"] * 2 + [
+        "",
+        "whose?",
+    ]
+    words = 'questions.jsonl:4: no document has the document_id "z"; add it or delete the question'
+    assert corpus[1].questions[1].detail == words
+    assert [bad(item.questions)[0].split(": ", 1)[1] for item in corpus[2:]] == [
+        "not JSON (Expecting property name enclosed in double quotes, column 2); "
+        "fix or delete the line",
+        "no `document_id`; add it",
+        "`document_id` is a list, not a string; fix it",
+    ]
+
+
+def test_bad_and_repeated_documents_keep_the_others(tmp_path: Path) -> None:
+    documents = [
+        {"document_id": "a", "text": "one"},
+        {"document_id": "a", "text": "again"},
+        {"document_id": "a-2", "text": "its own"},
+        {"document_id": "n", "text": 5},
+        {"document_id": "e", "text": ""},
+        {"document_id": "m", "text": "x", "metadata": [1]},
+        {"document_id": {}, "text": "x"},
+        {"document_id": "t"},
+        "{",
+    ]
+    written(tmp_path / "documents.jsonl", *documents)
+    asked = ("a", "a-2", "n", "e")
+    written(tmp_path / "questions.jsonl", *({"document_id": i, "question": f"{i}?"} for i in asked))
+    corpus = loaded(tmp_path, "tables")
+    assert [item.document.document_id for item in corpus if not item.document.problem] == [
+        "a",
+        "a-2",
+    ]
+    assert [
+        (row.detail or "").split(": ", 1)[1].split(";")[0] for row in bad_documents(corpus)
+    ] == [
+        '`document_id` "a" is used twice, first in documents.jsonl:1',
+        "`text` is a number, not a string",
+        "the text has no words",
+        "`metadata` is no JSON object",
+        "`document_id` is an object, not a string",
+        "no `text`",
+        "not JSON (Expecting property name enclosed in double quotes, column 2)",
+    ]
+    assert corpus[1].document.document_id == "documents.jsonl:2" and corpus[1].questions == ()
+    questions = {item.document.document_id: good(item.questions) for item in corpus}
+    assert [questions[asker] for asker in asked] == [[f"{asker}?"] for asker in asked]
+
+
+def test_lone_surrogates_become_replacement_characters(tmp_path: Path) -> None:
+    row = r'{"document_id": "\udc00", "text": "a \ud800 b \ud83d\ude00", "title": "\ud800x", '
+    written(tmp_path / "documents.jsonl", row + r'"metadata": "{\"k\": \"\\ud800\"}"}')
+    [item] = loaded(tmp_path, "tables")
+    assert item.document.text == "a \ufffd b \U0001f600"
+    assert (item.document.document_id, item.document.title) == ("\ufffd", "\ufffdx")
+    assert item.document.metadata == '{"k": "\ufffd"}'
+
+
+def test_a_file_name_that_is_no_utf8_makes_an_id_that_is(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"x\xff.txt")).write_text("", encoding="utf-8")
+    (tmp_path / "y.txt").write_text("one", encoding="utf-8")
+    [item, _] = loaded(tmp_path, "text")
+    assert item.document.document_id == "x\ufffd"
+    assert (item.document.detail or "").startswith("x\ufffd.txt: the text has no words")
+
+
+def test_bad_parquet_rows_are_named_by_their_number(tmp_path: Path) -> None:
+    table = pa.table({"document_id": ["a", "b"], "text": ["one", None], "title": [None, "B"]})
+    pq.write_table(table, tmp_path / "documents.parquet")
+    [_, second] = loaded(tmp_path, "tables")
+    assert second.document.detail == "documents.parquet:2: no `text`; add it"
+
+
+@pytest.mark.parametrize(
+    "given", ["../x", "a\0b", "i" * 10_000, "a\r\nb", "{{ x }} ${y}", " ", "\u202eabc"]
+)
+def test_ids_are_kept_as_they_are(tmp_path: Path, given: str) -> None:
+    written(tmp_path / "documents.jsonl", {"document_id": given, "text": "one"})
+    question = {"document_id": given, "question_id": given, "question": "Who?"}
+    written(tmp_path / "questions.jsonl", question)
+    [item] = loaded(tmp_path, "tables")
+    assert item.document.document_id == given and item.document.problem is None
+    assert [q.question_id for q in item.questions] == [given]
+
+
+C1 = "it\x92s \x93here\x94\x85 now"
+
+
+def test_no_document_has_control_characters_c1(tmp_path: Path) -> None:
+    row = {"document_id": "a", "text": C1}
+    written(tmp_path / "documents.jsonl", row)
+    (tmp_path / "b.txt").write_text(C1, encoding="utf-8")
+    (tmp_path / "c.html").write_text("<p>it&#146;s &#147;here&#148;&#133; now</p>")
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")
+    corpora = [loaded(tmp_path, "tables"), loaded(tmp_path, "text"),
+               loaded(tmp_path, "parquet", fields={"question": None})]  # fmt: skip
+    found = [item.document.text for corpus in corpora for item in corpus
+             if not item.document.skipped]  # fmt: skip
+    assert found == ["it’s “here”… now"] * 4
