@@ -26,7 +26,6 @@ CHINESE = (
 )
 LINES = (ClueSpans, ClueQuestions, KeyPoints)
 FROM_MEMORY = (*LINES, DraftAnswer)
-BOOK = " ".join(f"word{number}" for number in range(8_000))
 
 
 def shown(*texts: str) -> tuple[Passage, ...]:
@@ -59,22 +58,11 @@ def test_all_begin_with_the_same_memory(name: str) -> None:
     assert all(text.startswith(f"{memory}\n\n") for text in texts)
 
 
-@pytest.mark.parametrize("prompt", FROM_MEMORY)
-def test_values_are_verbatim(prompt: type[FromMemory[object]]) -> None:
-    text = rendered(prompt(shown(NASTY), NASTY, (NASTY,), asked_at=NASTY))
-    assert text.count(NASTY) == 4
-
-
 def test_a_summary_needs_no_question() -> None:
     assert "Question" not in rendered(KeyPoints(shown(STORY), "", ()))
     assert "Question: Summarize the report" in rendered(
         KeyPoints(shown(STORY), "Summarize the report", ())
     )
-
-
-def test_without_a_text_none_is_shown() -> None:
-    for prompt in (Hypothetical("Who rang?", ()), SubQuestions("Who rang?", ())):
-        assert rendered(prompt).startswith("Question: Who rang?\n")
 
 
 def test_spans_are_the_sentences_that_match_best() -> None:
@@ -128,22 +116,6 @@ def test_chinese_has_lines_too(prompt: type[LinesFromMemory]) -> None:
     read = lines(asked, asked.extractive())
     assert any("司事" in line for line in read)
     assert lines(asked, asked.expected())
-
-
-@pytest.mark.parametrize("prompt", LINES)
-@pytest.mark.parametrize("texts", [(), ("",), ("…", " \n")])
-def test_nothing_shown_is_no_line(prompt: type[LinesFromMemory], texts: tuple[str, ...]) -> None:
-    asked = prompt(shown(*texts), "", ())
-    for reply in (asked.extractive(), asked.expected()):
-        assert lines(asked, reply) == ()
-    assert DraftAnswer(shown(*texts), "", ()).extractive()
-
-
-@pytest.mark.parametrize("prompt", LINES)
-def test_three_lines_are_expected(prompt: type[LinesFromMemory]) -> None:
-    asked = prompt(shown(BOOK), "Who rang the bell?", ())
-    read = lines(asked, asked.expected())
-    assert [len(line.split()) for line in read] == [12] * 3
 
 
 @pytest.mark.parametrize("prompt", FROM_MEMORY)
