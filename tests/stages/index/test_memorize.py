@@ -52,11 +52,6 @@ def shown(rows: list[MemoryPassage]) -> list[tuple[int, str]]:
              else row.gist) for row in rows]  # fmt: skip
 
 
-def test_the_text_is_one_passage_and_asks_nothing() -> None:
-    (row,) = made(MemorizeText, "refuse", never())
-    assert (row.start_char, row.end_char, row.gist, row.num_words) == (0, len(TEXT), None, 9)
-
-
 @pytest.mark.parametrize(
     ("fit", "words", "parts"),
     [

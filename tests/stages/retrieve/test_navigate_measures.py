@@ -121,19 +121,6 @@ def test_measures_by_hand(warehouse: Warehouse) -> None:
     assert problems == {**dict.fromkeys(BY_HAND, None), "bad": "unparseable"}
 
 
-def test_the_means_of_a_report(warehouse: Warehouse) -> None:
-    """Stray: 3 of 5; recovered: 1 of the 2 that have a letter; right: 2, of 30 and 65 words."""
-    found = rows(
-        warehouse, "select measure, avg(value) as mean, count(*) as n from measures group by all"
-    )
-    means = {row["measure"]: (row["mean"], row["n"]) for row in found}
-    assert means["stray"] == (60, 5)
-    assert means["recovery"] == (50, 2)
-    assert means["valid_actions"] == (72, 5)
-    assert means["text_read"] == (41, 5)
-    assert means["text_read_right"] == (47.5, 2)
-
-
 def test_the_sql_of_the_readme(warehouse: Warehouse) -> None:
     """Two of the four questions with letters are right, one of them after it strayed."""
     assert rows(warehouse, queries()["walks"]) == [

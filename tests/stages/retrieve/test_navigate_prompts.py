@@ -7,26 +7,8 @@ import pytest
 
 from pipeline.core.errors import Problem
 from stages.prompts.memwalker.read_leaf import ReadLeaf
-from tests.support.engines.walks import (
-    ANSWER,
-    OPTIONS,
-    PAGES,
-    act,
-    path,
-    stage,
-    tree,
-    walked,
-)
-from tests.support.reading import (
-    NASTY,
-    deadline,
-    in_turn,
-    never,
-    num_tokens,
-    question,
-    run,
-    scripted,
-)
+from tests.support.engines.walks import ANSWER, OPTIONS, PAGES, act, path, stage, tree, walked
+from tests.support.reading import deadline, in_turn, never, num_tokens, question, run, scripted
 
 
 def test_what_the_model_sees_on_the_way() -> None:
@@ -42,21 +24,6 @@ def test_what_the_model_sees_on_the_way() -> None:
         f"What is known of the rest of the text:\n\nsummary a\n\nsummary b\n\n{both}\n\n{both}\n\n"
     )
     assert all("\nReasoning: " in prompt for prompt in engine.prompts())
-
-
-def test_without_reasoning_none_is_asked_for() -> None:
-    engine = in_turn("Action: 1", "Action: 0", "Action: -2\nAnswer: (A)")
-    made, _ = run(stage(reasoning=False), tree(), engine)
-    assert not any("Reasoning" in prompt or "Weigh" in prompt for prompt in engine.prompts())
-    assert [visit.reason for visit in made] == [None] * 3
-
-
-def test_without_working_memory_none_is_shown() -> None:
-    engine = in_turn(act(1), act(0), ANSWER)
-    made, _ = run(stage(working_memory="none"), tree(), engine)
-    assert engine.prompts()[2].startswith("One part of the text, in full:\n\nSegment c")
-    assert made[2].num_memory_words == 0
-    assert [visit.num_new_words for visit in made] == [8, 4, 5]
 
 
 def test_working_memory_of_the_path_has_nodes_above_alone() -> None:
@@ -167,13 +134,6 @@ def test_questions_do_not_meet(tmp_path: Path) -> None:
         ("b", 0, 6, None), ("b", 1, 4, None), ("b", 2, 0, "Here."),
         ("a", 0, 6, None), ("a", 1, 5, None), ("a", 2, 3, "Now."),
     ]  # fmt: skip
-
-
-def test_texts_pass_verbatim() -> None:
-    rows = tree(question(text=NASTY, options=(NASTY,)), pages=[NASTY])
-    engine = in_turn(ANSWER, "Action: -1")
-    run(stage(), rows, engine)
-    assert engine.prompts()[0].count(NASTY) == 3
 
 
 def test_recorded_calls_are_not_asked_again() -> None:

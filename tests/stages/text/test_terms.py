@@ -104,14 +104,12 @@ LANGUAGES = {
 UNCHANGED = {
     "COVID-19 in 2024, a 3rd_time": ["covid", "19", "2024", "3rd", "time"],
     "“Curly” couldn’t — O’Brien’s": ["curli", "o", "brien"],
-    "iPhone手机 2024年 3월 KBS는 ＡＢＣ１２": [
+    "iPhone手机 2024年 KBS는 ＡＢＣ１２": [
         "iphon",
         "手",
         "机",
         "2024",
         "年",
-        "3",
-        "월",
         "kb",
         "는",
         "ａｂｃ１２",

@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 from pipeline.core.rows import UnitRows
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
-from stages.text.words import (
-    header_of,
-    is_without_spaces,
-    num_words,
-    without_header,
-    word_spans,
-)
+from stages.text.words import header_of, is_without_spaces, num_words, without_header, word_spans
 from tests.support.reading import always, document, never, run
 from tests.support.texts.loading import DATA
 
