@@ -122,18 +122,3 @@ def test_the_machinery_imports_no_stage() -> None:
 )
 def test_a_name_is_seen(source: str, found: list[str]) -> None:
     assert list(faults(source)) == found
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        '"""Reads the lookups of answers."""\nx = 1',
-        'def f():\n    """From answers to ratings."""',
-        'x = "no pages yet; an answer may follow, at this rate"',
-        'x = "select count(*) from calls join questions using (document_id)"',
-        'role = "memory"',
-        "from answers import look_up",
-    ],
-)
-def test_what_is_no_name_passes(source: str) -> None:
-    assert list(faults(source)) == []

@@ -88,15 +88,6 @@ def test_it_runs_without_the_checkout(installed: Installed) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_bench_says_how_to_get_it(installed: Installed) -> None:
-    done = installed.run("gistmill", "bench", "limit", cwd=installed.elsewhere)
-    assert done.returncode == 2
-    assert done.stderr == (
-        "gistmill: bench: not installed with the package; clone gistmill's repository, run make "
-        "demo there, and then .venv/bin/gistmill bench\n"
-    )
-
-
 def test_a_script_is_told_which_folder_hides_a_package(installed: Installed) -> None:
     (installed.project / "script.py").write_text("import gistmill\nprint('imported')\n")
     done = installed.run("python", "script.py", cwd=installed.project)
@@ -105,13 +96,6 @@ def test_a_script_is_told_which_folder_hides_a_package(installed: Installed) -> 
     assert done.stderr.splitlines()[-1].startswith(f"ImportError: {hides}")
     other = installed.run("python", "-c", "import gistmill", cwd=installed.elsewhere)
     assert (other.returncode, other.stderr) == (0, "")
-
-
-def test_a_folder_that_is_no_package_hides_nothing(installed: Installed, tmp_path: Path) -> None:
-    for name in ("conf", "jobs", "stages"):  # Python takes gistmill's before a folder without code
-        (tmp_path / name).mkdir()
-    done = installed.run("python", "-c", "import gistmill", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_worker_is_told(installed: Installed) -> None:

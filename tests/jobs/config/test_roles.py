@@ -12,7 +12,7 @@ import yaml
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Role
-from tests.support.command import ROOT, one_line, own_process, sql, succeeded
+from tests.support.command import ROOT, own_process, sql, succeeded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 # What a plugin brings is known to a whole process: these runs have processes of their own.
@@ -62,12 +62,6 @@ def test_a_role_s_settings_are_its_own(tmp_path: Path) -> None:
         "some/model", {"foo": 1},
     )  # fmt: skip
     assert resolved.config.engine.name == "extractive"
-
-
-def test_another_engine_of_a_role_is_another_run() -> None:
-    given: list[list[str]] = [[], ["memory_engine=extractive"], [*VLLM]]
-    one, same, other = (read_run(words).name for words in given)
-    assert one == same != other
 
 
 GROUP = "batch, extractive, none, openai, reader, scripted, vllm"
@@ -137,16 +131,6 @@ def test_phases_follow_from_who_has_which_role(tmp_path: Path) -> None:
     assert [phase[0] for phase in shared] == [
         "reading", "building memories", "reading (2)", "scoring",
     ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_a_role_that_nobody_has_is_one_line(tmp_path: Path) -> None:
-    warehouse = f"warehouse={tmp_path / 'warehouse'}"
-    line = one_line(own_process("run", PLUGIN, "methods=recall", "memory_engine=none", warehouse))
-    file = ROOT / "tests" / "support" / "recall_plugin" / "conf" / "method" / "recall.yaml"
-    assert line == (
-        f"{file}: recall: asks the role memory, which has no engine; set memory_engine=..."
-    )
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from jobs.report.chosen import FALLBACK
-from jobs.report.columns import COST_COLUMNS, group_of, known_columns, with_columns
+from jobs.report.columns import COST_COLUMNS, known_columns, with_columns
 from jobs.report.names import Names
 from jobs.report.report import Report, Row
 from pipeline.core.errors import UsageError
@@ -57,12 +57,6 @@ def test_one_that_the_run_has_not_is_refused_with_those_it_has() -> None:
     for nothing in ("n", ","):
         with pytest.raises(UsageError, match=f"^columns={nothing}: names no column beside n$"):
             chosen(nothing)
-
-
-def test_scores_reading_and_cost_are_the_groups() -> None:
-    assert [group_of(column, REPORT) for column in known_columns(REPORT)] == [
-        "Scores", "Reading", "Reading", "Reading", "Reading", "Reading", *["Cost"] * 7,
-    ]  # fmt: skip
 
 
 def test_every_column_of_every_stage_is_defined() -> None:

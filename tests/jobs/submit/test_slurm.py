@@ -3,10 +3,8 @@
 Stubs stand for srun, scontrol and python; each keeps what it was told in a file.
 """
 
-import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -77,10 +75,6 @@ def test_shellcheck_has_nothing_to_say(words: list[str], tmp_path: Path) -> None
     subprocess.run(["bash", "-n", file], check=True)
 
 
-def test_as_json() -> None:
-    assert json.loads(script("--json", *WORDS)) == {"text": script(*WORDS)}
-
-
 def test_what_sbatch_reads() -> None:
     lines = script(*EVERYTHING).splitlines()
     assert lines[0] == "#!/bin/bash"
@@ -94,12 +88,6 @@ def test_what_sbatch_reads() -> None:
     }  # fmt: skip
     first_command = next(n for n, line in enumerate(lines) if line and not line.startswith("#"))
     assert max(n for n, line in enumerate(lines) if line.startswith("#SBATCH")) < first_command
-
-
-@pytest.mark.parametrize("more", [[], ["cluster.sbatch=['--qos=long']"]])
-def test_nodes_are_ours_alone_unless_it_is_said(more: list[str]) -> None:
-    assert "#SBATCH --exclusive\n" in script(*WORDS, *more)
-    assert "--exclusive" not in script(*WORDS, *more, "cluster.exclusive=false")
 
 
 def test_a_longer_grace_than_slurm_signals_is_refused() -> None:
@@ -184,13 +172,6 @@ def test_the_steps_in_order(dry: DryRun) -> None:
     assert dry.told("environment") == ["made n1:21234"] * 2
 
 
-def test_one_node_has_no_others(dry: DryRun) -> None:
-    process = dry.begin(*WORDS, nodes=1)
-    dry.end(process)
-    assert process.returncode == 0
-    assert [told for told in dry.told("srun") if "--address" in told] == []
-
-
 def test_the_token_is_made_for_the_job_and_never_told(dry: DryRun) -> None:
     made = set()
     for _ in range(2):
@@ -263,14 +244,6 @@ def test_words_survive_as_they_are(resolved: ResolvedRun, values: list[str]) -> 
     assert done.stdout.decode().split("\0")[: len(words)] == words
 
 
-def test_files_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my script.yaml").write_text("replies: [{reply: so}]")
-    monkeypatch.chdir(tmp_path)
-    words = ["engine=scripted", "engine.script=my script.yaml"]
-    last = script(*WORDS, *words).splitlines()[-1]
-    assert f"engine.script={tmp_path}/my script.yaml" in shlex.split(last)
-
-
 def test_it_is_handed_to_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stub = tmp_path / "sbatch"
     stub.write_text(f"#!/bin/sh\ncat > {tmp_path}/given\necho Submitted batch job 17\n")
@@ -280,8 +253,3 @@ def test_it_is_handed_to_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert done.returncode == 4  # sent is not complete
     assert (tmp_path / "given").read_text() == script(*WORDS)
     assert "Submitted batch job 17. squeue --name gistmill-a_night shows it" in done.stderr
-
-
-def test_no_sbatch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
-    assert refused("submit", *WORDS).startswith("sbatch: not installed here; --print shows")
