@@ -64,27 +64,21 @@ def test_a_role_s_settings_are_its_own(tmp_path: Path) -> None:
     assert resolved.config.engine.name == "extractive"
 
 
-GROUP = "batch, extractive, none, openai, reader, scripted, vllm"
-
-
 @pytest.mark.parametrize(
-    ("words", "line"),
+    ("words", "key"),
     [
-        (["memory_engine=gpt"],
-         f"memory_engine=gpt: no such choice; memory_engine is one of {GROUP}"),
-        (["extractor=null"], f"extractor=null: no such choice; extractor is one of {GROUP}"),
-        (["extractor=scripted"], "extractor.script is not set; add extractor.script=..."),
-        (["extractor=extractive", "extractor.seed=x"],
-         "extractor.seed=x: Input should be a valid integer"),
-        (["memory_engine=extractive", "memory_engine.temprature=1"],
-         "memory_engine.temprature: no such key; nearest: memory_engine.temperature"),
+        (["memory_engine=gpt"], "memory_engine=gpt: "),
+        (["extractor=null"], "extractor=null: "),
+        (["extractor=scripted"], "extractor.script is not set"),
+        (["extractor=extractive", "extractor.seed=x"], "extractor.seed=x: "),
+        (["memory_engine=extractive", "memory_engine.temprature=1"], "memory_engine.temprature: "),
         (["extractr=none"], "extractr: no such key; nearest: extractor"),
     ],
-)  # fmt: skip
-def test_a_mistake_is_one_line_that_names_the_role(words: list[str], line: str) -> None:
+)
+def test_a_mistake_is_one_line_that_names_the_role(words: list[str], key: str) -> None:
     with pytest.raises(UsageError) as raised:
         read_run(words)
-    assert str(raised.value).startswith(line)
+    assert str(raised.value).startswith(key) and "\n" not in str(raised.value)
 
 
 def found_phases(*runs: list[str]) -> list[list[list[Any]]]:
