@@ -93,7 +93,6 @@ OWN = "not known; corpus.licence=... states it when the run is started"
             ["corpus=text", "corpus.path={}/txt", "corpus.licence=CC0, so free"],
             "text: CC0, so free",
         ),
-        (["corpus=demo"], "demo: Apache-2.0, as gistmill itself"),
     ],
 )
 def test_the_licence_of_the_data_is_stated(tmp_path: Path, words: list[str], says: str) -> None:

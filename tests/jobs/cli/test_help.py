@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from jobs.cli.app import app
-from tests.support.command import gistmill, own_process, succeed
+from tests.support.command import gistmill, succeed
 from tests.support.runs.warehouse import Warehouse
 
 
@@ -128,9 +128,3 @@ def test_hints_show_the_user_s_expression_and_no_statement_of_ours(tmp_path: Pat
         first, shown, mark = done.stderr.splitlines()
         assert done.returncode == 2 and '"question_type"' in first
         assert (shown, mark) == ("  qestion_type = 'why'", "  ^^^^^^^^^^^^")
-
-
-def test_hints_run_nothing_in_a_terminal(tmp_path: Path) -> None:
-    Warehouse(tmp_path).plan("r")
-    done = own_process("sql", "select qestion_id, '\x1b[2J' from answers", f"warehouse={tmp_path}")
-    assert done.returncode == 2 and "\x1b" not in done.stderr

@@ -238,13 +238,6 @@ def test_exports_of_a_run_that_is_not_complete_say_so(tmp_path: Path) -> None:
         )
 
 
-def test_a_run_without_answers_says_so(tmp_path: Path) -> None:
-    made = ComparedRun(tmp_path)
-    made.add("r", {"m1": {"squad_em": {"a1": 1.0}}})
-    says = "run=r has no answers yet; gistmill status says what is done"
-    assert refused("export", "predictions", *made.words) == says
-
-
 def test_a_spreadsheet_takes_no_cell_for_a_formula() -> None:
     values = ["=1+1", "+1", "-1", "@x", "\tx", " =1", "＝1", "fine", "a=b", -1.5, None]
     rows = rows_of(csv_text([{"=a": value} for value in values], ["=a"]))

@@ -35,12 +35,6 @@ def test_each_has_a_memory_of_its_own_name_and_settings() -> None:
     }
 
 
-def test_settings_of_a_memory_are_of_the_memory_that_is_named_wherever_it_stands() -> None:
-    run = resolved("gist_only[memory.words=200,memory=uniform]", "memory=model")
-    ((_, settings),) = memories(run).items()
-    assert (settings["kind"], settings["words"]) == ("uniform", 200)
-
-
 def test_what_is_as_the_run_has_it_is_not_made_twice() -> None:
     plain = resolved("gist_only,bm25(top_k=1)", "memory=uniform")
     given = resolved("gist_only[memory=uniform],bm25(top_k=1)", "memory=uniform")

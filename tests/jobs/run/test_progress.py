@@ -175,19 +175,6 @@ def test_a_document_alone_shows_how_far_it_is() -> None:
     assert progress.state()["inside"] is None
 
 
-def busy(clock: Clock) -> dict[str, Any]:
-    """A state with every part of the line."""
-    state = begun(clock, []).state()
-    return {**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12",
-            "inside": of_book(37, 300, 0.1), "units": 1429, "planned_units": 28580,
-            "problems": 3, "tokens_per_second": 81234.5, "cached_share": 0.87}  # fmt: skip
-
-
-def test_what_a_terminal_would_obey_is_escaped() -> None:
-    outage = {"count": 1, "seconds": 9.0, "error": "[red]\x1b[2J"}
-    assert "([red]\\x1b[2J)" in progress_line({**busy(Clock()), "refused": outage})
-
-
 @pytest.mark.slow
 def test_status_shows_no_progress_of_a_run_that_is_over(tmp_path: Any) -> None:
     """The CPUs that read score, too; scores that are lost are a phase of their own."""

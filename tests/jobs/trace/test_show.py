@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from jobs.output.print_tables import print_parts
-from jobs.trace.show_pages import ShownDocument, document_parts
 from tests.support.command import refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 
@@ -56,16 +54,3 @@ def test_pages_are_chosen_by_number_and_range(warehouse: Path) -> None:
 )
 def test_what_cannot_be_shown(warehouse: Path, words: list[str], says: str) -> None:
     assert refused("show", *words, f"warehouse={warehouse}").startswith(says)
-
-
-def test_texts_cannot_steer_the_terminal_or_the_layout(capsys: pytest.CaptureFixture[str]) -> None:
-    page = {"heading": "page", "text": "\x1b[2J[red]x[/red] :smile:\n\n| a | b |",
-            "num_words": 4, "problem": None}  # fmt: skip
-    gist = {"heading": "gist", "text": None, "num_words": None, "problem": "timeout"}
-    pages = ({"page_index": 0, "texts": [page, gist]},)
-    found = ShownDocument("r", "d\x07", "", 4, "shared", (), 1, pages, (), [])
-    print_parts(document_parts(found))
-    out = capsys.readouterr().out
-    assert "\x1b" not in out and "\x07" not in out
-    assert "\\x1b[2J[red]x[/red] :smile:" in out and "| a | b |" in out
-    assert "page 0, 4 words · gist, timeout" in out

@@ -76,12 +76,6 @@ def test_a_screenful_has_what_matters(width: int, num_workers: int, num_problems
     assert num_workers < 64 or re.search(r"and \d+ more lines like these; --json has all", text)
 
 
-def test_names_cannot_break_out_of_their_line() -> None:
-    found = night(1)
-    found["alive"][0]["documents"] = {"\x1b[2J\nbook": 3.0}
-    assert "worker node-0-4711: \\x1b[2J book for 3 s" in status_lines(found)
-
-
 @pytest.mark.slow
 def test_steps_are_rows_of_their_own(made: FinishedRun) -> None:
     stages = succeed("status", f"warehouse={made.warehouse}")

@@ -17,7 +17,6 @@ from tests.support.reading import (
     always,
     book,
     content,
-    never,
     num_tokens,
     passages,
     run,
@@ -44,12 +43,6 @@ def test_a_page_that_was_not_merged_keeps_its_gist() -> None:
     assert [(g.page_index, g.gist, g.num_words) for g in made] == [
         (0, "zero", 1), (1, "of both", 2), (2, "three", 1)]  # fmt: skip
     assert [(call.prompt, call.page_index) for call in calls] == [("gist", 1)]
-
-
-def test_what_fits_is_not_shortened_again() -> None:
-    engine = never()
-    engine.context_tokens = context(3, 6)
-    run(STAGE, merged((0,), (1,), (2,), gists=["a b c d e f"] * 3), engine)
 
 
 def test_the_oldest_are_shortened_first_and_the_memory_fits_then() -> None:

@@ -108,13 +108,3 @@ def test_a_parallel_look_up_leaves_room_for_gists_and_pages() -> None:
         ((row,), _) = run(ReadAgentP(**values), given, in_turn("Page [1, 3]"))
         used[layout] = row.used
     assert used == {"in_place": (1, 3), "appended": (1,)}
-
-
-def test_the_default_layout_is_not_hashed_and_another_is() -> None:
-    values = {**APPENDED, "max_pages": 2}
-    plain = ReadAgentP(max_pages=2, first_page=0).hashed()
-    assert ReadAgentP(**{**values, "layout": "in_place"}).hashed() == plain
-    assert ReadAgentP(**{**values, "layout": None}).hashed() == plain
-    assert ReadAgentP(**values).hashed() == {
-        **plain, "layout": "appended", "appended_heading": "Raw pages:",
-    }  # fmt: skip

@@ -123,12 +123,6 @@ def test_no_context_for_the_window_takes_the_last_label() -> None:
     assert ([page.chosen_by for page in made], calls) == (["fallback", "end"], ())
 
 
-def test_a_cut_explanation_does_no_harm(tmp_path: Path) -> None:
-    cut = {"reply": "Break point: <2>\nBecause the", "finish_reason": "length"}
-    made, _ = run(by_model(15, 45, tail_words=31), lines(*[10] * 5), scripted(tmp_path, cut))
-    assert (words(made), choices(made)) == ([20, 30], ["model", "end"])
-
-
 def test_the_words_before_the_window_are_shown_exactly() -> None:
     engine = in_turn("Label: <2>", "Label: <4>")
     rows = lines(*[10] * 5)
@@ -138,15 +132,6 @@ def test_the_words_before_the_window_are_shown_exactly() -> None:
     before = " ".join(rows.document.text.split()[20 - 13 : 20])
     assert f":\n\n{before}\n\nThe stretch to cut:\n\np2w0 " in second
     assert "p0w6" not in second
-
-
-def test_what_follows_the_window_is_not_shown() -> None:
-    engines = [Listener(lambda _: "<2>") for _ in range(2)]
-    for engine, rest in zip(engines, ([35, 10], [40, 40, 40, 3]), strict=True):
-        run(by_model(15, 30, preceding_words=5), lines(10, 10, 10, 10, 5, *rest), engine)
-    first, second = (engine.prompts() for engine in engines)
-    assert labels(first[0]) == [2, 3]
-    assert first[0] == second[0]
 
 
 def test_the_notebooks_labels_stand_one_paragraph_earlier() -> None:

@@ -1,7 +1,6 @@
 """Answers: what of the document is sent, how many words it has, and what becomes of a reply."""
 
 import random
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,6 @@ TEXT = "".join(PAGES)
 COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30, "answer_page_tags": True}
 FROM_MEMORY = AnswerFromMemory(**COMMON)
 FROM_PAGES = AnswerFromPages(**COMMON)
-UNTAGGED = AnswerFromMemory(**{**COMMON, "answer_page_tags": False})
 
 
 def rows(*lookups: Lookup, questions: Sequence[Question] = (question(),)) -> UnitRows:
@@ -166,18 +164,6 @@ def test_a_text_cut_at_single_spaces(keep: str, num_words: int, shown: str) -> N
     assert SPACED[span.start_char : span.end_char] == shown
     assert answer.num_context_words == len(shown.split())
     assert answer.compression_rate == 100 * (1 - len(shown.split()) / 8)
-
-
-def test_pages_are_shown_without_their_tags() -> None:
-    engines = in_turn("Noon."), in_turn("Noon.")
-    for stage, engine in zip((FROM_MEMORY, UNTAGGED), engines, strict=True):
-        one(stage, rows(looked_up(2, 0)), engine)
-    tagged, untagged = map(before_the_question, engines)
-    assert (
-        untagged
-        == "The bell rings at noon.\n\ndenial\n\nThe sexton says\nit was wind.\n\nsilence\n\n"
-    )
-    assert re.sub(r"<Page \d>\n", "", tagged) == untagged
 
 
 def test_closed_book_shows_nothing_of_the_document() -> None:
