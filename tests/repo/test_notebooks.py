@@ -12,7 +12,6 @@ from typing import Any
 import nbformat
 import pyarrow.parquet as pq
 import pytest
-from nbclient.exceptions import CellExecutionError
 
 from tests.support.command import ROOT, succeed
 from tests.support.docs.notebooks import (
@@ -171,25 +170,6 @@ def test_the_reading_map_has_a_lane_per_method_and_memory(
     assert starts == sorted(i for i in read if i - 1 not in read)
     said = [output for shown in one_document.values() for output in shown]
     assert all(output.output_type != "stream" for output in said)
-
-
-@pytest.mark.parametrize(
-    ("name", "chosen", "told"),
-    [
-        ("one_document", {"GISTMILL_QUESTION": "meeting-99"}, "meeting-99 is not in this run"),
-        ("one_document", {"GISTMILL_METHOD": "bm52"}, "bm52 is not in this run; it has bm25"),
-        ("comparing_methods", {"GISTMILL_B": "bm52"}, "bm52: no value of accuracy in this run"),
-    ],
-)
-def test_what_the_run_does_not_have_is_refused(
-    folder: Path, name: str, chosen: dict[str, str], told: str
-) -> None:
-    with pytest.raises(CellExecutionError, match=told):
-        execute(notebook(name), ROOT / "tests", **_chosen(folder), **chosen)
-
-
-def _chosen(folder: Path) -> dict[str, str]:
-    return {"GISTMILL_WAREHOUSE": str(folder / "warehouse"), "GISTMILL_RUN": "demo"}
 
 
 def noise(notebook: Any) -> list[str]:

@@ -88,6 +88,15 @@ def test_it_runs_without_the_checkout(installed: Installed) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_bench_says_how_to_get_it(installed: Installed) -> None:
+    done = installed.run("gistmill", "bench", "limit", cwd=installed.elsewhere)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "gistmill: bench: not installed with the package; clone gistmill's repository, run make "
+        "demo there, and then .venv/bin/gistmill bench\n"
+    )
+
+
 def test_a_script_is_told_which_folder_hides_a_package(installed: Installed) -> None:
     (installed.project / "script.py").write_text("import gistmill\nprint('imported')\n")
     done = installed.run("python", "script.py", cwd=installed.project)

@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from jobs.cli.app import app
+from jobs.config.run_config import RunConfig
 from tests.support.command import gistmill, succeed
 from tests.support.runs.warehouse import Warehouse
 
@@ -60,6 +61,19 @@ def test_the_help_of_a_verb_fits_80_columns_in_words_with_an_example(
             assert f"{param.opts[0]} {param.metavar}" in text
         elif param.param_type_name == "option":
             assert re.search(rf"{param.opts[0]}(, --\S+)?(  |$)", text, re.MULTILINE)
+
+
+def test_run_help_names_every_key_and_an_example() -> None:
+    text = succeed("run", "--help")
+    words = set(re.findall(r"(\w+)(?:\.\w+)?=", text))
+    keys = {*RunConfig.model_fields, "experiment", "rater"} - {
+        "name",
+        "raters",
+        "predictions",
+        "audit_of",
+    }
+    assert keys <= words, keys - words
+    assert "gistmill run experiment=qmsum" in text
 
 
 def completions(folder: Path, monkeypatch: pytest.MonkeyPatch, typed: str) -> list[str]:

@@ -212,6 +212,20 @@ def test_a_page_compares_the_same_questions_of_the_same_method(tmp_path: Path) -
     assert (row["method"], figures["n"], figures["difference"], figures["wins"]) == ("m1", 1, 70, 1)
 
 
+def test_columns_that_are_no_mean_over_questions(tmp_path: Path) -> None:
+    """A geometric mean of means is compared by its parts, a mean of means by its measure."""
+    made = ComparedRun(tmp_path)
+    parts = {"part_1": {"a1": 1.0}, "part_2": {"a1": 2.0}, "squad_em": {"a1": 0.0}}
+    made.add("r", {"m1": parts, "m2": parts})
+    text = made.compared("m1", "m2", "metric=geo,by group")
+    assert [row["metric"] for row in table(text)] == ["part_1", "part_2", "squad_em"]
+    assert "geometric is no mean over questions: compared by part_1, part_2\n" in text
+    assert "by_group is no mean over questions: compared by squad_em\n" in text
+    assert [row["metric"] for row in table(made.compared("m1", "m2"))] == [
+        "squad_em", "part_1", "part_2",
+    ]  # fmt: skip
+
+
 def test_a_run_that_is_not_complete_says_so(tmp_path: Path) -> None:
     made = ComparedRun(tmp_path)
     both = {"accuracy": {"a1": 1.0, "b1": 2.0}}

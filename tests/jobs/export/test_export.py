@@ -14,6 +14,7 @@ from upath import UPath
 from jobs.config.options import ReadOptions
 from jobs.export.export_report import FORMATS
 from jobs.output.csv_text import csv_text
+from jobs.output.latex import escaped
 from jobs.report.report import Report, Row, make_report
 from jobs.statistics.means import Mean
 from pipeline.core.errors import UsageError
@@ -101,6 +102,12 @@ def test_the_report_as_latex(hand: HandRun) -> None:
     assert rf"\begin{{tabular}}{{@{{}}l{'r' * columns}@{{}}}}" in out
     assert r"{\scriptsize[n/a]}" in succeed(
         "export", "report", *words(hand, "format=latex"), "--intervals"
+    )
+
+
+def test_latex_escapes_what_it_would_obey() -> None:
+    assert escaped("50% \\input{x} a_b & $1 #2") == (
+        r"50\% \textbackslash{}input\{x\} a\_b \& \$1 \#2"
     )
 
 
@@ -259,6 +266,8 @@ def test_a_view_as_parquet(hand: HandRun, tmp_path: Path) -> None:
     answers = {row["question_id"]: row["answer"] for row in found if row["method"] == BM25}
     assert answers == given(BM25)
     assert list(tmp_path.glob(".*")) == []
+    some = ["where=method='constant'", f"to={tmp_path / 'some.parquet'}", "--json"]
+    assert json.loads(succeed("export", "view", "answers", *words(hand), *some))["rows"] == 6
 
 
 @pytest.mark.slow

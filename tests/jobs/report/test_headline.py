@@ -11,7 +11,8 @@ from jobs.output.terminal import fitted_to_terminal
 from jobs.report.headline import headline_parts
 from jobs.statistics.means import Mean
 from tests.jobs.output.test_terminal import blocks, report
-from tests.support.command import in_terminal, refused, sql, succeed
+from tests.support.command import gistmill, in_terminal, refused, sql, succeed
+from tests.support.docs.pages import blocks as blocks_of
 from tests.support.runs.finished_run import FinishedRun
 
 TEN = replace(report(), main=("rouge1_stem",), rows=report().rows[:10])
@@ -77,6 +78,16 @@ def test_parts_have_names(tmp_path: Path) -> None:
 
 
 GROUPS = ("scores", "reading", "cost")
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_a_terminal_of_80_columns_gets(tmp_path: Path) -> None:
+    (shown,) = blocks_of("docs/report.md", "console")
+    where = f"warehouse={tmp_path}"
+    done = gistmill("run", "experiment=demo", "engine=extractive", "run=demo", where)
+    assert done.returncode == 0, done.stderr
+    assert in_terminal(80, "report", where) == shown
+    assert len(shown.splitlines()) <= 24
 
 
 @pytest.mark.slow

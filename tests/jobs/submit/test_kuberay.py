@@ -69,6 +69,23 @@ def test_gpu_pods_hold_one_engine_and_come_from_nothing() -> None:
     assert one["spec"]["rayClusterSpec"]["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
 
 
+def test_an_engine_without_gpus_asks_for_none() -> None:
+    _, worker = pods(manifest(*WORDS))
+    assert set(worker["containers"][0]["resources"]["limits"]) == {"cpu", "memory"}
+
+
+ENGINES = [
+    "engine=openai", "engine.base_url=http://h/v1", "engine.model=m", "memory_engine=vllm",
+    "memory_engine.model=some/model", "memory_engine.args.tensor_parallel_size=2",
+]  # fmt: skip
+
+
+def test_pods_have_the_gpus_of_the_engine_that_needs_the_most() -> None:
+    """Of whichever section: here those of memories."""
+    _, worker = pods(manifest(*WORDS, *ENGINES))
+    assert worker["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 2
+
+
 @pytest.mark.parametrize(
     ("words", "workers"),
     [
@@ -116,6 +133,14 @@ def test_a_model_cache_on_the_nodes() -> None:
     assert "model_cache=A claim: String should match" in refused(
         "submit", "--print", *WORDS, "cluster.model_cache=A claim"
     )
+
+
+def test_ephemeral_storage() -> None:
+    head, worker = pods(manifest(*WORDS))
+    requests = [pod["containers"][0]["resources"]["requests"] for pod in (head, worker)]
+    assert [one["ephemeral-storage"] for one in requests] == ["10Gi", "30Gi"]
+    for pod in pods(manifest(*WORDS, "cluster.worker_storage=null", "cluster.head_storage=null")):
+        assert {*pod["containers"][0]["resources"]["requests"]} == {"cpu", "memory"}
 
 
 def test_only_who_has_the_token_may_use_the_ray() -> None:

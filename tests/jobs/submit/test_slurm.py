@@ -5,6 +5,7 @@ Stubs stand for srun, scontrol and python; each keeps what it was told in a file
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -90,6 +91,12 @@ def test_what_sbatch_reads() -> None:
     assert max(n for n, line in enumerate(lines) if line.startswith("#SBATCH")) < first_command
 
 
+@pytest.mark.parametrize("more", [[], ["cluster.sbatch=['--qos=long']"]])
+def test_nodes_are_ours_alone_unless_it_is_said(more: list[str]) -> None:
+    assert "#SBATCH --exclusive\n" in script(*WORDS, *more)
+    assert "--exclusive" not in script(*WORDS, *more, "cluster.exclusive=false")
+
+
 def test_a_longer_grace_than_slurm_signals_is_refused() -> None:
     assert "#SBATCH --signal=B:TERM@65520\n" in script(*WORDS, "cluster.grace_minutes=1091.0")
     line = refused("submit", "--print", *WORDS, "cluster.grace_minutes=1200.0")
@@ -172,6 +179,13 @@ def test_the_steps_in_order(dry: DryRun) -> None:
     assert dry.told("environment") == ["made n1:21234"] * 2
 
 
+def test_one_node_has_no_others(dry: DryRun) -> None:
+    process = dry.begin(*WORDS, nodes=1)
+    dry.end(process)
+    assert process.returncode == 0
+    assert [told for told in dry.told("srun") if "--address" in told] == []
+
+
 def test_the_token_is_made_for_the_job_and_never_told(dry: DryRun) -> None:
     made = set()
     for _ in range(2):
@@ -242,6 +256,14 @@ def test_words_survive_as_they_are(resolved: ResolvedRun, values: list[str]) -> 
     shell = f"work() {{ printf '%s\\0' \"$@\"; }}\nwork {tail}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, check=True)
     assert done.stdout.decode().split("\0")[: len(words)] == words
+
+
+def test_files_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my script.yaml").write_text("replies: [{reply: so}]")
+    monkeypatch.chdir(tmp_path)
+    words = ["engine=scripted", "engine.script=my script.yaml"]
+    last = script(*WORDS, *words).splitlines()[-1]
+    assert f"engine.script={tmp_path}/my script.yaml" in shlex.split(last)
 
 
 def test_it_is_handed_to_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,6 +206,11 @@ def test_waiting_for_nodes(head: RayHead, wanted: str, minutes: str, code: int, 
     assert "Traceback" not in done.stderr
 
 
+def test_nothing_to_stop_is_refused(head: RayHead) -> None:
+    line = one_line(ended(started("--stop", "run=none", f"cluster.address={head.address}")))
+    assert line.startswith("run=none: no job of it is running there")
+
+
 @pytest.mark.parametrize(
     ("token", "says"), [(None, "a token is required"), ("wrong" * 8, "the token is wrong")]
 )

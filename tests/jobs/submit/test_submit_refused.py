@@ -121,6 +121,18 @@ def test_a_model_that_only_this_machine_has(tmp_path: Path) -> None:
     assert refused("submit", *words).startswith(f"{model}: the cluster does not see this folder")
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["cluster=slurm"], "cluster=slurm: gistmill submit sends a run there"),
+        (["cluster=kuberay", "cluster.image=i"], "cluster=kuberay: gistmill submit sends a run"),
+        (["cluster=ray", "cluster.address=http://h:1"], "cluster.address: gistmill submit sends"),
+    ],
+)
+def test_run_does_not_reach_them(words: list[str], says: str) -> None:
+    assert refused("run", *words).startswith(says)
+
+
 def begun(job: str, warehouse: Path) -> "subprocess.CompletedProcess[str]":
     """What the head starts, with words that would fail at once."""
     command = [sys.executable, "-m", "jobs.cli.job_entry", job, str(warehouse), "limitt=1"]

@@ -90,16 +90,6 @@ def test_steps_are_rows_of_their_own(made: FinishedRun) -> None:
     assert gists[3:8:2] == ["1", "2", "2"], "a step of two documents, both ok"
 
 
-def test_a_launch_that_ended_early_says_why_until_another_is_at_work() -> None:
-    found = {**night(0, 0), "driver": None, "ended": f"Ray did not start ({'x' * 60}); end it"}
-    head = " ".join(status_lines(found, (80, 40))[:4])
-    assert head.startswith("run night: 2574000 inputs not done, 0 workers at work")
-    assert f"the last launch ended early: Ray did not start ({'x' * 60}); end it" in head
-    at_work = status_lines({**found, "driver": "head-99"}, (80, 40))
-    assert "ended early" not in "".join(at_work)
-    assert "ended early" not in "".join(status_lines({**found, "complete": True}, (80, 40)))
-
-
 @pytest.mark.slow
 def test_why_ray_did_not_start_stays_with_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -165,16 +155,6 @@ def test_a_log_gets_a_block_each_time_until_the_run_ends(made: FinishedRun, slee
     blocks = re.split(r"\n\n(?=run night)", shown)
     assert len(blocks) == 3
     assert ["executed on" in block for block in blocks] == [True, True, False]
-
-
-def test_a_terminal_is_drawn_anew(
-    made: FinishedRun, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {"FORCE_COLOR": "1", "COLUMNS": "80", "LINES": "24"}.items():
-        monkeypatch.setenv(name, value)
-    shown = succeed("status", "--watch", f"warehouse={made.warehouse}")
-    assert sleeps.taken == [5.0, 5.0]
-    assert shown.count("run night: complete") >= 3 and "\x1b[1A" in shown, "the cursor goes up"
 
 
 def test_ctrl_c_ends_the_watching_and_not_the_run(

@@ -68,12 +68,6 @@ def test_any_history_is_tiled_by_its_rounds(sessions: list[list[tuple[str, str]]
     assert session_dates(rounds) == (dates or [""])
 
 
-def test_dates_that_are_not_there() -> None:
-    assert session_dates(["\f[no date]\nuser: a", "user: b", f"{ONE}user: c", "\fuser: d"]) == [
-        "", "", "2023/05/20 (Sat) 10:00", "",
-    ]  # fmt: skip
-
-
 def test_one_side() -> None:
     first, second, third, _ = pages(TEXT, "round")
     assert said_by(first, "user") == "Hi."

@@ -138,12 +138,9 @@ RUBRIC = "The user would prefer hotels in Miami with a view of the ocean"
     [  # what the extractive engine says, by the words alone
         (JudgeGeneric("?", "It was in Miami that 29 days passed", KEY), "yes"),
         (JudgeGeneric("?", "It was in Miami", KEY), "no"),  # a part of it
-        (JudgeGeneric("?", "30 days passed in Miami", KEY), "no"),
         (JudgeGeneric("?", "", KEY), "no"),
         (JudgeTemporal("?", "30 days passed in Miami", KEY), "yes"),
-        (JudgeTemporal("?", "28 days passed in Miami", KEY), "yes"),
         (JudgeTemporal("?", "27 days passed in Miami", KEY), "no"),
-        (JudgeTemporal("?", "At 6:46", "6:45"), "no"),  # no count of days
         (JudgeKnowledgeUpdate("?", "First six, now nine months", "nine months"), "yes"),
         (JudgeKnowledgeUpdate("?", "Six months", "nine months"), "no"),
         (JudgePreference("?", "Hotels in Miami have an ocean view", RUBRIC), "yes"),

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.core.reply_forms import plain_text
 from stages.prompts.memwalker.actions import REVERT, parse_action
 from stages.prompts.memwalker.read_leaf import ReadLeaf
 from stages.prompts.memwalker.triage import Triage
@@ -56,14 +55,6 @@ def test_a_number_that_may_have_been_cut_is_none() -> None:
     assert parse_action("Action: 1", is_cut=True) is None
     assert parse_action("Action: 1\n", is_cut=True) is None
     assert parse_action("Action: 1\nAnsw", is_cut=True) == 1
-
-
-@pytest.mark.slow
-@given(st.text())
-def test_no_reply_is_too_odd(reply: str) -> None:
-    action = parse_action(reply, is_cut=False)
-    assert action is None or re.search(r"\d", plain_text(reply))
-    leaf().read(reply, False)
 
 
 def leaf(options: tuple[str, ...] = (), reasoning: bool = True) -> ReadLeaf:

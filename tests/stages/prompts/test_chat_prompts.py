@@ -53,17 +53,6 @@ def test_prompts_of_a_chat_begin_with_it(name: str) -> None:
     assert all(text.startswith(f"{start}\n\n") for text in texts)
 
 
-def test_what_is_not_known_is_not_spoken_of() -> None:
-    assert "last Sunday" in rendered(ExtractEvents(CHAT, SAID_AT))
-    assert "last Sunday" not in rendered(ExtractEvents(CHAT, ""))
-    assert "Today" in rendered(TimeRange("When?", SAID_AT))
-    assert "Today" not in rendered(TimeRange("When?"))
-    for prompt in (AnswerFromChats, AnswerWithNotes):
-        assert "none of these chats is at hand" in rendered(prompt((), "When?", (), None))
-        assert "in about 15 words" in rendered(prompt((), "When?", (), 15))
-        assert "letter" in rendered(prompt((), "When?", ("now", "then"), None))
-
-
 def test_budgets_as_published() -> None:
     """Appendix D and the authors' scripts, but of the time range."""
     prompts: tuple[type[Prompt[Any]], ...] = (

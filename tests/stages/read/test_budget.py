@@ -278,9 +278,3 @@ def test_a_budget_below_a_page_is_refused_where_that_is_known(
             f"rag: budget={least - 1} is smaller than a page, as {setting}={least}; raise the "
             f"budget to {least} or more, or make shorter pages"
         )
-
-
-def test_the_report_shows_tokens_where_there_is_a_budget() -> None:
-    for budget, shown in ((None, False), (9, True)):
-        columns = AnswerFromPages(**COMMON, budget=budget).columns()["any"]
-        assert ("tokens_read" in {column.measure for column in columns}) is shown

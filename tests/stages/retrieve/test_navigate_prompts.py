@@ -26,6 +26,21 @@ def test_what_the_model_sees_on_the_way() -> None:
     assert all("\nReasoning: " in prompt for prompt in engine.prompts())
 
 
+def test_without_reasoning_none_is_asked_for() -> None:
+    engine = in_turn("Action: 1", "Action: 0", "Action: -2\nAnswer: (A)")
+    made, _ = run(stage(reasoning=False), tree(), engine)
+    assert not any("Reasoning" in prompt or "Weigh" in prompt for prompt in engine.prompts())
+    assert [visit.reason for visit in made] == [None] * 3
+
+
+def test_without_working_memory_none_is_shown() -> None:
+    engine = in_turn(act(1), act(0), ANSWER)
+    made, _ = run(stage(working_memory="none"), tree(), engine)
+    assert engine.prompts()[2].startswith("One part of the text, in full:\n\nSegment c")
+    assert made[2].num_memory_words == 0
+    assert [visit.num_new_words for visit in made] == [8, 4, 5]
+
+
 def test_working_memory_of_the_path_has_nodes_above_alone() -> None:
     """Section 5; section 3 has all that were visited. Into c's parent, back at c and d, into a."""
     replies = (act(1), act(0), act(-1), act(-1), act(0), ANSWER)

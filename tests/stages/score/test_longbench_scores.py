@@ -59,6 +59,11 @@ def test_chinese_is_the_authors(answer: str, reference: str, f1: float, rouge: f
         assert task_score(task, answer, reference) == found
 
 
+@pytest.mark.parametrize(("answer", "reference"), [("...", "a b"), ("a b", "."), ("", "a")])
+def test_nothing_but_full_stops(answer: str, reference: str) -> None:
+    assert longbench_metrics.rouge(answer, reference) == 0
+
+
 def test_a_long_sentence_is_scored() -> None:
     """The package recurses once a word; LongBench's own score of it is 0."""
     text = " ".join(f"w{number}" for number in range(700))
@@ -85,6 +90,12 @@ CLASSES = ("Date", "Food", "Other entity", "Other location", "location", "entity
 def test_classification(answer: str, reference: str, expected: float) -> None:
     assert task_score("trec", answer, reference, classes=CLASSES) == expected
     assert task_score("lsht", answer, reference, classes=CLASSES) == expected
+
+
+def test_of_two_parts_of_the_right_class_in_a_row_the_second_counts() -> None:
+    """LongBench removes `a` while it goes through a, ab, abc, and so never looks at `ab`."""
+    assert longbench_metrics.classification("abc", "abc", ("a", "ab", "abc")) == 50
+    assert longbench_metrics.classification("abc", "abc", ("a", "abc", "ab")) == 100
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,19 @@ def test_stemmed_rouge_is_the_best_over_references(kind: str) -> None:
     assert score(f"{kind}_stem", ANSWER, REFERENCES[1:]) == pytest.approx(expected[1])
 
 
+def test_rouge_l_sum_takes_a_sentence_a_line() -> None:
+    reference = "They found nothing. The cats went to the house."
+    scorer = RougeScorer(["rougeLsum"], use_stemmer=True)
+    by_line = scorer.score(
+        "They found nothing.\nThe cats went to the house.",
+        "The cats were running to the old house.\nThey found nothing.",
+    )
+    assert score("rougeLsum", ANSWER, [reference]) == pytest.approx(
+        100 * by_line["rougeLsum"].fmeasure
+    )
+    assert score("rougeLsum", ANSWER, [reference]) > score("rougeL_stem", ANSWER, [reference])
+
+
 @pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rougeL"])
 def test_the_parts_of_scrolls_rouge_have_no_stems(kind: str) -> None:
     scorer = RougeScorer([kind], use_stemmer=False)

@@ -122,20 +122,3 @@ def test_chinese_is_cut_by_a_model_too() -> None:
     assert "".join(page.text for page in made) == text
     assert all(280 <= page.num_words <= 600 for page in made[:-1])
     assert len(calls) >= 15
-
-
-@pytest.mark.slow
-def test_a_line_of_600_000_characters_is_cut_between_words() -> None:
-    text = "mill " * 120_000
-    made = uniform(text)
-    assert len(text) == 600_000 and sum(page.num_words for page in made) == 120_000
-    assert all(
-        (page.text or "").startswith("mill ") and (page.text or "").endswith(" ") for page in made
-    )
-    assert all(abs(page.num_words - 600) <= 83 for page in made[:-1])
-
-
-def test_lines_beside_a_word_of_600_000_characters_are_pages_of_their_own() -> None:
-    first, *parts, last = uniform("one two\n" + "x" * 600_000 + "\nthree", words=1)
-    assert (first.text, last.text) == ("one two\n", "three")
-    assert {len(page.text or "") for page in parts[:-1]} == {4 * (1000 // 6)}
