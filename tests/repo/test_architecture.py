@@ -40,9 +40,3 @@ def test_its_arrows_go_down_row_by_row() -> None:
         rows = re.findall(r"^ {4}(\w+)\[", part, re.MULTILINE)
         assert re.findall(r"^ {4}(\w+(?: --> \w+)+)$", part, re.MULTILINE) == [" --> ".join(rows)]
     assert "  jobs --> stages --> pipeline\n" in picture
-
-
-def test_a_wrong_picture_is_seen() -> None:
-    (picture,) = blocks("docs/architecture.md", "mermaid")
-    wrong = drawn(picture.replace('["read"]', '["judge"]'))
-    assert wrong["stages"] != floors_of("stages") and wrong["jobs"] == floors_of("jobs")

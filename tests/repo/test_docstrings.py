@@ -42,12 +42,3 @@ def test_docstrings_keep_the_rules(package: str) -> None:
         for fault in faults(text, is_of_columns=file.startswith("stages/tables/"))
     ]
     assert found == []
-
-
-def test_faults_are_found() -> None:
-    (_, text), *_ = docstrings(ast.parse('def f():\n    """Whether it is; null if not."""'))
-    assert faults(text) == ["opens with Whether", "null, where Python has None"]
-    assert faults("The same of another.") == ["opens with The same"]
-    assert faults("Often called.") == []
-    assert faults("The value, or None.") == []
-    assert faults("The rows; a column that a shard lacks is null.") == []

@@ -207,14 +207,6 @@ def broad_handlers(tree: ast.Module) -> list[ast.ExceptHandler]:
     return [node for node in nodes if broad(node)]
 
 
-def test_the_files_are_found() -> None:
-    some = {"pipeline/store/sql/connect.py", "stages/index/gist_pages.py", "jobs/cli/__init__.py"}
-    assert some <= trees().keys()
-    assert "duckdb" in libraries_of()["pipeline/store/sql/connection.py"]
-    assert "jobs.warehouse.status" in graph()["jobs.cli.read_verbs"], "a name from a module"
-    assert "pipeline.store.sql.connect" in graph()["pipeline.store"], "within a function"
-
-
 def test_every_room_has_a_floor_and_a_contract() -> None:
     rooms = {room(name, file) for name, file in modules().items()}
     assert rooms == {*FLOOR}
@@ -285,17 +277,3 @@ def test_the_one_broad_handler_is_around_plugins_alone() -> None:
     files = [file for file, tree in trees().items() if "with contained(" in ast.unparse(tree)]
     users = {file.removesuffix(".py").replace("/", ".") for file in files}
     assert users == CALL_PLUGINS
-
-
-def test_broad_handlers_are_told_from_others() -> None:
-    for handler, is_broad in {
-        "except:": True,
-        "except Exception:": True,
-        "except builtins.BaseException as e:": True,
-        "except (OSError, Exception):": True,
-        "except (OSError, ValueError):": False,
-        "except EngineError:": False,
-    }.items():
-        (statement,) = ast.parse(f"try:\n    pass\n{handler}\n    pass\n").body
-        assert isinstance(statement, ast.Try)
-        assert broad(statement.handlers[0]) is is_broad, handler

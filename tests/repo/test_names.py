@@ -106,34 +106,3 @@ def test_the_machinery_imports_no_stage() -> None:
         allowed = ("stages.corpora", "stages.builtin")
         gathered = {f"stages.gathered.{name}" for name in ("gathered_pages", "passage", "quoted")}
         assert all(n.startswith(allowed) or n in gathered for n in imported), file
-
-
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ('ORDER = ["paginate", "bm25"]', ["1: paginate", "1: bm25"]),
-        ('query("select x from answers a")', ["1: answers"]),
-        ('query("from a\\njoin all_pages using (memory)")', ["1: pages"]),
-        ("f\"where stage = 'rate' and x = {y}\"", ["1: rate"]),
-        ('x = "no lookups were made"', ["1: lookups"]),
-        ('row["gists"]', ["1: gists"]),
-        ('x = "rate_strict"', ["1: rate_strict"]),
-    ],
-)
-def test_a_name_is_seen(source: str, found: list[str]) -> None:
-    assert list(faults(source)) == found
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        '"""Reads the lookups of answers."""\nx = 1',
-        'def f():\n    """From answers to ratings."""',
-        'x = "no pages yet; an answer may follow, at this rate"',
-        'x = "select count(*) from calls join questions using (document_id)"',
-        'role = "memory"',
-        "from answers import look_up",
-    ],
-)
-def test_what_is_no_name_passes(source: str) -> None:
-    assert list(faults(source)) == []

@@ -4,8 +4,7 @@ import ast
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from copy import deepcopy
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import nbformat
 import pyarrow.parquet as pq
 import pytest
-from nbclient.exceptions import CellExecutionError
 
 from tests.support.command import ROOT, succeed
 from tests.support.docs.notebooks import (
@@ -116,29 +114,6 @@ def test_the_evidence_seen_is_what_the_recall_says(folder: Path, one_document: O
     assert float(recall["value"]) == pytest.approx(100 * sum(seen) / gold_chars)
 
 
-def test_every_method_has_its_look_ups_and_its_compression(
-    folder: Path, one_document: Outputs
-) -> None:
-    (document,) = stored(folder, "documents", document_id="orchard_coop_meeting")
-    answers = {a["method"]: a for a in stored(folder, "answers", question_id="meeting-02")}
-    shown = table(one_document["answers"])
-    assert [row["method"] for row in shown] == sorted(answers)
-    for row in shown:
-        words = answers[row["method"]]["num_context_words"]
-        assert float(row["compression_rate"]) == pytest.approx(
-            100 - 100 * words / len(document["text"].split()), rel=1e-5, abs=1e-4
-        )
-    turns = stored(folder, "lookups", question_id="meeting-02")
-    assert len(table(one_document["lookups"])) == len(turns) > len(answers)
-
-
-def test_every_table_and_view_is_looked_at() -> None:
-    source = "\n".join(cell.source for cell in code_cells(notebook("one_document")))
-    named = set(re.findall(r"(?:from|join) (\w+)", source))
-    tables = "documents questions pages gists embeddings lookups answers ratings scores calls"
-    assert named >= {*tables.split(), "steps", "lr", "measures", "runs", "accounting"}
-
-
 def test_the_means_are_those_of_the_scores(folder: Path, comparing: Outputs) -> None:
     values = by_method(stored(folder, "scores", metric="rouge1_stem"))
     shown = {row["method"]: row for row in table(comparing["means"])}
@@ -147,40 +122,6 @@ def test_the_means_are_those_of_the_scores(folder: Path, comparing: Outputs) -> 
     for method, own in values.items():
         assert float(shown[method]["mean"]) == pytest.approx(mean(own.values()), rel=1e-5)
         assert int(shown[method]["n"]) == len(own) == 15
-
-
-def test_wins_and_losses_are_counted_per_question(folder: Path, comparing: Outputs) -> None:
-    values = by_method(stored(folder, "scores", metric="rouge1_stem"))
-    differences = [value - values[OTHER][q] for q, value in values[METHOD].items()]
-    (shown,) = [r for r in table(comparing["pair"]) if r[f"{METHOD} against"] == OTHER]
-    assert float(shown["mean_difference"]) == pytest.approx(mean(differences), rel=1e-5)
-    signs = [(d > 0) - (d < 0) for d in differences]
-    assert [int(shown[n]) for n in ("wins", "ties", "losses")] == [
-        signs.count(sign) for sign in (1, 0, -1)
-    ]
-    assert min(signs.count(sign) for sign in (1, 0, -1)) > 0
-
-
-def test_tokens_are_those_of_the_calls(folder: Path, comparing: Outputs) -> None:
-    tokens: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-    for call in stored(folder, "calls", is_shared=False):
-        own = tokens[call["method"] or call["memory"], call["stage"]]
-        for at, value in enumerate((1, call["prompt_tokens"], call["reply_tokens"])):
-            own[at] += value
-    columns = ("calls", "prompt_tokens", "reply_tokens")
-    shown = {
-        (row["method"], row["stage"]): [int(row[name]) for name in columns]
-        for row in table(comparing["cost"])
-    }
-    assert shown == tokens
-
-
-def test_recall_is_the_mean_of_the_scores(folder: Path, comparing: Outputs) -> None:
-    values = by_method(stored(folder, "scores", metric="evidence_recall"))
-    shown = {r["method"]: float(r["evidence_recall"]) for r in table(comparing["evidence"])}
-    assert shown == {
-        method: pytest.approx(mean(own.values()), rel=1e-5) for method, own in values.items()
-    }
 
 
 def test_one_run_is_said_to_be_one(comparing: Outputs) -> None:
@@ -231,52 +172,6 @@ def test_the_reading_map_has_a_lane_per_method_and_memory(
     assert all(output.output_type != "stream" for output in said)
 
 
-@pytest.mark.parametrize("name", ["comparing", "two_runs"])
-def test_plots_come_out_and_nothing_is_grumbled_at(
-    name: str, request: pytest.FixtureRequest
-) -> None:
-    outputs: Outputs = request.getfixturevalue(name)
-    file = "comparing_methods"
-    drawn = [
-        c.id
-        for c in code_cells(notebook(file))
-        if re.search(r"subplots|plot\.barh|ax = scatter", c.source)
-    ]
-    expected = [cell for cell in drawn if (name, cell) != ("comparing", "runs-plot")]
-    pictures = {cell: shown_as("image/png", shown) for cell, shown in outputs.items()}
-    assert [cell for cell, found in pictures.items() if found] == expected
-    assert expected
-    assert all(len(pictures[cell][0]) > 10_000 for cell in expected)
-    assert all(output.output_type != "stream" for shown in outputs.values() for output in shown)
-
-
-def test_a_broken_notebook_is_seen(folder: Path) -> None:
-    broken = notebook("one_document")
-    (cell,) = [cell for cell in code_cells(broken) if cell.id == "pages"]
-    cell.source = cell.source.replace("num_words", "num_wrods")
-    with pytest.raises(CellExecutionError, match="num_wrods"):
-        execute(broken, ROOT / "tests", **_chosen(folder))
-
-
-@pytest.mark.parametrize(
-    ("name", "chosen", "told"),
-    [
-        ("one_document", {"GISTMILL_QUESTION": "meeting-99"}, "meeting-99 is not in this run"),
-        ("one_document", {"GISTMILL_METHOD": "bm52"}, "bm52 is not in this run; it has bm25"),
-        ("comparing_methods", {"GISTMILL_B": "bm52"}, "bm52: no value of accuracy in this run"),
-    ],
-)
-def test_what_the_run_does_not_have_is_refused(
-    folder: Path, name: str, chosen: dict[str, str], told: str
-) -> None:
-    with pytest.raises(CellExecutionError, match=told):
-        execute(notebook(name), ROOT / "tests", **_chosen(folder), **chosen)
-
-
-def _chosen(folder: Path) -> dict[str, str]:
-    return {"GISTMILL_WAREHOUSE": str(folder / "warehouse"), "GISTMILL_RUN": "demo"}
-
-
 def noise(notebook: Any) -> list[str]:
     """What a commit should not hold; `jupyter nbconvert --clear-output` takes most of it away."""
     found = [f"{cell.id}: metadata" for cell in notebook.cells if cell.metadata]
@@ -304,26 +199,3 @@ def test_a_notebook_is_bare_and_imports_only_the_store(name: str) -> None:
     nbformat.validate(notebook(name))
     assert noise(notebook(name)) == []
     assert strangers(notebook(name)) == set()
-
-
-@pytest.mark.parametrize(
-    ("spoil", "complaint"),
-    [
-        (lambda nb: nb.cells[1].outputs.append({"output_type": "stream"}), "setup: outputs"),
-        (lambda nb: nb.cells[1].update(execution_count=3), "setup: a count"),
-        (lambda nb: nb.cells[0].metadata.update(collapsed=True), "title: metadata"),
-        (lambda nb: nb.cells[0].update(id="5f2a"), "5f2a: a random id"),
-        (lambda nb: nb.metadata.language_info.update(version="3.11.7"), "metadata"),
-    ],
-)
-def test_noise_is_seen(spoil: Callable[[Any], Any], complaint: str) -> None:
-    spoilt = deepcopy(notebook("one_document"))
-    spoil(spoilt)
-    assert noise(spoilt) == [complaint]
-
-
-@pytest.mark.parametrize("line", ["import duckdb", "from pipeline.core.rows import Page"])
-def test_other_imports_are_seen(line: str) -> None:
-    spoilt = notebook("comparing_methods")
-    code_cells(spoilt)[-1].source += f"\n{line}"
-    assert strangers(spoilt) == {line.split()[1]}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.command import own_process, sql, succeeded
 from tests.support.docs.executed_pages import COMMANDS, OF_WHOLE_QMSUM, Outcome, check, run
-from tests.support.docs.pages import NEEDS, base, blocks, commands, fences, missing, page, pages
+from tests.support.docs.pages import NEEDS, blocks, fences, page, pages
 
 _STARTS = re.compile(r"^\s*(\$ )?(nohup |\S+=\S+ )*(gistmill|make|pip|python|jupyter) ", re.M)
 
@@ -65,26 +65,6 @@ def test_every_command_runs_or_says_what_it_needs(name: str) -> None:
     unmarked = [fence for fence in fences(page(name)) if fence.language == "sh" and not fence.title]
     assert len(unmarked) == len(COMMANDS.get(name, []))
     assert page(name).count("```") == 2 * len(fences(page(name))), "a fence that is not understood"
-
-
-def test_the_parts_of_a_page_are_told_apart() -> None:
-    text = (
-        "```sh\na\n```\n```text\nx\n...\ny\n```\n"
-        '```sh title="needs a GPU"\nb\n```\n<!-- printed -->\n| z |\n<!-- end of printed -->\n'
-        "- c:\n\n  ```sh\n  c\n  ```\n"
-    )
-    first, second = commands(text)
-    assert (first.code, first.printed) == ("a\n", ["x\n...\ny\n", "| z |\n"])
-    assert (second.code.strip(), second.printed) == ("c", [])
-    assert missing("x\n...\ny\n", "x\n1\ny\n") == []
-    assert missing("x\n...\ny\n", "x\n1\nyy\n") == ["y"]
-
-
-def test_pages_build_on_pages_that_do_not_build_on_others() -> None:
-    found = {name: base(page(name)) for name in COMMANDS}
-    assert sum(before is not None for before in found.values()) >= 4
-    for before in filter(None, found.values()):
-        assert before in COMMANDS and found[before] is None
 
 
 def test_commands_that_run_elsewhere_are_ours() -> None:

@@ -107,13 +107,6 @@ def test_a_script_is_told_which_folder_hides_a_package(installed: Installed) -> 
     assert (other.returncode, other.stderr) == (0, "")
 
 
-def test_a_folder_that_is_no_package_hides_nothing(installed: Installed, tmp_path: Path) -> None:
-    for name in ("conf", "jobs", "stages"):  # Python takes gistmill's before a folder without code
-        (tmp_path / name).mkdir()
-    done = installed.run("python", "-c", "import gistmill", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_a_worker_is_told(installed: Installed) -> None:
     """What the driver sees is right, but Ray's workers are started with another PYTHONPATH."""
     code = (

@@ -8,12 +8,11 @@ import pytest
 
 from jobs.graph.manifest import papers_of, run_manifest
 from jobs.graph.read_run import read_run
-from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.methods import expand_methods, methods_in
 from stages.corpora.reading.corpus import FORMATS
-from tests.support.command import DATA, refused, succeed
+from tests.support.command import DATA, succeed
 from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.hand_run import HandRun
 
@@ -81,11 +80,6 @@ def test_questions_are_counted_once_and_repeats_are_stated(tmp_path: Path) -> No
     assert "\n- m1: EM 35.36" in text
 
 
-@pytest.mark.slow
-def test_a_run_that_is_not_there(hand: HandRun) -> None:
-    assert "run=night: not in" in refused("cite", f"warehouse={hand.warehouse}", "run=night")
-
-
 OWN = "not known; corpus.licence=... states it when the run is started"
 
 
@@ -99,7 +93,6 @@ OWN = "not known; corpus.licence=... states it when the run is started"
             ["corpus=text", "corpus.path={}/txt", "corpus.licence=CC0, so free"],
             "text: CC0, so free",
         ),
-        (["corpus=demo"], "demo: Apache-2.0, as gistmill itself"),
     ],
 )
 def test_the_licence_of_the_data_is_stated(tmp_path: Path, words: list[str], says: str) -> None:
@@ -138,12 +131,6 @@ def test_every_paper_that_a_method_names_is_there_and_whole() -> None:
     for entry in found.values():
         assert entry.count("{") == entry.count("}")
         assert {"title", "author", "year"} <= set(re.findall(r"^  (\w+) = ", entry, re.MULTILINE))
-
-
-def test_a_paper_without_an_entry_is_named() -> None:
-    methods = read_run(["methods=bm25"]).methods
-    with pytest.raises(UsageError, match=r"bm25.yaml: papers: no entry 'readagent' in papers.bib"):
-        papers_of([(method.file, method.papers) for method in methods], [])
 
 
 @pytest.mark.parametrize(

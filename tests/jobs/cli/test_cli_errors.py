@@ -2,15 +2,13 @@
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from jobs.cli.app import complain, warn
 from pipeline.store.runs.run_folder import RunFolder
-from tests.support.command import ROOT, gistmill, one_line, refused
+from tests.support.command import gistmill, refused
 
 pytestmark = pytest.mark.sampled
 
@@ -75,81 +73,35 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-CORPUS = [
-    ("corpus.path=/nowhere/at/all", "/nowhere/at/all: no such file or folder; set corpus.path="),
-    ("corpus.path={}/empty", "empty/documents.jsonl: no line or row in it is an object; set"),
-    ("corpus.path={}/torn", "documents.jsonl:1: not JSON (Unterminated string starting at, col"),
-    ("corpus.path={}/family", "family: no documents.jsonl or documents.parquet here; set corpus"),
-    ("corpus.clean=tags", "corpus.clean: no such key; nearest: corpus."),
-    ("corpus.format=xml", "corpus.format=xml: no such format; there are asked, huggingface, infi"),
-    (
-        "corpus.family=nosuch",
-        "corpus.family=nosuch: no such family or folder; there are chats, generic",
-    ),
-]
-METHODS = [
-    ("methods=bm26", "methods: no method 'bm26'; nearest: bm25"),
-    ("methods=,", "methods=,: names no method; gistmill ls lists them"),
-    ("methods=", "methods= is empty; give it a value or leave it out"),
-    ("methods=bm25(topk=3)", "methods: bm25: no argument 'topk=3'; it takes top_k"),
-    ("methods=gist_only(a=1)", "methods: gist_only: no argument 'a=1'; it takes none"),
-    (
-        "methods=bm25(top_k=x)",
-        "bm25.yaml (bm25(top_k=x)): look_up.top_k: Input should be a valid int",
-    ),
-    ("methods=bm25(top_k=0)", "(bm25(top_k=0)): look_up.top_k: Input should be greater than 0"),
-    ("methods=bm25(top_k=3..1)", "methods: bm25: top_k=3..1 counts down; write 1..3"),
-    ("methods=bm25(top_k=", "methods: 'bm25(top_k=' is not a method; write it like bm25(top_k=3)"),
-    ("methods=bm25(top_k=[1)", "methods: bm25: top_k=[1 is not a value; write a number or a word"),
-    ("methods=truncated", "truncated: keep is missing; write truncated(keep=...)"),
-    ("methods=truncated(keep=all,keep=all)", "truncated: keep is given twice; write keep=a|b"),
-]
-KEYS = [
-    ("nosuch=3", "nosuch: no such key; nearest: "),
-    ("memory.min_word=3", "memory.min_word: no such key; nearest: memory.min_words"),
-    (
-        "memory=vector",
-        "memory=vector: no such choice; memory is one of fitted, given, model, read_once, tokens, "
-        "uniform",
-    ),
-    ("engine=gpt", "engine=gpt: no such choice; engine is one of extractive, "),
-    ("rater=gpt", "rater=gpt: no such choice; rater is one of extractive, none, openai"),
-    ("corpus=nosuch", "corpus=nosuch: no such choice; corpus is one of csv, demo, hugg"),
-    ("experiment=nosuch", "experiment=nosuch: no such choice; experiment is one of ask, demo"),
-    ("limit", "'limit' is not an override; write key=value"),
-    ("limit=[1", "limit=[1: cannot be parsed; put quotes around the value"),
-    ("--limit", "No such option: --limit; see gistmill run --help"),
-]
-VALUES = [
-    (
-        "memory.min_words=700",
-        "memory=model: paginate: min_words 700 is over max_words 600; lower it",
-    ),
-    ("memory.min_words=ten", "memory.min_words=ten: Input should be a valid integer"),
-    ("engine.temperature=hot", "engine.temperature=hot: Input should be a valid number"),
-    ("limit=0", "limit=0: Input should be greater than 0"),
-    ("limit=many", "limit=many: Input should be a valid integer"),
-    ("max_problem_rate=2", "max_problem_rate=2: Input should be less than or equal to 1"),
-    ("repeats=3", "repeats=3: every repeat would be the same, as engine=extractive is"),
-    ("run=Bad Name", "run=Bad Name: String should match pattern '^[a-z][a-z0-9_-]*$'"),
-    ("run=../up", "run=../up: String should match pattern"),
-    ("engine.max_workers=0", "engine.max_workers=0: Input should be greater than 0"),
-    ("warehouse={}/file", "file is not a writable folder; name another"),
-    ("family=/nowhere/family", "family=/nowhere/family: no such family or folder; there are chats"),
-    ("family={}/family", "family: no family.yaml there; name a folder of prompts"),
+# Of what tests/jobs/config/test_config.py refuses, a few through the command: nothing is made.
+WORDS = [
+    ("corpus.path=/nowhere/at/all", "/nowhere/at/all: no such file or folder"),
+    ("corpus.path={}/empty", "empty/documents.jsonl: "),
+    ("corpus.path={}/torn", "documents.jsonl:1: not JSON"),
+    ("corpus.path={}/family", "family: no documents.jsonl or documents.parquet here"),
+    ("corpus.format=xml", "corpus.format=xml: no such format"),
+    ("corpus.family=nosuch", "corpus.family=nosuch: no such family or folder"),
+    ("methods=,", "methods=,: names no method"),
+    ("methods=gist_only(a=1)", "methods: gist_only: no argument 'a=1'"),
+    ("methods=bm25(top_k=[1)", "methods: bm25: top_k=[1 is not a value"),
+    ("methods=truncated(keep=all,keep=all)", "truncated: keep is given twice"),
+    ("--limit", "No such option: --limit"),
+    ("limit=many", "limit=many: "),
+    ("warehouse={}/file", "file is not a writable folder"),
+    ("family={}/family", "family: no family.yaml there"),
 ]
 SCRIPTS = [
-    ("", "engine.script is not set; add engine.script=..."),
-    ("/nowhere.yaml", "engine.script=/nowhere.yaml: No such file or directory; set it, or rater"),
-    ("{}/torn.yaml", "torn.yaml: not YAML: while parsing a flow node expected the node content"),
-    ("{}/bytes.yaml", "bytes.yaml: not YAML: 'utf-8' codec can't decode byte 0xff"),
-    ("{}/number.yaml", "number.yaml: replies.0.reply: Input should be a valid string"),
+    ("", "engine.script is not set"),
+    ("/nowhere.yaml", "engine.script=/nowhere.yaml: "),
+    ("{}/torn.yaml", "torn.yaml: not YAML"),
+    ("{}/bytes.yaml", "bytes.yaml: not YAML"),
+    ("{}/number.yaml", "number.yaml: replies.0.reply: "),
     ("{}/pattern.yaml", "pattern.yaml: replies.0.match: "),
-    ("{}/nothing.yaml", "nothing.yaml: the file: Input should be a valid dictionary"),
+    ("{}/nothing.yaml", "nothing.yaml: the file: "),
 ]
 
 
-@pytest.mark.parametrize(("word", "says"), [*CORPUS, *METHODS, *KEYS, *VALUES])
+@pytest.mark.parametrize(("word", "says"), WORDS)
 def test_a_run_that_cannot_be(place: Place, word: str, says: str) -> None:
     assert says in refused(*place.words(word))
     assert not place.warehouse.exists()
@@ -162,33 +114,20 @@ def test_a_scripted_engine_without_a_script(place: Place, script: str, says: str
     assert not place.warehouse.exists()
 
 
-def test_what_is_not_set(place: Place) -> None:
-    line = refused("run", "corpus=tables", f"warehouse={place.warehouse}")
-    assert line == "corpus.path is not set; add corpus.path=..."
-    assert refused(*place.words("limit=1", "sample=1")).startswith("limit and sample are both set")
-    assert refused(*place.words("rater=scripted")).startswith("rater.script is not set; add")
-    assert not place.warehouse.exists()
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["nosuch"], "No such command 'nosuch'; see gistmill --help"),
-        (["prompts"], "Missing command; see gistmill prompts --help"),
-        (["show"], "Missing argument 'document_id'; see gistmill show --help"),
-        (["ask"], "Missing argument 'FILE... QUESTION [KEY=VALUE]...'; see"),
-        (["trace"], "Missing argument 'question_id'; see gistmill trace --help"),
-        (["sql"], "Missing argument 'query'; see gistmill sql --help"),
-        (["report", "limit=3"], "'limit=3': unknown option; there are warehouse, run, by, where"),
-        (["report", "by="], "by= is empty; give it a value or leave it out"),
-        (["status", "warehouse=/nowhere"], "/nowhere: no run there; start one with gistmill run"),
-        (["trace", "q1", "warehouse=/nowhere"], "/nowhere: no run there; start one with"),
-        (["sql", "select 1", "warehouse=/nowhere"], "/nowhere: no run there; start one with"),
-        (["ls", "warehouse=/nowhere"], "/nowhere: no run there; start one with"),
-        (["rate", "run=a"], "rate needs a rater: add rater=NAME (gistmill ls lists them)"),
-        (["rate", "run=a", "limit=3"], "'limit=3': rate takes rater=, run=, warehouse=, cluster="),
-        (["rate", "rater=extractive", "warehouse=/nowhere"], "/nowhere: no run there; start one"),
-        (["prompts", "check", "/nowhere"], "/nowhere: no family.yaml there; name a folder of pro"),
+        (["nosuch"], "No such command 'nosuch'"),
+        (["prompts"], "Missing command"),
+        (["ask"], "Missing argument"),
+        (["trace"], "Missing argument 'question_id'"),
+        (["report", "limit=3"], "'limit=3': unknown option"),
+        (["report", "by="], "by= is empty"),
+        (["status", "warehouse=/nowhere"], "/nowhere: no run there"),
+        (["sql", "select 1", "warehouse=/nowhere"], "/nowhere: no run there"),
+        (["rate", "run=a"], "rate needs a rater"),
+        (["rate", "run=a", "limit=3"], "'limit=3': "),
+        (["prompts", "check", "/nowhere"], "/nowhere: no family.yaml there"),
     ],
 )
 def test_other_verbs(words: list[str], says: str) -> None:
@@ -213,35 +152,6 @@ def test_a_warehouse_with_another_run(place: Place) -> None:
         assert line == "run=here: started by an earlier version of gistmill; start it again"
     here.start({"report": {"stages": []}}, {}, True)
     assert refused("trace", "q1", warehouse).startswith("q1: no such question in the run")
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["run", "corpus=tables"], "corpus.path is not set; add corpus.path=..."),
-        (["run", "limit=0"], "limit=0: Input should be greater than 0"),
-        (["nosuch"], "No such command 'nosuch'; see gistmill --help"),
-        (["sql", "select 1"], "no run there; start one with gistmill run, or set warehouse="),
-    ],
-)
-def test_nothing_is_made(place: Place, words: list[str], says: str) -> None:
-    named = [*words, f"warehouse={place.warehouse}"] if len(words) > 1 else words
-    assert says in refused(*named)
-    assert not place.warehouse.exists()
-
-
-def test_in_a_process_that_has_imported_nothing(place: Place) -> None:
-    command = [sys.executable, "-m", "gistmill", "run", "limit=0", f"warehouse={place.warehouse}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert "limit=0: Input should be greater than 0" in one_line(done)
-    assert not place.warehouse.exists()
-
-
-def test_help_is_no_mistake() -> None:
-    asked, bare = gistmill("run", "--help"), gistmill()
-    assert (asked.returncode, asked.stderr) == (0, "")
-    assert (bare.returncode, bare.stderr) == (2, "")
-    assert "gistmill run" in asked.stdout and "trace" in bare.stdout
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """What the environment of a command may hold: proxies and certificates that cannot be used, and an
 encoding of standard output that lacks what is printed."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -11,20 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.core.errors import StartError
 from tests.pipeline.engines.test_openai_engine import settings, start_error, unused_port
 from tests.support.command import ROOT
 from tests.support.engines.loopback_server import LoopbackServer
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 DEAD = "http://me:proxy-5f3e9c1d@127.0.0.1:9"
-PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-
-
-@pytest.fixture(autouse=True)
-def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*PROXIES, *map(str.upper, PROXIES), "SSL_CERT_FILE", "SSL_CERT_DIR"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize(
@@ -63,36 +54,11 @@ def test_a_proxy_that_is_not_before_the_server_is_no_reason(
     assert "PROXY" not in start_error(settings(url))
 
 
-def test_a_proxy_that_answers_for_a_server_it_does_not_reach(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The loopback server as the proxy: it has no list of models for others."""
-    with LoopbackServer(models_status=502) as proxy:
-        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
-        told = start_error(settings("http://127.0.0.1:9/v1", retries=0))
-    assert "502" in told and "HTTP_PROXY" in told
-
-
-def test_an_address_that_is_none_is_not_blamed_on_the_environment() -> None:
-    with pytest.raises(StartError, match=r"engine.base_url=http://h:port/v1: not an address"):
-        asyncio.run(settings("http://h:port/v1").start())
-
-
 def command(*words: str, **environment: str) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(
         [sys.executable, "-m", "gistmill", *words],
         cwd=ROOT, capture_output=True, timeout=300, env={**os.environ, **environment},
     )  # fmt: skip
-
-
-@pytest.mark.slow
-def test_the_command_ends_in_that_line(tmp_path: Path) -> None:
-    with LoopbackServer() as server:
-        words = [*run_words(tmp_path), "engine=openai", f"engine.base_url={server.url}"]
-        done = command(*words, "engine.model=m", SSL_CERT_FILE="/no/such/file.pem")
-    (line,) = [line for line in done.stderr.decode().splitlines() if line.startswith("gistmill:")]
-    assert done.returncode == 1 and line.startswith("gistmill: SSL_CERT_FILE=/no/such/file.pem: ")
-    assert b"Traceback" not in done.stderr
 
 
 def run_words(folder: Path) -> list[str]:

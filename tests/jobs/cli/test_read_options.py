@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import gistmill, refused, succeed
+from tests.support.command import refused, succeed
 from tests.support.runs.warehouse import Warehouse, chunk, step
 from tests.support.runs.warehouse import question as question_row
 
@@ -56,20 +56,7 @@ def test_other_words_are_refused(words: list[str], says: str) -> None:
     assert refused(*words).startswith(says)
 
 
-def test_the_value_of_an_option_is_no_word(folder: Path) -> None:
-    """Though it looks like one: a condition of SQL may be `run=run`."""
-    told = refused("report", "--where", "run=run", "run=r", "--warehouse", folder)
-    assert told == "run=r: started by an earlier version of gistmill; start it again"
-
-
 def test_what_follows_two_dashes_is_no_option(folder: Path) -> None:
     told = refused("show", f"warehouse={folder}", "run=r", "--", "--json")
     assert told.startswith("--json: no such document in the run")
     assert refused("show", "--", "-d", f"warehouse={folder}", "run=r").startswith("-d: no such doc")
-
-
-def test_help_has_the_options_of_a_verb() -> None:
-    for verb in ("report", "compare", "status", "trace", "show", "sql", "cite", "view", "rm"):
-        text = gistmill(verb, "--help").stdout
-        assert "--warehouse" in text and "--run" in text, verb
-    assert "--where" in succeed("report", "--help") and "--where" not in succeed("show", "--help")

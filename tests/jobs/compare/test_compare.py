@@ -10,14 +10,13 @@ import pytest
 from jobs.compare.against_each import against_run
 from jobs.compare.compare import compare
 from jobs.compare.paired_values import RunValues
-from jobs.compare.show_compare import p_text
 from jobs.config.options import ReadOptions
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Record
 from pipeline.files.place import as_path
 from pipeline.store.runs.run_folder import RunFolder
 from stages.tables.answers import VALUES, Label, Rating
-from tests.support.command import in_terminal, refused, sql, succeed
+from tests.support.command import succeed
 from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.hand_run import HandRun
 from tests.support.runs.warehouse import (
@@ -106,29 +105,6 @@ def test_where_leaves_some_questions(hand: HandRun) -> None:
     assert rows_of(text)["lr_1"]["n"] == 2  # m1, l2
 
 
-@pytest.mark.slow
-def test_what_is_printed(hand: HandRun) -> None:
-    words = ("warehouse=" + str(hand.warehouse), "metric=LR-1,recall")
-    text = succeed("compare", GISTS, "readagent", *words)
-    assert text.startswith(f"A: {GISTS}\nB: {P}\ntest: exact\n")
-    lr, recall = table(text)
-    assert lr == {
-        "metric": "lr_1", "n": "3", "documents": "3", "mean of A": "33.3", "mean of B": "33.3",
-        "A - B": "+0.0", "95% interval": "n/a", "p": "1", "p (Holm)": "1",
-        "A higher/tied/lower": "1/1/1",
-    }  # fmt: skip
-    assert (recall["p"], recall["p (Holm)"]) == ("0.5", "1")
-    assert "lr_1: questions that flipped\n  A right, B wrong (1): m1\n" in text
-    assert "  A wrong, B right (1): l2\n" in text
-    assert "  A lower (3): l2 (-100.0), m1 (-100.0), m2 (-33.3)\n" in text
-    assert "counts 0 in metrics of answers (such questions of A: 1, of B: 2)" in text
-    assert "left out: questions with a value of A alone: 0 to 1, of B alone: 0\n" in text
-    assert "\nWith fewer than 6 documents p is above 0.05 whatever the difference.\n" in text
-    assert "rater scripted:teacher" in text
-    assert text.endswith(f"Look at one: gistmill trace m1 {words[0]} run=hand\n")
-    assert succeed("trace", "m1", words[0], "run=hand")
-
-
 ALL = {f"{letter}{n}": 100.0 for letter in "abcd" for n in (1, 2)}
 NONE = dict.fromkeys(ALL, 0.0)
 
@@ -165,15 +141,6 @@ def test_every_method_against_the_best(four: ComparedRun) -> None:
     assert [row["differences"] for row in found["rows"]] == [[], []]
 
 
-def test_every_metric_has_a_best_of_its_own(tmp_path: Path) -> None:
-    made = ComparedRun(tmp_path)
-    made.add("r", {"m1": {"accuracy": {"a1": 100}, "squad_em": {"a1": 0}},
-                   "m2": {"accuracy": {"a1": 0}, "squad_em": {"a1": 100}}})  # fmt: skip
-    pairs = [(row["metric"], row["A"], row["B"]) for row in
-             table(made.compared("metric=accuracy,squad_em"))]  # fmt: skip
-    assert pairs == [("accuracy", "m2", "m1"), ("squad_em", "m1", "m2")]
-
-
 def test_the_best_is_one_over_the_most_questions(tmp_path: Path) -> None:
     """m1 has the highest mean, over one question of the three."""
     made = ComparedRun(tmp_path)
@@ -181,18 +148,6 @@ def test_the_best_is_one_over_the_most_questions(tmp_path: Path) -> None:
     made.add("r", {"m1": {"accuracy": {"b1": 100.0}}, "m2": {"accuracy": rest},
                    "m3": {"accuracy": {**rest, "b1": 0.0}}})  # fmt: skip
     assert made.compared("metric=accuracy").startswith("B: m2\n")
-
-
-def test_what_measures_no_answer_is_neither_right_nor_a_problem(tmp_path: Path) -> None:
-    made = ComparedRun(tmp_path)
-    both = [{"evidence_recall": {"a1": value}, "squad_em": {"a1": value}} for value in (100, 0)]
-    made.add("r", {"m1": both[0], "m2": both[1]})
-    text = made.compared("m1", "m2", "metric=recall")
-    assert "evidence_recall: largest differences\n  A higher (1): a1 (+100.0)\n" in text
-    assert "repeats averaged first.\n95% interval" in text and "problem" not in text
-    text = made.compared("m1", "m2", "metric=recall,squad_em")
-    assert "counts 0 in metrics of answers (such questions of A: 0, of B: 0).\n" in text
-    assert "squad_em: questions that flipped\n  A right, B wrong (1): a1\n" in text
 
 
 def test_every_method_against_one_that_is_named(four: ComparedRun) -> None:
@@ -421,49 +376,7 @@ def test_no_question_in_common(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
-def test_one_method_alone(tmp_path: Path) -> None:
-    made = ComparedRun(tmp_path)
-    made.add("r", {"m1": {"accuracy": {"a1": 1.0}}})
-    says = "only one method has a value of accuracy; there is nothing to compare it with"
-    assert made.refused("metric=accuracy") == made.refused("m1", "metric=accuracy") == says
-    assert made.refused().startswith("no answer has a score; add metric=one of accuracy")
-
-
-def test_a_warehouse_that_is_not_there() -> None:
-    assert refused("compare", "a", "b", "warehouse=/nowhere").startswith("/nowhere: no run there")
-
-
-@pytest.mark.parametrize(
-    ("p", "text"),
-    [(1.0, "1"), (0.04, "0.04"), (0.0496, "0.0496"), (0.9375, "0.938"), (0.001, "0.001"),
-     (0.00099, "<0.001"), (0.0, "<0.001"), (None, "-")],
-)  # fmt: skip
-def test_p_values_are_never_rounded_to_0(p: float | None, text: str) -> None:
-    assert p_text(p) == text
-
-
-def test_sql_prints_small_numbers_with_all_digits(four: ComparedRun) -> None:
-    query = "select 0.04::double as p, 0.04 as q, 0.00004::double as r, {'s': 0.04::double} as s"
-    text = succeed("sql", query, *four.words)
-    assert table(text) == [{"p": "0.04", "q": "0.04", "r": "4e-05", "s": "{'s': 0.04}"}]
-    assert sql(four.warehouse.folder, "select 0.04::double as p") == [{"p": 0.04}]
-
-
 def test_it_can_be_called_from_python(four: ComparedRun) -> None:
     options = ReadOptions(as_path(four.warehouse.folder), metric="accuracy")
     (row,) = compare(options, ["m1", "m2"]).rows
     assert row.figures is not None and row.figures.p == 0.125
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [80, 120])
-def test_on_a_terminal_every_figure_fits(tmp_path: Path, width: int) -> None:
-    run = ComparedRun(tmp_path)
-    m1, m2 = "readagent_p(max_pages=1)", "truncated(keep=first,num_words=6000)"
-    values = {f"{document}{n}": float(n) for document in "abcdef" for n in range(1, 4)}
-    run.add("r", {m1: {"squad_em": values}, m2: {"squad_em": dict.fromkeys(values, 1.0)}})
-    shown = in_terminal(width, "compare", *run.words)
-    # The mean of 1, 2, 3 is 2; every document's sum is 3, so of 64 flips 2 are as far: p = 1/32.
-    assert all(text in shown for text in ("squad_em", "2.0", "-1.0", "0.0312", "0/6/12"))
-    assert max(map(len, shown.split("Means over")[0].splitlines())) <= width

@@ -5,44 +5,18 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jobs.graph.read_run import read_run, run_of
-from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 
 SERVED = ("engine=openai", "engine.base_url=http://h/v1", "engine.model=m")
 PRICE = ("engine.price.input=0.15", "engine.price.output=0.6")
 PLAIN = [
-    "My Books (2024)",
-    "a=b",
-    "1e5",
-    "007",
-    "true",
-    "None",
-    "it's",
-    '"quoted"',
-    "'",
-    "\\",
-    "C:\\books\\",
-    "a\\'b",
-    "${x}",
-    "\\${x}",
-    "\\\\${x}",
-    "${oc.env:HOME}",
-    "$${x}",
-    "{a: b}",
-    "[a, b]",
-    "a,b",
-    "a: b",
-    "# no comment",
-    " blank ",
-    "~/books",
-    "bücher/中文",
-    "two\nlines",
-]
+    "My Books (2024)", "a=b", "1e5", "007", "true", "None", "it's", '"quoted"', "\\", "C:\\books\\",
+    "a\\'b", "${x}", "\\${x}", "${oc.env:HOME}", "{a: b}", "[a, b]", "a: b", "# no comment",
+    " blank ", "~/books", "bücher/中文", "two\nlines",
+]  # fmt: skip
 
 
 def complaint(*words: str) -> str:
@@ -59,13 +33,6 @@ def test_paths_are_taken_as_written(value: str) -> None:
     words = [f"{key}={value}" for key in ("corpus.path", "warehouse")]
     dumped = read_run(words).config.model_dump(mode="json")
     assert (dumped["corpus"]["path"], dumped["warehouse"]) == (value, value)
-
-
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None)
-@given(st.text("\\'\"${}a", min_size=1, max_size=8))
-def test_any_mix_of_quotes_and_backslashes_is_taken_as_written(value: str) -> None:
-    assert compose([f"warehouse={value}"])["warehouse"] == value
 
 
 @pytest.mark.parametrize(
@@ -108,42 +75,26 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         ([*SERVED, *PRICE, "engine.price.cached_input=-1"], "engine.price.cached_input=-1", "0"),
         ([*SERVED, "engine.price=0.15"], "engine.price", "0.15"),
         ([*SERVED, "engine.price.inptu=1"], "engine.price.inptu", "nearest: engine.price.input"),
-        (["engine.price.input=1"], "engine.price.input", "no such key"),
         (["engine=openai", "engine.model=m"], "engine.base_url", "add engine.base_url=..."),
-        (["engine.contxt=3"], "engine.contxt", "nearest: engine.context_tokens"),
-        (["corpis=qmsum"], "corpis", "nearest: corpus"),
         (["nosuch=1"], "nosuch", "nearest: "),
         (["rater.seed=3"], "rater.seed", "rater.name"),
         (["hydra.run.dir=x"], "hydra.run.dir", "no such key"),
         (["corpus=nosuch"], "corpus=nosuch", "one of csv, demo, huggingface, infinitebench"),
-        (["engine=gpt"], "engine=gpt", "extractive"),
-        (["experiment=nosuch"], "experiment=nosuch", "one of ask, demo, "),
         (["rater=null"], "rater=null", "none, openai, reader"),
         (["experiment=null"], "experiment=null", "demo"),
         (["corpus=qmsum"], "corpus.path", "add corpus.path=..."),
         (["engine=scripted"], "engine.script", "add engine.script=..."),
-        (["rater=scripted"], "rater.script", "add rater.script=..."),
         (["novalue"], "'novalue'", "write key=value"),
         (["+limit=3"], "'+limit=3'", "write key=value"),
         (["warehouse="], "warehouse", "leave it out"),
-        (["limit="], "limit", "leave it out"),
         (["limit=[1"], "limit=[1", "quotes"),
         (["limit=${nope}"], "nope", "not found"),
         (["limit=abc"], "limit=abc", "valid integer"),
-        (["limit=1.0"], "limit=1.0", "valid integer"),
-        (["limit=true"], "limit=True", "valid integer"),
         (["limit=0"], "limit=0", "greater than 0"),
-        (["corpus.seed=true"], "corpus.seed=True", "valid integer"),
         (["corpus.path=null"], "corpus.path=None", "path"),
         (["corpus.clean=hard"], "corpus.clean", "no such key"),
-        (
-            ["corpus=qmsum", "corpus.path=x", "corpus.clean=hard"],
-            "corpus.clean=hard",
-            "'none' or 'tags'",
-        ),
         (["engine.temperature=hot"], "engine.temperature=hot", "valid number"),
         (["engine.temperature=nan"], "engine.temperature=nan", "not a number that is finite"),
-        (["rater=extractive", "rater.seed=x"], "rater.seed=x", "valid integer"),
         (["engine.max_workers=0"], "engine.max_workers=0", "greater than 0"),
         (["cluster=inline", "engine.min_workers=2"], "engine.min_workers=2", "add cluster=local"),
         (["max_problem_rate=5"], "max_problem_rate=5", "less than or equal to 1"),
@@ -186,17 +137,6 @@ def test_every_corpus_is_read_again_as_it_was_stored(corpus: str) -> None:
     assert str(stored["corpus"][where[7:11]]) == where.partition("=")[2]
 
 
-def test_what_is_made_up_lies_nowhere() -> None:
-    with pytest.raises(UsageError, match=r"^corpus\.path: no such key; nearest: corpus\."):
-        read_run(["corpus=synthetic", "corpus.path=My Books"])
-
-
-def test_a_config_is_frozen() -> None:
-    config = read_run([]).config
-    with pytest.raises(ValueError, match="frozen"):
-        setattr(config, "limit", 3)  # noqa: B010  # mypy knows it as well
-
-
 def test_repeats_need_an_engine_that_draws(tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text("replies: []\n")
@@ -212,9 +152,7 @@ def test_run_names_that_are_taken(name: str) -> None:
     assert read_run([f"run={name}"]).name == name
 
 
-@pytest.mark.parametrize(
-    "name", ["7", "1e5", "Night", "-a", "_a", "a b", "a/b", "../a", "ä", "a.b", "n'a"]
-)
+@pytest.mark.parametrize("name", ["7", "Night", "-a", "a b", "../a", "ä", "a.b"])
 def test_run_names_that_are_not(name: str) -> None:
     assert complaint(f"run={name}").startswith(f"run={name}: ")
 

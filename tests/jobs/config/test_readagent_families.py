@@ -8,14 +8,10 @@ import pytest
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.prompts import Prompt
-from pipeline.core.settings import CONF
-from stages.prompts.judging.rate_strict import StrictRating
 from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.break_point import BreakPoint, Labelled
 from stages.prompts.readagent.gist import ShortenPage
-from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.prompts.readagent.look_up_s import SequentialLookUp
 from tests.support.command import gistmill
 from tests.support.reading import family
 
@@ -28,7 +24,6 @@ EXPERIMENTS = {  # by family
     FILMS: "readagent_table2_movie",
 }
 PASSAGES = (Passage("gist", None, "It rings."), Passage("page", None, "It rang at noon."))
-NUMBERED = (Passage("gist", 0, "It rings."), Passage("gist", 1, "It rang."))
 QUESTION, OPTIONS = "Who rang?", ("a bat", "the wind")
 
 each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
@@ -87,51 +82,12 @@ def test_qmsums_question_stands_before_the_text() -> None:
     )
 
 
-@pytest.mark.parametrize("name", [QUALITY, BOOKS, FILMS])
-def test_elsewhere_it_stands_after(name: str) -> None:
-    assert shown(name, AnswerQuestion(PASSAGES, QUESTION, (), None)).endswith(
-        "It rang at noon.\n\nQuestion: Who rang?\n\nAnswer the question briefly and concisely."
-    )
-
-
-@each_experiment
-def test_options_are_answered_by_letter(name: str) -> None:
-    answer = shown(name, AnswerQuestion(PASSAGES, QUESTION, OPTIONS, None))
-    assert answer.endswith("Answer: (C)") and "(B) the wind\n" in answer
-
-
-@each_experiment
-def test_gist_prompts_only_ask_to_shorten(name: str) -> None:
-    gist = shown(name, ShortenPage("The page."))
-    assert re.match(r"Make this passage (of a film script )?shorter", gist)
-    assert gist.endswith("The passage:\nThe page.")
-    assert not re.search(r"order|figures|decided|causes|summar", gist)
-
-
 def test_a_films_gist_is_told_its_limit() -> None:
     assert "no more than 128 tokens" in shown(FILMS, ShortenPage("The page."))
     made = config(FILMS, "reply_tokens.gist=64").family
     assert made.max_reply_tokens(ShortenPage) == 64
     assert "no more than 64 tokens" in made.render(ShortenPage("The page."))[0]["content"]
     assert "tokens" not in shown(QMSUM, ShortenPage("The page."))
-
-
-@each_experiment
-def test_the_strict_rater_asks_whether_they_agree(name: str) -> None:
-    strict = shown(name, StrictRating("Who?", "A bat.", "The wind."))
-    assert "Do the two answers agree?" in strict and "mean" not in strict
-
-
-@each_experiment
-def test_importance_is_narrativeqas_and_an_empty_list_nobodys(name: str) -> None:
-    for most, asked in ((1, "one page,"), (3, "1 to 3 pages,")):
-        look_up = shown(name, ParallelLookUp(NUMBERED, QUESTION, (), most))
-        assert asked in look_up and "[]" not in look_up and "empty" not in look_up
-        assert ("importan" in look_up) == (name in (BOOKS, FILMS))
-    assert ("[14, 9]" in look_up) == (name in (BOOKS, FILMS))
-    assert "<Page 1>\nIt rang." in look_up
-    one_by_one = shown(name, SequentialLookUp(NUMBERED, QUESTION, (), (), ()))
-    assert one_by_one.rstrip().endswith("STOP") and "importan" not in one_by_one
 
 
 @pytest.mark.parametrize(
@@ -152,11 +108,3 @@ def test_the_check_and_the_listing_know_bases() -> None:
     listing = gistmill("ls").stdout
     assert re.search(r"\| readagent_qmsum +\| readagent, qmsum +\|", listing)
     assert re.search(r"\| readagent_table3 +\| ReadAgent table 3: QMSum", listing)
-
-
-def test_experiments_of_the_paper_read_and_show_pages_as_it_does() -> None:
-    files = sorted((CONF / "experiment").glob("readagent_*.yaml"))
-    assert len(files) > 8
-    for file in files:
-        text = file.read_text(encoding="utf-8")
-        assert "read_once" not in text and "layout" not in text, file

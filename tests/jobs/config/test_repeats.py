@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 import ray
 
-from jobs.graph.check_config import equal_in_repeats
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.work.steps import Step
-from tests.support.command import gistmill, one_line, sql, succeed, succeeded
+from tests.support.command import gistmill, sql, succeed, succeeded
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
@@ -25,7 +24,6 @@ SEEDS = [0, *(int(sha([0, repeat, 1], 7), 16) for repeat in (1, 2))]
 NUM_RIGHT = dict(zip(SEEDS, (3, 2, 0), strict=True))  # of the three questions, in each repeat
 DRAWING = ("engine=openai", "engine.model=m", "engine.temperature=0.7")
 SECOND = "shared (repeat 1)"
-MEMORAG = "methods=memorag(memory=gists,retriever=bm25)"
 
 
 def steps(*words: str) -> list[Step]:
@@ -60,14 +58,6 @@ def test_a_memory_is_made_anew_in_each_repeat() -> None:
     ]
 
 
-def test_so_is_a_memory_that_a_method_makes_for_itself() -> None:
-    found = steps("methods=memwalker_words", "repeats=2", "repeat_from=memory")
-    own = {(step.repeat, step.memory) for step in found if step.table in ("pages", "nodes")}
-    assert {repeat for repeat, _ in own} == {0, 1}
-    names = [memory for _, memory in sorted(own)]
-    assert names[1] == f"{names[0]} (repeat 1)"
-
-
 @pytest.mark.parametrize("memory", ["fitted", "tokens"])
 def test_so_are_all_stages_of_the_shared_memory(memory: str) -> None:
     words = ("methods=gist_only,bm25", f"memory={memory}", "repeats=3", "repeat_from=memory")
@@ -87,15 +77,6 @@ def test_memories_made_anew_need_an_engine_that_draws() -> None:
     with pytest.raises(UsageError, match=said):
         read_run([*words, "repeat_from=memory"])
     assert read_run(words).config.repeats == 2
-
-
-def test_an_engine_that_draws_is_enough_and_the_others_are_named() -> None:
-    words = [MEMORAG, "repeats=2", "memory_engine.temperature=0.7",
-             "memory_engine=openai", "memory_engine.model=m", "repeat_from=memory",
-             "memory_engine.base_url=http://127.0.0.1:1/v1", "engine=extractive"]  # fmt: skip
-    resolved = read_run(words)
-    said = "repeats=2: some replies are the same in all, as engine=extractive is deterministic"
-    assert equal_in_repeats(resolved.config, resolved.steps_with_engines) == said
 
 
 class Night:
@@ -172,23 +153,6 @@ def test_the_sd_is_that_of_the_repeats_means(night: Night) -> None:
     assert found["mean"] == pytest.approx(sum(means) / 3)
 
 
-def table_under(text: str, title: str) -> list[dict[str, str]]:
-    lines = text.partition(title)[2].partition("\n\n")[2].partition("\n\n")[0].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
-
-
-@pytest.mark.slow
-def test_sd_and_number_of_repeats_have_columns_of_their_own(night: Night) -> None:
-    for text in (night.out, succeed("report", f"warehouse={night.warehouse}")):
-        rows = table_under(text, "Standard deviation over repeats")
-        assert [(row["method"], row["repeats"], row["rouge1_stem"]) for row in rows] == [
-            ("gist_only", "3", "50.92"),
-            ("constant", "3", "0.00"),
-        ]
-        assert "3 repeats, memories made anew in each" in text
-
-
 @pytest.mark.slow
 def test_what_is_planned_is_what_is_asked(night: Night) -> None:
     """Nine gists and three answers in each of three repeats."""
@@ -205,7 +169,6 @@ def test_every_repeat_is_accounted_for_and_nothing_is_done_twice(night: Night) -
         and stage in ('look_up', 'answer') group by 1 order by 1""")
     assert found == [{"repeat": r, "inputs": 6, "ok": 6, "other": 0} for r in range(3)]
     assert len(night.server.asked) == night.num_calls
-    assert table_under(night.again, "Standard deviation over repeats")
 
 
 @pytest.mark.slow
@@ -214,18 +177,6 @@ def test_methods_are_paired_within_a_repeat(night: Night) -> None:
         where method = 'gist_only' and metric = 'rouge1_stem' group by 1 order by 1""")
     assert [(row["repeat"], row["n"]) for row in found] == [(0, 3), (1, 3), (2, 3)]
     assert [row["points"] for row in found] == pytest.approx([100 * n for n in NUM_RIGHT.values()])
-
-
-@pytest.mark.slow
-def test_a_memory_s_cost_is_that_of_its_repeat(night: Night) -> None:
-    found = night.report()
-    assert [(row["memory"], row["calls"]) for row in found["memories"]] == [
-        ("shared", 9),
-        ("shared (repeat 1)", 9),
-        ("shared (repeat 2)", 9),
-    ]
-    (row,) = [row for row in found["rows"] if row["method"] == "gist_only"]
-    assert row["counts"]["memory_calls"] == 27, "it rests on all three"
 
 
 @pytest.mark.slow
@@ -238,15 +189,6 @@ def test_a_trace_says_which_repeat(night: Night) -> None:
     assert [("answer: wrong" in part) for part in parts[1:]] == [False, False, True]
     assert f"MEMORY {SECOND}" in parts[0]
     assert f"drawn by {SEEDS[1]}" in parts[0].partition(f"MEMORY {SECOND}")[2]
-
-
-@pytest.mark.slow
-def test_a_run_keeps_what_its_repeats_make_anew(night: Night) -> None:
-    words = [word for word in night.words if not word.startswith("repeat_from=")]
-    assert one_line(gistmill("run", *words, "repeat_from=questions")) == (
-        "run=night was started with other settings: repeat_from memory -> questions; name another "
-        "run"
-    )
 
 
 @pytest.mark.slow

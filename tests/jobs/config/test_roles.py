@@ -12,7 +12,7 @@ import yaml
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Role
-from tests.support.command import ROOT, one_line, own_process, sql, succeeded
+from tests.support.command import ROOT, own_process, sql, succeeded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 # What a plugin brings is known to a whole process: these runs have processes of their own.
@@ -64,33 +64,21 @@ def test_a_role_s_settings_are_its_own(tmp_path: Path) -> None:
     assert resolved.config.engine.name == "extractive"
 
 
-def test_another_engine_of_a_role_is_another_run() -> None:
-    given: list[list[str]] = [[], ["memory_engine=extractive"], [*VLLM]]
-    one, same, other = (read_run(words).name for words in given)
-    assert one == same != other
-
-
-GROUP = "extractive, none, openai, reader, scripted, vllm"
-
-
 @pytest.mark.parametrize(
-    ("words", "line"),
+    ("words", "key"),
     [
-        (["memory_engine=gpt"],
-         f"memory_engine=gpt: no such choice; memory_engine is one of {GROUP}"),
-        (["extractor=null"], f"extractor=null: no such choice; extractor is one of {GROUP}"),
-        (["extractor=scripted"], "extractor.script is not set; add extractor.script=..."),
-        (["extractor=extractive", "extractor.seed=x"],
-         "extractor.seed=x: Input should be a valid integer"),
-        (["memory_engine=extractive", "memory_engine.temprature=1"],
-         "memory_engine.temprature: no such key; nearest: memory_engine.temperature"),
+        (["memory_engine=gpt"], "memory_engine=gpt: "),
+        (["extractor=null"], "extractor=null: "),
+        (["extractor=scripted"], "extractor.script is not set"),
+        (["extractor=extractive", "extractor.seed=x"], "extractor.seed=x: "),
+        (["memory_engine=extractive", "memory_engine.temprature=1"], "memory_engine.temprature: "),
         (["extractr=none"], "extractr: no such key; nearest: extractor"),
     ],
-)  # fmt: skip
-def test_a_mistake_is_one_line_that_names_the_role(words: list[str], line: str) -> None:
+)
+def test_a_mistake_is_one_line_that_names_the_role(words: list[str], key: str) -> None:
     with pytest.raises(UsageError) as raised:
         read_run(words)
-    assert str(raised.value).startswith(line)
+    assert str(raised.value).startswith(key) and "\n" not in str(raised.value)
 
 
 def found_phases(*runs: list[str]) -> list[list[list[Any]]]:
@@ -137,16 +125,6 @@ def test_phases_follow_from_who_has_which_role(tmp_path: Path) -> None:
     assert [phase[0] for phase in shared] == [
         "reading", "building memories", "reading (2)", "scoring",
     ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_a_role_that_nobody_has_is_one_line(tmp_path: Path) -> None:
-    warehouse = f"warehouse={tmp_path / 'warehouse'}"
-    line = one_line(own_process("run", PLUGIN, "methods=recall", "memory_engine=none", warehouse))
-    file = ROOT / "tests" / "support" / "recall_plugin" / "conf" / "method" / "recall.yaml"
-    assert line == (
-        f"{file}: recall: asks the role memory, which has no engine; set memory_engine=..."
-    )
 
 
 @pytest.mark.slow

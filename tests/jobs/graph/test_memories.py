@@ -111,22 +111,6 @@ def test_the_run_s_own_is_not_made_twice(tmp_path: Path, words: str) -> None:
     assert {step.memory for step in found if step.name == "answer"} == {"shared"}
 
 
-def test_what_a_family_says_anyway_makes_no_other_name(tmp_path: Path) -> None:
-    text = OWN.replace("words: $words", "words: 80, max_words: 600")
-    found = steps(tmp_path, "same,own,gist_only", same=text)
-    assert memories(found, "paginate") == ["shared", NAME]
-    alone = steps(tmp_path, "same", same=text)
-    assert {step.id for step in alone if step.memory == NAME and not step.per_question} == {
-        step.id for step in found if step.memory == NAME and not step.per_question
-    }, "whoever else asks for it"
-
-
-def test_by_model_is_another_memory_than_uniform(tmp_path: Path) -> None:
-    text = OWN.replace("kind: uniform, words: $words", "kind: model, tail_words: 5")
-    found = steps(tmp_path, "asked,gist_only", asked=text)
-    assert memories(found, "paginate") == ["shared", "paginate(kind=model,tail_words=5)"]
-
-
 def test_embeddings_rest_on_the_pages_they_are_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,19 +191,6 @@ def test_every_row_of_a_question_names_its_memory(warehouse: Path, table: str) -
     if table == "lookups":  # turn 0 of nobody's pages
         expected.update(dict.fromkeys(NO_LOOK_UP))
     assert counted(warehouse, f"select distinct method, memory from {table}") == expected
-
-
-@pytest.mark.slow
-def test_every_call_names_the_memory_of_its_stage(warehouse: Path) -> None:
-    rows = sql(
-        warehouse,
-        """select distinct stage, c.method, c.memory from calls c
-        where stage in ('gist', 'answer', 'rate') order by all""",
-    )
-    found = {(row["stage"], row["method"], row["memory"]) for row in rows}
-    asked = {(stage, method, memory) for stage in ("answer", "rate")
-             for method, memory in OF_METHOD.items()}  # fmt: skip
-    assert found == asked | {("gist", None, "shared"), ("gist", None, NAME)}
 
 
 @pytest.mark.slow

@@ -101,18 +101,6 @@ def test_one_engine_is_one_phase_and_scoring_comes_last(graph: Graph) -> None:
     ]
 
 
-def test_reader_memory_reader_is_three_phases(graph: Graph) -> None:
-    graph.add("recall", "M", "gists")
-    graph.add("answer", "R", "recall")
-    graph.add("score", None, "answer")
-    assert graph.phases() == [
-        ("reading", "engine", ["pages", "gists"]),
-        ("building memories", "memory_engine", ["recall"]),
-        ("reading (2)", "engine", ["answer"]),
-        ("scoring", "cluster", ["score"]),
-    ]
-
-
 def test_an_engine_that_can_finish_goes_before_one_that_would_have_to_come_back() -> None:
     """The memory engine needs the pages alone: the reader is started once, after it."""
     graph = Graph()
@@ -143,16 +131,6 @@ def test_judges_judge_once_at_the_end_whoever_is_judged(graph: Graph) -> None:
     ]
 
 
-def test_two_raters_rate_one_after_the_other(graph: Graph) -> None:
-    graph.add("answer", "R", "gists")
-    graph.add("rate", "J", "answer")
-    graph.add("rate too", "K", "answer")
-    assert graph.phases()[1:] == [
-        ("rating", "rater", ["rate"]),
-        ("rating (2)", "rater", ["rate too"]),
-    ]
-
-
 def test_what_asks_nobody_goes_with_what_reads_it(graph: Graph) -> None:
     graph.add("recall", "M", "gists")
     graph.add("look up", None, "pages")  # read by the last answer: not before
@@ -163,14 +141,6 @@ def test_what_asks_nobody_goes_with_what_reads_it(graph: Graph) -> None:
     assert [names for _, _, names in graph.phases()] == [
         ["pages", "gists"], ["recall"], ["look up", "ranked", "answer"], ["score", "nobody's"],
     ]  # fmt: skip
-
-
-def test_without_prompts_there_is_nothing_but_scoring() -> None:
-    graph = Graph()
-    graph.add("pages", None)
-    graph.add("score", None, "pages")
-    assert graph.phases() == [("scoring", "cluster", ["pages", "score"])]
-    assert graph.made()[0].engine is None
 
 
 @st.composite

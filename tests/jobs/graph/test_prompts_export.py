@@ -65,19 +65,6 @@ def test_other_words_of_refusals_are_other_steps(tmp_path: Path) -> None:
     assert "refusals" in with_words.hashed["family"]
 
 
-def test_what_is_deleted_is_again_the_familys(tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
-    succeed("prompts", "export", "qmsum", folder)
-    (folder / "gist.jinja").unlink()
-    text = (folder / "family.yaml").read_text()
-    kept = [line for line in text.splitlines() if not line.startswith("  answer_words:")]
-    assert "  answer_words: 72  # about how long a free-form answer should be" in text.splitlines()
-    (folder / "family.yaml").write_text("\n".join(kept))
-    copy = load_family(folder, ROOTS)
-    assert copy.settings["answer_words"] == 72
-    assert Path(copy.files["gist.jinja"]).parent.name == "qmsum"
-
-
 def test_a_family_of_ones_own_and_json(tmp_path: Path) -> None:
     mine = written_family(tmp_path, base="qmsum", settings={"answer_words": 7})
     (mine / "gist.jinja").write_text("Shorten\r\nthis: {{ page }}", newline="")

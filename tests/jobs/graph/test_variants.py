@@ -35,28 +35,12 @@ def test_each_has_a_memory_of_its_own_name_and_settings() -> None:
     }
 
 
-def test_settings_of_a_memory_are_of_the_memory_that_is_named_wherever_it_stands() -> None:
-    run = resolved("gist_only[memory.words=200,memory=uniform]", "memory=model")
-    ((_, settings),) = memories(run).items()
-    assert (settings["kind"], settings["words"]) == ("uniform", 200)
-
-
-def test_a_model_s_name_may_look_like_a_number() -> None:
-    run = resolved("dense(top_k=1)[embedder.model=7]", "memory=uniform")
-    assert [s.settings["embedder"]["model"] for s in run.steps if s.table == "embeddings"] == ["7"]
-
-
 def test_what_is_as_the_run_has_it_is_not_made_twice() -> None:
     plain = resolved("gist_only,bm25(top_k=1)", "memory=uniform")
     given = resolved("gist_only[memory=uniform],bm25(top_k=1)", "memory=uniform")
     assert memories(plain, "gists") == memories(given, "gists")
     names = [{step.id for step in run.steps if step.method is None} for run in (plain, given)]
     assert names[0] == names[1]
-
-
-def test_the_run_s_own_memory_is_left_out_where_no_method_reads_it() -> None:
-    run = resolved("gist_only[memory=uniform]", "memory=model")
-    assert list(memories(run)) == ["shared [memory=uniform]"]
 
 
 def test_an_embedder_or_a_role_is_another_step_on_the_same_memory() -> None:

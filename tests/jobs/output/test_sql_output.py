@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from jobs.output.cells import Table
-from jobs.output.markdown import markdown
 from tests.support.command import succeed
 from tests.support.runs.warehouse import Warehouse
 
@@ -46,12 +44,3 @@ def test_json_has_no_nan(folder: str) -> None:
         "nested": {"a": [1.5, None]},
         "missing": None,
     }
-
-
-def test_no_cell_and_no_heading_is_cut() -> None:
-    """Names of methods have over a hundred characters, and a report has twenty columns."""
-    row = {"method": "m" * 700, **{f"column {n}": float(n) for n in range(30)}, "text": "x " * 900}
-    heading, _, line = markdown([Table([row])]).splitlines()
-    assert [part.strip() for part in heading.strip("|").split("|")] == list(row)
-    cells = [part.strip() for part in line.strip("|").split("|")]
-    assert cells[0] == "m" * 700 and cells[-1] == ("x " * 900).strip()

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from jobs.output.cells import Table
 from jobs.output.markdown import markdown
-from jobs.output.terminal import fitted_to_terminal, wrapped
+from jobs.output.terminal import fitted_to_terminal
 from jobs.report.render import parts_of
 from jobs.report.report import Report, Row
 from jobs.statistics.means import Mean
@@ -128,64 +128,11 @@ def test_25_methods_fit_and_every_value_is_there(width: int) -> None:
     assert f"{10**9}" in text
 
 
-def test_the_scores_stand_together_at_80_columns() -> None:
-    first = blocks(fitted_to_terminal(parts_of(report()), 80))[0][0]
-    assert {"method", "n", "CR", "rouge1_stem", "rouge2_stem"} <= first.keys()
-
-
-def test_wide_terminals_have_one_table_of_scores() -> None:
-    of_scores = [b for b in blocks(fitted_to_terminal(parts_of(report()), 200)) if "n" in b[0]]
-    assert len(of_scores) == 1
-
-
-@pytest.mark.parametrize("width", (*WIDTHS, 20))
-def test_texts_fold_and_no_word_is_lost(width: int) -> None:
-    rows = [{"id": f"d{n}", "text": "word " * 60 + "x" * 300, "number": 7, "path": "/a/b" * 40}
-            for n in range(3)]  # fmt: skip
-    text = fitted_to_terminal([Table(rows, left=("text", "path"))], width)
-    assert max(map(cell_len, text.splitlines())) <= max(width, 40)
-    joined = re.sub(r"[\s─]", "", text)
-    assert joined.count("word") == 180 and joined.count("x") >= 900
-
-
 def test_columns_that_a_query_names_stay() -> None:
     rows = [{"a": 1, "b": None}]
     assert "b" in fitted_to_terminal([Table(rows, keeps_empty=True)], 80).splitlines()[0]
     assert fitted_to_terminal([Table(rows)], 80).endswith("Empty in this run, so not shown: b.")
     assert fitted_to_terminal([Table([])], 80) == "no rows"
-
-
-def test_columns_that_can_be_spared_go_one_by_one_until_the_table_fits() -> None:
-    row = {"stage": "x" * 20, "steps": "y" * 20, "inputs": 1, "calls": "z" * 20}
-    table = Table([row], spare=("steps", "calls"))
-    heads = [fitted_to_terminal([table], width).splitlines()[0].split() for width in (80, 50, 40)]
-    assert heads == [
-        ["stage", "steps", "inputs", "calls"], ["stage", "inputs", "calls"], ["stage", "inputs"],
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("width", [40, 60, 80])
-def test_three_long_keys_share_the_line(width: int) -> None:
-    rows = [{"metric": "evidence_recall_of_pages", "A": METHODS[17], "B": METHODS[-2],
-             "n": 272, "p (Holm)": "<0.001", "A - B": "+12.3"}]  # fmt: skip
-    text = fitted_to_terminal([Table(rows, left=("A", "B"), num_keys=3)], width)
-    assert max(map(cell_len, text.splitlines())) <= width
-    for part in text.split("\n\n"):
-        lines = part.splitlines()
-        rule = next(place for place, line in enumerate(lines) if set(line) == {"─", " "})
-        spans = [match.span() for match in re.finditer("─+", lines[rule])]
-        cells = ["".join(_cut(line, span).strip() for line in lines[rule + 1 :]) for span in spans]
-        assert cells[:3] == [rows[0]["metric"], METHODS[17], METHODS[-2]]
-    assert all(value in text for value in ("272", "<0.001", "+12.3"))
-
-
-def test_names_are_wrapped_at_commas_and_nothing_of_them_goes() -> None:
-    assert wrapped("truncated(keep=first,num_words=6000)", 26) == [
-        "truncated(keep=first,", "  num_words=6000)",
-    ]  # fmt: skip
-    assert wrapped("one two three", 8) == ["one two", "three"]
-    assert wrapped("x" * 30, 20) == ["x" * 18, "  " + "x" * 12]
-    assert wrapped("中文中文中文", 5) == ["中文", "中文", "中文"]
 
 
 def test_controls_and_markup_of_a_name_stay_text() -> None:
@@ -204,15 +151,6 @@ def test_marks_are_explained_and_only_on_terminals() -> None:
     assert "*: from the highest mean of a column" in " ".join(text.split())
     plain = markdown(parts_of(made))
     assert "*" not in plain and "| LR-1 |" in plain and "(n=237)" in plain
-
-
-def test_why_an_interval_is_missing_is_said_once() -> None:
-    made = report()
-    bare = Mean(1.0, 272, 1.0, 272)
-    rows = tuple(Row(r.method, r.by, {"rouge1_stem": bare}, r.counts) for r in made.rows)
-    why = "n/a: no interval over fewer than 10 documents."
-    assert markdown(parts_of(Report(**{**vars(made), "rows": rows}))).count(why) == 1
-    assert why not in markdown(parts_of(made))
 
 
 @pytest.mark.slow

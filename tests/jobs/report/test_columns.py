@@ -1,14 +1,9 @@
 """`columns=`: which columns a table of methods has, and in which order."""
 
-import re
-
-import pytest
-
 from jobs.report.chosen import FALLBACK
-from jobs.report.columns import COST_COLUMNS, group_of, known_columns, with_columns
+from jobs.report.columns import COST_COLUMNS, known_columns, with_columns
 from jobs.report.names import Names
 from jobs.report.report import Report, Row
-from pipeline.core.errors import UsageError
 from pipeline.work.stage import STAGES, Column
 from stages.score.metric_functions import METRICS
 from stages.score.metrics import PARTS
@@ -42,27 +37,6 @@ def test_columns_are_named_by_measure_or_heading_in_any_order() -> None:
     assert chosen("R,CR", printed) == ["evidence_recall", "compression_rate"], (
         "a heading goes first"
     )
-
-
-def test_one_that_the_run_has_not_is_refused_with_those_it_has() -> None:
-    there = (
-        "lr_1 (LR-1), compression_rate (CR), evidence_recall (recall), fallback (fallback %), "
-        "answered, unscored, calls, tokens, memory_calls (memory calls), "
-        "memory_tokens (memory tokens), judging_calls (judging calls), "
-        "judging_tokens (judging tokens), judge_tokens (judge tokens)"
-    )
-    says = f"columns=rouge9: no such column; the run has {there}"
-    with pytest.raises(UsageError, match=f"^{re.escape(says)}$"):
-        chosen("lr_1,rouge9,rouge8")
-    for nothing in ("n", ","):
-        with pytest.raises(UsageError, match=f"^columns={nothing}: names no column beside n$"):
-            chosen(nothing)
-
-
-def test_scores_reading_and_cost_are_the_groups() -> None:
-    assert [group_of(column, REPORT) for column in known_columns(REPORT)] == [
-        "Scores", "Reading", "Reading", "Reading", "Reading", "Reading", *["Cost"] * 7,
-    ]  # fmt: skip
 
 
 def test_every_column_of_every_stage_is_defined() -> None:

@@ -108,17 +108,6 @@ def test_shared_steps_are_divided_where_that_is_asked(by_hand: Path) -> None:
     }
 
 
-def test_the_report_names_what_is_shared_and_what_nobody_reads(by_hand: Path) -> None:
-    text = succeed("report", f"warehouse={by_hand}")
-    each = "all of it in the row of each (--split-shared divides it)."
-    assert f"2 methods rest on gist of shared: 1 call, 100 tokens, {each}" in text
-    assert f"3 methods rest on paginate of shared: 1 call, 10 tokens, {each}" in text
-    assert "No method rests on gist of shared: 1 call, 7 tokens." in text
-    assert "1000 tokens" not in text, "of one method alone"
-    split = succeed("report", f"warehouse={by_hand}", "--split-shared")
-    assert "2 methods rest on gist of shared: 1 call, 100 tokens, divided among them." in split
-
-
 def test_money_is_that_of_the_plans_prices(by_hand: Path) -> None:
     """By hand, at 1 a prompt's token and 10 a reply's: a has 15 + 50 of its own, 99 + 10 and
     9 + 10 of memories; the run 3 x 65, 2 + 10, 9 + 10, 99 + 10, 999 + 10 and 6 + 10."""
@@ -168,10 +157,6 @@ def test_each_step_has_the_price_of_its_engine(by_hand: Path, tmp_path: Path) ->
     assert other["unpriced"] == []
 
 
-def test_without_a_price_there_is_no_money(by_hand: Path) -> None:
-    assert "Money" not in succeed("report", f"warehouse={by_hand}")
-
-
 def sums(warehouse: Path, *words: str) -> dict[str, float]:
     """The costs of all methods, and of the steps that no method rests on, added up."""
     found = json.loads(succeed("report", f"warehouse={warehouse}", "--split-shared", *words,
@@ -214,24 +199,3 @@ def test_costs_add_up_over_all_shipped_methods(tmp_path: Path) -> None:
     assert all_calls["calls"] > 100
     assert sums(tmp_path) == pytest.approx(all_calls)
     assert sums(tmp_path, "by=question_type = 'x'") == pytest.approx(all_calls)
-
-
-@pytest.mark.slow
-def test_an_ablation_over_keys_has_the_costs_of_each_ones_keys(tmp_path: Path) -> None:
-    """All share one memory's name; each rests on the keys of one expansion alone."""
-    kinds = ("facts", "keyphrases", "summary", "none")
-    succeed(
-        "run", "corpus=longmemeval", f"corpus.path={CHATS}", "limit=4", "rater=none", "run=r",
-        f"methods=longmemeval(retriever=bm25,top_k=3,expansion={'|'.join(kinds)})",
-        f"warehouse={tmp_path}", "max_problem_rate=1",
-    )  # fmt: skip
-    prompts = sql(tmp_path, "select prompt, count(*)::int as calls, sum(prompt_tokens + "
-                            "reply_tokens)::int as tokens from calls where stage = 'expand' "
-                            "group by all")  # fmt: skip
-    took = {row["prompt"].removeprefix("extract_"): (row["calls"], row["tokens"])
-            for row in prompts}  # fmt: skip
-    found = costs(tmp_path)
-    assert len({*took.values()}) == 3
-    for kind in kinds:
-        (own,) = [cost for method, cost in found.items() if f"expansion={kind}," in method]
-        assert own == took.get(kind, (0, 0))

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from jobs.output.terminal import fitted_to_terminal
 from jobs.report.headline import headline_parts
 from jobs.statistics.means import Mean
-from tests.jobs.output.test_terminal import blocks, mean, report
+from tests.jobs.output.test_terminal import blocks, report
 from tests.support.command import gistmill, in_terminal, refused, sql, succeed
 from tests.support.docs.pages import blocks as blocks_of
 from tests.support.runs.finished_run import FinishedRun
@@ -35,11 +35,6 @@ def test_a_screen_has_scores_intervals_and_how_much_was_answered() -> None:
     assert "[..]: 95% interval over documents." in text and "fewer than 10" not in text
 
 
-def test_a_narrow_screen_keeps_the_main_score_and_drops_the_others() -> None:
-    (table,) = blocks(fitted_to_terminal(headline_parts(TEN), 60))
-    assert [*table[0]] == ["method", "answered", "rouge1_stem"]
-
-
 def test_more_methods_than_fit_are_counted_and_the_best_and_the_baseline_stay() -> None:
     """Of 25 methods, 3 of whose names take several lines, as many as fit, the highest means."""
     many = replace(report(), main=("rouge1_stem",))
@@ -58,27 +53,6 @@ def test_more_methods_than_fit_are_counted_and_the_best_and_the_baseline_stay() 
         replace(row, best=("rouge1_stem",) if row.method == lowest else ()) for row in many.rows
     )
     assert lowest in fitted_to_terminal(headline_parts(replace(many, rows=marked)), 80)
-
-
-def test_groups_are_bounded_too() -> None:
-    rows = tuple(replace(row, by=kind) for row in TEN.rows for kind in ("who", "when", "why"))
-    text = fitted_to_terminal(headline_parts(replace(TEN, rows=rows)), 80)
-    (table,) = blocks(text)
-    assert len(text.splitlines()) == 24
-    assert len({row["method"] for row in table}) < 10 and {row["by"] for row in table} == {
-        "who", "when", "why",
-    }  # fmt: skip
-    assert f"Not shown: {30 - len(table)} rows of " in text.splitlines()[-1]
-
-
-def test_what_is_missing_has_a_reason() -> None:
-    bare = tuple(replace(row, means={"rouge1_stem": Mean(1.0, 9, 1.0, 9)}) for row in TEN.rows)
-    text = fitted_to_terminal(headline_parts(replace(TEN, rows=bare, num_tests=9)), 80)
-    assert "No intervals, as there are fewer than 10 documents." in text
-    assert "No *, as no difference between methods is significant." in text
-    incomplete = replace(TEN, inputs={"planned": 9, "not_done": 4})
-    assert "INCOMPLETE: 4 of 9 inputs" in fitted_to_terminal(headline_parts(incomplete), 80)
-    assert mean(2.0, 3).n == 3
 
 
 @pytest.mark.slow

@@ -40,12 +40,6 @@ def test_only_the_arguments_that_differ_are_printed() -> None:
     ]  # fmt: skip
 
 
-def test_settings_of_the_run_in_square_brackets_are_arguments_too() -> None:
-    assert shown("bm25(top_k=3)", "bm25(top_k=3)[memory=uniform]") == [
-        "BM25", "BM25 (memory=uniform)",
-    ]  # fmt: skip
-
-
 def test_a_name_with_its_arguments_is_that_method_s_alone() -> None:
     assert shown("bm25(top_k=9)", "bm25(top_k=3)") == ["Ours", "BM25 (top_k=3)"]
 
@@ -60,24 +54,10 @@ def test_methods_that_would_be_alike_stay_distinct() -> None:
     assert shown("rag(top_k=3)", "Theirs", by=alike) == ["Theirs (top_k=3)", "Theirs"]
 
 
-def test_another_system_s_name_is_printed_whole() -> None:
-    assert shown("Their system (v2, new)", "ours(v2)", "a=b") == [
-        "Their system (v2, new)", "ours(v2)", "a=b",
-    ]  # fmt: skip
-
-
 def test_measures_of_one_name_have_their_own_beside_it() -> None:
     columns = [Column(name, name, 1) for name in ("rougeL_stem", "lr_1", "other", "unknown")]
     assert [column.heading for column in PRINTED.of_columns(columns)] == [
         "ROUGE-L", "LR-1 (lr_1)", "LR-1 (other)", "unknown",
-    ]  # fmt: skip
-
-
-def test_a_measure_takes_no_name_of_a_key() -> None:
-    names = Names({"lr_1": "n", "em": "Method"}, {}, {}, {})
-    columns = [Column(name, name, 1) for name in ("lr_1", "em")]
-    assert [column.heading for column in names.of_columns(columns)] == [
-        "n (lr_1)", "Method (em)",
     ]  # fmt: skip
 
 

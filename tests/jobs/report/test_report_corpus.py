@@ -57,13 +57,6 @@ def test_pages_gists_and_compression(hand: HandRun, found: dict[str, dict[str, f
         assert [row[name] for name in NUMBERS] == pytest.approx(summary(values)), measure
 
 
-def test_the_table(hand: HandRun) -> None:
-    lines = succeed("report", f"warehouse={hand.warehouse}", "--corpus").splitlines()
-    assert len(lines) == 2 + 6
-    first = [part.strip() for part in lines[2].split("|")[1:-1]]
-    assert first == ["words per document", "3", "80.7", "32.0", "46.0", "60.0", "105.0", "150.0"]
-
-
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_a_picture_of_six_histograms(hand: HandRun, tmp_path: Path, suffix: str) -> None:
     picture = tmp_path / f"corpus{suffix}"

@@ -61,12 +61,6 @@ def test_a_run_without_a_name_gets_its_own(warehouse: Warehouse) -> None:
     assert (more.name, more.config.run) == (resolved.name, resolved.name)
 
 
-def test_the_same_command_changes_nothing(warehouse: Warehouse) -> None:
-    folder = start(warehouse, night())
-    assert names(merge_with_stored_run(night(), folder)) == names(night())
-    assert merge_with_stored_run(night(), folder).config.raters == night().config.raters
-
-
 def test_methods_are_added_to_those_there_are(warehouse: Warehouse) -> None:
     folder = start(warehouse, night("methods=bm25(top_k=1|2)"))
     found = merge_with_stored_run(night("methods=gist_only,bm25(top_k=2)"), folder)
@@ -82,12 +76,6 @@ def test_raters_are_added_to_those_there_are(warehouse: Warehouse) -> None:
     assert [rater.name for rater in again.config.raters] == ["none", "extractive", "reader"]
     assert len(again.config.engines("judge")) == 2
     assert stored_config(folder) == found.config
-
-
-def test_the_reader_named_twice_rates_once() -> None:
-    config = night("rater=reader").config
-    both = config.model_copy(update={"raters": (*config.raters, config.engine)})
-    assert both.engines("judge") == [config.engine]
 
 
 @pytest.mark.parametrize(
@@ -120,18 +108,6 @@ def test_what_may_not(warehouse: Warehouse, word: str, shown: str) -> None:
         merge_with_stored_run(night(word), folder)
     assert shown in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_template_that_another_version_had_changes_nothing(warehouse: Warehouse) -> None:
-    made = run_manifest(night())
-    templates = {**made["hashed"]["family"]["templates"], "gone.jinja": "0123abcd"}
-    made["hashed"] = {
-        **made["hashed"],
-        "family": {**made["hashed"]["family"], "templates": templates},
-    }
-    folder = RunFolder(warehouse.folder, "night")
-    folder.start(made, {}, has_work=True)
-    assert names(merge_with_stored_run(night(), folder)) == names(night())
 
 
 def test_a_run_keeps_its_documents(warehouse: Warehouse) -> None:
@@ -206,11 +182,6 @@ def test_rate_refuses_other_words(warehouse: Warehouse, words: list[str], says: 
     start(warehouse, night())
     with pytest.raises(UsageError, match=says):
         with_rater([f"warehouse={warehouse.folder}", *words])
-
-
-def test_there_is_no_stored_config_of_a_run_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such run"):
-        stored_config(RunFolder(tmp_path, "night"))
 
 
 def test_a_local_models_arguments_are_no_hindrance(warehouse: Warehouse) -> None:

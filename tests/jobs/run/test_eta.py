@@ -68,16 +68,6 @@ def test_foretold_a_tenth_into_the_night(seed: int) -> None:
     assert eta.share == pytest.approx(1.0) and eta.seconds == pytest.approx(0.0, abs=1e-6)
 
 
-def test_counting_documents_would_be_far_off() -> None:
-    """Or the night above would show nothing."""
-    draw = random.Random(0)
-    lengths = [60_000 * draw.lognormvariate(0, 1.0) for _ in range(400)]
-    played = list(night(lengths, dict.fromkeys(range(400), 1.0)))
-    ends = played[-1][0]
-    now = played[39][0]  # a tenth of the documents
-    assert now * 400 / 40 > 1.5 * ends
-
-
 def test_nothing_is_foretold_before_anything_is_known() -> None:
     eta = Eta(30.0)
     assert (eta.seconds, eta.share) == (None, 0.0)
@@ -109,14 +99,6 @@ def test_the_rate_is_that_of_the_later_half() -> None:
     assert eta.seconds == pytest.approx(470 * 3)
 
 
-def test_without_progress_there_is_no_estimate() -> None:
-    eta = Eta(1000.0)
-    for now in (0.0, 30.0):
-        eta.in_flight([inside("book", 0.1, 1000.0)])
-        eta.look(now)
-    assert eta.seconds is None
-
-
 def test_a_late_heartbeat_does_not_count_a_document_twice() -> None:
     eta = Eta(60.0)
     assert eta.in_flight([inside("b", 0.5, 20.0), inside("a", 0.25, 10.0)]) != []
@@ -140,11 +122,3 @@ def test_the_chunks_of_a_document_finish_one_by_one() -> None:
     eta.finished("a", 30.0)
     assert eta.in_flight([inside("a", 0.5, 30.0)]) == []
     assert eta.share == pytest.approx(40 / 60)
-
-
-def test_the_corpus_may_grow_while_it_is_loaded() -> None:
-    eta = Eta(20.0)
-    eta.finished("a", 10.0)
-    assert eta.share == pytest.approx(0.5)
-    eta.words = 40.0
-    assert eta.share == pytest.approx(0.25)

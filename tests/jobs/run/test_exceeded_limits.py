@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.graph.read_run import read_run
-from jobs.problems.cause_lines import _ADVICE
 from jobs.run.exceeded_limits import exceeded_limits
-from pipeline.core import errors
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import accounts
@@ -95,20 +93,6 @@ def test_consequences_are_in_the_line_of_their_cause(tmp_path: Path) -> None:
     assert line.startswith("timeout in answer: 1 row and 1 after, 1 question of 1 document; ")
 
 
-def test_a_line_has_an_example(tmp_path: Path) -> None:
-    made = Warehouse(tmp_path)
-    advice = f"budget=9: 12 tokens{chr(10)}are too many; raise it {'!' * 99}"
-    unit = chunk(ANSWERS, "d1", "q1")
-    made.commit(ANSWERS, unit, [answer("q1", problem="context_overflow", detail=advice)])
-    made.plan("r", (ANSWERS, [unit]))
-    line, _ = said(made)
-    assert f", such as: {advice.replace(chr(10), ' ')[:120]}; take a longer context" in line
-
-
-def test_every_problem_has_an_advice() -> None:
-    assert {*_ADVICE} == {*errors.PROBLEMS} - {"upstream"}
-
-
 @pytest.mark.slow
 def test_a_question_about_a_missing_document_is_one_bad_entry(tmp_path: Path) -> None:
     """And the document, of which there is only the name, is in no count of documents."""
@@ -127,23 +111,6 @@ def test_a_question_about_a_missing_document_is_one_bad_entry(tmp_path: Path) ->
     assert (run["documents"], run["questions"]) == (1, 1)
     documents, *_ = json.loads(succeed("status", where, "--json"))["steps"]
     assert (documents["inputs"], documents["ok"], documents["problem"]) == (2, 1, 1)
-
-
-def test_what_failed_for_a_bad_document_is_in_its_line(tmp_path: Path) -> None:
-    """Of d2, which has no word, there are a look-up, an answer and its scores."""
-    empty = {**document(2), "text": ""}
-    write(tmp_path / "corpus", [document(1), empty], [question(1, of=1), question(2, of=2)])
-    where = f"warehouse={tmp_path / 'warehouse'}"
-    words = ("corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "engine=extractive")
-    done = gistmill("run", *words, "methods=full_text", "rater=none", where)
-    line, limit = done.stderr.splitlines()[-2:]
-    (scores,) = sql(
-        tmp_path / "warehouse", "select count(*) n from scores where document_id = 'd2'"
-    )
-    assert scores["n"]
-    after = 2 + scores["n"]
-    assert line.startswith(f"bad_input in corpus: 1 entry and {after} after, such as: ")
-    assert limit.startswith("in ")
 
 
 def test_as_many_as_allowed_are_no_complaint(warehouse: Warehouse) -> None:

@@ -1,6 +1,5 @@
 """A run that must end before it is through: its deadline, or SIGTERM. It commits, and exits 4."""
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -63,14 +62,6 @@ def test_what_is_no_deadline_is_refused(given: str, words: str) -> None:
         deadline(given, NOW)
 
 
-def test_a_wrong_deadline_is_one_line(tmp_path: Path) -> None:
-    told = refused("run", "cluster.deadline=noon", f"warehouse={tmp_path / 'w'}")
-    assert told == (
-        "cluster.deadline=noon: not a time; write 07:00, 2026-12-01T07:00 or 2026-12-01T07:00+02:00"
-    )
-    assert not (tmp_path / "w").exists()
-
-
 @pytest.mark.parametrize(
     "given", ["25:00", "2026-13-01T07:00", "2026-12-01T07:00+99:00", "0001-01-01T00:00"]
 )
@@ -102,27 +93,6 @@ def test_a_run_started_again_after_its_deadline_is_incomplete(tmp_path: Path) ->
 
 def seconds_from_now(seconds: float) -> str:
     return datetime.fromtimestamp(time.time() + seconds).isoformat()
-
-
-def is_up(run: Path, launch: str) -> bool:
-    return asyncio.run(StopSignal(run, launch).is_sent())
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_workers_are_told_before_the_deadline(tmp_path: Path) -> None:
-    words = (f"cluster.deadline={seconds_from_now(2.0)}", "cluster.grace_minutes=0.02")
-    ending = GracefulStop(cluster(*words))
-    ending.workers_see(StopSignal(tmp_path, "launch"))
-    ending.look()
-    assert not is_up(tmp_path, "launch")
-    time.sleep(1.0)
-    ending.look()
-    assert is_up(tmp_path, "launch")
-    assert not is_up(tmp_path, "the next")
-    time.sleep(1.2)
-    with pytest.raises(EndedError, match=r"ended by cluster\.deadline=2"):
-        ending.look()
 
 
 def test_a_deadline_holds_where_storage_refuses_the_signal(

@@ -71,24 +71,6 @@ def test_a_judge_of_known_error_is_recovered(audit: Audit) -> None:
     assert found["unusable"] == []
 
 
-def test_the_report_has_it_beside_the_raw_mean(audit: Audit) -> None:
-    assert audit.out["exit_code"] == 0
-    text = succeed("report", *audit.words)
-    assert re.search(r"\| theirs +\| 100 \| 62.0 \| 62.0 \|", text)
-    assert f"by known answers to {NUM} questions, run night-audit." in text
-    corrected = r"[56]\d\.\d \[\d\d\.\d, \d\d\.\d\]"
-    assert re.search(rf"\| theirs \| LR-1 +\| 100 \| 62.0 \| {corrected} \|", text)
-    assert re.search(r"\| instruction \* +\| wrong \| false acceptance \|", text)
-    shown = succeed("report", "run=night-audit", audit.words[1])
-    assert "known_answer(kind=vague)" in shown and "Means corrected" not in shown
-
-
-def test_columns_choose_what_is_audited(audit: Audit) -> None:
-    one = succeed("report", *audit.words, "columns=lr_1")
-    assert "by known answers to" in one and "LR-2" not in one
-    assert "by known answers to" not in succeed("report", *audit.words, "columns=calls")
-
-
 def test_nobody_compares_a_reference_with_itself(audit: Audit) -> None:
     """The second reference is judged against the first alone; the first against both."""
     query = """select method, reference_index, count(*) as n from calls

@@ -8,25 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
 from jobs.graph.preparation import prepare
-from jobs.problems.cause_lines import healed_line
 from jobs.run.stored_run import run_again
 from pipeline.asking.ask import Ask
 from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import Reply, Request
-from pipeline.core.errors import AccountingError, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RETRYABLE, RetryPolicy
 from stages.prompts.readagent.gist import ShortenPage
 from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words
 from tests.support.command import one_line, own_process, sql, succeeded
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.runs.small_run import SmallRun
-from tests.support.runs.written_plan import planned_units, units_of
+from tests.support.runs.written_plan import units_of
 
 ALL = RetryPolicy(frozenset(RETRYABLE))
 GOOD = {
@@ -182,23 +180,6 @@ def test_with_sampling_each_attempt_draws_with_a_seed_of_its_own(small: SmallRun
     assert seeds[0] == 3 and len(set(seeds)) == 3
 
 
-def test_a_plan_counts_no_retries(small: SmallRun) -> None:
-    work(small, NO_GIST)
-    prepared = small.prepared()
-    assert all(unit.is_done for unit in planned_units(prepared))
-    assert {unit.attempt for unit in planned_units(prepared)} == {1}
-
-
-def test_shards_without_counts_of_problems_are_read(small: SmallRun) -> None:
-    """As an earlier version wrote them."""
-    work(small, NO_GIST)
-    for file in (small.shards.warehouse / "tables").rglob("*.parquet"):
-        table = pq.read_table(str(file))
-        metadata = {k: v for k, v in table.schema.metadata.items() if b"problems" not in k}
-        pq.write_table(table.replace_schema_metadata(metadata), str(file))
-    assert work(small, good).prompts["gist"] == 1
-
-
 def test_a_retry_that_died_between_its_calls_and_its_rows_asks_nothing_twice(
     small: SmallRun,
 ) -> None:
@@ -215,15 +196,6 @@ def unit_of(small: SmallRun, table: str) -> str:
     step = small.step(table)
     (unit,) = [u.unit for u in small.units()["d1"] if u.step_id == step.id]
     return unit
-
-
-def test_calls_of_another_attempt_do_not_stand_for_those_of_the_rows(small: SmallRun) -> None:
-    work(small, NO_GIST)
-    work(small, good)
-    step, unit = small.step("gists"), unit_of(small, "gists")
-    small.shards.path("calls", step.id, unit, 2).unlink()
-    with pytest.raises(AccountingError, match="the shard of its calls is missing"):
-        small.shards.verify(small.steps)
 
 
 def test_a_crashed_unit_is_tried_again(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,16 +241,6 @@ def test_a_shared_reply_that_cannot_be_used_is_asked_again_once_for_all(
 
 
 # The command.
-
-
-@pytest.mark.slow
-def test_what_was_healed_is_said_by_problem() -> None:
-    assert healed_line({"timeout": 5, "truncated": 4, "bad_input": 2}, {"truncated": 1}) == (
-        "retry: timeout 5 -> 0, truncated 4 -> 1"
-    )
-    assert healed_line({"bad_input": 2}, {"bad_input": 2}) == (
-        "retry: no row has a problem that another reply may avoid"
-    )
 
 
 def test_words_that_retry_does_not_take() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import gistmill, refused, sql, succeed
+from tests.support.command import gistmill, sql, succeed
 from tests.support.runs.hand_run import HandRun
 
 pytestmark = pytest.mark.slow
@@ -76,15 +76,6 @@ def test_what_it_read_is_not_known(scored: Scored) -> None:
     assert {"compression_rate", "lookups", "words_read"}.isdisjoint(means(scored.first[0]))
 
 
-def test_the_questions_without_an_answer_are_said(scored: Scored) -> None:
-    """n is 6: x1 is a bad row of the corpus, which nobody answers."""
-    lines = scored.first[1].splitlines()
-    place = f"predictions={scored.file}"
-    assert f"{place}: 1 of 6 questions have no answer and count 0: m2" in lines
-    no_text = "1 answers are no text and count 0 (bad_input), the first of 'l2'"
-    assert f"{place}: {no_text}" in lines
-
-
 def test_a_changed_file_redoes_its_changed_answers(scored: Scored) -> None:
     """Two verdicts on m1, and then two on l2 alone. The ratings of no other method are asked."""
     assert verdicts(scored.first[0]) == verdicts(scored.second[0]) == 2
@@ -138,7 +129,3 @@ def test_mistakes(
     *bad_rows, line = done.stderr.splitlines()
     assert says in line
     assert all(row.startswith("bad_input: ") for row in bad_rows)  # of the corpus
-
-
-def test_run_says_whose_word_it_is() -> None:
-    assert "gistmill score" in refused("run", "predictions=theirs.jsonl")

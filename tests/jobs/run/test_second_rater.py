@@ -70,12 +70,6 @@ def test_nothing_but_ratings_is_asked(rated: Rated) -> None:
     ]
 
 
-def test_rate_ends_with_its_own_report(rated: Rated) -> None:
-    check_lr(rated.outcome["report"], "scripted:generous")
-    shown = (rated.warehouse / "runs" / "hand" / "report.md").read_text()
-    assert "rater scripted:generous" in shown
-
-
 @pytest.mark.parametrize("rater", ["scripted:generous", "scripted:teacher"])
 def test_a_report_of_either_rater(rated: Rated, rater: str) -> None:
     done = gistmill("report", f"warehouse={rated.warehouse}", f"rater={rater}", "--json")

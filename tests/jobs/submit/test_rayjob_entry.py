@@ -62,11 +62,3 @@ def test_after_which_exit_codes(
         runpy.run_module("jobs.cli.rayjob_entry", run_name="__main__")
     assert end.value.code == code, "where Ray does not stop it"
     assert bool(stopped) == is_stopped
-
-
-@pytest.mark.slow
-def test_outside_a_ray_it_is_the_command() -> None:
-    command = [sys.executable, "-m", "jobs.cli.rayjob_entry", "run", "limitt=3"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2
-    assert done.stderr == "gistmill: limitt: no such key; nearest: limit\n"

@@ -3,7 +3,6 @@
 Stubs stand for srun, scontrol and python; each keeps what it was told in a file.
 """
 
-import json
 import os
 import re
 import shlex
@@ -75,10 +74,6 @@ def test_shellcheck_has_nothing_to_say(words: list[str], tmp_path: Path) -> None
     done = subprocess.run(check, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     subprocess.run(["bash", "-n", file], check=True)
-
-
-def test_as_json() -> None:
-    assert json.loads(script("--json", *WORDS)) == {"text": script(*WORDS)}
 
 
 def test_what_sbatch_reads() -> None:
@@ -280,8 +275,3 @@ def test_it_is_handed_to_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert done.returncode == 4  # sent is not complete
     assert (tmp_path / "given").read_text() == script(*WORDS)
     assert "Submitted batch job 17. squeue --name gistmill-a_night shows it" in done.stderr
-
-
-def test_no_sbatch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
-    assert refused("submit", *WORDS).startswith("sbatch: not installed here; --print shows")

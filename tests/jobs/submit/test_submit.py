@@ -177,22 +177,6 @@ def test_the_token_is_nowhere_in_the_warehouse(story: Story) -> None:
     assert not [file for file in files if TOKEN.encode() in file.read_bytes()]
 
 
-def test_job_state_is_that_of_the_last_job(story: Story) -> None:
-    ask = "from jobs.submit.submit_ray_job import job_state; " + (
-        "print(job_state('{0}', 'a_night'), job_state('{0}', 'b'))"
-    )
-    asked = subprocess.run(
-        [sys.executable, "-c", ask.format(story.address)],
-        cwd=ROOT,
-        env=environment(TOKEN),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert asked.stdout.startswith("Job(id='gistmill-a_night-2', status='SUCCEEDED', exit_code=0,")
-    assert asked.stdout.endswith(") None\n")
-
-
 def test_a_job_that_fails_ends_in_its_drivers_exit_code(head: RayHead, tmp_path: Path) -> None:
     path, warehouse = f"corpus.path={tmp_path / 'none'}", f"warehouse={tmp_path}"
     address = f"cluster.address={head.address}"

@@ -105,13 +105,3 @@ def test_a_head_that_is_gone(follow: Follow) -> None:
 
 def test_a_head_that_comes_back(follow: Follow) -> None:
     assert follow(None, None, {"status": "SUCCEEDED", "driver_exit_code": 0}).returncode == 0
-
-
-def test_a_log_that_breaks_off_is_shown_once() -> None:
-    shown: list[str] = []
-    log = ray_jobs._Log(shown.append)
-    for told in (["one\n", "two\n"], ["on", "e\ntwo\nthr"], [], ["one\ntwo\nthree\n", "four\n"]):
-        log.begin()
-        for text in told:
-            log.add(text)
-    assert "".join(shown) == "one\ntwo\nthree\nfour\n"

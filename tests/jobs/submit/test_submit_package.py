@@ -1,6 +1,5 @@
 """What travels to a cluster: code that runs there by itself, files, the commit, no secrets."""
 
-import importlib.metadata
 import re
 import shlex
 import shutil
@@ -22,10 +21,6 @@ COMMANDS = [
     for block in blocks("docs/clusters.md", "sh")
     for command in re.findall(r"^(?:nohup )?(gistmill (?:run|submit) (?:.*\\\n)*.*)$", block, re.M)
 ]
-
-
-def test_the_pages_commands_are_found() -> None:
-    assert [words[1] for words in COMMANDS] == ["run", "submit", "submit", "submit"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -66,12 +61,6 @@ def test_a_family_of_prompts_travels(tmp_path: Path) -> None:
     }
 
 
-def test_what_comes_with_gistmill_is_not_copied_again(tmp_path: Path) -> None:
-    resolved = read_run(["cluster=ray", "cluster.address=http://h:1", "run=r"])
-    words_on_cluster(resolved, [], pack(tmp_path))
-    assert not (tmp_path / "files").exists()
-
-
 def test_secrets_of_the_jobs_environment_stand_in_no_word() -> None:
     words = [
         "cluster=ray", "cluster.address=http://h:1",
@@ -84,17 +73,3 @@ def test_the_commit_is_that_of_the_sender(monkeypatch: pytest.MonkeyPatch) -> No
     (name,) = provenance.commit_variable()
     monkeypatch.setenv(name, "0123456789ab")
     assert provenance.provenance(None)["commit"] == "0123456789ab"
-
-
-def test_gistmill_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    version = importlib.metadata.version
-
-    def of_others(name: str) -> str:
-        if name == "gistmill":
-            raise importlib.metadata.PackageNotFoundError
-        return version(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", of_others)
-    versions = provenance.provenance(None)["versions"]
-    assert "gistmill" not in versions
-    assert "ray" in versions

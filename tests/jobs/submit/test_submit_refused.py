@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socket import create_server, socket
+from socket import create_server
 from typing import Any, ClassVar
 
 import pytest
@@ -16,7 +16,6 @@ import pytest
 from jobs.graph.read_run import read_run
 from jobs.submit.submission import write_marker
 from jobs.submit.submit_ray_job import job_state, send
-from pipeline.cluster import ray_jobs
 from pipeline.cluster.ray_jobs import Job
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
@@ -65,22 +64,6 @@ def test_a_port_that_is_silent(tmp_path: Path) -> None:
         line = sent_to(f"http://127.0.0.1:{silent.getsockname()[1]}", tmp_path)
     assert line.endswith(": no answer in 8 seconds")
     assert time.monotonic() - before < 15
-
-
-def test_an_address_that_takes_no_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its queue is full, so that packets are dropped as a firewall would."""
-    monkeypatch.setattr(ray_jobs, "_SECONDS_TO_ANSWER", 1.0)
-    with create_server(("127.0.0.1", 0), backlog=0) as full:
-        waiting = [socket() for _ in range(4)]
-        for one in waiting:
-            one.setblocking(False)
-            one.connect_ex(full.getsockname())
-        line = sent_to(f"http://127.0.0.1:{full.getsockname()[1]}", tmp_path)
-        for one in waiting:
-            one.close()
-    assert "cannot connect" in line
 
 
 @pytest.mark.parametrize(
@@ -150,15 +133,6 @@ def test_run_does_not_reach_them(words: list[str], says: str) -> None:
     assert refused("run", *words).startswith(says)
 
 
-@pytest.mark.slow
-def test_nodes_that_never_come_are_waited_for_so_long() -> None:
-    (port,) = free_ports(1)
-    command = [sys.executable, "-m", "jobs.submit.wait_for_nodes", f"127.0.0.1:{port}", "2", "0.02"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 4
-    assert done.stderr.startswith("gistmill: 0 of 2 nodes joined within cluster.wait_minutes=0.02")
-
-
 def begun(job: str, warehouse: Path) -> "subprocess.CompletedProcess[str]":
     """What the head starts, with words that would fail at once."""
     command = [sys.executable, "-m", "jobs.cli.job_entry", job, str(warehouse), "limitt=1"]
@@ -215,26 +189,6 @@ def test_what_is_refused_for_another_reason_leaves_no_marker(
     assert not (tmp_path / "runs" / ".r.sent").exists()
 
 
-def test_a_head_that_is_gone_after_the_refusal_leaves_no_marker(
-    tmp_path: Path, head: type[Head], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What it said first is said."""
-
-    def send_and_end(self: Head, job_id: str, *given: Any) -> None:
-        assert (tmp_path / "runs" / ".r.sent").exists()
-        monkeypatch.setattr(head, "all", gone)
-        raise UsageError("no room for the package")
-
-    def gone(self: Head) -> list[Job]:
-        raise UsageError("no Ray there")
-
-    monkeypatch.setattr(head, "send", send_and_end)
-    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
-    with pytest.raises(UsageError, match="no room for the package"):
-        send(read_run(words), words, None)
-    assert not (tmp_path / "runs" / ".r.sent").exists()
-
-
 @pytest.mark.parametrize("written", ["/x/w", "/x/w/", "/x//w"])
 @pytest.mark.parametrize("asked", ["/x/w", "/x/w/"])
 def test_a_job_is_found_however_the_warehouse_is_written(
@@ -262,11 +216,6 @@ def test_a_warehouse_that_is_not_shared_is_refused_by_the_job(tmp_path: Path) ->
         f"warehouse={tmp_path / 'warehouse'}: not the one that gistmill-my-run-3"
     )
     assert not (tmp_path / "warehouse").exists()
-
-
-def test_a_warehouse_that_cannot_be_written_to() -> None:
-    with pytest.raises(UsageError, match=r"^warehouse=/proc/none: cannot be reached"):
-        write_marker(as_path("/proc/none"), "my-run", "gistmill-my-run-1")
 
 
 @pytest.mark.slow

@@ -33,20 +33,6 @@ def test_the_share_of_each_passage_counts_what_overlaps_once() -> None:
     assert made.gold == pytest.approx(100 * 60 / 110, abs=0.05), "of 0-100 and 500-510"
 
 
-def test_a_short_span_can_be_seen() -> None:
-    """It is a 400th of the axis; how much was read is not changed by that."""
-    made = lane(400_000, spans((10, 20)), ())
-    assert 'd="M10 0h1000.0v20H10z"' in made.svg
-    assert (made.read, made.gold) == (0.0, None)
-
-
-@pytest.mark.parametrize("num_chars", [0, 5])
-def test_nothing_read_of_nothing(num_chars: int) -> None:
-    made = lane(num_chars, (), ())
-    assert (made.read, made.gold, made.passages) == (0.0, None, ())
-    assert "path" not in made.svg
-
-
 def test_pages_stand_where_they_are() -> None:
     pages = [{"page_index": n, "start_char": 10 * n, "end_char": 10 * n + 10} for n in range(3)]
     made = ElementTree.fromstring(pages_lane(30, pages))

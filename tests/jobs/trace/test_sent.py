@@ -13,7 +13,7 @@ from pipeline.core.errors import LeftOutWarning, UsageError
 from pipeline.store.upkeep.compaction import compact
 from pipeline.work.units import RETRYABLE, RetryPolicy
 from tests.support.command import gistmill as command
-from tests.support.command import one_line, sql, succeed
+from tests.support.command import sql, succeed
 from tests.support.docs.pages import blocks
 from tests.support.reading import written_family
 from tests.support.runs.finished_run import FinishedRun
@@ -79,12 +79,6 @@ def test_in_a_compacted_warehouse(warehouse: Path) -> None:
     assert shown(warehouse) == before
 
 
-@pytest.mark.slow
-def test_two_runs_that_share_their_steps(warehouse: Path) -> None:
-    shutil.copytree(warehouse / "runs" / "night", warehouse / "runs" / "day")
-    assert shown(warehouse, "day") == shown(warehouse, "night")
-
-
 def test_calls_that_cannot_be_read_are_left_out_with_a_warning(
     made: FinishedRun, warehouse: Path
 ) -> None:
@@ -143,20 +137,6 @@ def test_status_says_how_much_room_it_takes(warehouse: Path) -> None:
     shutil.rmtree(warehouse / "tables" / "calls")
     found = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))
     assert found["calls"] == {"bytes": 0, "prompt_bytes": 0}
-
-
-@pytest.mark.slow
-def test_a_warehouse_of_both_versions_shows_what_it_has(made: FinishedRun, warehouse: Path) -> None:
-    whole = {(c["step_id"], c["unit"], c["call_index"]): c["messages"] for c in shown(warehouse)}
-    kept = in_copy(made, warehouse, "calls")
-    content = kept.read_bytes()
-    without_sent(warehouse)
-    kept.write_bytes(content)
-    found = [call for call in shown(warehouse) if call["messages"]]
-    assert [call["document_id"] for call in found] == ["d1"] * 3
-    assert all(c["messages"] == whole[c["step_id"], c["unit"], c["call_index"]] for c in found)
-    assert compact(warehouse, least=1)
-    assert [call for call in shown(warehouse) if call["messages"]] == found
 
 
 class Night(HostileRun):
@@ -228,20 +208,6 @@ def test_control_characters_do_not_reach_the_terminal(night: Night) -> None:
     assert done.returncode == 0, done.stderr
     shown_chars = set(done.stdout) - {"\n", "\t"}
     assert {char for char in shown_chars if not char.isprintable()} == set()
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["q9"], "q9: no such question in the run; nearest: "),
-        (["q1", "run=dawn"], "run=dawn: not in "),
-        (["q1", "method=bm25"], "method=bm25: no such method has answered q1"),
-        (["q1", "plugins=nowhere"], "plugins=nowhere: no such folder"),
-    ],
-)
-def test_mistakes_are_one_line(warehouse: Path, words: list[str], says: str) -> None:
-    done = command("trace", *words, "--prompts", f"warehouse={warehouse}")
-    assert done.returncode == 2 and says in one_line(done)
 
 
 def test_the_page_says_how_it_is_done_in_python(

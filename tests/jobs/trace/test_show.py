@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.output.print_tables import print_parts
-from jobs.trace.show_pages import ShownDocument, document_parts
-from tests.support.command import gistmill, refused, succeed
+from tests.support.command import refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 
 PARAGRAPH = " ".join(["mill1"] * 9 + ["gist1"] * 9 + ["page1"] * 9 + ["river1"] * 9)
@@ -30,32 +28,6 @@ def test_a_gist_stands_beside_its_page(warehouse: Path, monkeypatch: pytest.Monk
     page, gist = first[:47].rstrip(), first[47:].strip()
     assert PARAGRAPH.startswith(page) and len(page) > 40
     assert gist == "as it was"
-
-
-def test_below_sixty_columns_they_stand_under_each_other(
-    warehouse: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    out = succeed("show", "d1", f"warehouse={warehouse}", "page=1")
-    assert "as it was" in out.splitlines()
-    assert max(map(len, out.splitlines()[3:])) <= 40
-
-
-@pytest.mark.slow
-def test_the_columns_count_in_a_dumb_terminal_too(
-    warehouse: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As Emacs' shell is one: Rich would take it to have 80 columns."""
-    words = ("show", "d1", f"warehouse={warehouse}", "page=1")
-    monkeypatch.setenv("COLUMNS", "120")
-    plain = succeed(*words)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")
-    assert succeed(*words) == plain
-    assert max(map(len, plain.splitlines())) > 80
-    assert "| d1" in succeed(
-        "sql", "select document_id, repeat('x', 100) as x from documents", f"warehouse={warehouse}"
-    )
 
 
 def test_pages_are_chosen_by_number_and_range(warehouse: Path) -> None:
@@ -82,21 +54,3 @@ def test_pages_are_chosen_by_number_and_range(warehouse: Path) -> None:
 )
 def test_what_cannot_be_shown(warehouse: Path, words: list[str], says: str) -> None:
     assert refused("show", *words, f"warehouse={warehouse}").startswith(says)
-
-
-def test_texts_cannot_steer_the_terminal_or_the_layout(capsys: pytest.CaptureFixture[str]) -> None:
-    page = {"heading": "page", "text": "\x1b[2J[red]x[/red] :smile:\n\n| a | b |",
-            "num_words": 4, "problem": None}  # fmt: skip
-    gist = {"heading": "gist", "text": None, "num_words": None, "problem": "timeout"}
-    pages = ({"page_index": 0, "texts": [page, gist]},)
-    found = ShownDocument("r", "d\x07", "", 4, "shared", (), 1, pages, (), [])
-    print_parts(document_parts(found))
-    out = capsys.readouterr().out
-    assert "\x1b" not in out and "\x07" not in out
-    assert "\\x1b[2J[red]x[/red] :smile:" in out and "| a | b |" in out
-    assert "page 0, 4 words · gist, timeout" in out
-
-
-def test_a_name_from_a_corpus_cannot_steer_the_terminal(warehouse: Path) -> None:
-    done = gistmill("show", "d\x1b[2J", f"warehouse={warehouse}")
-    assert done.returncode == 2 and "\x1b" not in done.stdout + done.stderr

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from jobs.output.pager import hanging
-from pipeline.core.trace_lines import columns_line, is_vector
 from tests.support.command import in_terminal, sql, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
@@ -60,16 +58,3 @@ def test_a_terminal_gets_it_wrapped_and_through_the_pager(warehouse: Path, tmp_p
     assert (tmp_path / "paged").read_text() == text
     short = in_terminal(80, "trace", "q1", place, "method=gist_only", pager="false")
     assert "== gist_only" in short, "a screen needs no pager"
-
-
-def test_lines_hang_below_their_beginning() -> None:
-    assert hanging("  <Page 0> one two three four five six seven eight nine ten", 40) == (
-        "  <Page 0> one two three four five six\n    seven eight nine ten"
-    )
-    assert hanging("\x1b[2J\n\n中文", 40) == "\\x1b[2J\n\n中文"
-
-
-def test_vectors_are_no_text() -> None:
-    row = {"page_index": 3, "embedding": [0.25] * 384, "weights": [0.5, 0.5], "text": "a"}
-    assert columns_line(row) == "page_index 3, weights [0.5, 0.5], text a"
-    assert not is_vector(list(range(99))) and not is_vector("a" * 99)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.command import ROOT, in_terminal, refused, succeed
+from tests.support.command import ROOT, refused, succeed
 
 OF_CODE = {
     "columns", "engines", "extractors", "formats", "metrics", "prompts", "rubrics", "stages",
@@ -71,16 +71,6 @@ def test_what_has_one_name_is_described_together() -> None:
         "words_read, column of stages.read.answer_from_context: "
         "words of gists and raw text in the final context\n"
     )
-
-
-@pytest.mark.parametrize("words", [(), ("stages",), ("prompts",)])
-def test_it_fits_a_terminal(words: tuple[str, ...]) -> None:
-    lines = in_terminal(80, "ls", *words).splitlines()
-    assert lines and max(map(len, lines)) <= 80
-    text = " ".join(" ".join(lines).split())
-    if not words:
-        assert "gistmill ls KIND says what each is" in text
-        assert "embed (gists, keys, pages), expand, gist, gist" in text
 
 
 def test_a_kind_that_there_is_not() -> None:

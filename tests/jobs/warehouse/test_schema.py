@@ -1,14 +1,11 @@
 """`gistmill schema`, and the page docs/schema.md: every column has a meaning, and is there."""
 
 import json
-from dataclasses import dataclass
-from typing import ClassVar
 
 import pytest
 
-from jobs.warehouse.field_comments import field_comments
 from jobs.warehouse.schema import Schema, read_schema
-from pipeline.core.rows import RECORDS, Record
+from pipeline.core.rows import RECORDS
 from pipeline.store import connect
 from tests.support.command import ROOT, own_process, refused, succeed, succeeded
 from tests.support.runs.hand_run import HandRun
@@ -96,28 +93,3 @@ def test_tables_of_plugins() -> None:
     view = succeeded(own_process("schema", "quoted", f"plugins={PLUGIN}"))
     assert view.startswith("quoted, a view: A row per quote that a page gave.")
     assert "| num_chars   | BIGINT  | of the quote" in view
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted(Record):
-    """Not registered: it has no table."""
-
-    none: ClassVar[int] = 1
-    plain: int
-    # what stands above
-    above: tuple[int, ...] = ()
-    beside: str | None = None  # what stands beside it
-
-    beside_lines: str = (
-        ""  # on one of its lines
-    )  # fmt: skip
-
-
-def test_comments_beside_fields() -> None:
-    assert field_comments(Wanted) == {
-        **field_comments(Record),
-        "above": "what stands above",
-        "beside": "what stands beside it",
-        "beside_lines": "on one of its lines",
-    }
-    assert "document_id" in field_comments(Wanted)

@@ -76,43 +76,6 @@ def test_a_screenful_has_what_matters(width: int, num_workers: int, num_problems
     assert num_workers < 64 or re.search(r"and \d+ more lines like these; --json has all", text)
 
 
-def test_wider_terminals_show_more() -> None:
-    shown = [status_lines(night(), (width, 23)) for width in (50, 64, 80, 120)]
-    heads = [next(line for line in lines if line.startswith("stage ")) for lines in shown]
-    assert "calls" not in heads[0] and "calls" in heads[1] and "steps" not in heads[1]
-    assert "steps" in heads[3] and any("prompt      reply" in line for line in shown[3])
-    assert len(heads[0]) < len(heads[1]) < len(heads[2]) < len(heads[3])
-
-
-def test_causes_of_problems_are_wrapped_where_there_is_room() -> None:
-    lines = status_lines(night(0, 2), (80, 40))
-    first = next(index for index, line in enumerate(lines) if line.startswith("truncated in"))
-    assert lines[first - 1 : first + 4] == [
-        "",
-        "truncated in stage0: 1 rows, 1 question of 1 document of the corpus, such as:",
-        "  cut; raise it",
-        "truncated in stage1: 2 rows, 1 question of 1 document of the corpus, such as:",
-        "  cut; raise it",
-    ]
-    few = status_lines(night(2, 30), (80, 25))
-    assert sum(line.startswith("truncated in") for line in few) == 2
-    assert "and 28 more lines like these; --json has all" in few
-
-
-def test_a_log_has_all_of_it() -> None:
-    lines = status_lines(night())
-    assert sum(line.startswith("worker ") for line in lines) == 65
-    assert sum("truncated" in line for line in lines) == 30
-    assert "worker node-39-4711: 40 documents, book-0 for 312 s, pages 37 of about 300" in lines
-    assert "worker node-70-1: no heartbeat for 600 s; it died, hangs or cannot write" in lines
-
-
-def test_names_cannot_break_out_of_their_line() -> None:
-    found = night(1)
-    found["alive"][0]["documents"] = {"\x1b[2J\nbook": 3.0}
-    assert "worker node-0-4711: \\x1b[2J book for 3 s" in status_lines(found)
-
-
 @pytest.mark.slow
 def test_steps_are_rows_of_their_own(made: FinishedRun) -> None:
     stages = succeed("status", f"warehouse={made.warehouse}")
@@ -125,24 +88,6 @@ def test_steps_are_rows_of_their_own(made: FinishedRun) -> None:
     assert all(step["step_id"] in steps and step["step_id"] not in stages for step in found)
     (gists,) = [line.split() for line in stages.splitlines() if line.startswith("| gist ")]
     assert gists[3:8:2] == ["1", "2", "2"], "a step of two documents, both ok"
-
-
-def test_each_part_of_the_steps_has_stage_and_method() -> None:
-    text = "\n".join(status_lines(night(0, 0), (80, 23), steps=True))
-    heads = [line.split()[:2] for line in text.splitlines() if line.startswith("stage ")]
-    assert len(heads) > 1 and all(head == ["stage", "method"] for head in heads)
-    assert "_" not in "".join(line for line in text.splitlines() if line.startswith("stage "))
-    assert "skipped" not in text and "seconds" not in text, "none has any"
-
-
-def test_a_launch_that_ended_early_says_why_until_another_is_at_work() -> None:
-    found = {**night(0, 0), "driver": None, "ended": f"Ray did not start ({'x' * 60}); end it"}
-    head = " ".join(status_lines(found, (80, 40))[:4])
-    assert head.startswith("run night: 2574000 inputs not done, 0 workers at work")
-    assert f"the last launch ended early: Ray did not start ({'x' * 60}); end it" in head
-    at_work = status_lines({**found, "driver": "head-99"}, (80, 40))
-    assert "ended early" not in "".join(at_work)
-    assert "ended early" not in "".join(status_lines({**found, "complete": True}, (80, 40)))
 
 
 @pytest.mark.slow
@@ -210,16 +155,6 @@ def test_a_log_gets_a_block_each_time_until_the_run_ends(made: FinishedRun, slee
     blocks = re.split(r"\n\n(?=run night)", shown)
     assert len(blocks) == 3
     assert ["executed on" in block for block in blocks] == [True, True, False]
-
-
-def test_a_terminal_is_drawn_anew(
-    made: FinishedRun, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {"FORCE_COLOR": "1", "COLUMNS": "80", "LINES": "24"}.items():
-        monkeypatch.setenv(name, value)
-    shown = succeed("status", "--watch", f"warehouse={made.warehouse}")
-    assert sleeps.taken == [5.0, 5.0]
-    assert shown.count("run night: complete") >= 3 and "\x1b[1A" in shown, "the cursor goes up"
 
 
 def test_ctrl_c_ends_the_watching_and_not_the_run(

@@ -49,12 +49,3 @@ def test_headings_and_rows_of_a_table_have_lines_of_their_own() -> None:
     assert passage(page, "mill wheel oak", "", weight) == Quote(
         f"# The mill\nThe wheel is of oak.\n{table}", 3.0
     )
-
-
-@pytest.mark.parametrize("page", ["", "   ", "\n\n"])
-def test_a_page_without_a_sentence_has_none(page: str) -> None:
-    assert passage(page, "well", "", {"well": 1.0}) == Quote("", 0.0)
-
-
-def test_what_shares_nothing_scores_nothing() -> None:
-    assert passage("The barn burnt.", "Who?", "A widow", {"barn": 1.0}).score == 0

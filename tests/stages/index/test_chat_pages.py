@@ -24,10 +24,6 @@ def pages(text: str, value: Any) -> list[str]:
     return [page.text for page in made]
 
 
-def test_sessions() -> None:
-    assert pages(TEXT, "session") == [TEXT[: TEXT.index(TWO)], TEXT[TEXT.index(TWO) :]]
-
-
 def test_rounds_begin_with_the_user() -> None:
     assert pages(TEXT, "round") == [
         f"{ONE}user: Hi.\n\nassistant: Hello!\nHow are you?\n\n",
@@ -70,18 +66,6 @@ def test_any_history_is_tiled_by_its_rounds(sessions: list[list[tuple[str, str]]
     dates = [f"2023/05/{day:02} (Tue) 10:00" for day, num in enumerate(asked, 1)
              for _ in range(num)]  # fmt: skip
     assert session_dates(rounds) == (dates or [""])
-
-
-def test_a_pasted_dialogue_is_no_round() -> None:
-    pasted = "assistant: Here:\nuser: hi\nassistant: hello\nuser: me"
-    text = f"{ONE}user: Hi.\n\n{pasted}\n\nuser: Ok.\n\n"
-    assert pages(text, "round") == [f"{ONE}user: Hi.\n\n{pasted}\n\n", "user: Ok.\n\n"]
-
-
-def test_dates_that_are_not_there() -> None:
-    assert session_dates(["\f[no date]\nuser: a", "user: b", f"{ONE}user: c", "\fuser: d"]) == [
-        "", "", "2023/05/20 (Sat) 10:00", "",
-    ]  # fmt: skip
 
 
 def test_one_side() -> None:

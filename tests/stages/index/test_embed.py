@@ -63,15 +63,6 @@ def test_the_kind_gists_embeds_the_gists() -> None:
     ]  # fmt: skip
 
 
-def test_a_page_without_words_has_one_row_without_a_vector() -> None:
-    made, _ = run(STAGE, book(["bell ", " \n\n", "candle "]), never())
-    assert [(r.page_index, r.chunk_index, r.embedding is None, r.problem) for r in made] == [
-        (0, 0, False, None),
-        (1, 0, True, "empty_input"),
-        (2, 0, False, None),
-    ]
-
-
 def test_a_page_may_have_one_vector() -> None:
     whole = EmbedPages(embedder=counts("bell", "rang", "candle", chunk_words=None))
     assert cut(whole, book([*PAGES, " \n"])) == [
@@ -82,10 +73,6 @@ def test_a_page_may_have_one_vector() -> None:
     ]
     made, _ = run(whole, book(["bell rang x bell bell rang candle "]), never())
     assert made[0].embedding == pytest.approx((3 / 14**0.5, 2 / 14**0.5, 1 / 14**0.5), abs=1e-6)
-
-
-def test_no_pages_no_embeddings() -> None:
-    assert run(STAGE, book([]), never()) == ([], ())
 
 
 @settings(deadline=None)
@@ -110,16 +97,6 @@ def test_chunks_must_be_all_there() -> None:
     shorter = replace(made[0], end_char=made[0].end_char - 1)
     with pytest.raises(AccountingError, match="chunks of page 0 do not add up to it"):
         STAGE.check(rows, [shorter, *made[1:]])
-
-
-@pytest.mark.parametrize("stage", [STAGE, EmbedGists(embedder=EMBEDDER)])
-def test_a_failed_unit_has_a_row_for_every_page(stage: EmbedPages | EmbedGists) -> None:
-    rows = given_to(stage, book(PAGES, PAGES))  # one has the pages alone, the other the gists
-    made = stage.failed(rows, "upstream", "paginate: unit_failed")
-    assert [(r.page_index, r.embedding, r.problem) for r in made] == [
-        (page, None, "upstream") for page in range(3)
-    ]
-    assert {r.detail for r in made} == {"paginate: unit_failed"}
 
 
 def test_what_embeddings_lack_is_reported_for_every_question() -> None:

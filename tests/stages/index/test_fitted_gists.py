@@ -3,12 +3,11 @@
 import re
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
-from stages.index.gist_pages import FittedGists, halved
+from stages.index.gist_pages import FittedGists
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.tables.pages import Gist, Page
 from tests.stages.index.test_merge import REPLIES, context
@@ -18,7 +17,6 @@ from tests.support.reading import (
     always,
     book,
     content,
-    never,
     num_tokens,
     passages,
     run,
@@ -47,12 +45,6 @@ def test_a_page_that_was_not_merged_keeps_its_gist() -> None:
     assert [(call.prompt, call.page_index) for call in calls] == [("gist", 1)]
 
 
-def test_what_fits_is_not_shortened_again() -> None:
-    engine = never()
-    engine.context_tokens = context(3, 6)
-    run(STAGE, merged((0,), (1,), (2,), gists=["a b c d e f"] * 3), engine)
-
-
 def test_the_oldest_are_shortened_first_and_the_memory_fits_then() -> None:
     """By hand: of the 60 words of three gists beside a raw page there is room for 40; of all 80 so
     for 2/3, and 5% less, 50: 10, 10, 10 and 20."""
@@ -74,13 +66,6 @@ def test_a_reply_that_is_too_long_is_shortened_once_more_and_then_cut() -> None:
     assert [gist.problem for gist in made] == ["truncated"] * 2
     assert sum(gist.num_words for gist in made[1:]) <= 15
     assert all(gist.gist and set(gist.gist.split()) == {"long"} for gist in made)
-
-
-def test_a_blank_reply_leaves_the_gist_to_be_cut() -> None:
-    rows = merged((0,), (1,), gists=["a b c d e f g h", "a b c d e f g h"])
-    made, _ = run(STAGE, rows, always("", context_tokens=context(2, 0) + 4))
-    assert all(gist.gist and "a b c d".startswith(gist.gist) for gist in made)
-    assert {gist.problem for gist in made} == {"truncated"}
 
 
 def test_a_sessions_header_stays_before_its_gist() -> None:
@@ -111,32 +96,3 @@ def test_whatever_the_replies_the_memory_fits_where_its_tags_do(
     made, _ = run(STAGE, rows, engine)
     raw = passages(adding(rows, {Gist: made}), raw=[0])  # all pages have as many words
     assert num_tokens(ParallelLookUp(raw, "", (), 1)) + REPLIES <= engine.context_tokens
-
-
-@pytest.mark.parametrize(
-    ("words", "most", "expected"),
-    [
-        ([8, 8, 8], 24, [8, 8, 8]),
-        ([8, 8, 8], 20, [4, 8, 8]),
-        ([8, 8, 8], 15, [4, 4, 4]),
-        ([8, 8, 8], 11, [2, 4, 4]),
-        ([8, 8, 8], 0, [2, 2, 2]),
-        ([1, 9], 5, [1, 4]),
-        ([], 0, []),
-    ],
-)
-def test_words_are_halved_from_the_first_on(
-    words: list[int], most: int, expected: list[int]
-) -> None:
-    assert halved(words, most, 2) == expected
-
-
-@given(st.lists(st.integers(0, 500)), st.floats(0, 5000), st.integers(1, 9))
-def test_halving_comes_below_the_limit_or_to_the_least(
-    words: list[int], most: float, least: int
-) -> None:
-    found = halved(words, most, least)
-    assert sum(found) <= most or all(kept <= least for kept in found)
-    assert all(
-        min(before, least) <= kept <= before for kept, before in zip(found, words, strict=True)
-    )

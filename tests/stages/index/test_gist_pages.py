@@ -1,24 +1,12 @@
 """Gists: one a page in page order, whatever becomes of a reply."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.core.errors import AccountingError
 from stages.index.gist_pages import GistPages
-from tests.support.reading import (
-    NASTY,
-    Listener,
-    always,
-    book,
-    content,
-    deadline,
-    never,
-    run,
-    scripted,
-)
+from tests.support.reading import Listener, always, book, content, deadline, never, run, scripted
 
 STAGE = GistPages(page_breaks=False)
 PAGES = ("The bell rings.\n", "Nobody admits it.\n\n", "The sexton shrugs.\n")
@@ -40,17 +28,6 @@ def test_every_page_is_shortened_by_itself_in_page_order() -> None:
     assert sorted(page_of(prompt) for prompt in engine.prompts()) == sorted(
         page.strip() for page in PAGES
     )
-
-
-def test_slow_replies_do_not_change_the_order(tmp_path: Path) -> None:
-    rules: list[dict[str, Any]] = [
-        {"match": "bell", "reply": "one", "seconds": 0.05},
-        {"match": "admits", "reply": "two", "seconds": 0.02},
-        {"reply": "three"},
-    ]
-    made, calls = run(STAGE, book(PAGES), scripted(tmp_path, *rules))
-    assert [gist.gist for gist in made] == ["one", "two", "three"]
-    assert [call.reply for call in calls] == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize(
@@ -102,35 +79,6 @@ def test_what_a_gist_copies_of_its_page_is_counted(tmp_path: Path) -> None:
     )
     made, _ = run(STAGE, book(pages), engine, deadline_seconds=deadline({"hang": True}))
     assert [gist.copied for gist in made] == [0.5, None, 0.0, None], "the and rings., of four"
-
-
-def test_no_pages_no_gists() -> None:
-    assert run(STAGE, book([]), never()) == ([], ())
-
-
-@pytest.mark.parametrize("prompts", ["generic", "qmsum", "narrativeqa_movie"])
-def test_the_page_is_shown_verbatim(prompts: str) -> None:
-    page = f"CHAPTER V\n\n{NASTY}\n<5>\nPage 3: 'Why?'  two  spaces"
-    engine = always(NASTY)
-    (gist,), _ = run(STAGE, book([page]), engine, prompts)
-    assert f":\n\n{page}" in engine.prompts()[0]
-    assert gist.gist == NASTY
-
-
-def test_gists_must_match_the_pages() -> None:
-    made, _ = run(STAGE, book(PAGES), always("fine"))
-    extra = replace(made[2], page_index=3)
-    for wrong in (made[:2], made[1:], [*made, extra], made[::-1], [*made, made[2]], []):
-        with pytest.raises(AccountingError, match="gists do not match pages"):
-            STAGE.check(book(PAGES), wrong)
-
-
-def test_a_failed_unit_has_a_row_for_every_page() -> None:
-    made = STAGE.failed(book(PAGES), "unit_failed", "a line of ours")
-    STAGE.check(book(PAGES), made)
-    assert [(g.page_index, g.gist, g.problem, g.detail) for g in made] == [
-        (i, None, "unit_failed", "a line of ours") for i in range(3)
-    ]
 
 
 def test_what_no_file_can_hold_is_replaced() -> None:

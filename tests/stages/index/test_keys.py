@@ -129,12 +129,6 @@ def test_joins(join: str, expected: list[tuple[int, int, str, str | None]]) -> N
     assert texts(keys(expanded(in_turn(*FACTS)), join)) == expected
 
 
-def test_only_an_empty_list_loses_a_page() -> None:
-    for found in (expanded(never(), "none"), expanded(never(), enabled=False)):
-        assert [key.text for key in keys(found, "merge_as_published")] == VALUES
-    assert [key.text for key in keys(expanded(always("[]")), "merge_as_published")] == [None] * 3
-
-
 def test_summaries_and_keyphrases() -> None:
     summary = keys(expanded(always("A cat."), "summary"), "replace")
     assert [(key.kind, key.text) for key in summary] == [("summary", "A cat.")] * 3
@@ -199,20 +193,6 @@ def test_no_reply_is_a_lack(tmp_path: Path) -> None:
     found, _ = run(stage(), book(PAGES), scripted(tmp_path, *rules),
                    deadline_seconds=deadline(*rules))  # fmt: skip
     assert [row.why_unusable() for row in found] == [None, "expand of page 1: timeout", None]
-
-
-def test_a_page_without_words_is_not_asked_about() -> None:
-    made, calls = run(stage(), book(["\f[2023/05/20 (Sat) 10:00]\n", "\n"]), never())
-    assert [(row.text, row.problem, row.why_unusable()) for row in made] == [
-        (None, "empty_input", None)
-    ] * 2
-    assert calls == ()
-
-
-def test_a_huge_list_is_read_whole() -> None:
-    facts = [f"Fact {n}." for n in range(3000)]
-    found = expanded(always(json.dumps(facts)))
-    assert [row.text for row in found[:3000]] == facts
 
 
 def test_a_value_of_several_histories_is_asked_about_once(tmp_path: Path) -> None:

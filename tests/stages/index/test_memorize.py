@@ -52,11 +52,6 @@ def shown(rows: list[MemoryPassage]) -> list[tuple[int, str]]:
              else row.gist) for row in rows]  # fmt: skip
 
 
-def test_the_text_is_one_passage_and_asks_nothing() -> None:
-    (row,) = made(MemorizeText, "refuse", never())
-    assert (row.start_char, row.end_char, row.gist, row.num_words) == (0, len(TEXT), None, 9)
-
-
 @pytest.mark.parametrize(
     ("fit", "words", "parts"),
     [
@@ -76,12 +71,9 @@ def test_text_that_does_not_fit(fit: str, words: int, parts: list[tuple[int, str
     ("fit", "words", "parts"),
     [
         ("refuse", 1, [(0, "one"), (0, "four five"), (0, "eight")]),
-        ("head", 4, [(0, "one"), (0, "four five"), (0, "eight")]),
         ("head", 3, [(0, "one"), (0, "four five")]),
         ("tail", 3, [(0, "four five"), (0, "eight")]),
-        ("tail", 2, [(0, "eight")]),
         ("split", 3, [(0, "one"), (0, "four five"), (1, "eight")]),
-        ("split", 1, [(0, "one"), (1, "four five"), (2, "eight")]),
     ],
 )
 def test_gists_that_do_not_fit(fit: str, words: int, parts: list[tuple[int, str]]) -> None:

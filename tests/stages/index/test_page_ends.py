@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeline.core.rows import UnitRows
 from pipeline.engines.extractive import ExtractiveEngine
 from stages.index.gist_follow_ups import FollowUpGists
-from stages.index.page_pieces import PageEnds, without_short_rest
+from stages.index.page_pieces import PageEnds
 from stages.index.paginate import PaginateByModel, PaginateInConversations, PaginateUniform
 from stages.tables.pages import Page
 from tests.support.reading import Listener, always, document, family, never, run
@@ -100,13 +100,6 @@ def test_no_page_ends_inside_a_sentence(
     assert [f"{before}\n<2>" in engine.prompts()[0] for engine in shown] == [True, False]
 
 
-def test_far_from_a_pause_a_page_may_end_inside_a_sentence() -> None:
-    """A poem of 30 lines without a full stop: 10 words are near where a window has 60."""
-    poem = [words(4, ",") for _ in range(30)]
-    made, _ = run(uniform(40), unit(*poem), never())
-    assert [page.num_words for page in made] == [40, 40, 40]
-
-
 def test_a_last_page_under_a_tenth_joins_the_one_before() -> None:
     def sizes(*counts: int) -> list[int]:
         made, _ = run(uniform(40), unit(*map(words, counts)), never())
@@ -128,15 +121,6 @@ def test_no_label_leaves_a_rest_under_a_tenth_of_a_window() -> None:
     assert ([page.num_words for page in made], calls) == ([65], ())
     made, _ = run(by_model(50, 60), unit(*map(words, (40, 20, 6))), never())
     assert [page.num_words for page in made] == [60, 6]
-
-
-def test_labels_by_what_they_leave() -> None:
-    totals = [0, 10, 20, 30, 40, 45]
-    assert without_short_rest([2, 3], totals, 5) == [2, 3]
-    assert without_short_rest([3, 4], totals, 5) == [3, 4]
-    assert without_short_rest([3, 4], totals, 6) == [3, 5]
-    assert without_short_rest([4], totals, 6) == [5]
-    assert without_short_rest([3, 4, 5], totals, 6) == [3, 5]
 
 
 def test_gists_follow_conversations_about_the_same_ends() -> None:

@@ -1,12 +1,9 @@
 """Raw pages after the gist memory: in which order, and what look-ups and answers show of them."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.core.engine import Request
 from pipeline.core.rows import UnitRows
@@ -14,7 +11,6 @@ from stages.index.page_layout import orders_alike
 from stages.read.answer_from_context import AnswerFromMemory
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from stages.tables.lookups import Lookup
-from tests.support.command import QMSUM, refused, succeed
 from tests.support.reading import Listener, adding, book, in_turn, looked_up, question, run
 
 PAGES = ("Dawn came at six.\n", "The bell rang at noon.\n", "Nobody was there.\n", "Dusk fell.\n")
@@ -58,19 +54,6 @@ def test_pages_come_first_that_save_most_words(
     words = dict.fromkeys(range(9), 10) | {9: 1000}
     found = orders_alike(sets, words)
     assert [found[pages] for pages in sets] == orders
-
-
-@given(st.lists(st.frozensets(st.integers(0, 8), max_size=4), max_size=12))
-def test_every_set_has_an_order_and_the_most_frequent_page_begins(
-    chosen: list[frozenset[int]],
-) -> None:
-    found = orders_alike(chosen, dict.fromkeys(range(9), 100))
-    assert {pages: sorted(order) for pages, order in found.items()} == {
-        pages: sorted(pages) for pages in chosen
-    }
-    number = Counter(page for pages in chosen for page in pages)
-    most = min(number, key=lambda page: (-number[page], page), default=0)
-    assert all(order[0] == most for pages, order in found.items() if most in pages)
 
 
 def test_answers_show_the_whole_memory_and_then_the_pages_in_a_shared_order() -> None:
@@ -125,28 +108,3 @@ def test_a_parallel_look_up_leaves_room_for_gists_and_pages() -> None:
         ((row,), _) = run(ReadAgentP(**values), given, in_turn("Page [1, 3]"))
         used[layout] = row.used
     assert used == {"in_place": (1, 3), "appended": (1,)}
-
-
-def test_the_default_layout_is_not_hashed_and_another_is() -> None:
-    values = {**APPENDED, "max_pages": 2}
-    plain = ReadAgentP(max_pages=2, first_page=0).hashed()
-    assert ReadAgentP(**{**values, "layout": "in_place"}).hashed() == plain
-    assert ReadAgentP(**{**values, "layout": None}).hashed() == plain
-    assert ReadAgentP(**values).hashed() == {
-        **plain, "layout": "appended", "appended_heading": "Raw pages:",
-    }  # fmt: skip
-
-
-@pytest.mark.slow
-def test_a_layout_is_named_in_the_report_and_no_other_is_taken(tmp_path: Any) -> None:
-    words = (
-        "run", "corpus=qmsum", f"corpus.path={QMSUM}", "limit=1", "memory=uniform", "rater=none",
-        f"warehouse={tmp_path}", "run=r",
-    )  # fmt: skip
-    methods = "readagent_p(max_pages=2,layout=in_place|appended),readagent_s(layout=appended)"
-    said = succeed(*words, f"methods={methods}")
-    for layout in ("in_place", "appended"):
-        assert f"readagent_p(max_pages=2,layout={layout})" in said
-    assert "readagent_s(max_pages=6,layout=appended)" in said
-    said = refused(*words, "methods=readagent_p(layout=behind)")
-    assert "look_up.layout: Input should be 'in_place' or 'appended'" in said

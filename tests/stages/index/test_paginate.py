@@ -1,26 +1,20 @@
 """Pagination by hand: who chose each page's end, and what the model was shown."""
 
 import re
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import UnitRows
-from stages.index.page_pieces import Following, LabelRule, ends_of_notebook, ends_within_limits
+from stages.index.page_pieces import Following, LabelRule
 from stages.index.paginate import PaginateByModel, PaginateUniform
-from stages.prompts.readagent.break_point import BreakPoint
 from stages.tables.pages import Page
 from tests.support.reading import (
-    NASTY,
     Listener,
     always,
-    content,
     deadline,
     document,
     in_turn,
@@ -84,35 +78,6 @@ def test_labels_stand_where_the_page_has_min_words() -> None:
     assert choices(made) == ["model", "fallback"]
 
 
-def test_a_window_may_be_exactly_full_and_a_label_exactly_at_min_words() -> None:
-    engine = always("<3>")
-    run(by_model(20, 30), lines(10, 10, 10, 1), engine)
-    assert labels(engine.prompts()[0]) == [2, 3]
-
-
-def test_one_legal_label_makes_no_call() -> None:
-    made, _ = run(by_model(15, 25), lines(10, 10, 10, 10, 10), never())
-    assert words(made) == [20, 20, 10]
-    assert choices(made) == ["rule"] * 3
-
-
-def test_a_window_short_of_min_words_ends_where_it_ends() -> None:
-    made, _ = run(by_model(56, 60), lines(20, 55, 5), never())
-    assert words(made) == [20, 60]
-
-
-def test_tail_is_the_last_page_without_a_call() -> None:
-    made, _ = run(by_model(10, 50, tail_words=25), lines(8, 8, 8), never())
-    assert (words(made), choices(made)) == ([24], ["end"])
-
-
-def test_a_rest_of_exactly_tail_words_is_asked_about() -> None:
-    engine = in_turn("Break point: <2>")
-    made, _ = run(by_model(10, 50, tail_words=25), lines(8, 8, 9), engine)
-    assert labels(engine.prompts()[0]) == [2, 3]
-    assert (words(made), choices(made)) == ([16, 9], ["model", "end"])
-
-
 @pytest.mark.parametrize(
     "reply",
     [
@@ -158,17 +123,6 @@ def test_no_context_for_the_window_takes_the_last_label() -> None:
     assert ([page.chosen_by for page in made], calls) == (["fallback", "end"], ())
 
 
-def test_a_cut_explanation_does_no_harm(tmp_path: Path) -> None:
-    cut = {"reply": "Break point: <2>\nBecause the", "finish_reason": "length"}
-    made, _ = run(by_model(15, 45, tail_words=31), lines(*[10] * 5), scripted(tmp_path, cut))
-    assert (words(made), choices(made)) == ([20, 30], ["model", "end"])
-
-
-def test_the_label_of_an_earlier_window_is_illegal() -> None:
-    made, _ = run(by_model(15, 45), lines(*[10] * 8), always("Break point: <3>"))
-    assert (words(made), choices(made)) == ([30, 40, 10], ["model", "fallback", "rule"])
-
-
 def test_the_words_before_the_window_are_shown_exactly() -> None:
     engine = in_turn("Label: <2>", "Label: <4>")
     rows = lines(*[10] * 5)
@@ -180,22 +134,6 @@ def test_the_words_before_the_window_are_shown_exactly() -> None:
     assert "p0w6" not in second
 
 
-def test_no_words_before_the_window_where_none_are_asked_for() -> None:
-    engine = in_turn("<2>", "<4>")
-    run(by_model(15, 45, 11), lines(*[10] * 5), engine)
-    assert "just before" not in engine.prompts()[1]
-    assert "p1w" not in engine.prompts()[1]
-
-
-def test_what_follows_the_window_is_not_shown() -> None:
-    engines = [Listener(lambda _: "<2>") for _ in range(2)]
-    for engine, rest in zip(engines, ([35, 10], [40, 40, 40, 3]), strict=True):
-        run(by_model(15, 30, preceding_words=5), lines(10, 10, 10, 10, 5, *rest), engine)
-    first, second = (engine.prompts() for engine in engines)
-    assert labels(first[0]) == [2, 3]
-    assert first[0] == second[0]
-
-
 def test_the_notebooks_labels_stand_one_paragraph_earlier() -> None:
     engine = in_turn("<2>", "<5>")
     # Window 1: 10, 20, 30, 40, 50, 60: with the sixth it has 55 or more. The third paragraph brings
@@ -205,28 +143,6 @@ def test_the_notebooks_labels_stand_one_paragraph_earlier() -> None:
     assert [labels(prompt) for prompt in engine.prompts()] == [[2, 3, 4, 5, 6], [4, 5, 6, 7, 8]]
     assert words(made) == [20, 30, 30]
     assert choices(made) == ["model", "model", "end"]
-
-
-@given(
-    st.lists(st.integers(1, 40), min_size=1, max_size=12), st.integers(1, 60), st.integers(0, 60)
-)
-def test_the_ends_of_the_notebook_by_counting(counts: list[int], least: int, more: int) -> None:
-    most, totals = least + more, [0, *accumulate(counts)]
-    for first in range(len(counts)):
-        total, end, expected = counts[first], first + 1, []
-        while total < most and end < len(counts):
-            total += counts[end]
-            expected += [end] if total >= least else []
-            end += 1
-        assert ends_of_notebook(totals, first, least, most) == [*expected, end]
-
-
-def test_one_paragraph_is_one_end_by_either_rule() -> None:
-    for rule in (ends_of_notebook, ends_within_limits):
-        assert rule([0, 700, 900], 0, 280, 600) == [1]
-        assert rule([0, 5], 0, 280, 600) == [1]
-    assert ends_of_notebook([0, 100, 200, 300, 700, 800], 0, 280, 600) == [2, 3, 4]
-    assert ends_within_limits([0, 100, 200, 300, 700, 800], 0, 280, 600) == [3]
 
 
 def test_the_whole_previous_page_is_shown() -> None:
@@ -250,13 +166,6 @@ def test_what_follows_the_window(following: Following, shown: str) -> None:
     first, second = engine.prompts()
     assert f"<4>\n\nAfter that the text goes on:\n\n{shown}\n\nAt which" in first
     assert "goes on" not in second  # the window ends with the text
-
-
-def test_a_rule_that_there_is_not() -> None:
-    with pytest.raises(ValidationError, match="'within_limits' or 'notebook'"):
-        by_model(15, 45, label_rule="first")  # type: ignore[arg-type]  # what is refused
-    with pytest.raises(ValidationError, match="'nothing', 'ellipsis' or 'paragraph'"):
-        by_model(15, 45, following="page")  # type: ignore[arg-type]  # likewise
 
 
 def test_a_call_says_which_page_it_was_about() -> None:
@@ -290,45 +199,6 @@ def test_white_space_before_a_long_paragraph_is_no_page(start: str) -> None:
         assert made[0].text == start + "Bob: " + "word " * 59
 
 
-def test_long_paragraphs_are_cut_at_sentences() -> None:
-    # 10 sentences of 12 words, more than 60: pieces of up to 60 // 6 words, so one sentence each.
-    text = " ".join(f"S{i} " + "word " * 10 + "end." for i in range(10))
-    engine = in_turn("<3>", "<6>", "<9>")
-    made, _ = run(by_model(30, 60), UnitRows(document=document(text)), engine)
-    assert [labels(prompt) for prompt in engine.prompts()] == [[3, 4, 5], [6, 7, 8], [9, 10]]
-    assert words(made) == [36, 36, 36, 12]
-    assert all(page.text.startswith(f"S{3 * i} ") for i, page in enumerate(made))
-
-
-def test_a_text_without_spaces_is_cut_at_its_full_stops() -> None:
-    # A sentence has 11 characters, each a word: ten of them are nearest to 108.
-    text = "他们在山上看见了一只鸟。 " * 30
-    made, _ = run(uniform(108), UnitRows(document=document(text)), never())
-    assert words(made) == [110, 110, 110]
-    assert "".join(page.text for page in made) == text
-
-
-def test_uniform_pages_end_at_the_nearest_paragraph_ties_earlier() -> None:
-    # 10 and 20 are as far from 15, so 10; 18 is nearer than 10; 40 is nearer than 42.
-    made, _ = run(uniform(15), lines(10, 10, 8, 40, 2), never())
-    assert words(made) == [10, 18, 40, 2]
-    assert choices(made) == ["rule"] * 4
-
-
-def test_what_looks_like_a_template_passes_verbatim() -> None:
-    filler = "word " * 10
-    text = f"{NASTY}\n<5>\n{filler}\n{NASTY}\n{filler}"
-    engine = always("Break point: <5>")
-    made, _ = run(by_model(15, 40), UnitRows(document=document(text)), engine)
-    assert "".join(page.text for page in made) == text
-    fields = engine.requests[0].fields
-    assert isinstance(fields, BreakPoint)
-    shown = [paragraph.text for paragraph in fields.paragraphs]
-    assert shown == [NASTY, "<5>", filler.strip(), NASTY]
-    assert all(paragraph in content(engine.requests[0]) for paragraph in shown)
-    assert made[0].chosen_by == "fallback"  # the text's own <5> is no label
-
-
 def test_pages_must_tile_the_text() -> None:
     stage, rows = by_model(15, 45), lines(*[10] * 5)
     made, _ = run(stage, rows, Listener(lambda _: "<2>"))
@@ -341,12 +211,3 @@ def test_a_document_that_failed_has_one_page_without_text() -> None:
     (page,) = by_model(15, 45).failed(lines(10), "unit_failed", "a line of ours")
     assert (page.text, page.chosen_by, page.problem) == (None, None, "unit_failed")
     assert page.detail == "a line of ours"
-
-
-def test_uniform_pages_cut_no_paragraph_that_a_window_would_hold() -> None:
-    """40 words stand at once although a page is to have 15; over `max_words` they are cut."""
-    made, _ = run(uniform(15, max_words=40), lines(10, 40, 10), never())
-    assert words(made) == [10, 40, 10]
-    made, _ = run(uniform(12, max_words=30), lines(10, 40, 10), never())
-    # Pieces of 30 // 6 words: 10, eight of 5, 10; 10 is nearer to 12 than 15.
-    assert words(made) == [10] * 6

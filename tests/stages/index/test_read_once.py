@@ -122,15 +122,6 @@ def test_nothing_follows_a_question_without_a_reply() -> None:
     assert {call.prompt for call in calls} == {"gist"}
 
 
-def test_a_fallback_is_the_label_that_the_conversation_goes_on_from() -> None:
-    engine = in_turn("no idea", "<5>")
-    pages, _ = run(conversation(max_words=6), FIVE, engine)
-    assert [page.chosen_by for page in pages] == ["fallback", "rule"]
-    gists = in_turn("one", "two")
-    run(follow_ups(max_words=6), adding(FIVE, {Page: pages}), gists)
-    assert turns(gists.requests[0])[1] == "Break point: <3>"
-
-
 def by_labels(request: Request) -> str:
     """A label by the numbers alone, however the prompt shows the window; sometimes none."""
     draw = random.Random(f"{labels(request)}")

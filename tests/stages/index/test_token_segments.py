@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.index.segments import segments
-from stages.text.fit_to_limit import fit_to_limit, largest_number, stretch_over
+from stages.text.fit_to_limit import fit_to_limit
 
 
 async def words(text: str) -> int:
@@ -44,11 +44,6 @@ ONE, TWO, THREE = "The bell rings at noon. ", "Nobody admits it.\n\n", "It was w
 )  # fmt: skip
 def test_whole_sentences_as_many_as_fit_else_words(max_tokens: int, found: list[str]) -> None:
     assert cut(ONE + TWO + THREE, max_tokens) == found
-
-
-@pytest.mark.parametrize("text", ["", " \n ", "word", "\n\n word. \n"])
-def test_what_fits_is_one_segment(text: str) -> None:
-    assert cut(text, 1) == ([text] if text else [])
 
 
 def test_a_sessions_header_stays_with_what_follows() -> None:
@@ -105,27 +100,3 @@ def test_the_largest_is_that_of_a_loop(steps: list[int], limit: int) -> None:
     assert found == expected
     assert len(measured) <= 2 * math.ceil(math.log2(len(steps))) + 1
     assert len(set(measured)) == len(measured)
-
-
-@given(st.lists(st.integers(0, 50), min_size=1, max_size=40), st.integers(0, 999))
-def test_the_largest_number_is_that_of_a_loop_and_little_more_is_measured(
-    steps: list[int], limit: int
-) -> None:
-    sizes = [sum(steps[: n + 1]) for n in range(len(steps))]
-    measured: list[int] = []
-
-    async def size(number: int) -> int:
-        measured.append(number)
-        return sizes[number]
-
-    expected = max([0, *(number for number, size in enumerate(sizes) if size <= limit)])
-    assert asyncio.run(largest_number(limit, size, len(sizes) - 1)) == expected
-    assert max(measured) <= max(1, 2 * expected)
-
-
-@pytest.mark.parametrize(("limit", "found"), [(1, 6), (2, 12), (4, 24), (10, 60), (99, 100)])
-def test_a_stretch_over_the_limit(limit: int, found: int) -> None:
-    async def size(num_chars: int) -> int:
-        return num_chars
-
-    assert asyncio.run(stretch_over(limit, size, 100)) == (found, found)

@@ -21,16 +21,7 @@ from stages.prompts.memwalker.summarize import SummarizeSegment
 from stages.prompts.memwalker.triage import Triage
 from stages.tables.pages import Node, Page
 from tests.pipeline.store.test_views import rows
-from tests.support.reading import (
-    Listener,
-    always,
-    book,
-    document,
-    family,
-    never,
-    run,
-    scripted,
-)
+from tests.support.reading import Listener, always, book, document, family, never, run, scripted
 from tests.support.runs import warehouse as by_hand
 
 PAGES = [f"Segment {name} of the text.\n" for name in "abcdefgh"]
@@ -50,12 +41,6 @@ def test_levels_shrink_to_one_root(num_leaves: int, max_children: int) -> None:
         assert max(numbers) - min(numbers) <= 1
         assert list(chain(*level)) == list(range(first, first + len(below))), "consecutive"
         first += len(below)
-
-
-def test_no_segments_no_tree_and_one_is_its_own_root() -> None:
-    assert tree_levels(0, 8) == [[]]
-    assert tree_levels(1, 8) == [[()]]
-    assert tree_levels(9, 8) == [[()] * 9, [(0, 1, 2, 3, 4), (5, 6, 7, 8)], [(9, 10)]]
 
 
 def tree(max_children: int = 2, node_words: int = 1000, question_tokens: int = 256) -> BuildTree:
@@ -122,12 +107,6 @@ def test_what_is_over_the_limit_is_compressed_level_by_level() -> None:
     assert [node.is_compressed for node in made] == [False] * 12 + [True] * 3
     compressed = [call for call in calls if call.prompt == "compress"]
     assert [(call.page_index, call.turn) for call in compressed] == [(0, 2), (0, 3), (4, 2)]
-
-
-def test_calls_of_a_level_are_sent_before_those_of_the_next() -> None:
-    engine = Listener(letter)
-    run(tree(node_words=1), book(PAGES[:4]), engine)
-    assert [request.prompt for request in engine.requests] == ["summarize"] * 4 + ["compress"] * 3
 
 
 STANDS_IN = "no summary; what it would have been made of stands in"
@@ -217,12 +196,6 @@ def test_summaries_of_any_length_leave_room_for_triage(context_tokens: int) -> N
     assert all((node.summary or "").endswith("words.") for node in made[:-1])
 
 
-def test_a_cut_summary_keeps_its_text(tmp_path: Path) -> None:
-    engine = scripted(tmp_path, {"reply": "The sexton", "finish_reason": "length"})
-    (node,), _ = run(tree(), book(PAGES[:1]), engine)
-    assert (node.summary, node.problem, node.why_unusable()) == ("The sexton", "truncated", None)
-
-
 def test_a_failed_unit_has_a_row_for_every_node() -> None:
     rows = book(PAGES[:4])
     made = tree().failed(rows, "unit_failed", "why")
@@ -240,33 +213,7 @@ def segments(text: str, segment_tokens: int) -> list[Page]:
     return made
 
 
-def test_segments_take_what_fits() -> None:
-    """Tokens are words here: six paragraphs of 4, as many as fit."""
-    text = "\n\n".join(["one two three four"] * 6)
-    assert [page.num_words for page in segments(text, 16)] == [16, 8]
-    assert [page.num_words for page in segments(text, 19)] == [16, 8]
-    assert [page.num_words for page in segments(text, 20)] == [20, 4]
-    assert [page.num_words for page in segments(text, 100)] == [24]
-    assert segments("", 100) == []
-
-
-def test_a_long_sentence_is_cut_and_segments_tile_the_text() -> None:
-    text = "word " * 200 + "\n\nAnd a short paragraph. And another sentence."
-    made = segments(text, 40)
-    assert "".join(page.text or "" for page in made) == text
-    assert max(page.num_words for page in made) <= 40
-    assert {page.chosen_by for page in made} == {"rule"}
-
-
 def test_no_segment_crosses_a_form_feed() -> None:
     text = "one two three.\n\ffour five six. seven eight.\n"
     assert [page.text for page in segments(text, 100)] == text.replace("\f", "|\f").split("|")
     assert [page.num_words for page in segments(text, 4)] == [3, 3, 2]
-
-
-def test_recorded_calls_are_not_asked_again() -> None:
-    """Of equal segments, too: each node's call is its own."""
-    rows = book([PAGES[0]] * 8)
-    made, calls = run(tree(node_words=1), rows, always("two words"))
-    assert len(calls) == 8 + 7
-    assert run(tree(node_words=1), rows, never(), recorded=calls) == (made, calls)

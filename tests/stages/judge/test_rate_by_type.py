@@ -19,7 +19,7 @@ from stages.prompts.judging.rubrics import (
 )
 from stages.tables.answers import Rating
 from tests.stages.judge.test_rate import answer, rows
-from tests.support.reading import NASTY, always, deadline, never, question, run, scripted
+from tests.support.reading import always, deadline, never, question, run, scripted
 
 STAGE = RateByType()
 
@@ -59,16 +59,6 @@ def test_a_questions_type_chooses_the_rubric(
     assert [(call.question_id, call.reference_index) for call in calls] == [("q", None)]
 
 
-@pytest.mark.parametrize("kind", ["multi-session", "temporal-reasoning"])
-def test_question_answer_and_references_are_shown_verbatim(kind: str) -> None:
-    given_ = asked(kind, text=f"Q {NASTY}", references=(f"R {NASTY}", "S"))
-    engine = always("no")
-    run(STAGE, rows([given_], [answer(text=f"A {NASTY}")]), engine, "longmemeval")
-    [prompt] = engine.prompts()
-    for shown in (f"\nQ {NASTY}\n", f"\nR {NASTY}\nor: S\n", f"\nA {NASTY}\n"):
-        assert shown in prompt
-
-
 @pytest.mark.parametrize(
     ("rule", "label", "value", "problem"),
     [
@@ -102,11 +92,6 @@ def test_a_missing_answer_is_wrong_and_says_why() -> None:
     assert [(r.rubric, r.label, r.value, r.problem, r.detail) for r in made] == [
         ("generic", None, 0.0, "upstream", "answer: timeout")
     ]
-
-
-def test_without_a_reference_there_is_nothing_to_judge() -> None:
-    made, _ = run(STAGE, rows([asked(references=())], [answer()]), never())
-    assert [(r.skipped, r.rubric, r.value, r.problem) for r in made] == [(True, None, None, None)]
 
 
 JUDGES = sorted(name for name in PROMPTS if name.startswith("judge_"))
@@ -153,12 +138,9 @@ RUBRIC = "The user would prefer hotels in Miami with a view of the ocean"
     [  # what the extractive engine says, by the words alone
         (JudgeGeneric("?", "It was in Miami that 29 days passed", KEY), "yes"),
         (JudgeGeneric("?", "It was in Miami", KEY), "no"),  # a part of it
-        (JudgeGeneric("?", "30 days passed in Miami", KEY), "no"),
         (JudgeGeneric("?", "", KEY), "no"),
         (JudgeTemporal("?", "30 days passed in Miami", KEY), "yes"),
-        (JudgeTemporal("?", "28 days passed in Miami", KEY), "yes"),
         (JudgeTemporal("?", "27 days passed in Miami", KEY), "no"),
-        (JudgeTemporal("?", "At 6:46", "6:45"), "no"),  # no count of days
         (JudgeKnowledgeUpdate("?", "First six, now nine months", "nine months"), "yes"),
         (JudgeKnowledgeUpdate("?", "Six months", "nine months"), "no"),
         (JudgePreference("?", "Hotels in Miami have an ocean view", RUBRIC), "yes"),

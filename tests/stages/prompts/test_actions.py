@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.core.reply_forms import plain_text
-from stages.prompts.memwalker.actions import REVERT, parse_action, reason_of
-from stages.prompts.memwalker.read_leaf import ReadLeaf, answer_text
+from stages.prompts.memwalker.actions import REVERT, parse_action
+from stages.prompts.memwalker.read_leaf import ReadLeaf
 from stages.prompts.memwalker.triage import Triage
 from tests.support.reading import family
 
@@ -58,45 +57,8 @@ def test_a_number_that_may_have_been_cut_is_none() -> None:
     assert parse_action("Action: 1\nAnsw", is_cut=True) == 1
 
 
-@pytest.mark.slow
-@given(st.text())
-def test_no_reply_is_too_odd(reply: str) -> None:
-    action = parse_action(reply, is_cut=False)
-    assert action is None or re.search(r"\d", plain_text(reply))
-    leaf().read(reply, False)
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        ("Reasoning: It says so.\nAction: 1", "It says so."),
-        ("**Reasoning:** It says so.\n\n**Action:** 1", "It says so."),
-        ("Two lines\nof it.\nAction: 1", "Two lines\nof it."),
-        ("Action: 1", None),
-        ("1", None),
-    ],
-)
-def test_reasons(reply: str, reason: str | None) -> None:
-    assert reason_of(reply) == reason
-
-
 def leaf(options: tuple[str, ...] = (), reasoning: bool = True) -> ReadLeaf:
     return ReadLeaf("The bell rings.", "Who rang?", options, reasoning, None)
-
-
-@pytest.mark.parametrize(
-    ("reply", "text"),
-    [
-        ("Action: -2\nAnswer: The sexton's wife.", "The sexton's wife."),
-        ("**Action:** -2\n**Answer:** The sexton.", "The sexton."),
-        ("Reasoning: Answer: not yet.\nAction: -2\nAnswer: She did.\nAnd he.", "She did.\nAnd he."),
-        ("Action: -2 Answer: She did.\n######", "She did."),
-        ("Action: -2", ""),
-    ],
-)
-def test_answers(reply: str, text: str) -> None:
-    assert answer_text(reply) == text
-    assert leaf().read(reply, False) == ((-2, text) if text else None)
 
 
 @pytest.mark.parametrize("is_cut", [False, True])

@@ -16,7 +16,7 @@ from stages.prompts.longmemeval.note import NoteOnChat
 from stages.prompts.longmemeval.time_range import NO_RANGE, TimeRange
 from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.answer import AnswerQuestion
-from tests.support.reading import FAMILIES, NASTY, family
+from tests.support.reading import FAMILIES, family
 
 SAID_AT = "2023/05/01 (Mon) 21:48"
 CHAT = (
@@ -51,29 +51,6 @@ def test_prompts_of_a_chat_begin_with_it(name: str) -> None:
     start = texts[0][: texts[0].index(CHAT) + len(CHAT)]
     assert SAID_AT in start and len(set(texts)) == len(texts)
     assert all(text.startswith(f"{start}\n\n") for text in texts)
-
-
-def test_values_are_verbatim() -> None:
-    chats = (Passage("text", None, NASTY), Passage("text", None, NASTY))
-    for prompt, times in (
-        *((prompt(NASTY, NASTY), 2) for prompt in EXTRACT),
-        (NoteOnChat(NASTY, NASTY, NASTY, NASTY), 4),
-        (TimeRange(NASTY, NASTY), 2),
-        (AnswerFromChats(chats, NASTY, (NASTY,), None, NASTY), 5),
-        (AnswerWithNotes(chats, NASTY, (), None, NASTY), 4),
-    ):
-        assert rendered(prompt).count(NASTY) == times
-
-
-def test_what_is_not_known_is_not_spoken_of() -> None:
-    assert "last Sunday" in rendered(ExtractEvents(CHAT, SAID_AT))
-    assert "last Sunday" not in rendered(ExtractEvents(CHAT, ""))
-    assert "Today" in rendered(TimeRange("When?", SAID_AT))
-    assert "Today" not in rendered(TimeRange("When?"))
-    for prompt in (AnswerFromChats, AnswerWithNotes):
-        assert "none of these chats is at hand" in rendered(prompt((), "When?", (), None))
-        assert "in about 15 words" in rendered(prompt((), "When?", (), 15))
-        assert "letter" in rendered(prompt((), "When?", ("now", "then"), None))
 
 
 def test_budgets_as_published() -> None:
@@ -183,12 +160,3 @@ def test_replies_without_a_model_fit_the_budget() -> None:
         AnswerWithNotes(passages, question, (), None),
     ):
         assert num_tokens(prompt.extractive()) <= prompt.max_reply_tokens, prompt.name
-
-
-def test_an_item_is_expected_for_a_hundred_words() -> None:
-    chat = " ".join(f"word{number}" for number in range(250))
-    items = [" ".join(f"word{n}" for n in range(start, start + 12)) for start in (0, 100, 200)]
-    facts, events = ExtractFacts(chat, ""), ExtractEvents(chat, "")
-    assert facts.read(facts.expected(), False) == tuple(items)
-    read = events.read(events.expected(), False)
-    assert read is not None and [event for _, event in read] == items

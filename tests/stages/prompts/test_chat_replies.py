@@ -39,8 +39,6 @@ CHOICE = AnswerWithNotes((), "When?", ("here", "there"), None)
         ('["it is [not] {so}", "a\\"b\\""]', ("it is [not] {so}", 'a"b"')),
         ('["over\ntwo  lines"]', ("over two lines",)),
         ('["Z\\u00fcrich", "\\ud83d\\ude00", "\\ud83d"]', ("Zürich", "😀", "\ufffd")),
-        ('["a", "a"]', ("a", "a")),
-        ('["a"]\n["a"]', ("a",)),
         # no facts
         ("[]", ()), ("```json\n[ ]\n```", ()), ("There are none:\n\n[\n]", ()),
         # what is no string is left out
@@ -75,7 +73,6 @@ def test_facts_of_a_cut_reply() -> None:
         ('```json\n[{"event": "a", "date": "2023-05-30"}]\n```', (("2023/05/30", "a"),)),
         ('[{"date": "2023/5/3", "event": "a"}, {"date": "May 30, 2023", "event": "b"}]',
          (("2023/05/03", "a"), ("2023/05/30", "b"))),
-        ('[{"date": "2023/05/30 (Tue)", "event": "a", "sure": true}]', (("2023/05/30", "a"),)),
         ('[{"date": "13/05/2023", "event": "a"}]', (("2023/05/13", "a"),)),
         # no single day
         ('[{"date": "03/05/2023", "event": "a"}]', (("", "a"),)),
@@ -83,7 +80,6 @@ def test_facts_of_a_cut_reply() -> None:
          (("", "a"), ("", "b"))),
         ('[{"date": null, "event": "a"}, {"event": "b"}, {"date": 20230530, "event": "c"}]',
          (("", "a"), ("", "b"), ("", "c"))),
-        ('[{"date": ["2023/05/30"], "event": "a"}]', (("", "a"),)),
         # no events
         ("[]", ()),
         ('[{"date": "2023/05/30", "event": "a"}, {"date": "2023/05/31"}, "b", null, [], {},'
@@ -108,14 +104,11 @@ def test_events(reply: str, events: tuple[tuple[str, str], ...] | None) -> None:
         ('{"start": "2023/05/01", "end": "2023/05/31"}', ("2023/05/01", "2023/05/31")),
         ('```json\n{"start": "2023-5-1", "end": "May 31, 2023"}\n```',
          ("2023/05/01", "2023/05/31")),
-        ('{"range": {"start": "2023/05/01", "end": "2023/05/01"}}', ("2023/05/01", "2023/05/01")),
         ('[{"start": "2023/05/01", "end": "2023/05/02"}]', ("2023/05/01", "2023/05/02")),
         ('{"end": "2023/05/31"}', ("", "2023/05/31")),
         ('{"start": "2023/05/01"}', ("2023/05/01", "")),
         ('{"start": null, "end": "2023/05/31"}', ("", "2023/05/31")),
         ('{"start": "2023/05/01", "end": "N/A"}', ("2023/05/01", "")),
-        ('{"start": "2023/05/01", "end": "2023/05/02", "why": "N/A"}',
-         ("2023/05/01", "2023/05/02")),
         ('{"start": "", "end": null}', NO_RANGE),
         ("N/A", NO_RANGE), ("**n/a**", NO_RANGE), ('"N/A"', NO_RANGE),
         ("The question names no time, so: N/A.", NO_RANGE),
@@ -124,8 +117,6 @@ def test_events(reply: str, events: tuple[tuple[str, str], ...] | None) -> None:
         ('{"start": "2023/05", "end": "2023/05/31"}', None),
         ('{"start": "03/05/2023", "end": "2023/05/31"}', None),
         ('{"start": "last week", "end": "2023/05/31"}', None),
-        ('{"start": 20230501, "end": "2023/05/31"}', None),
-        ('{"start": ["2023/05/01"], "end": "2023/05/31"}', None),
         ('N/A, or maybe {"start": "2023/05/01", "end": "2023/05/31"}', None),
         ('{"start": "2023/05/01"} or {"start": "2023/05/02"}', None),
         ("{}", None), ('{"from": "2023/05/01"}', None), ("2023/05/01 to 2023/05/31", None),
@@ -141,7 +132,6 @@ def test_time_ranges(reply: str, limits: tuple[str, str] | None) -> None:
     ("reply", "phrases"),
     [
         ("mountain bike; flat tyre;repair", ("mountain bike", "flat tyre", "repair")),
-        ("Keyphrases: mountain bike; flat tyre", ("mountain bike", "flat tyre")),
         ("**Keyphrases:** bike ; tyre ;", ("bike", "tyre")),
         ("Here are the key phrases of the session:\n\nbike; tyre", ("bike", "tyre")),
         ("- bike\n- tyre\n", ("bike", "tyre")),
@@ -150,7 +140,6 @@ def test_time_ranges(reply: str, limits: tuple[str, str] | None) -> None:
         ('["bike", "tyre"]', ("bike", "tyre")),
         ("自行车；轮胎", ("自行车", "轮胎")),
         ("bike, tyre", ("bike, tyre",)),  # as written: no semicolon says where one ends
-        ("bike; bike", ("bike", "bike")),
         ("NONE", ()), ("Keyphrases: none", ()),
         ("", None), (";;", None), ("Keyphrases:", None),
     ],
@@ -183,11 +172,8 @@ def test_notes(reply: str, note: str | None) -> None:
     ("reply", "answer"),
     [
         ("Notes: 40 and 12 francs.\nAnswer: 52 francs", "52 francs"),
-        ("Answer: 52 francs", "52 francs"),
         ("Notes: 40.\n\n### Answer\n52 francs", "52 francs"),
         ("- a note\n**Final answer**\n\n52 francs", "52 francs"),
-        ("- a note\n\n**Answer:** 52 francs", "52 francs"),
-        ("**Answer: 52 francs**", "52 francs"),
         ("### Final answer:\n52 francs,\nall told.\n", "52 francs,\nall told."),
         ("So the answer: **52** francs", "**52** francs"),
         ("Answer: 40\nWait, there is more.\nAnswer: 52", "52"),
@@ -319,20 +305,15 @@ _DAY = re.compile(r"\d{4}/\d\d/\d\d")
 @pytest.mark.slow
 @settings(max_examples=3_000, deadline=None)
 @given(st.text() | st.lists(_PIECES).map("".join), st.booleans())
-@example("[" * 100_000, False)
 @example("[" * 100_000, True)
 @example('["' * 100_000, True)
 @example('["a",' * 100_000, False)
-@example('["a"]' * 100_000, False)
 @example('[{"event":' * 100_000, True)
 @example('{"start":' * 100_000, False)
 @example("{" + '"start": "2023/05/01", ' * 50_000 + "}", False)
-@example("[" + "9" * 10_000 + "]", False)
-@example('["a", ' + "9" * 10_000 + "]", False)
 @example('{"start": ' + "9" * 10_000 + "}", False)
 @example("Answer:\n" * 50_000, False)
 @example("\n" * 200_000, False)
-@example("*" * 200_000, False)
 @example(";" * 100_000, True)
 @example("a" + " " * 200_000 + "b", False)
 @example('["a"' + " " * 200_000 + "b", False)
@@ -351,11 +332,3 @@ def test_nothing_raises_and_values_are_what_they_are_said_to_be(reply: str, is_c
     answer = FREE.read(reply, is_cut)
     assert answer is None or (isinstance(answer, str) and answer in reply)
     assert CHOICE.read(reply, is_cut) in (None, 0, 1, "out_of_range")
-
-
-def test_huge_lists() -> None:
-    facts = [f"The user rang the bell {n} times." for n in range(20_000)]
-    assert FACTS.read(json.dumps(facts), False) == tuple(facts)
-    events = [{"date": "2023/05/30", "event": fact} for fact in facts]
-    read = EVENTS.read(json.dumps(events)[:-1], False)
-    assert read == tuple(("2023/05/30", fact) for fact in facts)

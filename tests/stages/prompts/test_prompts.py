@@ -9,12 +9,8 @@ from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.settings import CONF
 from pipeline.families.family_file import family_layers, read_family_file
 from pipeline.work.check_family import check_family
-from stages.prompts.judging.rate_permissive import PermissiveRating
-from stages.prompts.judging.rate_strict import StrictRating
 from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.break_point import BreakPoint, Labelled
-from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.prompts.readagent.look_up_s import SequentialLookUp
 from tests.support.reading import FAMILIES, family
@@ -22,22 +18,6 @@ from tests.support.reading import FAMILIES, family
 PROMPTS_FOLDER = CONF / "prompts"
 GENERIC = PROMPTS_FOLDER / "generic"
 FOLDERS = [PROMPTS_FOLDER / name for name in FAMILIES]
-NAMES = [
-    *(
-        "chats",
-        "generic",
-        "govreport",
-        "longbench",
-        "longmemeval",
-        "memorag",
-        "memwalker",
-    ),
-    *("narrativeqa_gutenberg", "narrativeqa_movie", "papers", "qmsum"),
-    "quality",
-    *("readagent", "readagent_narrativeqa_gutenberg"),
-    "readagent_narrativeqa_movie",
-    *("readagent_qmsum", "readagent_quality"),
-]
 PASSAGES = (
     Passage("gist", 0, "The village wakes up."),
     Passage("page", 1, "The bell rings twelve times."),
@@ -66,10 +46,6 @@ def text(folder: Path, prompt: Prompt[Any]) -> str:
 def shared_prefix(*texts: str) -> str:
     ends = (i for i, chars in enumerate(zip(*texts, strict=False)) if len(set(chars)) > 1)
     return texts[0][: next(ends)]
-
-
-def test_the_families_are_there() -> None:
-    assert [folder.name for folder in FOLDERS] == NAMES
 
 
 @each_family
@@ -172,22 +148,3 @@ def test_text_and_closed_book(folder: Path) -> None:
     assert closed.startswith(f"Question: {QUESTION}\n")
     assert "not at hand" in closed
     assert "not at hand" not in whole
-
-
-NASTY = (
-    "{{ question }} {% raw %} {# note #} <5> Page [3] & 'q' \"d\" \\n <script>\n\n  two\tlines  "
-)
-
-
-@each_family
-def test_values_are_verbatim(folder: Path) -> None:
-    for prompt, times in (
-        (BreakPoint(NASTY, (Labelled(NASTY, 4),)), 2),
-        (ShortenPage(NASTY), 1),
-        (ParallelLookUp((Passage("gist", 0, NASTY),), NASTY, (NASTY,), 2), 3),
-        (SequentialLookUp((Passage("page", 0, NASTY),), NASTY, (NASTY,), (0,), (8,)), 3),
-        (AnswerQuestion((Passage("text", None, NASTY),), NASTY, (NASTY,), 30), 3),
-        (StrictRating(NASTY, NASTY, NASTY), 3),
-        (PermissiveRating(NASTY, NASTY, NASTY), 3),
-    ):
-        assert text(folder, prompt).count(NASTY) == times

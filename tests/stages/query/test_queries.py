@@ -5,18 +5,16 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.rows import Question, UnitRows
-from stages.query.make_queries import MakeQueries, searched
+from pipeline.core.rows import UnitRows
+from stages.query.make_queries import MakeQueries
 from stages.query.model_queries import MakeClues, MakeHypothetical, MakeSubQuestions
 from stages.tables.keys import MemoryPassage
-from stages.tables.lookups import Query
 from tests.support.reading import (
     adding,
     always,
     deadline,
     document,
     in_turn,
-    never,
     question,
     run,
     scripted,
@@ -104,15 +102,6 @@ def test_the_authors_filter_is_a_setting_in_any_script(
     engine = by_prompt(tmp_path, clue_spans=spans, clue_questions="NONE")
     found = made(clues(min_query_words=least), engine)[1:]
     assert [reason for _, _, reason in found] == dropped
-
-
-def test_a_thousand_clues_are_no_more_than_the_maximum(tmp_path: Path) -> None:
-    lines = "\n".join(f"clue number {n}" for n in range(1000))
-    engine = by_prompt(tmp_path, clue_spans=lines, clue_questions=lines)
-    found = made(clues(max_queries=10), engine)
-    used = [text for _, text, reason in found if reason is None]
-    assert used == [ASKED, *(f"clue number {n}" for n in range(20))]
-    assert len(found) == 2001
 
 
 @pytest.mark.parametrize(
@@ -223,33 +212,3 @@ def test_several_passages_and_the_question() -> None:
     assert len({request.seed for request in engine.requests}) == len(calls) == 3
     found, calls = run(stage, rows, in_turn("one"))
     assert [row.text for row in found] == ["one", "one", "one", ASKED]
-
-
-def test_a_short_draft_is_a_query(tmp_path: Path) -> None:
-    """As in the authors' code; a short clue is none."""
-    engine = by_prompt(
-        tmp_path, clue_spans="The bell", clue_questions="Who?", draft_answer="The sexton."
-    )
-    assert made(clues(draft=True, min_query_words=4), engine) == [
-        ("question", ASKED, None), ("draft", "The sexton.", None), ("span", "The bell", "short"),
-        ("surrogate", "Who?", "short"),
-    ]  # fmt: skip
-
-
-def test_recorded_calls_are_not_asked_again(tmp_path: Path) -> None:
-    engine = by_prompt(tmp_path, clue_spans="bell\nrope", clue_questions="Why?")
-    rows, calls = run(clues(), memory("one", "two"), engine)
-    assert len(calls) == 4
-    assert run(clues(), memory("one", "two"), never(), recorded=calls) == (rows, calls)
-
-
-def test_only_what_is_searched_for_is_searched_for() -> None:
-    asked: Question = question()
-    parts = [("a", None), ("b", "duplicate"), (None, None), ("c", None)]
-    rows = [
-        Query(document_id="d", question_id="q", query_index=n, kind="span", text=text,
-              dropped=dropped)
-        for n, (text, dropped) in enumerate(parts)
-    ]  # fmt: skip
-    found = searched(adding(memory(), {Query: rows}), asked)
-    assert [row.query_index for row in found] == [0, 3]

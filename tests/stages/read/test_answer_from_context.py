@@ -1,19 +1,15 @@
 """Answers: what of the document is sent, how many words it has, and what becomes of a reply."""
 
 import random
-import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.core.engine import Reply, Request
-from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import Message
 from pipeline.core.rows import Question, Span, UnitRows
-from stages.index.context import memory, raw_pages, raw_text
 from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
@@ -21,7 +17,6 @@ from stages.read.answer_kinds import AnswerClosedBook, AnswerConstant, AnswerFro
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from tests.support.reading import (
-    NASTY,
     Listener,
     adding,
     always,
@@ -51,7 +46,6 @@ TEXT = "".join(PAGES)
 COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30, "answer_page_tags": True}
 FROM_MEMORY = AnswerFromMemory(**COMMON)
 FROM_PAGES = AnswerFromPages(**COMMON)
-UNTAGGED = AnswerFromMemory(**{**COMMON, "answer_page_tags": False})
 
 
 def rows(*lookups: Lookup, questions: Sequence[Question] = (question(),)) -> UnitRows:
@@ -98,14 +92,6 @@ def test_memory_shows_pages_in_their_gists_place_in_document_order() -> None:
         compression_rate=100 * (1 - 13 / 18),
         num_answer_words=4,
     )
-
-
-def test_gists_alone() -> None:
-    engine = in_turn("Nobody knows.")
-    answer = one(FROM_MEMORY, rows(looked_up()), engine)
-    assert "bell rings\n\n<Page 1>\ndenial" in before_the_question(engine)
-    assert (answer.num_context_words, answer.compression_rate) == (6, 100 * (1 - 6 / 18))
-    assert (answer.page_indexes, answer.context_spans, answer.num_lookups) == ((), (), 0)
 
 
 def test_pages_of_several_turns_count_once_each() -> None:
@@ -180,28 +166,6 @@ def test_a_text_cut_at_single_spaces(keep: str, num_words: int, shown: str) -> N
     assert answer.compression_rate == 100 * (1 - len(shown.split()) / 8)
 
 
-def test_pages_are_shown_without_their_tags() -> None:
-    engines = in_turn("Noon."), in_turn("Noon.")
-    for stage, engine in zip((FROM_MEMORY, UNTAGGED), engines, strict=True):
-        one(stage, rows(looked_up(2, 0)), engine)
-    tagged, untagged = map(before_the_question, engines)
-    assert (
-        untagged
-        == "The bell rings at noon.\n\ndenial\n\nThe sexton says\nit was wind.\n\nsilence\n\n"
-    )
-    assert re.sub(r"<Page \d>\n", "", tagged) == untagged
-
-
-def test_a_brief_answer_is_asked_for() -> None:
-    engine = in_turn("Noon.")
-    one(
-        AnswerFromMemory.model_validate({**COMMON, "answer_words": None}), rows(looked_up()), engine
-    )
-    (prompt,) = engine.prompts()
-    assert "Answer the question briefly and concisely." in prompt
-    assert "words" not in prompt
-
-
 def test_closed_book_shows_nothing_of_the_document() -> None:
     engine = in_turn("Noon.")
     answer = one(AnswerClosedBook(**COMMON), rows(looked_up()), engine)
@@ -210,23 +174,6 @@ def test_closed_book_shows_nothing_of_the_document() -> None:
     assert not any(gist in prompt for gist in GISTS)
     assert (answer.num_context_words, answer.compression_rate) == (0, 100.0)
     assert answer.context_spans == ()
-
-
-@pytest.mark.parametrize("used", [(), (1,), (3, 0, 2), (0, 1, 2, 3)])
-def test_spans_are_the_raw_text_shown(used: tuple[int, ...]) -> None:
-    for context in (memory(rows(), used, 0), raw_pages(rows(), used, 0)):
-        shown = [p.text for p in context.passages if p.kind == "page"]
-        cut = [TEXT[s.start_char : s.end_char].strip() for s in context.spans]
-        assert shown == cut == [PAGES[n].strip() for n in sorted(used)]
-        words = sum(len(p.text.split()) for p in context.passages)
-        assert context.num_words == words
-
-
-def test_a_text_without_words() -> None:
-    empty = UnitRows(document=replace(rows().document, text=" \n", num_words=0))
-    assert raw_text(empty, "first", 3).num_words == 0
-    given = adding(replace(empty, questions=(question(),)), {Lookup: [looked_up()]})
-    assert one(text_stage(None, None), given, in_turn("Noon.")).compression_rate == 100.0
 
 
 OPTIONS = ("the sexton", "nobody", "the wind")
@@ -308,7 +255,7 @@ def test_pages_without_room_are_left_out_the_least_important_first(
         assert len(calls) == 1
 
 
-@pytest.mark.parametrize("fitting", [1, 2, 617, 998, 999, 1000])
+@pytest.mark.parametrize("fitting", [1, 617, 1000])
 def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> None:
     """The best first; the prompt is counted about ten times, not once for each page left out, and
     each page that is shown once."""
@@ -397,26 +344,3 @@ def test_one_constant_answer_without_a_call() -> None:
     ]
     assert [(a.num_context_words, a.compression_rate) for a in made] == [(0, 100.0)] * 2
     assert calls == ()
-
-
-def test_texts_pass_verbatim_and_gold_does_not() -> None:
-    gold = question(text=NASTY, references=("the gold answer",), evidence=(Span(0, 9),))
-    given = book([f"{NASTY}\n<5>", "more"], ["gist", NASTY], [gold], [looked_up(0)])
-    engine = in_turn(NASTY)
-    answer = one(FROM_MEMORY, given, engine)
-    (prompt,) = engine.prompts()
-    assert f"<Page 0>\n{NASTY}\n<5>\n\n<Page 1>\n{NASTY}\n\nQuestion: {NASTY}" in prompt
-    assert answer.answer == NASTY
-    assert "gold answer" not in prompt
-
-
-def test_answers_must_match_the_questions() -> None:
-    given = rows(questions=[question("a"), question("b")])
-    made = FROM_MEMORY.failed(given, "unit_failed", "a line of ours")
-    FROM_MEMORY.check(given, made)
-    assert {(a.answer, a.problem, a.detail) for a in made} == {
-        (None, "unit_failed", "a line of ours")
-    }
-    for wrong in (made[:1], made[::-1], [*made, made[1]], []):
-        with pytest.raises(AccountingError, match="answers do not match questions"):
-            FROM_MEMORY.check(given, wrong)

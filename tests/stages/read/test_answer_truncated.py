@@ -85,19 +85,6 @@ def test_a_question_that_leaves_no_room_for_a_word_of_the_text_is_not_sent(conte
     assert answer.context_spans == ()
 
 
-def test_each_question_has_its_own_room() -> None:
-    short, long = question("a", "Who?"), question("b", "Who rang the bell at noon?")
-    engine = always("Noon.", EMPTY + REPLY + 4)  # ASKED has four words
-    made, _ = run(stage("first"), rows(TEXT, short, long), engine, reply_tokens={"answer": REPLY})
-    assert [answer.num_context_words for answer in made] == [7, 2]
-
-
-@pytest.mark.parametrize("text", ["", " \n "])
-def test_a_text_without_words(text: str) -> None:
-    answer = answered("last", always("Noon.", EMPTY + REPLY), text)
-    assert (answer.num_context_words, answer.compression_rate) == (0, 100.0)
-
-
 @pytest.mark.parametrize("keep", ["first", "last"])
 def test_a_long_text_is_counted_a_few_times_and_never_whole(keep: str) -> None:
     drawn = random.Random(7)

@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import UnitRows
@@ -20,16 +18,7 @@ from stages.read.chat_notes import AnswerFromNotes
 from stages.tables.answers import Answer
 from stages.tables.keys import Expansion
 from stages.tables.lookups import Dropped, Lookup, Note, Query, Refinement
-from tests.support.reading import (
-    adding,
-    always,
-    book,
-    looked_up,
-    never,
-    num_tokens,
-    question,
-    run,
-)
+from tests.support.reading import adding, always, book, looked_up, never, num_tokens, question, run
 
 # 5 + 3 + 6 + 4 = 18 words in pages, gists of 2, 1, 2 and 1.
 PAGES = (
@@ -258,20 +247,6 @@ def test_nothing_is_answered_from_pages_none_of_which_has_room(
     assert (answer.problem, answer.answer) == (None, "Noon.")
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 60), st.randoms())
-def test_the_next_page_would_pass_it(sizes: list[int], budget: int, random: Any) -> None:
-    order = random.sample(range(len(sizes)), len(sizes))
-    texts = [f"{' '.join(['word'] * size)}\n" for size in sizes]
-    unit = book(texts, questions=[question()], lookups=[looked_up(*order)])
-    (answer,), _ = run(AnswerFromPages(**COMMON, budget=budget), unit, always("Noon."))
-    fitting = 0
-    while fitting < len(order) and sum(sizes[n] for n in order[: fitting + 1]) <= budget:
-        fitting += 1
-    assert answer.page_indexes == tuple(sorted(order[:fitting]))
-    assert answer.problem == (None if fitting else "context_overflow")
-
-
 MODEL: dict[str, Any] = {
     "paragraphs": "lines", "page_breaks": False, "min_words": 280, "max_words": 600,
     "tail_words": 350, "preceding_words": 0, "following": "nothing", "label_rule": "within_limits",
@@ -303,9 +278,3 @@ def test_a_budget_below_a_page_is_refused_where_that_is_known(
             f"rag: budget={least - 1} is smaller than a page, as {setting}={least}; raise the "
             f"budget to {least} or more, or make shorter pages"
         )
-
-
-def test_the_report_shows_tokens_where_there_is_a_budget() -> None:
-    for budget, shown in ((None, False), (9, True)):
-        columns = AnswerFromPages(**COMMON, budget=budget).columns()["any"]
-        assert ("tokens_read" in {column.measure for column in columns}) is shown

@@ -201,10 +201,3 @@ def test_a_note_without_a_reply_loses_the_answer(tmp_path: Path) -> None:
     stage = AnswerFromNotes(reading="direct", history="text", keep_empty=True, **SETTINGS)
     (answer,), _ = run(stage, adding(rows(2, 1), {Note: made}), never())
     assert (answer.problem, answer.detail) == ("upstream", "notes: timeout")
-
-
-@pytest.mark.parametrize("reading", ["direct", "con"])
-def test_budgets_are_the_authors(reading: str) -> None:
-    engine = always("Answer: x")
-    answered(engine, reading=reading)
-    assert engine.requests[0].max_reply_tokens == {"direct": 500, "con": 800}[reading]

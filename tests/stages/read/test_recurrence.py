@@ -11,8 +11,7 @@ from upath import UPath
 from jobs.plan.counting import CountingEngine, token_counts
 from pipeline.asking.reply_log import SharedReplies
 from pipeline.core.compose import compose
-from pipeline.core.errors import AccountingError
-from pipeline.core.rows import Question, Span, UnitRows
+from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.scripted import ScriptedSettings
 from stages.prompts.memwalker.update_summary import UpdateSummary
 from stages.read.answer_kinds import AnswerFromRunningSummary
@@ -20,8 +19,6 @@ from stages.read.recurrence import UpdateRunningSummary
 from stages.tables.answers import Answer
 from stages.tables.pages import RunningSummary
 from tests.support.reading import (
-    NASTY,
-    PLENTY,
     Listener,
     adding,
     always,
@@ -84,24 +81,6 @@ def test_each_segment_is_read_with_the_summary_of_those_before() -> None:
     assert all("Use 3 words at most" in text for text in (first, second))
 
 
-def test_a_step_is_a_turn_of_its_question() -> None:
-    _, calls = run(STAGE, rows(), always("bell"))
-    assert [(call.question_id, call.turn, call.prompt) for call in calls] == [
-        ("q", turn, "update_summary") for turn in range(3)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("tokens", "segments"), [(13, 1), (12, 2), (8, 2), (7, 3), (5, 3), (4, 4), (3, 5)]
-)
-def test_segments_by_the_engines_tokens(tokens: int, segments: int) -> None:
-    """Sentences of 5, 3 and 5 words."""
-    stage = UpdateRunningSummary(segment_tokens=tokens, summary_tokens=4, **SETTINGS)
-    made, calls = run(stage, rows(), always("bell"))
-    assert len(made) == len(calls) == segments
-    assert "".join(TEXT[row.start_char : row.end_char] for row in made) == TEXT
-
-
 def test_each_question_has_a_summary_of_its_own(tmp_path: Path) -> None:
     engine = scripted(
         tmp_path,
@@ -154,16 +133,6 @@ def test_a_failed_step_carries_the_summary_on_and_says_so(
     ]  # fmt: skip
     assert len(calls) == 3
     assert answered(made, in_turn("Noon.")).problem is None
-
-
-def test_a_failed_first_step_leaves_the_next_without_notes() -> None:
-    engine = in_turn("", "nobody", "wind")
-    made = read(engine)
-    assert [(row.summary, row.problem) for row in made] == [
-        (None, "unparseable"), ("nobody", None), ("wind", None),
-    ]  # fmt: skip
-    assert "There are none yet" in engine.prompts()[1]
-    assert answered(made, in_turn("Noon.")).problem is None, "a later step has a summary"
 
 
 def test_where_no_step_gave_a_summary_the_answer_is_upstream() -> None:
@@ -273,30 +242,6 @@ def test_a_last_segment_that_is_read_hides_no_failure(
     assert (answer.problem, answer.detail) == ("upstream" if detail else None, detail)
 
 
-def test_texts_pass_verbatim_and_gold_does_not() -> None:
-    gold = question(
-        text=NASTY, references=("the gold answer",), evidence=(Span(0, 9),), options=("a", NASTY),
-        asked_at="2023/05/30",
-    )  # fmt: skip
-    engine = always(NASTY)
-    stage = UpdateRunningSummary(segment_tokens=PLENTY, summary_tokens=PLENTY, **SETTINGS)
-    ((row,), _) = run(stage, rows(gold, text=f"{NASTY}\n<5>"), engine)
-    (text,) = engine.prompts()
-    assert f"next part:\n\n{NASTY}\n<5>\n\nAsked on: 2023/05/30\nQuestion: {NASTY}\n(A) a" in text
-    assert row.summary == NASTY
-    assert "gold answer" not in text
-
-
-def test_the_extractive_engine_keeps_what_the_question_is_about() -> None:
-    summary = "The sexton rings the bell at noon."
-    segment = "A candle burns. Nobody admits that the bell was rung. The smoke rose to the roof."
-    asked = UpdateSummary(segment, summary, "Who rings the bell?", (), max_words=30)
-    found = asked.extractive()
-    assert summary in found and "Nobody admits that the bell was rung." in found
-    assert len(found.split()) <= 30
-    assert UpdateSummary(segment, "", "Zebra?", (), max_words=6).extractive()
-
-
 def test_a_plan_counts_a_call_for_every_segment() -> None:
     composed = compose(["engine=scripted", "engine.script=none.yaml"])["engine"]
     settings = ScriptedSettings.model_validate(composed)
@@ -305,23 +250,3 @@ def test_a_plan_counts_a_call_for_every_segment() -> None:
     assert len(made) == len(calls) == 3
     assert all(len(row.summary.split()) <= 4 for row in made)
     assert [call.reply_tokens for call in calls] == [3] * 3  # three words are asked for
-
-
-def test_segments_must_be_numbered_for_every_question() -> None:
-    given = rows(question("a"), question("b"))
-    made = STAGE.failed(given, "unit_failed", "a line of ours")
-    STAGE.check(given, made)
-    assert {(row.summary, row.problem, row.detail) for row in made} == {
-        (None, "unit_failed", "a line of ours")
-    }
-    for wrong in (made[:1], made[::-1], [*made, made[1]], []):
-        with pytest.raises(AccountingError, match="running_summaries do not match questions"):
-            STAGE.check(given, wrong)
-
-
-def test_it_is_traced_segment_by_segment() -> None:
-    row = {"segment_index": 1, "start_char": 24, "end_char": 43, "num_words": 2,
-           "summary": "bell rang", "problem": "timeout"}  # fmt: skip
-    assert RunningSummary.trace(row) == [
-        "segment 1 (characters 24-43) -> 2 words, timeout: bell rang"
-    ]

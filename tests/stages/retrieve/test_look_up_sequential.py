@@ -11,11 +11,9 @@ from stages.prompts.readagent.look_up_s import SequentialLookUp
 from stages.retrieve.read_agent import ReadAgentS
 from stages.tables.lookups import Dropped, Lookup
 from tests.support.reading import (
-    NASTY,
     always,
     book,
     deadline,
-    family,
     in_turn,
     looked_up,
     never,
@@ -52,20 +50,12 @@ def turns(max_pages: int, *replies: str, first_page: Literal[0, 1] = 0) -> list[
     return made
 
 
-def test_stop_at_once() -> None:
-    assert turns(3, "STOP") == [looked_up()]
-
-
 def test_a_page_a_turn_until_stop() -> None:
     assert turns(3, "Page 4", "Page [0] for the bell", "STOP") == [
         looked_up(4),
         looked_up(0, turn=1),
         looked_up(turn=2),
     ]
-
-
-def test_max_pages_end_it_without_another_call() -> None:
-    assert turns(2, "Page 4", "Page 0") == [looked_up(4), looked_up(0, turn=1)]
 
 
 def test_pages_read_are_shown_in_place_and_listed() -> None:
@@ -122,15 +112,6 @@ def test_refused_twice_it_stops(again: str, index: int, reason: str) -> None:
     ]
 
 
-def test_stop_after_a_refusal() -> None:
-    drop = Dropped(9, "out_of_range")
-    assert turns(5, "Page 9", "STOP") == [looked_up(requested=(9,), dropped=(drop,))]
-
-
-def test_an_unreadable_reply_is_asked_about_once_more() -> None:
-    assert turns(1, "Somewhere near the end.", "Page 3") == [looked_up(3)]
-
-
 @pytest.mark.parametrize("prompts", ["generic", "narrativeqa_movie"])
 def test_what_is_asked_once_more_says_what_was_wrong(tmp_path: Path, prompts: str) -> None:
     """Without sampling the same prompt would only get the same reply."""
@@ -142,13 +123,6 @@ def test_what_is_asked_once_more_says_what_was_wrong(tmp_path: Path, prompts: st
     made, calls = run(sequential(1), BOOK, scripted(tmp_path, *refused), prompts=prompts)
     assert made == [looked_up(3, requested=(9, 3), dropped=(Dropped(9, "out_of_range"),))]
     assert [call.reply for call in calls] == ["Page 9", "Page 3"]
-
-
-def test_no_room_to_say_what_was_wrong_is_unparseable() -> None:
-    engine = in_turn("Somewhere.", context_tokens=tokens(()) + 30)
-    made, calls = run(sequential(1), BOOK, engine, reply_tokens=BUDGETS)
-    assert made == [looked_up(problem="unparseable")]
-    assert len(calls) == 1
 
 
 def test_a_family_that_says_nothing_of_it_is_not_asked_the_same_again(tmp_path: Path) -> None:
@@ -236,16 +210,6 @@ def test_it_stops_at_the_page_that_would_pass_the_budget() -> None:
     assert run(stage, BOOK, never()) == ([looked_up()], ())
 
 
-def test_no_room_to_name_the_refused_page_is_a_stop() -> None:
-    room = tokens((4,)) + 40
-    assert tokens((4,), (4,)) > tokens((4,))
-    engine = in_turn("Page 4", "Page 4", context_tokens=room)
-    made, calls = run(sequential(3), BOOK, engine, reply_tokens={"look_up_s": 40, "answer": 40})
-    again = looked_up(turn=1, requested=(4,), used=(), dropped=(Dropped(4, "duplicate"),))
-    assert made == [looked_up(4), again]
-    assert len(calls) == 2
-
-
 def test_questions_do_not_see_each_other_s_pages(tmp_path: Path) -> None:
     rows = book(PAGES, GISTS, [question("b", "Where?"), question("a", "When?")])
     engine = scripted(
@@ -260,14 +224,6 @@ def test_questions_do_not_see_each_other_s_pages(tmp_path: Path) -> None:
     assert [(row.question_id, row.turn, row.used) for row in made] == [
         ("b", 0, (1,)), ("b", 1, ()), ("a", 0, (6,)), ("a", 1, (5,)), ("a", 2, ()),
     ]  # fmt: skip
-
-
-def test_texts_pass_verbatim() -> None:
-    rows = book(["CHAPTER V\n" + NASTY, "more"], ["gist", NASTY], [question(text=NASTY)])
-    engine = in_turn("Page 0", "STOP")
-    run(sequential(2), rows, engine, prompts="narrativeqa_movie")
-    shown = engine.prompts()[1]
-    assert f"<Page 0>\nCHAPTER V\n{NASTY}\n\n<Page 1>\n{NASTY}\n\nQuestion: {NASTY}" in shown
 
 
 def answering(max_pages: int, tags: bool = True) -> ReadAgentS:
@@ -295,27 +251,3 @@ def test_the_answers_so_far_may_be_asked_for_without_page_tags() -> None:
     tagged = ["<Page 4>" in prompt for prompt in engine.prompts()]
     assert tagged == [False, True, False, True]
     assert PAGES[4].strip() in engine.prompts()[2]
-
-
-def test_without_the_answers_it_is_the_same_look_up() -> None:
-    engine = in_turn("Page 4", "STOP")
-    made, calls = run(sequential(3), BOOK, engine)
-    assert made == [looked_up(4), looked_up(turn=1)]
-    assert [call.prompt for call in calls] == ["look_up_s"] * 2
-    assert all("would be:" not in r.messages[0]["content"] for r in engine.requests)
-
-
-def test_an_answer_that_fails_is_not_shown() -> None:
-    """The second request, an answer that is cut to nothing, leaves the look-up as it was."""
-    engine = in_turn("", "STOP")
-    made, _ = run(answering(3), BOOK, engine)
-    assert made == [looked_up()]
-    assert "would be:" not in engine.requests[1].messages[0]["content"]
-
-
-def test_the_family_says_who_answers_between_look_ups() -> None:
-    films, books = (
-        family(f"narrativeqa_{kind}").settings["answer_each_look_up"]
-        for kind in ("movie", "gutenberg")
-    )
-    assert (films, books) == (True, False)

@@ -121,19 +121,6 @@ def test_measures_by_hand(warehouse: Warehouse) -> None:
     assert problems == {**dict.fromkeys(BY_HAND, None), "bad": "unparseable"}
 
 
-def test_the_means_of_a_report(warehouse: Warehouse) -> None:
-    """Stray: 3 of 5; recovered: 1 of the 2 that have a letter; right: 2, of 30 and 65 words."""
-    found = rows(
-        warehouse, "select measure, avg(value) as mean, count(*) as n from measures group by all"
-    )
-    means = {row["measure"]: (row["mean"], row["n"]) for row in found}
-    assert means["stray"] == (60, 5)
-    assert means["recovery"] == (50, 2)
-    assert means["valid_actions"] == (72, 5)
-    assert means["text_read"] == (41, 5)
-    assert means["text_read_right"] == (47.5, 2)
-
-
 def test_the_sql_of_the_readme(warehouse: Warehouse) -> None:
     """Two of the four questions with letters are right, one of them after it strayed."""
     assert rows(warehouse, queries()["walks"]) == [
@@ -143,31 +130,3 @@ def test_the_sql_of_the_readme(warehouse: Warehouse) -> None:
             "text_read_if_right": 47.5, "n_right": 2, "steps": 2.2, "depth": 1.4,
         }
     ]  # fmt: skip
-
-
-def test_a_trace_is_an_indented_path() -> None:
-    shown = [
-        visit("q", 0, "enter", to_node=4, reason="The bell\nrings there."),
-        visit("q", 1, "revert", depth=1, page_index=4, num_invalid=1, num_memory_words=9),
-        visit("q", 2, "enter", to_node=5, chosen_by="rule"),
-        visit(
-            "q",
-            3,
-            None,
-            depth=1,
-            page_index=5,
-            problem="unparseable",
-            num_invalid=3,
-            num_memory_words=7,
-            is_memory_cut=True,
-        ),
-    ]
-    columns = Visit.__dataclass_fields__
-    lines = Visit.trace_all([{name: getattr(row, name) for name in columns} for row in shown])
-    assert lines == [
-        "step 0: node 0: to node 4; The bell rings there.",
-        "  step 1: node 1 (segment 4): revert, 9 words of working memory, 1 invalid replies",
-        "step 2: node 2: to node 5, by rule",
-        "  step 3: node 3 (segment 5): no action, 7 words of working memory, cut, 3 invalid "
-        "replies, problem unparseable",
-    ]

@@ -7,26 +7,8 @@ import pytest
 
 from pipeline.core.errors import Problem
 from stages.prompts.memwalker.read_leaf import ReadLeaf
-from tests.support.engines.walks import (
-    ANSWER,
-    OPTIONS,
-    PAGES,
-    act,
-    path,
-    stage,
-    tree,
-    walked,
-)
-from tests.support.reading import (
-    NASTY,
-    deadline,
-    in_turn,
-    never,
-    num_tokens,
-    question,
-    run,
-    scripted,
-)
+from tests.support.engines.walks import ANSWER, OPTIONS, PAGES, act, path, stage, tree, walked
+from tests.support.reading import deadline, in_turn, never, num_tokens, question, run, scripted
 
 
 def test_what_the_model_sees_on_the_way() -> None:
@@ -167,13 +149,6 @@ def test_questions_do_not_meet(tmp_path: Path) -> None:
         ("b", 0, 6, None), ("b", 1, 4, None), ("b", 2, 0, "Here."),
         ("a", 0, 6, None), ("a", 1, 5, None), ("a", 2, 3, "Now."),
     ]  # fmt: skip
-
-
-def test_texts_pass_verbatim() -> None:
-    rows = tree(question(text=NASTY, options=(NASTY,)), pages=[NASTY])
-    engine = in_turn(ANSWER, "Action: -1")
-    run(stage(), rows, engine)
-    assert engine.prompts()[0].count(NASTY) == 3
 
 
 def test_recorded_calls_are_not_asked_again() -> None:

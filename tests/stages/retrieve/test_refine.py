@@ -178,14 +178,6 @@ def test_pages_without_room_are_left_out_of_a_trajectory() -> None:
     assert answer.detail == "trajectory 1 of 3, no room for 1 of 2 pages"
 
 
-def test_of_answers_with_problems_the_first_with_a_text_is_kept(tmp_path: Path) -> None:
-    rules = ({"match": "bell", "reply": "x", "finish_reason": "abort"},
-             {"match": "rope", "reply": "cut", "finish_reason": "length"},
-             {"reply": "x", "finish_reason": "abort"})  # fmt: skip
-    answer = answered(scripted(tmp_path, *rules))
-    assert (answer.answer, answer.problem, answer.page_indexes) == ("cut", "truncated", (1, 2))
-
-
 @pytest.mark.parametrize(
     ("reply", "query"),
     [

@@ -7,19 +7,18 @@ from math import log
 
 import pytest
 
-from pipeline.core.rows import Document, Question, Span, UnitRows
+from pipeline.core.rows import Question, Span, UnitRows
 from pipeline.work.input_hashes import mask_fields
 from pipeline.work.stage import GOLD, STAGES, Stage
 from stages.gathered.given_memory import GivenGists, PaginateGiven
-from stages.index.context import raw_pages
 from stages.judge.rate import RateAnswers, RateByType
 from stages.read.audited_answers import KnownAnswer
 from stages.read.imported_answers import ImportedAnswer
 from stages.retrieve.ranked_pages import BM25, OraclePages, RandomPages
 from stages.score.score import ScoreAnswers
 from stages.tables.lookups import Lookup, RankedPage
-from stages.tables.pages import Gist, Page
-from tests.support.reading import book, given_to, looked_up, never, question, run
+from stages.tables.pages import Page
+from tests.support.reading import book, looked_up, never, question, run
 
 PAGES = ["The bell rang. ", "A candle burned. ", "Bell, bell and book! ", "Smoke rose. "]
 
@@ -40,11 +39,6 @@ def test_a_ranking_of_pages_that_are_not_there_or_there_twice(best: list[int], w
     told = f"test_retrieve.py: Elsewhere.best returned {wrong}, which is no page"
     with pytest.raises(ValueError, match=re.escape(told)):
         Elsewhere(top_k=1, seed=0, repeat=0).ranking(rows[Page], rows.questions[0])
-
-
-def test_raw_pages_that_are_not_there_are_refused() -> None:
-    with pytest.raises(ValueError, match="there is no page 7"):
-        raw_pages(book(PAGES), [0, 7], first_page=0)
 
 
 def look_up(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[Lookup]:
@@ -136,26 +130,6 @@ def test_rankings_are_kept_to_depth_50() -> None:
         assert len({page.page_index for page in ranking(stage, rows)}) == 50
 
 
-def test_random_pages_have_ranks_and_no_scores() -> None:
-    rows = book(PAGES, questions=[question()])
-    found = ranking(RandomPages(top_k=1, seed=0, repeat=0), rows)
-    assert sorted(page.page_index for page in found) == [0, 1, 2, 3]
-    assert {page.score for page in found} == {None}
-
-
-def test_oracle_pages_are_ranked_by_gold_characters() -> None:
-    rows = book(PAGES, questions=[question(evidence=(Span(10, 20),))])
-    found = ranking(OraclePages(top_k=1), rows)  # page 0 ends at 15
-    assert found == [RankedPage(0, 5.0), RankedPage(1, 5.0)]
-
-
-def test_a_trace_lists_the_first_of_many_pages() -> None:
-    row = {"turn": 0, "query_index": None, "requested": [*range(33)], "used": [2, 0],
-           "dropped": [], "problem": None}  # fmt: skip
-    thirty = ", ".join(map(str, range(30)))
-    assert Lookup.trace(row) == [f"look-up 0: asked for [{thirty} and 3 more], read [2, 0]"]
-
-
 def test_no_pages() -> None:
     rows = book([], questions=[question()])
     okapi, plus = (BM25(top_k=2, bm25=kind) for kind in ("okapi_on_words", "plus_on_stems"))
@@ -181,11 +155,6 @@ def test_random_pages_are_distinct_and_any() -> None:
     used = [row.used or () for row in drawn(0, 0, num_questions=300)]
     assert all(len(set(pages)) == 3 for pages in used)
     assert {page for pages in used for page in pages} == set(range(30))
-
-
-def test_a_larger_draw_begins_with_the_smaller() -> None:
-    pairs = zip(drawn(0, 0, top_k=2), drawn(0, 0, top_k=5), strict=True)
-    assert all(few.used == (many.used or ())[:2] for few, many in pairs)
 
 
 @pytest.mark.parametrize(
@@ -251,18 +220,3 @@ def test_a_stage_is_given_what_it_names_and_no_more(stage: type[Stage]) -> None:
         KnownAnswer: replace(bare, options=()),
     }
     assert mask_fields(WHOLE, stage.question_fields) == expected.get(stage, shown)
-
-
-def test_a_document_s_title_is_given_to_nobody() -> None:
-    document = Document(
-        document_id="d", title="Title", text="Text.", num_words=1, num_paragraphs=1, metadata="[]"
-    )
-    assert mask_fields(document, BM25.document_fields) == Document(
-        document_id="d", text="Text.", num_words=1
-    )
-    assert mask_fields(document, RateAnswers.document_fields) == Document(document_id="d")
-
-
-def test_a_table_that_a_stage_does_not_read_is_not_there() -> None:
-    with pytest.raises(KeyError):
-        given_to(BM25(top_k=1, bm25="plus_on_stems"), book(PAGES, PAGES))[Gist]

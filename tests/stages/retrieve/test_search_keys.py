@@ -69,14 +69,6 @@ def test_a_page_ranks_by_its_best_key_and_one_without_is_never_found() -> None:
     assert turn.used == (1, 0, 2), "two words of the question; then one, and ties in page order"
 
 
-def test_keys_have_a_vector_each() -> None:
-    made, _ = run(EmbedKeys(embedder=AXES), history(), never())
-    assert [(row.page_index, row.chunk_index, row.problem) for row in made] == [
-        (0, 0, None), (0, 1, None), (1, 0, None), (2, 0, None), (3, 0, "empty_input"),
-    ]  # fmt: skip
-    assert [sum(row.embedding) for row in made[:4]] == [1, 4, 2, 2]
-
-
 @pytest.mark.parametrize(
     ("start", "end", "last", "dropped"),
     [

@@ -8,20 +8,8 @@ from pipeline.core.rows import UnitRows
 from stages.read.answer_kinds import AnswerFromVisits
 from stages.retrieve.ranked_pages import VisitedLeaves
 from stages.tables.lookups import Dropped, Lookup, Visit
-from tests.support.engines.walks import (
-    ANSWER,
-    PAGES,
-    act,
-    stage,
-    tree,
-    walked,
-)
-from tests.support.reading import (
-    adding,
-    looked_up,
-    never,
-    run,
-)
+from tests.support.engines.walks import ANSWER, PAGES, act, stage, tree, walked
+from tests.support.reading import adding, looked_up, never, run
 
 
 def read(

@@ -78,11 +78,8 @@ def plugin(folder: Path, table: str, view: str, measure: str) -> str:
     [
         ("readings", "weight",
          "makes the table or view 'readings', which is that of stages.tables.answers.Answer"),
-        ("Pages", "weight", "makes the table or view 'pages', which is that of stages.tables."),
         ("runs", "weight", "the view 'runs': not a name that SQL can use, or that of"),
-        ("seconds", "weight", "'seconds', which is that of gistmill_plugins.plugin_firsts"),
         ("Firsts", "weight", "'firsts', which is that of gistmill_plugins.plugin_firsts"),
-        ("third", "lookups", "makes the measure 'lookups', which is that of stages.tables."),
         ("third", "speed",
          "makes the measure 'speed', which is that of gistmill_plugins.plugin_firsts"),
         ("third", "firsts_told", "makes the measure 'firsts_told', which is that of gistmill_"),

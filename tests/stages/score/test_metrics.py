@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from pipeline.core.rows import Span
 from stages.score.metric_functions import METRICS
-from stages.text.words import covered_chars
 from tests.support.reading import question
 
 ANSWER = "The cats were running to the old house. They found nothing."
@@ -89,19 +85,3 @@ def test_every_metric(name: str) -> None:
     assert score(name, "", REFERENCES) == 0
     with pytest.raises(ValueError, match="empty"):
         score(name, ANSWER, [])
-
-
-_SPANS = st.lists(st.builds(Span, st.integers(0, 40), st.integers(0, 40)), max_size=6)
-
-
-@given(_SPANS, _SPANS)
-def test_covered_chars_against_sets(gold: list[Span], read: list[Span]) -> None:
-    wanted = {c for s in gold for c in range(s.start_char, s.end_char)}
-    had = {c for s in read for c in range(s.start_char, s.end_char)}
-    assert covered_chars(gold, read) == len(wanted & had)
-    assert covered_chars(gold, gold) == len(wanted)
-
-
-def test_covered_chars_of_touching_spans() -> None:
-    assert covered_chars([Span(0, 10), Span(5, 20)], [Span(8, 12), Span(12, 15)]) == 7
-    assert covered_chars([Span(0, 10)], [Span(10, 20)]) == 0

@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from stages.score.metric_functions import METRICS
 from stages.score.rouge_lcs import rouge_l, rouge_l_sum
-from tests.support.reading import question
 
 # Few words, so that they recur: which of several longest subsequences is read out matters then.
 TOKENS = st.lists(st.sampled_from("abcd"), max_size=24)
@@ -37,9 +35,3 @@ def test_which_longest_subsequence_is_read_out_counts() -> None:
     union is "a" (P 1/3, R 1/2), with "b" it is both tokens (P 2/3, R 2/2)."""
     assert rouge_l_sum([["a", "b"]], [["b", "a"], ["a"]]) == pytest.approx(2 / 5)
     assert rouge_l_sum([["a", "b"]], [["b", "a"], ["b"]]) == pytest.approx(4 / 5)
-
-
-@given(st.text("ab .\n", max_size=60), st.text("ab .\n", max_size=60))
-def test_the_metric_of_texts_without_stems_is_that_of_rouge_score(one: str, other: str) -> None:
-    found = METRICS["scrolls_rougeL"].score(one, question(references=(other,)))
-    assert found == 100 * own("rougeL", other, one)

@@ -141,12 +141,6 @@ def test_a_stray_byte_costs_itself(text: str, bytes_: bytes, num: int) -> None:
         )
 
 
-def test_bytes_that_windows_does_not_have_cost_themselves() -> None:
-    content = b"The keeper was there.\n" * 99 + b"x\x81 \x9d\x8d\x8f\n"
-    found = decoded(content)
-    assert found.text.startswith("The keeper was there.\n" * 99 + "x") and found.note
-
-
 @pytest.mark.parametrize(
     "content",
     [bytes(n * n * 7 % 251 + 5 for n in range(3000)), bytes(range(256)), bytes(range(128, 256))],

@@ -24,14 +24,6 @@ def tiles(text: str, spans: Spans) -> bool:
     return in_order and ends[-1] == len(text) and all(a < b for a, b in pairwise(ends))
 
 
-def test_line_breaks_before_the_first_word_take_no_time() -> None:
-    """A page of a program's output may begin with any number of them."""
-    text = "\n" * 200_000 + "One.\nTwo."
-    began = time.process_time()
-    assert len(paragraph_spans(text, "lines")) == 2
-    assert time.process_time() - began < 1
-
-
 @given(TEXTS)
 def test_sentences_tile_the_text(text: str) -> None:
     assert tiles(text, sentence_spans(text))

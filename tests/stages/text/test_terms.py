@@ -15,53 +15,11 @@ LANGUAGES = {
         "Où est l'âne ?",
         "Le vent ne cesse pas et la mer gronde.",
     ),
-    "german": (
-        "Müller verkaufte die Brücke für fünf Äpfel.",
-        "müller verkaufte die brücke für fünf äpfel",
-        "Wo ist die Brücke?",
-        "Der Wächter schläft, die Lücke blieb offen.",
-    ),
-    "polish": (
-        "Żółć leży w słoju pod łóżkiem.",
-        "żółć leży w słoju pod łóżkiem",
-        "Gdzie jest żółć?",
-        "Wiatr wieje w nocy pod oknem.",
-    ),
-    "czech": (
-        "Kůň žere řepu u stodoly.",
-        "kůň žere řepu u stodoly",
-        "Co dělá kůň u plotu?",
-        "Déšť bubnuje u střechy.",
-    ),
-    "hungarian": (
-        "Az őr egy kútban őrizte gyűrűjét.",
-        "az őr egy kútban őrizte gyűrűjét",
-        "Mit őrizte az őr?",
-        "Az eső egész éjjel kopogott.",
-    ),
     "turkish": (
         "İstanbul'da yaşlı balıkçı ağını onardı.",
         "istanbul da yaşlı balıkçı ağını onardı",
         "istanbul balıkçısı, yaşlı",
         "Yağmur bütün gece çatıyı dövdü.",
-    ),
-    "spanish": (
-        "El niño encontró una araña en el cajón.",
-        "el niño encontró una araña en el cajón",
-        "¿Quién encontró la araña?",
-        "El viento duró toda la noche en el mar.",
-    ),
-    "portuguese": (
-        "O avô guardou pão velho num baú.",
-        "o avô guardou pão velho num baú",
-        "Onde está o pão?",
-        "O vento durou até de manhã.",
-    ),
-    "swedish": (
-        "Ägaren sålde ön åt främlingen.",
-        "ägaren sålde ön åt främlingen",
-        "Vem sålde ön?",
-        "Regnet föll över taken hela natten.",
     ),
     "vietnamese": (
         "Ông lão bán chiếc thuyền cho người lạ.",
@@ -80,12 +38,6 @@ LANGUAGES = {
         "старый сторож продал замок вдове",
         "Кто продал замок?",
         "Дождь шёл всю ночь за окном.",
-    ),
-    "ukrainian": (
-        "Їжак сховав яблуко під ґанком.",
-        "їжак сховав яблуко під ґанком",
-        "Де їжак?",
-        "Дощ ішов під вікном цілу ніч.",
     ),
     "greek": (
         "Ο φύλακας πούλησε τον φάρο στη χήρα.",
@@ -116,30 +68,6 @@ LANGUAGES = {
         "बूढ़े पहरेदार ने दीपघर बेचा",
         "दीपघर किसने बेचा?",
         "रात भर बारिश होती रही।",
-    ),
-    "bengali": (
-        "বুড়ো প্রহরী বাতিঘর বিক্রি করল।",
-        "বুড়ো প্রহরী বাতিঘর বিক্রি করল",
-        "বাতিঘর কে বিক্রি করল?",
-        "সারা রাত বৃষ্টি পড়ল।",
-    ),
-    "tamil": (
-        "காவலாளி கலங்கரை விளக்கை விற்றான்.",
-        "காவலாளி கலங்கரை விளக்கை விற்றான்",
-        "யார் விற்றான்?",
-        "இரவு முழுவதும் மழை பெய்தது.",
-    ),
-    "georgian": (
-        "მცველმა შუქურა ქვრივს მიჰყიდა.",
-        "მცველმა შუქურა ქვრივს მიჰყიდა",
-        "ვინ მიჰყიდა შუქურა?",
-        "მთელი ღამე წვიმდა.",
-    ),
-    "amharic": (
-        "ጠባቂው መብራቱን ለመበለቲቱ ሸጠ።",
-        "ጠባቂው መብራቱን ለመበለቲቱ ሸጠ",
-        "መብራቱን ማን ሸጠ?",
-        "ሌሊቱን ሙሉ ዘነበ።",
     ),
     "korean": (
         "등대지기는 2024년 등대를 팔았다.",
@@ -176,14 +104,12 @@ LANGUAGES = {
 UNCHANGED = {
     "COVID-19 in 2024, a 3rd_time": ["covid", "19", "2024", "3rd", "time"],
     "“Curly” couldn’t — O’Brien’s": ["curli", "o", "brien"],
-    "iPhone手机 2024年 3월 KBS는 ＡＢＣ１２": [
+    "iPhone手机 2024年 KBS는 ＡＢＣ１２": [
         "iphon",
         "手",
         "机",
         "2024",
         "年",
-        "3",
-        "월",
         "kb",
         "는",
         "ａｂｃ１２",

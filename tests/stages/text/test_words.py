@@ -7,15 +7,7 @@ from hypothesis import strategies as st
 from pipeline.core.rows import UnitRows
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
-from stages.text.words import (
-    header_of,
-    is_without_spaces,
-    num_words,
-    sentence_spans,
-    without_header,
-    word_spans,
-    words_in_common,
-)
+from stages.text.words import header_of, is_without_spaces, num_words, without_header, word_spans
 from tests.support.reading import always, document, never, run
 from tests.support.texts.loading import DATA
 
@@ -29,21 +21,6 @@ def uniform(text: str, words: int = 600, max_words: int = 1000) -> list[Page]:
     made, _ = run(stage, UnitRows(document=document(text)), never())
     assert "".join(page.text for page in made) == text
     return made
-
-
-@pytest.mark.parametrize(
-    ("text", "other", "common"),
-    [
-        ("a b c d", "a b c d", 4),
-        ("a b c d", "d c b a", 1),
-        ("a b c d e", "x b y d", 2),
-        ("a a b", "a b a a", 2),
-        ("a b", "", 0),
-        ("", "a b", 0),
-    ],
-)
-def test_words_in_common_are_in_the_same_order(text: str, other: str, common: int) -> None:
-    assert words_in_common(text.split(), other.split()) == common
 
 
 def test_english_books_count_as_split_does() -> None:
@@ -135,12 +112,6 @@ def test_a_chinese_book_without_spaces_makes_pages_near_the_wished_size() -> Non
     assert sum(page.num_words for page in made) == num_words(text)
 
 
-def test_a_thai_book_makes_pages_near_the_wished_size() -> None:
-    text = "เขาเห็นนกตัวหนึ่งบนภูเขา" * 1000
-    made = uniform(text)
-    assert all(abs(page.num_words - 600) <= 170 for page in made[:-1]) and len(made) > 5
-
-
 def test_chinese_is_cut_by_a_model_too() -> None:
     stage = PaginateByModel(
         page_breaks=False, paragraphs="auto", min_words=280, max_words=600, tail_words=100,
@@ -151,30 +122,3 @@ def test_chinese_is_cut_by_a_model_too() -> None:
     assert "".join(page.text for page in made) == text
     assert all(280 <= page.num_words <= 600 for page in made[:-1])
     assert len(calls) >= 15
-
-
-def test_sentences_end_at_full_width_marks_and_their_quotes() -> None:
-    text = "他说：“好！”她问？ 真的。完"
-    assert [text[a:b] for a, b in sentence_spans(text)] == [
-        "他说：“好！”",
-        "她问？ ",
-        "真的。",
-        "完",
-    ]
-
-
-@pytest.mark.slow
-def test_a_line_of_600_000_characters_is_cut_between_words() -> None:
-    text = "mill " * 120_000
-    made = uniform(text)
-    assert len(text) == 600_000 and sum(page.num_words for page in made) == 120_000
-    assert all(
-        (page.text or "").startswith("mill ") and (page.text or "").endswith(" ") for page in made
-    )
-    assert all(abs(page.num_words - 600) <= 83 for page in made[:-1])
-
-
-def test_lines_beside_a_word_of_600_000_characters_are_pages_of_their_own() -> None:
-    first, *parts, last = uniform("one two\n" + "x" * 600_000 + "\nthree", words=1)
-    assert (first.text, last.text) == ("one two\n", "three")
-    assert {len(page.text or "") for page in parts[:-1]} == {4 * (1000 // 6)}
