@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import DATA, gistmill, refused, sql, succeed
+from tests.support.command import DATA, ROOT, gistmill, refused, sql, succeed
 
 COMPLETE = ("demo", "german", "corrected")
 HALF = ("experiment=demo", "run=half", "cluster=inline", "rater=none", "memory=uniform")
