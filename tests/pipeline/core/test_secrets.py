@@ -70,7 +70,7 @@ def test_rows_and_errors_hide_a_key(tmp_path: Path) -> None:
     row = replace(answer(), problem="unit_failed", detail=f"ValueError: bad header {key}")
     shard = Warehouse(tmp_path).commit(answers, chunk(answers, "d1", "q1"), [row])
     assert pq.read_table(str(shard))["detail"].to_pylist() == ["ValueError: bad header ***"]
-    for error in (UsageError(f"a {key}", (key,)), DamagedError("f", key), FailedError(key, "s")):
+    for error in (UsageError(f"a {key}", (key,)), DamagedError("f", key), FailedError(key, "server")):
         assert key not in f"{error} {getattr(error, 'hints', '')}"
 
 
