@@ -11,7 +11,7 @@ from pipeline.core.compose import compose
 from pipeline.core.errors import DamagedError, LeftOutWarning, UsageError
 from pipeline.core.redaction import redacted, remember_key
 from pipeline.core.secrets import refuse_secret, refuse_secrets
-from pipeline.engines.outage import FailedError
+from pipeline.engines.openai_client import FailedError
 from tests.support.command import refused
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
@@ -253,7 +253,7 @@ def test_rows_and_errors_hide_it_too(tmp_path: Path) -> None:
     for error in (
         UsageError(f"a {key}", (key,)),
         DamagedError("f", key),
-        FailedError(key, "server"),
+        FailedError(key),
     ):
         assert key not in f"{error} {getattr(error, 'hints', '')}"
 
