@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
-from upath import UPath
 
 from jobs.graph.loading import load_corpus
 from jobs.graph.phases import Phase
@@ -29,9 +28,9 @@ from pipeline.store.shards.shard_content import shard_content
 from pipeline.work.executions import Execution, PlannedDocument
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
+from pipeline.worker.crashes import Attempt
 from pipeline.worker.document_progress import DocumentProgress
 from pipeline.worker.executor import DocumentExecutor, Summary
-from pipeline.worker.in_flight import Crashes, InFlightMarker
 
 MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens", "budget_tokens")
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -198,8 +197,7 @@ async def _execute(
                 units=units,
                 summary=Summary(document_id),
                 rank=0,
-                marker=InFlightMarker(UPath("nowhere"), document_id, "", alone=False),
-                crashes=Crashes(None, Counter()),
+                attempt=Attempt(),
                 shared=shared,
                 usage=UsageCounters(),
                 is_ending=_never,

@@ -20,7 +20,7 @@ from pipeline.core.errors import EngineError
 from pipeline.files.storage_retries import retry_for
 from pipeline.work.executions import DocumentWork
 from pipeline.work.pickling import unpickle_with_plugins
-from pipeline.worker.in_flight import Placement
+from pipeline.worker.crashes import Placement
 from pipeline.worker.outcomes import MakeWorker, Outcomes
 
 _SECONDS_BETWEEN_METRICS = 5.0

@@ -7,7 +7,6 @@ Independent of Ray and of what stages do.
 import asyncio
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -32,8 +31,8 @@ from pipeline.work.made_rows import unmatched_rows, wrong_rows
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit, places_of_questions
+from pipeline.worker.crashes import Attempt
 from pipeline.worker.document_progress import DocumentProgress
-from pipeline.worker.in_flight import Crashes, InFlightMarker
 from pipeline.worker.unit_commit import NO_LOG, Rows, UnitCommit, load_unit
 
 _GIVEN_UP = "a worker crashed twice while it executed only this unit"
@@ -68,15 +67,13 @@ class DocumentExecutor:
     units: Sequence[Unit]
     summary: Summary
     rank: int
-    marker: InFlightMarker
-    crashes: Crashes
+    attempt: Attempt
     shared: Callable[[str], SharedReplies]  # step_id -> the step's shared replies
     usage: UsageCounters  # of the worker
     progress: DocumentProgress
     is_ending: Callable[[], Awaitable[bool]]  # whether the run is ending: no unit is started then
     tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)  # by step_id
     places: dict[str, Mapping[str, list[int]]] = field(default_factory=dict)  # by step_id
-    one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)  # after a crash
 
     async def finish(self) -> None:
         """Commit all pending units, unless the run is ending."""
@@ -103,8 +100,7 @@ class DocumentExecutor:
         rows = await self._inputs(step, step.stage, unit)
         if rows is None or await self.is_ending():
             return None
-        one_by_one = self.one_by_one if self.marker.alone else nullcontext()
-        async with one_by_one, self.marker.unit(f"{step.id}/{unit.unit}"):
+        async with self.attempt.unit(f"{step.id}/{unit.unit}"):
             made = await self._commit(step, step.stage, unit, rows)
         num_problems = sum(row.problem is not None for row in made)
         for usage in (self.usage, self.summary):
@@ -169,7 +165,7 @@ class DocumentExecutor:
     ) -> tuple[Rows, tuple[Call, ...]]:
         """The unit's rows and its calls; no call, and a row with a problem per input, if the unit
         has crashed its workers."""
-        if self.crashes.give_up(f"{step.id}/{unit.unit}"):
+        if self.attempt.crashes.give_up(f"{step.id}/{unit.unit}"):
             return tuple(stage.failed(rows, "unit_failed", _GIVEN_UP)), ()
         ask = Ask(self.reader, step.name, rows.document.document_id, log, step.repeat, self.rank)
         self.progress.started(unit, ask.progress)

@@ -13,8 +13,8 @@ from typing import Self
 
 from pipeline.core.errors import EngineError, StartError
 from pipeline.work.executions import DocumentWork, Work
+from pipeline.worker.crashes import Placement
 from pipeline.worker.executor import Summary
-from pipeline.worker.in_flight import Placement
 from pipeline.worker.outcomes import Failures, MakeWorker, Outcomes, take, watch_in_thread
 
 

@@ -24,8 +24,8 @@ from pipeline.core.errors import (
 from pipeline.files.storage_retries import Advisory
 from pipeline.work.executions import DocumentWork
 from pipeline.work.units import Unit
+from pipeline.worker.crashes import Placement
 from pipeline.worker.executor import Summary
-from pipeline.worker.in_flight import Placement
 
 
 class Failures:

@@ -28,10 +28,9 @@ from pipeline.store import Shards
 from pipeline.store.shards.layout import FILE
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
-from pipeline.worker.admission import Admission
+from pipeline.worker.crashes import Crashes, InFlight, Placement
 from pipeline.worker.executor import DocumentExecutor, Summary
 from pipeline.worker.heartbeat import Heartbeat, StopSignal
-from pipeline.worker.in_flight import Crashes, InFlightMarkers, Placement
 
 # Bytes of text of the documents in flight (a larger document is alone). Processing a document takes
 # about thirteen times its text in memory.
@@ -60,14 +59,13 @@ class Worker:
         self.usage = UsageCounters()
         self._heartbeat = Heartbeat(run / "alive", launch, self.usage)
         self._stop = StopSignal(run, launch)
-        self._markers = InFlightMarkers(run / "in_flight" / launch, placement)
+        self._in_flight = InFlight(run / "in_flight" / launch, placement)
         self._steps = {step.id: step for step in steps}
         self._start, self._start_timeout = start, start_timeout
         self._reader: asyncio.Task[Reader] | None = None
         self._shared: dict[str, SharedReplies] = {}
         self._ranks = count()
-        self._admission = Admission()
-        self._text = Capacity(_TEXT_IN_FLIGHT)
+        self._capacity = Capacity(_TEXT_IN_FLIGHT)
         self._has_seen = False  # the warehouse
         self._executor = partial(
             DocumentExecutor,
@@ -81,10 +79,10 @@ class Worker:
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
         """Commit every pending unit; starts no more units once the run is ending.
 
-        A document that was in flight when a worker crashed is executed among half as many such
-        documents, after further crashes alone, one unit at a time; a unit that crashes two workers
-        this way becomes `unit_failed` rows. Raises AccountingError if workers crash before any unit
-        is executed, UsageError if the warehouse is not visible here, StartError or EngineError.
+        A document that was in flight when a worker crashed is executed among a quarter as many,
+        after further crashes alone, one unit at a time; a unit that crashes two workers this way
+        becomes `unit_failed` rows. Raises AccountingError if workers crash twice between units,
+        UsageError if the warehouse is not visible here, StartError or EngineError.
         """
         began = time.perf_counter()
         summary = Summary(document_id, self._heartbeat.name)
@@ -95,11 +93,10 @@ class Worker:
         reader = await self._started() if self._start else None
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
         rank = next(self._ranks)
-        crashes, text = await to_thread(self._before, document_id, item, units)
+        crashes, size = await to_thread(self._before, document_id, item, units)
         async with (
-            self._admission.admitted(crashes.limit),
-            self._text.held(text),
-            self._markers.attempt(item, crashes.limit) as marker,
+            self._capacity.held(crashes.weight(size, _TEXT_IN_FLIGHT)),
+            self._in_flight.attempt(item, crashes) as attempt,
         ):
             with self._heartbeat.document(document_id) as progress:
                 executor = self._executor(
@@ -107,8 +104,7 @@ class Worker:
                     units=units,
                     summary=summary,
                     rank=rank,
-                    marker=marker,
-                    crashes=crashes,
+                    attempt=attempt,
                     progress=progress,
                 )
                 await _finish(executor)
@@ -130,8 +126,8 @@ class Worker:
         """The crashes of earlier attempts at a document, and the size of its text in bytes. Raises
         as `work` does."""
         self._refuse_unshared()
-        crashes = self._markers.crashes(item)
-        if crashes.is_beyond_units():
+        crashes = self._in_flight.crashes(item)
+        if crashes.give_up():
             raise AccountingError(
                 f"{document_id}: workers crash while they load its rows (too little memory?); give "
                 "them more or leave the document out, then run the same command to resume"
@@ -173,7 +169,7 @@ class Worker:
     async def _start_reader(self) -> Reader:
         assert self._start is not None
         with self._heartbeat.starting():
-            async with self._markers.start():
+            async with self._in_flight.start():
                 try:
                     reader = await asyncio.wait_for(self._start(), self._start_timeout)
                     self._heartbeat.waiting_for = reader.waiting_for

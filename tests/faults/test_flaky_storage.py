@@ -24,9 +24,9 @@ from pipeline.core.errors import AccountingError, EndedError, EngineError, Stora
 from pipeline.files.place import as_path, read_object
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import DocumentWork, work_on
+from pipeline.worker.crashes import Placement
 from pipeline.worker.executor import Summary
 from pipeline.worker.heartbeat import Heartbeat
-from pipeline.worker.in_flight import Placement
 from pipeline.worker.outcomes import AnyWorker, Failures, Outcomes, watch_in_thread
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import succeed

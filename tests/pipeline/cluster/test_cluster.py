@@ -13,8 +13,8 @@ from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, EngineError, StartError, UsageError
 from pipeline.work.executions import DocumentWork, work_on
+from pipeline.worker.crashes import Placement
 from pipeline.worker.executor import Summary
-from pipeline.worker.in_flight import Placement
 from pipeline.worker.inline import InlineHost
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import refused
