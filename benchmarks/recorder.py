@@ -19,7 +19,7 @@ from pipeline.families.family import Family
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Placement
 from pipeline.worker.executor import Summary
-from pipeline.worker.outcomes import AnyWorker, MakeWorker
+from pipeline.worker.worker import AnyWorker, MakeWorker
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit, places_of_questions
 from pipeline.worker.crashes import Attempt
-from pipeline.worker.document_progress import DocumentProgress
+from pipeline.worker.progress import DocumentProgress
 from pipeline.worker.unit_commit import NO_LOG, Rows, UnitCommit, load_unit
 
 _GIVEN_UP = "a worker crashed twice while it executed only this unit"

@@ -1,21 +1,63 @@
-"""Execute documents by one worker in this process, without Ray: `cluster=inline`.
+"""Execute documents by one worker in this process, without Ray: `cluster=inline`; and the end of
+any execution by `should_stop`.
 
 Nothing isolates a crash: what ends the worker ends the command, and the same command resumes it.
 Nor can a thread be ended: a deadline or an interruption waits for files that are being read.
 """
 
 import asyncio
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain
 from typing import Self
 
-from pipeline.core.errors import EngineError, StartError
+from pipeline.core.errors import CommandError, EngineError, StartError
+from pipeline.files.storage_retries import ignore_refusals
 from pipeline.work.executions import DocumentWork, Work
 from pipeline.worker.crashes import Placement
-from pipeline.worker.executor import Summary
-from pipeline.worker.outcomes import Failures, MakeWorker, Outcomes, take, watch_in_thread
+from pipeline.worker.worker import AnyWorker, Done, MakeWorker, outcome, take
+
+ShouldStop = Callable[[], CommandError | None]
+"""Asked every second; returns the error that ends the execution."""
+
+
+@contextmanager
+def ended_by(should_stop: ShouldStop) -> Iterator[None]:
+    """Ask `should_stop` every second, in a thread; the error that it returns is raised from the
+    `with` block.
+
+    The block waits inside Ray or for a thread, so it is interrupted by a signal: SIGUSR1, as
+    `nohup` may have disabled SIGINT.
+    """
+    is_over, raised = threading.Event(), list[CommandError]()
+
+    def ask() -> None:
+        error: CommandError | None = None
+        try:
+            while not is_over.wait(1.0):
+                with ignore_refusals():  # it is asked again
+                    if error := should_stop():
+                        return
+        finally:
+            if not is_over.is_set():  # else a run that nobody watches would have no deadline
+                raised.append(error or EngineError("the watch over the run failed, see above"))
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if raised:
+            raise raised[0] from None
+        raise
+    finally:
+        is_over.set()
+        signal.signal(signal.SIGUSR1, before)
 
 
 class InlineHost:
@@ -38,27 +80,17 @@ class InlineHost:
         self,
         make_worker: MakeWorker,
         num_in_flight: int,
-        grace_seconds: float,
         work: Work,
-        watch: Callable[[], None],
-        finished: Callable[[Summary], None],
+        should_stop: ShouldStop,
+        done: Done,
     ) -> None:
-        """Execute the documents of `work`, `num_in_flight` at a time; `finished` is called with a
-        summary of each in the order they finish, and `watch` every second meanwhile.
-
-        Raises what `pipeline.cluster.execute_documents` does, but for the errors of placing
-        workers: a document's AccountingError once all others are finished, a StorageError once
-        those in flight are, or `grace_seconds` later. After an EngineError another worker goes on
-        with the rest.
-        """
-        failures = Failures(grace_seconds)
-        execution = _Execution(
-            make_worker, work.documents, num_in_flight, lambda row: take(row, finished, failures)
-        )
-        with watch_in_thread(watch, failures):
+        """Execute the documents of `work`, `num_in_flight` at a time; `done` is called in the order
+        they finish. Raises what `pipeline.cluster.execute_documents` does, but for the errors of
+        placing workers. After an EngineError another worker goes on with the rest."""
+        take_row = partial(take, done=done)
+        execution = _Execution(make_worker, work.documents, num_in_flight, take_row)
+        with ended_by(should_stop):
             self._finish(execution)
-        if failures.first:  # raised last, so that the other documents are committed
-            raise failures.first
 
     def _finish(self, execution: "_Execution") -> None:
         """Execute every document. An interruption cancels those in flight."""
@@ -106,7 +138,7 @@ class _Execution:
         while True:
             worker = self._make_worker(Placement("inline"))
             try:
-                await self._with(Outcomes(worker))
+                await self._with(worker)
                 return
             except StartError:
                 raise
@@ -115,10 +147,10 @@ class _Execution:
             finally:
                 await worker.close()
 
-    async def _with(self, outcomes: Outcomes) -> None:
+    async def _with(self, worker: AnyWorker) -> None:
         """Execute what is left with this worker: first what was in flight before, in its order."""
         self._left, self._begun = chain(self._begun, self._left), []
-        tasks = [asyncio.create_task(self._next(outcomes)) for _ in range(self._num_in_flight)]
+        tasks = [asyncio.create_task(self._next(worker)) for _ in range(self._num_in_flight)]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -126,8 +158,8 @@ class _Execution:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _next(self, outcomes: Outcomes) -> None:
+    async def _next(self, worker: AnyWorker) -> None:
         for document in self._left:
             self._begun.append(document)
-            self._take_row(await outcomes.outcome(document))
+            self._take_row(await outcome(worker, document))
             self._begun.remove(document)

@@ -14,6 +14,7 @@ from ray.cluster_utils import Cluster
 
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
+from pipeline.core.errors import CommandError
 from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.crashes import InFlight, Placement
 from pipeline.worker.executor import Summary
@@ -70,7 +71,7 @@ def test_only_a_crash_makes_suspects(
     make = functools.partial(Lost, tmp_path, what)
 
     work = work_on([DocumentWork("d1", [], 1.0)])
-    done: list[Summary] = []
+    done: list[Summary | CommandError] = []
     execute_documents(make, pool, {}, work, lambda: None, done.append)
-    assert [summary.document_id for summary in done] == ["d1"]
+    assert done == [Summary("d1", words=1.0)]
     assert json.loads((tmp_path / "found").read_text()) == together

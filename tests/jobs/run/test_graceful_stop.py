@@ -1,6 +1,6 @@
 """A run that must end before it is through: its deadline, or SIGTERM. It commits, and exits 4."""
 
-import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -9,13 +9,14 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jobs.config.clusters import absolute_deadline, deadline
 from jobs.run.graceful_stop import GracefulStop
-from pipeline.core.errors import EndedError, UsageError
-from pipeline.worker.heartbeat import StopSignal
+from pipeline.core.errors import AccountingError, StorageError, UsageError
+from pipeline.store.runs.run_folder import RunFolder
 from tests.support.clusters.cluster_settings import cluster
 from tests.support.command import ROOT, gistmill, refused, sql, succeed
 from tests.support.engines.simulated import SIMULATED
@@ -63,14 +64,6 @@ def test_what_is_no_deadline_is_refused(given: str, words: str) -> None:
         deadline(given, NOW)
 
 
-def test_a_wrong_deadline_is_one_line(tmp_path: Path) -> None:
-    told = refused("run", "cluster.deadline=noon", f"warehouse={tmp_path / 'w'}")
-    assert told == (
-        "cluster.deadline=noon: not a time; write 07:00, 2026-12-01T07:00 or 2026-12-01T07:00+02:00"
-    )
-    assert not (tmp_path / "w").exists()
-
-
 @pytest.mark.parametrize(
     "given", ["25:00", "2026-13-01T07:00", "2026-12-01T07:00+99:00", "0001-01-01T00:00"]
 )
@@ -104,42 +97,72 @@ def seconds_from_now(seconds: float) -> str:
     return datetime.fromtimestamp(time.time() + seconds).isoformat()
 
 
-def is_up(run: Path, launch: str) -> bool:
-    return asyncio.run(StopSignal(run, launch).is_sent())
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_workers_are_told_before_the_deadline(tmp_path: Path) -> None:
-    words = (f"cluster.deadline={seconds_from_now(2.0)}", "cluster.grace_minutes=0.02")
-    ending = GracefulStop(cluster(*words))
-    ending.workers_see(StopSignal(tmp_path, "launch"))
-    ending.look()
-    assert not is_up(tmp_path, "launch")
-    time.sleep(1.0)
-    ending.look()
-    assert is_up(tmp_path, "launch")
-    assert not is_up(tmp_path, "the next")
-    time.sleep(1.2)
-    with pytest.raises(EndedError, match=r"ended by cluster\.deadline=2"):
-        ending.look()
-
-
 def test_a_deadline_holds_where_storage_refuses_the_signal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "alive").write_text("in the folder's place")
+    run = RunFolder(tmp_path, "night")
+    run.path.mkdir(parents=True)
+    (run.path / "alive").write_text("in the folder's place")
     over_at = deadline("23:30", NOW).timestamp()
-    clock = SimpleNamespace(time=lambda: over_at - 30)
+    clock = SimpleNamespace(time=lambda: over_at - 30, monotonic=time.monotonic)
     monkeypatch.setattr("jobs.run.graceful_stop.time", clock)
     ending = GracefulStop(cluster("cluster.deadline=23:30", "cluster.grace_minutes=1.0"), NOW)
-    ending.workers_see(StopSignal(tmp_path, "launch"))
-    ending.look()
-    assert not ending.has_begun  # it is sent again at the next look
+    ending.watch(run, "launch")
+    assert ending.should_stop() is None
+    assert not ending.has_begun  # it is sent again a second later
     clock.time = lambda: over_at
-    with pytest.raises(EndedError, match=r"ended by cluster\.deadline=23:30"):
-        ending.look()
+    assert str(ending.should_stop()) == "ended by cluster.deadline=23:30"
     assert ending.has_begun  # else the next phase would be executed
+
+
+@pytest.mark.parametrize(("minutes", "is_over"), [(1.0, False), (0.0, True)])
+def test_what_is_in_flight_has_its_time_after_a_refusal(
+    tmp_path: Path, minutes: float, is_over: bool
+) -> None:
+    """Then the run ends with it; rows that do not add up come before."""
+    ending = GracefulStop(cluster(f"cluster.grace_minutes={minutes}"))
+    ending.watch(RunFolder(tmp_path, "night"), "launch")
+    for error in (StorageError("a full disk"), AccountingError("rows do not add up")):
+        ending.done(error)
+        assert ending.should_stop() is (error if is_over else None)
+        assert ending.failure is error
+
+
+def test_time_without_sight_of_the_workers_is_no_stall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, folder = [0.0], RunFolder(tmp_path, "night")
+    clock = SimpleNamespace(time=time.time, monotonic=lambda: now[0])
+    monkeypatch.setattr("jobs.run.graceful_stop.time", clock)
+    stop = GracefulStop(cluster("cluster.stall_minutes=1.0"))
+    stop.watch(folder, "launch")
+    (folder.path / "alive").mkdir(parents=True)
+    file = folder.path / "alive" / "w.json"
+    beat = {"worker": "w", "launch": "launch", "is_starting": False, "documents": {}}
+    file.write_text(json.dumps(beat | {"calls": 1, "units": 0}))
+
+    def after(seconds: float) -> list[str]:
+        found = []
+        for _ in range(round(seconds / 10)):
+            now[0] += 10.0
+            os.utime(str(file))
+            found += [str(error)] if (error := stop.should_stop()) else []
+        return found
+
+    assert after(50) == []
+    with monkeypatch.context() as patch:  # listed by the driver, too
+        patch.setattr(RunFolder, "alive", refuse_to_list)
+        assert after(300) == []
+    with folder.advisory.attempt():  # the workers' heartbeats are old, as the progress is
+        raise StorageError("/w/alive/progress: No space left on device")
+    assert after(300) == []
+    folder.write_progress("launch", {})
+    stalled, *_ = after(60)
+    assert stalled.startswith("nothing was finished for cluster.stall_minutes=1;")
+
+
+def refuse_to_list(self: RunFolder, launch: str) -> Any:
+    raise StorageError("/w/alive: Input/output error")
 
 
 def committed(warehouse: Path) -> dict[str, int]:

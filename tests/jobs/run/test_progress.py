@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from jobs.run.progress import Progress, fitted_state, progress_line
-from pipeline.cluster.actor import COUNTERS
+from jobs.run.progress import Progress, progress_line
 from pipeline.core.calls import UsageCounters
 from pipeline.worker.executor import Summary
 from tests.support.command import gistmill, succeed
@@ -176,92 +175,34 @@ def test_a_document_alone_shows_how_far_it_is() -> None:
     assert progress.state()["inside"] is None
 
 
-def busy(clock: Clock) -> dict[str, Any]:
-    """A state with every part of the line."""
-    state = begun(clock, []).state()
-    return {**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12",
-            "inside": of_book(37, 300, 0.1), "units": 1429, "planned_units": 28580,
-            "problems": 3, "tokens_per_second": 81234.5, "cached_share": 0.87}  # fmt: skip
+def test_a_late_heartbeat_does_not_count_a_document_twice() -> None:
+    """Nor a part of one: several workers share its questions."""
+    clock = Clock()
+    progress = begun(clock, [])
+    parts = [of_book(1, 2, 0.5), of_book(1, 2, 0.9)]
+
+    def share_with(inside: list[Any]) -> float:
+        progress.alive([heartbeat("w1") | {"inside": inside}])
+        return float(progress.state()["share"])
+
+    assert share_with(parts) == pytest.approx(0.3 + 0.54)
+    progress.add(Summary("a", "w1", words=10.0))
+    assert share_with(parts) == pytest.approx(0.1 + 0.3), "the longer done is taken for finished"
+    clock.now = 16.0
+    assert share_with(parts[:1]) == pytest.approx(0.1 + 0.3)
+    progress.add(Summary("a", "w1", words=60.0))
+    assert share_with(parts[:1]) == pytest.approx(0.7)
 
 
-AT = {
-    60: "ends 05:12, in 3 h 40 min",
-    80: "ends 05:12, in 3 h 40 min, 1429/28580 units",
-    100: "ends 05:12, in 3 h 40 min, pages 37 of about 300, 1429/28580 units",
-    120: "ends 05:12, in 3 h 40 min, pages 37 of about 300, 1429/28580 units, 3 problems",
-    200: "ends 05:12, in 3 h 40 min, pages 37 of about 300, 1429/28580 units, 3 problems, "
-    "81234 tokens/s, 87% cached",
-}
-
-
-@pytest.mark.parametrize("width", AT)
-@pytest.mark.parametrize("phase", ["reading", "building memories: questions"])
-def test_bar_percent_and_time_left_stay_however_narrow(width: int, phase: str) -> None:
-    """What is less important is left out first."""
-    progress = Progress(10, clock=Clock())
+@pytest.mark.parametrize("width", [50, 80, 200])
+def test_bar_and_percent_stay_however_narrow(width: int) -> None:
+    progress = begun(Clock(), [])
     screen = io.StringIO()
     progress._console = Console(file=screen, width=width)
-    progress._bar.update(progress._task, description=phase, completed=0.12, state=busy(Clock()))
+    progress._bar.update(progress._task.id, completed=12.0, parts="ends 05:12, " + "x" * 150)
     progress._console.print(progress._bar.get_renderable())
     (line,) = screen.getvalue().splitlines()
-    assert len(line) <= width
-    assert line.startswith(f"{phase} ━") and " 12% " in line
-    if phase == "reading":
-        assert line.partition("% ")[2].rstrip() == AT[width]
-    else:
-        assert width < 80 or "ends 05:12, in 3 h 40 min" in line
-
-
-def test_a_server_that_is_away_has_a_shorter_form() -> None:
-    state = {**busy(Clock()), "waiting_for": "http://inference.example.org:8000/v1"}
-    whole = "ends 05:12, in 3 h 40 min, waiting for http://inference.example.org:8000/v1, pages 37"
-    assert fitted_state(state, 200).startswith(whole)
-    assert fitted_state(state, 50) == "ends 05:12, in 3 h 40 min, waiting for a server"
-
-
-def test_what_a_terminal_would_obey_is_escaped() -> None:
-    outage = {"count": 1, "seconds": 9.0, "error": "[red]\x1b[2J"}
-    assert "([red]\\x1b[2J)" in progress_line({**busy(Clock()), "refused": outage})
-
-
-def test_hours_are_printed_as_hours() -> None:
-    state = begun(Clock(), []).state()
-    line = progress_line(
-        {**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12"}
-    )
-    assert line.startswith("reading 0%: ends 05:12, in 3 h 40 min, 0/10 units")
-
-
-def test_minutes_are_printed_as_minutes_and_nothing_as_nothing() -> None:
-    state = {**begun(Clock(), []).state(), "ends_at": "2026-11-22T14:51"}
-    assert progress_line({**state, "seconds_left": 61}) == (
-        "reading 0%: ends 14:51, in 1 min, 0/10 units"
-    )
-    soon = fitted_state({**state, "seconds_left": 20, "problems": 1}, 200)
-    assert soon == "ends 14:51, in less than a minute, 0/10 units, 1 problem"
-
-
-def test_a_terminal_has_color_for_problems_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    def drawn(problems: int) -> str:
-        progress = Progress(10, clock=Clock())
-        screen = io.StringIO()
-        progress._console = Console(
-            file=screen, force_terminal=True, width=120, color_system="standard"
-        )
-        state = {**busy(Clock()), "problems": problems}
-        progress._bar.update(progress._task, description="reading", completed=0.5, state=state)
-        progress._console.print(progress._bar.get_renderable())
-        return screen.getvalue()
-
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[31m3 problems\x1b[0m" in drawn(3)
-    assert "\x1b[3" not in drawn(0)
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[31m" not in drawn(3)
-
-
-def test_rays_metrics_are_the_usage_counters() -> None:
-    assert {name.removeprefix("gistmill_") for name in COUNTERS} == set(vars(UsageCounters()))
+    assert len(line) <= width and line.startswith("reading \u2501") and " 12% ends 05:12" in line
 
 
 @pytest.mark.slow

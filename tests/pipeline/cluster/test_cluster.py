@@ -11,7 +11,7 @@ import ray
 
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
-from pipeline.core.errors import AccountingError, EngineError, StartError, UsageError
+from pipeline.core.errors import AccountingError, CommandError, EngineError, StartError, UsageError
 from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.crashes import Placement
 from pipeline.worker.executor import Summary
@@ -53,7 +53,7 @@ def worker(trouble: BaseException | None = None) -> Any:
 
 def execute_inline(make: Any, **given: Any) -> None:
     with InlineHost() as host:
-        host.execute(make, num_in_flight=2, grace_seconds=60.0, **given)
+        host.execute(make, num_in_flight=2, **given)
 
 
 BACKENDS: dict[str, Any] = {
@@ -68,17 +68,23 @@ of_both = pytest.mark.parametrize(
 def through(backend: str, make: Any, *documents: str) -> tuple[list[str], Exception | None]:
     """The documents that came back, and what was raised at the end."""
     done: list[str] = []
+    failed: list[CommandError] = []
+
+    def finished(outcome: Summary | CommandError) -> None:
+        if isinstance(outcome, Summary):
+            done.append(outcome.document_id)
+        else:
+            failed.append(outcome)
+
     work = work_on([DocumentWork(document, [], 1.0) for document in documents])
     try:
-        BACKENDS[backend](
-            make, work=work, watch=lambda: None, finished=lambda s: done.append(s.document_id)
-        )
-    except (AccountingError, EngineError) as error:
+        BACKENDS[backend](make, work=work, should_stop=lambda: None, done=finished)
+    except EngineError as error:
         return done, error
-    return done, None
+    return done, failed[0] if failed else None
 
 
-def ignored(summary: Summary) -> None:
+def ignored(outcome: Summary | CommandError) -> None:
     pass
 
 
@@ -137,14 +143,14 @@ def test_a_document_that_is_cancelled_is_not_left_out_unseen() -> None:
 
 @of_both
 def test_who_watches_may_end_it(backend: str) -> None:
-    """As the watch for stalls does; the document in flight would take ten minutes more."""
+    """As for a stall; the document in flight would take ten minutes more."""
 
-    def watch() -> None:
-        raise EngineError("nothing was finished")
+    def should_stop() -> CommandError:
+        return EngineError("nothing was finished")
 
     with pytest.raises(EngineError, match="nothing was finished"):
         work = work_on([DocumentWork("slow", [], 1.0)])
-        BACKENDS[backend](worker(), work=work, watch=watch, finished=ignored)
+        BACKENDS[backend](worker(), work=work, should_stop=should_stop, done=ignored)
 
 
 @pytest.mark.slow
@@ -181,4 +187,4 @@ def test_a_worker_that_does_not_see_the_warehouse_ends_it(backend: str) -> None:
     trouble = UsageError("warehouse=w: not visible from n2")
     work = work_on([DocumentWork(name, [], 1.0) for name in ("bad", "a")])
     with pytest.raises(UsageError, match="not visible from n2"):
-        BACKENDS[backend](worker(trouble), work=work, watch=lambda: None, finished=ignored)
+        BACKENDS[backend](worker(trouble), work=work, should_stop=lambda: None, done=ignored)

@@ -15,7 +15,7 @@ from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.work.executions import weight
 from pipeline.work.units import Unit
-from pipeline.worker.document_progress import DocumentProgress
+from pipeline.worker.progress import DocumentProgress
 from stages.index.merge import MergedPages
 from tests.stages.index.test_paginate import by_model, lines
 from tests.support.reading import Listener, book, family, in_turn, question

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.calls import UsageCounters
-from pipeline.worker.heartbeat import Heartbeat
+from pipeline.worker.progress import Heartbeat
 
 
 @pytest.mark.parametrize("rounds", range(6))
