@@ -19,7 +19,7 @@ from itertools import count
 from typing import Protocol
 
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import SharedReplies
+from pipeline.asking.replies import SharedReplies
 from pipeline.asking.slots import Capacity
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable
@@ -133,7 +133,7 @@ class Worker:
         except StorageError as error:
             self._refusal = error
             if executor.reader:
-                executor.reader.slots.refuse(error)
+                executor.reader.slots.refusal = error
             raise
 
     async def close(self) -> None:
