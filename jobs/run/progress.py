@@ -64,7 +64,8 @@ class Progress:
             get_time=clock,
             speed_estimate_period=_SECONDS_OF_RATE,
         )
-        self._task = self._bar.tasks[self._bar.add_task("starting", total=1.0, parts="")]
+        self._bar.add_task("starting", total=1.0, parts="")
+        (self._task,) = self._bar.tasks
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and self._num_units:

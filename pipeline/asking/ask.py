@@ -76,9 +76,8 @@ class Ask(EngineFacts):
         reader, replies = self._reader, self._replies
         if not replies.is_empty:
             requests = self._requests(prompt, subject)
-            keys = (call_key(sha, subject) for sha in requests)
-            is_readable = partial(self._is_readable, prompt)
-            if found := replies.find(keys, is_readable):
+            own_keys = (call_key(sha, subject) for sha in requests)
+            if found := replies.find(own_keys, partial(self._is_readable, prompt)):
                 return self._with_sent(found, requests[found.request_sha])
         is_shared, slot = is_shared and replies.shared is not None, reader.slots.one(self._rank)
         async with nullcontext() if is_shared else slot:
@@ -86,11 +85,11 @@ class Ask(EngineFacts):
             sha, request = next(iter(requests.items()))
             if not await self._fits(request.messages, request.max_reply_tokens):
                 return None
-            keys_of_all = [call_key(one, subject) for one in requests]
+            keys = [call_key(one, subject) for one in requests]
             make = partial(self._send, request, sha, subject)
-            call = await replies.ask(keys_of_all, make, slot, is_shared)
-        own = (self._document_id, keys_of_all[0])
+            call = await replies.ask(keys, make, slot, is_shared)
         if is_shared:
+            own = (self._document_id, keys[0])
             is_other = (call.document_id, call_key(sha, call)) != own
             call = replace(
                 call, **asdict(subject), is_shared=is_other, document_id=self._document_id

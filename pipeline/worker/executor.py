@@ -142,7 +142,8 @@ class DocumentExecutor:
         Another worker may commit first. If it committed the calls, rows are made from those; if it
         committed the rows, ours are discarded.
         """
-        started_at, committed = utc_now(), None
+        started_at = utc_now()
+        committed: Rows | None = None
         async with Journal(self.shards.warehouse, step.id, unit.unit, unit.attempt) as journal:
             while committed is None:
                 replies = await self._replies(step, unit, journal)
