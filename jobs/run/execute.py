@@ -15,7 +15,7 @@ from pipeline.core.errors import CommandError, EndedError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import Execution, Work
 from pipeline.worker.executor import Summary
-from pipeline.worker.inline import InlineHost, ShouldStop
+from pipeline.worker.inline import ShouldStop, execute_inline
 from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS
 
 
@@ -46,7 +46,7 @@ class RunExecutor:
             from pipeline.cluster import join  # imported here, as ray takes a second
 
             join(self._cluster.address)
-        with InlineHost() as self._host, self.progress:
+        with self.progress:
             for phase in self._phases:
                 with suppress(EndedError):  # units still in flight are not committed
                     self._phase(phase, stop, look)
@@ -93,7 +93,7 @@ class RunExecutor:
         make = phase.make_worker(self._folder.path, self._launch, start)
         if self._is_inline:
             in_flight = phase.slots + DOCUMENTS_OVER_SLOTS
-            self._host.execute(make, in_flight, work, should_stop, done)
+            execute_inline(make, in_flight, work, should_stop, done)
         else:
             from pipeline.cluster import execute_documents
 

@@ -17,7 +17,7 @@ from typing import Any
 from pipeline.core.calls import UnitProgress, UsageCounters
 from pipeline.files.place import AnyPath, as_path, exists, write, write_json
 from pipeline.files.processes import process_name
-from pipeline.files.storage_retries import Advisory, limit_retries
+from pipeline.files.storage_retries import Advisory, ignore_refusals, limit_retries
 from pipeline.work.executions import weight
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
@@ -175,7 +175,6 @@ class StopSignal:
         self._file = as_path(run) / "alive" / f"{launch}.stop"
         self._looked = float("-inf")
         self._is_sent = False
-        self._advisory = Advisory()
 
     def send(self, why: str) -> None:
         """Signal the workers that the run is ending. Raises StorageError after a single try."""
@@ -191,5 +190,5 @@ class StopSignal:
         return self._is_sent
 
     def _look(self) -> None:
-        with self._advisory.attempt():  # checked again in two seconds
+        with ignore_refusals():  # checked again in two seconds
             self._is_sent = exists(self._file)

@@ -15,7 +15,7 @@ from pipeline.core.errors import AccountingError, CommandError, EngineError, Sta
 from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.crashes import Placement
 from pipeline.worker.executor import Summary
-from pipeline.worker.inline import InlineHost
+from pipeline.worker.inline import execute_inline
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import refused
 
@@ -51,14 +51,9 @@ def worker(trouble: BaseException | None = None) -> Any:
     return functools.partial(Troubled, trouble)
 
 
-def execute_inline(make: Any, **given: Any) -> None:
-    with InlineHost() as host:
-        host.execute(make, num_in_flight=2, **given)
-
-
 BACKENDS: dict[str, Any] = {
     "ray": functools.partial(execute_documents, pool=POOL, tags={}),
-    "inline": execute_inline,
+    "inline": functools.partial(execute_inline, num_in_flight=2),
 }
 of_both = pytest.mark.parametrize(
     "backend", [pytest.param("ray", marks=pytest.mark.slow), "inline"]
