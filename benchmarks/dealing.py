@@ -14,7 +14,7 @@ from random import Random
 
 from pipeline.cluster.blocks import blocks, words_per_block
 from pipeline.work.executions import DocumentWork, work_on
-from pipeline.worker.outcomes import DOCUMENTS_OVER_SLOTS
+from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS
 
 _WORDS = 1200.0  # of work on a page: it is read twice
 _CALL = (0.8, 1.2)  # seconds, drawn evenly

@@ -20,10 +20,10 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import resolve
-from jobs.run.graceful_stop import StallWatch
+from jobs.run.graceful_stop import GracefulStop
 from pipeline.cluster import execute_documents, join
 from pipeline.core.engine import EngineSettings
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import CommandError, UsageError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.executor import Summary
@@ -120,22 +120,26 @@ def _executed(
     driver = [Moment.now()]
     done = [driver[0]]
     for _, work in phase.executions(prepared.plan, pool.size):
-        stall = StallWatch(folder, launch, config.cluster.stall_minutes)
-        watch = functools.partial(_look, stall, driver)
+        stop = GracefulStop(config.cluster)
+        stop.watch(folder, launch)
+        should_stop = functools.partial(_look, stop, driver)
         ordered = work_on(order([*work.documents]))
-        count = functools.partial(_count, stall, done)
-        execute_documents(make, pool, {}, ordered, watch, count)
+        execute_documents(
+            make, pool, {}, ordered, should_stop, functools.partial(_count, stop, done)
+        )
+        if stop.failure:
+            raise stop.failure
     return [*driver, done[-1], Moment.now()]
 
 
-def _count(stall: StallWatch, done: list[Moment], summary: Summary) -> None:
-    stall.moved()
+def _count(stop: GracefulStop, done: list[Moment], outcome: Summary | CommandError) -> None:
+    stop.done(outcome)
     done.append(Moment.now())
 
 
-def _look(stall: StallWatch, driver: list[Moment]) -> None:
+def _look(stop: GracefulStop, driver: list[Moment]) -> CommandError | None:
     driver.append(Moment.now())
-    stall.look()
+    return stop.should_stop()
 
 
 def _made(prepared: Prepared, phase: Phase) -> list[Made]:

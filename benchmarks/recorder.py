@@ -17,9 +17,9 @@ from pipeline.core.engine import Engine, EngineSettings, Reply, Request
 from pipeline.core.prompts import Message
 from pipeline.families.family import Family
 from pipeline.work.units import Unit
+from pipeline.worker.crashes import Placement
 from pipeline.worker.executor import Summary
-from pipeline.worker.in_flight import Placement
-from pipeline.worker.outcomes import AnyWorker, MakeWorker
+from pipeline.worker.worker import AnyWorker, MakeWorker
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from pipeline.files.place import AnyPath
 from pipeline.work.executions import Execution, Work
 from pipeline.work.stage import ROLES, Role
 from pipeline.work.steps import Step
-from pipeline.worker.outcomes import MakeWorker
-from pipeline.worker.worker import Start, Worker
+from pipeline.worker.worker import MakeWorker, Start, Worker
 
 if TYPE_CHECKING:
     from pipeline.cluster import Pool

@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
-from upath import UPath
 
 from jobs.graph.loading import load_corpus
 from jobs.graph.phases import Phase
@@ -22,16 +21,16 @@ from jobs.graph.preparation import Prepared
 from jobs.plan.counting import CountingEngine, DryRunShards, TokenCounts, token_counts
 from pipeline.asking.reader import Reader
 from pipeline.asking.readers import reader_of
-from pipeline.asking.reply_log import SharedCopies
+from pipeline.asking.replies import SharedCopies
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.rows import Document
 from pipeline.store.shards.shard_content import shard_content
 from pipeline.work.executions import Execution, PlannedDocument
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
-from pipeline.worker.document_progress import DocumentProgress
+from pipeline.worker.crashes import Attempt
 from pipeline.worker.executor import DocumentExecutor, Summary
-from pipeline.worker.in_flight import Crashes, InFlightMarker
+from pipeline.worker.progress import DocumentProgress
 
 MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens", "budget_tokens")
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -198,8 +197,7 @@ async def _execute(
                 units=units,
                 summary=Summary(document_id),
                 rank=0,
-                marker=InFlightMarker(UPath("nowhere"), document_id, "", alone=False),
-                crashes=Crashes(None, Counter()),
+                attempt=Attempt(),
                 shared=shared,
                 usage=UsageCounters(),
                 is_ending=_never,

@@ -5,20 +5,18 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from jobs.graph.phases import Phase, with_scoring
 from jobs.graph.preparation import Prepared
-from jobs.run.graceful_stop import GracefulStop, StallWatch
+from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
 from pipeline.asking.readers import start_reader
-from pipeline.core.errors import EndedError
+from pipeline.core.errors import CommandError, EndedError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import Execution, Work
 from pipeline.worker.executor import Summary
-from pipeline.worker.heartbeat import StopSignal
-from pipeline.worker.inline import InlineHost
-from pipeline.worker.outcomes import DOCUMENTS_OVER_SLOTS
+from pipeline.worker.inline import ShouldStop, execute_inline
+from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS
 
 
 class RunExecutor:
@@ -48,8 +46,7 @@ class RunExecutor:
             from pipeline.cluster import join  # imported here, as ray takes a second
 
             join(self._cluster.address)
-        stop.workers_see(StopSignal(self._folder.path, self._launch))
-        with InlineHost() as self._host, self.progress:
+        with self.progress:
             for phase in self._phases:
                 with suppress(EndedError):  # units still in flight are not committed
                     self._phase(phase, stop, look)
@@ -63,53 +60,45 @@ class RunExecutor:
             words = self.plan.words(execution)
             self.progress.start(execution.name, work.num_documents, words)
             self._publish(self.progress.state())
+            stop.watch(self._folder, self._launch, self.progress.alive)
 
-            def look_at_plan(execution: Execution = execution) -> None:
-                look()
+            def should_stop(execution: Execution = execution) -> CommandError | None:
+                try:
+                    look()
+                except CommandError as error:
+                    return error
+                if not self.plan.is_complete:  # workers may wait for documents
+                    stop.moved()
                 self.progress.planned(self.plan.num_pending, self.plan.words(execution))
+                return stop.should_stop()
 
             try:
-                self._execution(phase, execution.name, work, stop, look_at_plan)
+                self._execution(phase, execution.name, work, stop, should_stop)
             finally:
                 self._folder.took(self.progress.took())
             if stop.has_begun:
                 return
 
     def _execution(
-        self,
-        phase: Phase,
-        name: str,
-        work: Work,
-        stop: GracefulStop,
-        look: Callable[[], None],
+        self, phase: Phase, name: str, work: Work, stop: GracefulStop, should_stop: ShouldStop
     ) -> None:
-        def on_heartbeats(workers: list[dict[str, Any]]) -> None:
-            self.progress.alive(workers)
-            stop.seen(workers)
-
-        stall = StallWatch(self._folder, self._launch, self._cluster.stall_minutes, on_heartbeats)
-
-        def watch() -> None:
-            stop.look()
-            if not self.plan.is_complete:  # workers may wait for documents
-                stall.moved()
-            stall.look()
-            look()
-
-        def finished(summary: Summary) -> None:
-            stall.moved()
-            self.progress.add(summary)
+        def done(outcome: Summary | CommandError) -> None:
+            stop.done(outcome)
+            if isinstance(outcome, Summary):
+                self.progress.add(outcome)
 
         how = (self.run.family, self.run.config.reply_format)
         engine = phase.engine and phase.engine.of_run(self._folder.launched_at())
         start = partial(start_reader, engine, *how) if engine else None
         make = phase.make_worker(self._folder.path, self._launch, start)
         if self._is_inline:
-            in_flight, grace = phase.slots + DOCUMENTS_OVER_SLOTS, 60 * self._cluster.grace_minutes
-            self._host.execute(make, in_flight, grace, work, watch, finished)
+            in_flight = phase.slots + DOCUMENTS_OVER_SLOTS
+            execute_inline(make, in_flight, work, should_stop, done)
         else:
             from pipeline.cluster import execute_documents
 
             tags = {"run": self._folder.path.name, "phase": name}  # of the metrics of workers
             pool = phase.pool(self._cluster)
-            execute_documents(make, pool, tags, work, watch, finished)
+            execute_documents(make, pool, tags, work, should_stop, done)
+        if stop.failure:  # last, so that the other documents are committed
+            raise stop.failure

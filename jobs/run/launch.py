@@ -149,7 +149,8 @@ def _wait(
             host, _, pid = other.rpartition("-")
             warn(f"{what} on {host} (process {pid}); waiting for its end, Ctrl-C leaves it alone")
         is_known = True
-        stop.look()
+        if error := stop.should_stop():
+            raise error
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 

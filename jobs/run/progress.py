@@ -1,32 +1,29 @@
-"""Show the progress of a run on standard error: a live bar in a terminal, else a line per minute;
-and the line's text, fitted to a width.
+"""Show the progress of a run on standard error: a live bar in a terminal, else a line per minute.
 
 `runs/<name>/alive/progress` holds the same for `gistmill status`.
 """
 
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+from rich.progress import BarColumn, ProgressColumn, Task, TaskProgressColumn, TextColumn
 from rich.progress import Progress as RichProgress
-from rich.table import Column
 from rich.text import Text
 
 from jobs.output.cells import counted, printable
-from jobs.run.eta import Eta
 from pipeline.core.calls import UsageCounters
 from pipeline.worker.executor import Summary
 
 _SECONDS_BETWEEN_LINES = 60.0
-_NO_LIMIT = 10**6
+_SECONDS_OF_RATE = 300.0  # that the time left is estimated by
+_SECONDS_LATE = 15.0  # of a heartbeat, which may still have a document that is finished
 _BAR_WIDTH = 20
-_PERCENT_WIDTH = 4
 _NAMES = [field.name for field in fields(UsageCounters)]
 
 
@@ -54,17 +51,21 @@ class Progress:
         self._inside: list[Mapping[str, Any]] = []  # of documents in flight
         self._findings: set[str] = set()  # those that are printed
         self._waiting_for = ""  # the server that requests wait for
-        self._eta = Eta(0.0, clock)
+        self._words = 0.0  # of finished documents: they differ a hundredfold in length
+        self._finished_at = deque[tuple[float, str]]()  # documents, or parts, of the last seconds
         self._started = self._printed = clock()
         self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(_BAR_WIDTH, "dim", "none", "none", "none"),
-            TextColumn("{task.percentage:>3.0f}%", style="none"),
-            _StateColumn(lambda: self._console.width),
+            TaskProgressColumn(style="none"),
+            _Parts(),
             console=self._console,
+            get_time=clock,
+            speed_estimate_period=_SECONDS_OF_RATE,
         )
-        self._task = self._bar.add_task("starting", total=1.0, state=self.state())
+        self._bar.add_task("starting", total=1.0, parts="")
+        (self._task,) = self._bar.tasks
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and self._num_units:
@@ -83,9 +84,8 @@ class Progress:
         self._gone |= set(self._alive)
         self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
         self._inside = []
-        self._phase, self._eta = phase, Eta(words, self._clock)
-        self._started = self._clock()
-        self._bar.update(self._task, description=phase)
+        self._phase, self._words, self._started = phase, 0.0, self._clock()
+        self._bar.reset(self._task.id, total=words, description=phase, parts="")
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
             shown = "the first" if num_documents is None else num_documents
@@ -93,7 +93,8 @@ class Progress:
 
     def planned(self, num_units: int, words: float) -> None:
         """Take it that so many units are planned by now, and so many words in this execution."""
-        self._num_units, self._eta.words = num_units, words
+        self._num_units = num_units
+        self._bar.update(self._task.id, total=words)
 
     def took(self) -> dict[str, Any]:
         """The seconds, workers, calls and tokens of the phase so far, as JSON."""
@@ -108,10 +109,9 @@ class Progress:
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
         self._finished = _sum([self._finished, summary])
-        self._eta.finished(summary.document_id, summary.words)
-        self._inside = self._eta.in_flight(self._inside)
-        self._eta.look(self._clock())
-        self._show()
+        self._finished_at.append((self._clock(), summary.document_id))
+        self._words += summary.words
+        self._show(self._inside)
 
     def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
         """Update from the workers' heartbeats. The last one of a crashed worker still counts."""
@@ -120,12 +120,9 @@ class Progress:
         own = [worker for worker in workers if worker["worker"] not in self._gone]
         for worker in own:
             self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
-        inside = [document for worker in own for document in worker.get("inside", ())]
-        self._inside = self._eta.in_flight(inside)
         waiting = (away for worker in workers if (away := worker.get("waiting_for")))
         self._waiting_for = next(waiting, "")
-        self._eta.look(self._clock())
-        self._show()
+        self._show([document for worker in own for document in worker.get("inside", ())])
         self._publish(self.state())
 
     def _print_findings(self, findings: Mapping[str, str]) -> None:
@@ -139,11 +136,11 @@ class Progress:
         """The phase, its share done, rates and estimated end, as JSON."""
         seconds = max(self._clock() - self._started, 1e-9)
         done = self._phase_total()
-        left = self._eta.seconds
+        left = self._task.time_remaining if self._task.completed else None
         ends = None if left is None else datetime.now() + timedelta(seconds=left)
         return {
             "phase": self._phase,
-            "share": round(self._eta.share, 4),
+            "share": round(min(self._task.percentage, 100.0) / 100, 4),
             "seconds_left": left and round(left),
             "ends_at": ends and ends.isoformat(timespec="minutes"),
             "units": self._total().units,
@@ -172,14 +169,29 @@ class Progress:
     def _total(self) -> UsageCounters:
         return _sum([self._before, self._phase_total()])
 
-    def _show(self) -> None:
-        state = self.state()
+    def _show(self, inside: Iterable[Mapping[str, Any]]) -> None:
+        """Show what is done, the documents in flight `inside` by their shares."""
+        self._inside = self._unfinished(inside)
+        words = self._words + sum(one["words"] * one["share"] for one in self._inside)
+        self._bar.update(self._task.id, completed=words)
         if self._console.is_terminal:
-            done = state["share"]
-            self._bar.update(self._task, description=self._phase, completed=done, state=state)
+            self._bar.update(self._task.id, parts=_parts(self.state()))
         elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:
             self._printed = self._clock()
             self._print()
+
+    def _unfinished(self, inside: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """The documents in flight but for those that have just been finished: heartbeats are
+        late."""
+        while self._finished_at and self._clock() - self._finished_at[0][0] > _SECONDS_LATE:
+            self._finished_at.popleft()
+        over = Counter(document_id for _, document_id in self._finished_at)
+        found = []
+        for one in sorted(inside, key=lambda one: -one["share"]):  # the part that is finished first
+            over[one["document_id"]] -= 1
+            if over[one["document_id"]] < 0:
+                found.append(one)
+        return found
 
     def _print(self) -> None:
         self._console.print(progress_line(self.state()), highlight=False, soft_wrap=True)
@@ -190,57 +202,35 @@ def _sum(counters: Iterable[UsageCounters]) -> UsageCounters:
     return UsageCounters(**{name: sum(getattr(usage, name) for usage in listed) for name in _NAMES})
 
 
-class _StateColumn(ProgressColumn):
-    """The column beside phase, bar and percent. `width`: that of the terminal at this moment; a
-    task's field `state` is `Progress.state`."""
-
-    def __init__(self, width: Callable[[], int]) -> None:
-        super().__init__(Column(no_wrap=True, overflow="ellipsis"))
-        self._width = width
+class _Parts(ProgressColumn):
+    """What a terminal's width leaves of the line."""
 
     def render(self, task: Task) -> Text:
-        beside = len(task.description) + _BAR_WIDTH + _PERCENT_WIDTH + 3  # spaces between them
-        found = Text(fitted_state(task.fields["state"], self._width() - beside))
-        found.highlight_regex(r"\d+ problems?", "red")
-        return found
+        return Text(task.fields["parts"], no_wrap=True, overflow="ellipsis")
 
 
-def progress_line(state: Mapping[str, Any], width: int = _NO_LIMIT) -> str:
-    """`Progress.state` in at most `width` characters, or as many as phase and percent take."""
-    start = f"{state['phase']} {100 * state['share']:.0f}%: "
-    return (start + fitted_state(state, width - len(start))).rstrip(": ")
+def progress_line(state: Mapping[str, Any]) -> str:
+    """`Progress.state` as a line, the most important parts first."""
+    return f"{state['phase']} {100 * state['share']:.0f}%: {_parts(state)}"
 
 
-def fitted_state(state: Mapping[str, Any], room: int) -> str:
-    """The parts of a state that fit `room` characters, the most important first."""
-    kept: list[str] = []
-    for forms in _parts(state):
-        for form in forms:
-            if len(", ".join([*kept, form])) <= room:
-                kept.append(form)
-                break
-    return printable(", ".join(kept))
-
-
-def _parts(state: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The parts by importance, each with its shorter forms."""
-    found: list[tuple[str, ...]] = []
-    if state["ends_at"]:
-        found.append((f"ends {state['ends_at'][11:]}, in {_time_left(state['seconds_left'])}",))
-    if away := state.get("waiting_for"):
-        found.append((f"waiting for {away}", "waiting for a server"))
-    if refused := state.get("refused"):
-        found.append((f"progress {refusal_text(refused)}", "progress not written"))
+def _parts(state: Mapping[str, Any]) -> str:
+    parts = [f"{state['units']}/{state['planned_units']} units"]
     if rows := document_text(state.get("inside")):
-        found.append((rows,))
-    found.append((f"{state['units']}/{state['planned_units']} units",))
+        parts.insert(0, rows)
+    if refused := state.get("refused"):
+        parts.insert(0, f"progress {refusal_text(refused)}")
+    if away := state.get("waiting_for"):
+        parts.insert(0, f"waiting for {away}")
+    if state["ends_at"]:
+        parts.insert(0, f"ends {state['ends_at'][11:]}, in {_time_left(state['seconds_left'])}")
     rates = (
         (state["problems"], counted(state["problems"], "problem")),
         (state["tokens_per_second"], f"{state['tokens_per_second']:.0f} tokens/s"),
         (state["cached_share"], f"{100 * state['cached_share']:.0f}% cached"),
         (state["rows_per_second"], f"{state['rows_per_second']:.4g} rows/s"),
     )
-    return [*found, *((text,) for value, text in rates if value)]
+    return printable(", ".join([*parts, *(text for value, text in rates if value)]))
 
 
 def _time_left(seconds: float) -> str:

@@ -139,7 +139,7 @@ def status_lines(
 
     lines = [*_head(found, width), ""]
     if progress := found["progress"]:
-        lines += [progress_line(progress, width), ""]
+        lines += [progress_line(progress), ""]
     lines += draw(_steps(found["steps"]) if steps else _stages(found["steps"]))
     workers = [*map(_at_work, found["alive"]), *_refused(found["alive"], found["silent"])]
     if problems := [*found["problems"], *found["findings"]]:

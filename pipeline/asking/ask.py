@@ -1,44 +1,26 @@
-"""`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, sends
-it, removes thinking from the reply, parses it and records a Call."""
+"""`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, looks
+for a reply that there is already or sends it, parses the reply and records a Call."""
 
-from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, replace
-from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import ReplyLog, SharedReplies
-from pipeline.asking.text_tokens import TextTokens
-from pipeline.core.calls import (
-    Call,
-    Subject,
-    UnitProgress,
-    call_key,
-    call_row,
-    numbered,
-    with_sent,
-)
-from pipeline.core.engine import (
-    Reply,
-    Request,
-    storable,
-    wait_excluding_suspend,
-    without_thinking,
-)
-from pipeline.core.errors import Problem
-from pipeline.core.prompts import Asked, Message, Prompt
-from pipeline.core.rows import utc_now
+from pipeline.asking.reader import EngineFacts, Reader
+from pipeline.asking.replies import Replies
+from pipeline.core.calls import Call, Subject, UnitProgress, call_key, call_row, numbered, with_sent
+from pipeline.core.engine import Request
+from pipeline.core.prompts import Asked, Prompt
 
 T = TypeVar("T")
 _WITH_A_REPLY = (None, "truncated")  # problems of calls whose reply is read
 
 
-class Ask:
-    """Sends the prompts of one stage for one unit, but for those whose replies `log` has.
+class Ask(EngineFacts):
+    """Sends the prompts of one stage for one unit, but for those whose `replies` there are.
 
-    `sent_calls` has the calls that were sent, `progress` the progress of the unit.
+    `rank`: the priority of the document in its worker, the lowest goes first. `sent_calls` has the
+    calls that were sent, `progress` the progress of the unit.
     """
 
     def __init__(
@@ -46,70 +28,16 @@ class Ask:
         reader: Reader | None,
         stage: str,
         document_id: str,
-        log: ReplyLog,
+        replies: Replies,
         repeat: int = 0,
         rank: int = 0,
     ) -> None:
-        self._given = reader
-        self._repeat = repeat
-        self._rank = rank  # priority of the document in this worker: the lowest goes first
-        self._stage = stage
+        super().__init__(reader, stage)
         self._document_id = document_id
-        self._log = log
+        self._replies, self._repeat, self._rank = replies, repeat, rank
         self._calls: list[Call] = []
         self.sent_calls: list[Call] = []
-        self._texts = TextTokens(lambda messages: self._reader.engine.count_tokens(messages))
         self.progress = UnitProgress()
-
-    @property
-    def _reader(self) -> Reader:
-        if self._given is None:
-            raise RuntimeError(f"{self._stage} asks a model in a phase without an engine")
-        return self._given
-
-    @property
-    def engine_name(self) -> str:
-        """The engine's name; "" in a phase without an engine."""
-        return "" if self._given is None else self._given.engine.name
-
-    @property
-    def rater_name(self) -> str:
-        """The engine's name and 4 hex of its identity: a model with two settings is two raters."""
-        return f"{self._reader.engine.name}-{self._reader.identity[:4]}"
-
-    @property
-    def is_model(self) -> bool:
-        return self._reader.is_model
-
-    @property
-    def context_tokens(self) -> int:
-        """The engine's context: the most tokens that prompt and reply may have together."""
-        return self._reader.engine.context_tokens
-
-    async def num_tokens(self, prompt: Prompt[Any]) -> int:
-        """The tokens of the rendered prompt, as the engine counts."""
-        return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
-
-    async def text_tokens(self, text: str) -> int:
-        """The tokens of a text by itself, as the engine counts, without its chat template's."""
-        return await self._texts.of(text)
-
-    async def part_tokens(self, parts: Iterable[str]) -> int:
-        """The sum of `text_tokens` over the parts of a context, each counted by itself, without the
-        white space around it, and once for all of the unit's questions."""
-        return await self._texts.of_parts(parts)
-
-    async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
-        """True if the rendered prompt plus `max_reply_tokens` fit the engine's context."""
-        return await self._fits(self._reader.family.render(prompt), max_reply_tokens)
-
-    def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
-        """The reply budget of a prompt, in the engine's tokens."""
-        return self._reader.family.max_reply_tokens(prompt)
-
-    async def _fits(self, messages: tuple[Message, ...], max_reply_tokens: int) -> bool:
-        engine = self._reader.engine
-        return await engine.count_tokens(messages) + max_reply_tokens <= engine.context_tokens
 
     async def __call__(
         self, prompt: Prompt[T], subject: Subject, is_shared: bool = False
@@ -119,29 +47,97 @@ class Ask:
         `is_shared`: other documents may send the same request, and the step sends it only once.
         Problems: see `Asked`. Raises EngineError where the engine is dead.
         """
-        if repeated := self._repeated(prompt, subject):
-            return self._asked(prompt, repeated)
+        call = self._repeated(prompt, subject)
+        if call is not None:
+            return self._asked(prompt, call, self._read(prompt, call))
         call = await self._call(prompt, subject, is_shared)
         self.progress.replied(subject)
         if call is None:
             return Asked(None, "context_overflow", "")
-        asked = self._asked(prompt, call)
-        if call.problem in _WITH_A_REPLY:
-            call = self._with_reading(prompt, call, asked.value)
-        self._calls.append(call)
-        return asked
-
-    def _asked(self, prompt: Prompt[T], call: Call) -> Asked[T]:
-        """The parsed reply, and its problem."""
-        if call.problem not in _WITH_A_REPLY:
-            return Asked(None, call.problem, call.reply)
         value = self._read(prompt, call)
-        if value is None:
-            return Asked(None, call.problem or "unparseable", call.reply)
-        return Asked(value, call.problem if prompt.is_whole else None, call.reply)
+        self._calls.append(self._with_reading(prompt, call, value))
+        return self._asked(prompt, call, value)
+
+    def _repeated(self, prompt: Prompt[Any], subject: Subject) -> Call | None:
+        """The first attempt's call, if this one sends the same request without sampling: its reply
+        would be the same. (A family's template may not show that it is asked again.)"""
+        if subject.attempt == 1 or self._reader.temperature != 0:
+            return None
+        request = self._reader.request(prompt, 1, self._reader.seed)
+        first = call_key(self._reader.sha_of(request), subject)
+        return next((c for c in self._calls if call_key(c.request_sha, c) == first), None)
+
+    async def _call(self, prompt: Prompt[Any], subject: Subject, is_shared: bool) -> Call | None:
+        """The call that answers the prompt; None if it does not fit the context.
+
+        A new prompt is rendered and counted while its slot is held, so that those that wait hold no
+        text. Replies that the unit has already need no slot, and shared ones take one themselves.
+        """
+        reader, replies = self._reader, self._replies
+        if not replies.is_empty:
+            requests = self._requests(prompt, subject)
+            own_keys = (call_key(sha, subject) for sha in requests)
+            if found := replies.find(own_keys, partial(self._is_readable, prompt)):
+                return self._with_sent(found, requests[found.request_sha])
+        is_shared, slot = is_shared and replies.shared is not None, reader.slots.one(self._rank)
+        async with nullcontext() if is_shared else slot:
+            requests = self._requests(prompt, subject)
+            sha, request = next(iter(requests.items()))
+            if not await self._fits(request.messages, request.max_reply_tokens):
+                return None
+            keys = [call_key(one, subject) for one in requests]
+            make = partial(self._send, request, sha, subject)
+            call = await replies.ask(keys, make, slot, is_shared)
+        if is_shared:
+            own = (self._document_id, keys[0])
+            is_other = (call.document_id, call_key(sha, call)) != own
+            call = replace(
+                call, **asdict(subject), is_shared=is_other, document_id=self._document_id
+            )
+        return self._with_sent(call, request)
+
+    def _requests(self, prompt: Prompt[Any], subject: Subject) -> dict[str, Request]:
+        """The request by its hash, then those with the seeds of earlier attempts at the unit."""
+        reader, attempts = self._reader, range(self._replies.attempt, 0, -1)
+        seeds = [reader.seed_of(self._repeat, subject.attempt, number) for number in attempts]
+        first = reader.request(prompt, subject.attempt, seeds[0])
+        others = (replace(first, seed=seed) for seed in dict.fromkeys(seeds[1:]))
+        return {reader.sha_of(request): request for request in (first, *others)}
+
+    async def _send(self, request: Request, sha: str, subject: Subject) -> Call:
+        """Called while a slot is held, so that waiting for one does not count."""
+        started_at, reply = await self._reader.generate(request)
+        call = call_row(
+            reply,
+            request,
+            subject,
+            request_sha=sha,
+            document_id=self._document_id,
+            stage=self._stage,
+            engine=self.engine_name,
+            started_at=started_at,
+            worker=self._reader.worker,
+        )
+        self._reader.usage.called(call)
+        self.sent_calls.append(call)
+        return call
+
+    def _with_sent(self, call: Call, request: Request) -> Call:
+        return with_sent(call, request if self._reader.keeps_prompts else None)
+
+    def _read(self, prompt: Prompt[T], call: Call) -> T | None:
+        """The parsed reply; None if there is none, or it cannot be read."""
+        if call.problem not in _WITH_A_REPLY:
+            return None
+        return self._reader.family.read(prompt, call.reply, call.problem == "truncated")
+
+    def _is_readable(self, prompt: Prompt[Any], call: Call) -> bool:
+        return self._read(prompt, call) is not None
 
     def _with_reading(self, prompt: Prompt[T], call: Call, value: T | None) -> Call:
         """The call with what was read in its reply, which the watch counts."""
+        if call.problem not in _WITH_A_REPLY:
+            return call
         is_legal = value is not None and prompt.is_legal(value)
         read_as = "unread" if value is None else "legal" if is_legal else "illegal"
         is_example = self._reader.family.is_example(type(prompt), call.reply)
@@ -150,120 +146,12 @@ class Ask:
             self._reader.watch.replied(call)
         return call
 
-    def _read(self, prompt: Prompt[T], call: Call) -> T | None:
-        """The parsed reply; None if it cannot be read."""
-        return self._reader.family.read(prompt, call.reply, call.problem == "truncated")
-
-    async def _call(self, prompt: Prompt[Any], subject: Subject, is_shared: bool) -> Call | None:
-        """The call that answers the prompt, from the first place that has it: the unit's committed
-        calls or its journal, the shared replies, the engine. None if it does not fit the context.
-
-        A new prompt is rendered and counted while its slot is held, so that those that wait hold no
-        text. Replies that the unit has already need no slot.
-        """
-        if not self._log.is_empty:
-            call = self._replayed(self._request(prompt, subject), subject)
-            if call is not None:
-                return call
-        shared = self._log.shared if is_shared else None  # takes a slot for what it sends
-        async with nullcontext() if shared else self._reader.slots.one(self._rank):
-            request = self._request(prompt, subject)
-            if not await self._fits(request.messages, request.max_reply_tokens):
-                return None
-            return await self._new(request, subject, shared)
-
-    def _replayed(self, request: Request, subject: Subject) -> Call | None:
-        """The unit's own call of the request, sent with the seed of this or an earlier attempt."""
-        is_readable = partial(self._is_readable, request)
-        for one in self._with_earlier_seeds(request, subject):
-            if call := self._log.find(call_key(self._reader.sha_of(one), subject), is_readable):
-                return self._with_sent(call, one)
-        return None
-
-    async def _new(self, request: Request, subject: Subject, shared: SharedReplies | None) -> Call:
-        """The engine's reply, or another document's to the same request."""
-        request_sha = self._reader.sha_of(request)
-        make = partial(self._made, request, request_sha, subject)
-        if shared is None:
-            call = await make()
-            if self._log.keep:  # its slot is held until then, so that a crash loses few calls
-                await self._log.keep(call)
-            return self._with_sent(call, request)
-        name = self._shared_name(request, request_sha, subject)
-        call = await shared.call(name, make, self._reader.slots.one(self._rank))
-        own = (self._document_id, call_key(request_sha, subject))
-        is_other = (call.document_id, call_key(request_sha, call)) != own
-        call = replace(call, **asdict(subject), is_shared=is_other, document_id=self._document_id)
-        return self._with_sent(call, request)
-
-    def _shared_name(self, request: Request, request_sha: str, subject: Subject) -> str:
-        """The name of the request's shared reply; another where the previous attempt had one."""
-        keys = (call_key(self._reader.sha_of(one), subject)
-                for one in self._with_earlier_seeds(request, subject))  # fmt: skip
-        is_again = any(key in self._log.earlier for key in keys)
-        return f"{request_sha}.{self._log.attempt}" if is_again else request_sha
-
-    def _request(self, prompt: Prompt[Any], subject: Subject) -> Request:
-        seed = self._reader.seed_of(self._repeat, subject.attempt, self._log.attempt)
-        return self._reader.request(prompt, subject.attempt, seed)
-
-    def _with_earlier_seeds(self, request: Request, subject: Subject) -> Iterator[Request]:
-        """The request, then with the seeds of earlier attempts at the unit, if they differ."""
-        yield request
-        earlier = range(self._log.attempt - 1, 0, -1)
-        before = (self._reader.seed_of(self._repeat, subject.attempt, n) for n in earlier)
-        for seed in dict.fromkeys(before):
-            if seed != request.seed:
-                yield replace(request, seed=seed)
-
-    def _is_readable(self, request: Request, call: Call) -> bool:
-        return request.fields is None or self._read(request.fields, call) is not None
-
-    def _with_sent(self, call: Call, request: Request) -> Call:
-        return with_sent(call, request if self._reader.keeps_prompts else None)
-
-    def _repeated(self, prompt: Prompt[Any], subject: Subject) -> Call | None:
-        """The first attempt's call, if this one sends the same request without sampling: its reply
-        would be the same. (A family's template may not show that it is asked again.)"""
-        if subject.attempt == 1 or self._reader.temperature != 0:
-            return None
-        request = self._request(prompt, replace(subject, attempt=1))
-        first = call_key(self._reader.sha_of(request), subject)
-        return next(
-            (call for call in self._calls if call_key(call.request_sha, call) == first), None
-        )
-
-    async def _made(self, request: Request, request_sha: str, subject: Subject) -> Call:
-        started_at, reply = await self._generate(request)
-        call = call_row(
-            reply,
-            request,
-            subject,
-            request_sha=request_sha,
-            document_id=self._document_id,
-            stage=self._stage,
-            engine=self._reader.engine.name,
-            started_at=started_at,
-            worker=self._reader.worker,
-        )
-        self._reader.usage.called(call)
-        self.sent_calls.append(call)
-        return call
+    def _asked(self, prompt: Prompt[T], call: Call, value: T | None) -> Asked[T]:
+        """The parsed reply, and its problem."""
+        if value is None:
+            return Asked(None, call.problem or "unparseable", call.reply)
+        return Asked(value, call.problem if prompt.is_whole else None, call.reply)
 
     def calls(self) -> tuple[Call, ...]:
         """The unit's calls, in order."""
         return numbered(self._calls)
-
-    async def _generate(self, request: Request) -> tuple[datetime, Reply]:
-        """The time the request was sent, and the reply. Called while its slot is held, so that
-        waiting for one does not count."""
-        started_at = utc_now()
-        try:
-            replying = self._reader.engine.generate(request)
-            reply = await wait_excluding_suspend(replying, self._reader.deadline_seconds)
-        except TimeoutError:
-            seconds = self._reader.deadline_seconds or 0.0
-            reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
-        problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
-        problem = reply.problem or problems.get(reply.finish_reason)
-        return started_at, replace(storable(without_thinking(reply)), problem=problem)

@@ -15,7 +15,7 @@ class Slots:
 
     def __init__(self, size: int) -> None:
         self._free = size
-        self._refusal: StorageError | None = None
+        self.refusal: StorageError | None = None
         self._arrivals = count()
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
 
@@ -24,20 +24,16 @@ class Slots:
         """Hold one slot inside the context. Raises the StorageError of an earlier one."""
         await self._enter(rank)
         try:
+            if self.refusal:
+                raise self.refusal
             yield
         except StorageError as error:
-            self.refuse(error)
+            self.refusal = error
             raise
         finally:
             self._leave()
 
-    def refuse(self, error: StorageError) -> None:
-        """Give no other slot: storage refuses what would be made with it."""
-        self._refusal = error
-
     async def _enter(self, rank: int) -> None:
-        if self._refusal:
-            raise self._refusal
         if self._free:  # then no request waits
             self._free -= 1
             return
@@ -53,9 +49,7 @@ class Slots:
     def _leave(self) -> None:
         while self._waiting:
             _, _, turn = heapq.heappop(self._waiting)
-            if not turn.done() and self._refusal:
-                turn.set_exception(self._refusal)
-            elif not turn.done():
+            if not turn.done():
                 turn.set_result(None)
                 return
         self._free += 1

@@ -20,8 +20,8 @@ from pipeline.core.errors import EngineError
 from pipeline.files.storage_retries import retry_for
 from pipeline.work.executions import DocumentWork
 from pipeline.work.pickling import unpickle_with_plugins
-from pipeline.worker.in_flight import Placement
-from pipeline.worker.outcomes import MakeWorker, Outcomes
+from pipeline.worker.crashes import Placement
+from pipeline.worker.worker import MakeWorker, outcome
 
 _SECONDS_BETWEEN_METRICS = 5.0
 
@@ -44,7 +44,7 @@ class Actor:
     """The Ray Data UDF around a `Worker`.
 
     A block is a row with pickled documents, each a DocumentWork. It returns one row with their
-    outcomes (pipeline/worker/outcomes.py) as JSON.
+    outcomes (pipeline/worker/worker.py) as JSON.
     """
 
     def __init__(
@@ -61,9 +61,8 @@ class Actor:
         context = ray.get_runtime_context()
         # The id stays the same when Ray restarts the actor in another process.
         actor = context.get_actor_id() or ""
-        worker = make(Placement(actor, context.get_node_id(), is_lost))
-        self._outcomes = Outcomes(worker)
-        self._metrics = _Metrics(worker.usage, tags)
+        self._worker = make(Placement(actor, context.get_node_id(), is_lost))
+        self._metrics = _Metrics(self._worker.usage, tags)
         self._publishing: asyncio.Task[None] | None = None
         self._room = asyncio.Semaphore(num_documents)
         # What is imported stays, and is not searched for garbage: the process would do it when it
@@ -80,7 +79,7 @@ class Actor:
     async def _result(self, document: DocumentWork) -> dict[str, str]:
         try:
             async with self._room:  # first come, first served: the longest were dealt first
-                return await self._outcomes.outcome(document)
+                return await outcome(self._worker, document)
         except EngineError:
             os._exit(1)  # Ray restarts the actor, with a new engine, and retries its blocks
 

@@ -3,7 +3,7 @@ reserves."""
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +20,8 @@ from pipeline.core.errors import CommandError, EngineError, UsageError
 from pipeline.core.settings import ClusterSettings
 from pipeline.work.executions import Work
 from pipeline.work.pickling import pickle_with_plugins
-from pipeline.worker.executor import Summary
-from pipeline.worker.outcomes import (
-    DOCUMENTS_OVER_SLOTS,
-    Failures,
-    MakeWorker,
-    take,
-    watch_in_thread,
-)
+from pipeline.worker.inline import ShouldStop, ended_by
+from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS, Done, MakeWorker, take
 
 _MANY = 1_000_000
 
@@ -96,41 +90,31 @@ def execute_documents(
     pool: Pool,
     tags: Mapping[str, str],
     work: Work,
-    watch: Callable[[], None],
-    finished: Callable[[Summary], None],
+    should_stop: ShouldStop,
+    done: Done,
 ) -> None:
-    """Execute the documents of `work`; `finished` is called with a summary of each, in the order
-    their blocks finish, and `watch` every second meanwhile. `tags` label the metrics that workers
-    export through Ray.
+    """Execute the documents of `work`; `done` is called with a summary of each, in the order their
+    blocks finish, or with its AccountingError or StorageError. `tags` label the metrics that
+    workers export through Ray.
 
     Raises UsageError if no worker can be placed or one does not see the warehouse; StartError if an
     engine cannot start; OutageError if its server stays unreachable; EngineError if a worker cannot
-    be restarted; whatever `watch` raises, except a filesystem's errors, after which it is called
-    again. A document's AccountingError is raised once all other documents are finished, a
-    StorageError once those in flight are, or `cluster.grace_minutes` later.
+    be restarted; what `should_stop` returns.
     """
-    failures = Failures(60 * pool.cluster.grace_minutes)
     of_ray = RayWatch()
-
-    def look() -> None:
-        of_ray.look()
-        watch()
-
     batches: Any = iter(
         _dataset(work, make_worker, tags, pool).iter_batches(
             batch_size=None, prefetch_batches=0, batch_format="pyarrow"
         )
     )
     try:
-        with _rays_errors(pool), watch_in_thread(look, failures):
+        with _rays_errors(pool), ended_by(lambda: of_ray.look() or should_stop()):
             for batch in batches:
                 for outcomes in batch["outcomes"].to_pylist():
                     for outcome in json.loads(outcomes):
-                        take(outcome, finished, failures)
+                        take(outcome, done)
     finally:
         batches.close()  # stops documents that are still in flight
-    if failures.first:  # raised last, so that the other documents are committed
-        raise failures.first
 
 
 @contextmanager

@@ -53,8 +53,8 @@ class RayWatch:
     def __init__(self) -> None:
         self._restarts: dict[str, int] = {}  # by worker that is not up: before it went down
 
-    def look(self) -> None:
-        """Raise EngineError if a worker dies again and again before it has started."""
+    def look(self) -> EngineError | None:
+        """The error for a worker that dies again and again before it has started."""
         down = self._down()
         self._restarts = {
             worker: self._restarts.get(worker, num_restarts)
@@ -65,10 +65,11 @@ class RayWatch:
                 node: Any = global_worker.node
                 logs = Path(node.get_logs_dir_path())
                 said = _last_words(logs)
-                raise EngineError(
+                return EngineError(
                     f"a worker died {_MOST_RESTARTS} times as it started{said}; Ray's logs of it "
                     f"are {logs / _OUTPUT}"
                 )
+        return None
 
     def _down(self) -> dict[str, int]:
         """The workers of this driver that Ray is restarting, with how often it has."""

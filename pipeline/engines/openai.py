@@ -20,8 +20,7 @@ from pipeline.core.engine import EngineSettings, Reply, Request, wait_excluding_
 from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.settings import sha
-from pipeline.engines.openai_client import OpenAIClient
-from pipeline.engines.outage import FailedError, Outage
+from pipeline.engines.openai_client import FailedError, Gate, OpenAIClient
 
 T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
@@ -201,7 +200,8 @@ class OpenAIEngine:
         self._count_slots = asyncio.Semaphore(settings.sequences)
         self._counts: dict[str, int] = {}  # tokens, by hash of the messages
         self._server_counts_exactly = False
-        self.outage = Outage(client.address, self._probe, settings.outage_minutes, settings.retries)
+        probe = partial(self._sent, self._short_request())  # any reply will do
+        self._gate = Gate(client.address, probe, settings.outage_minutes, settings.retries)
 
     async def generate(self, request: Request) -> Reply:
         """The reply to one request. If the server does not answer it while it answers others, a
@@ -214,7 +214,7 @@ class OpenAIEngine:
         """
         async with self._reply_slots:
             try:
-                return await self.outage.send_when_up(partial(self._sent, request))
+                return await self._gate.send(partial(self._sent, request))
             except FailedError as error:
                 is_late = error.problem == "timeout"
                 return Reply(
@@ -237,11 +237,7 @@ class OpenAIEngine:
             return await wait_excluding_suspend(response, self._settings.deadline_seconds)
         except TimeoutError:
             why = f"no reply within {self._settings.deadline_seconds:g} s"
-            raise FailedError(why, "request", "timeout") from None
-
-    async def _probe(self) -> None:
-        """Send the short request of `check_server`; any reply is a success."""
-        await self._sent(self._short_request())
+            raise FailedError(why, "timeout") from None
 
     @property
     def findings(self) -> dict[str, str]:
@@ -250,7 +246,7 @@ class OpenAIEngine:
 
     def waiting_for(self) -> str:
         """The server that requests wait for, and for how long now; "" if they do not wait."""
-        return self.outage.waiting_for
+        return self._gate.waiting_for
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         """The tokens of the whole prompt, by the server's /tokenize if `check_server` found it to
@@ -319,8 +315,7 @@ class OpenAIEngine:
     async def _count_there(self, messages: Sequence[Message]) -> int | None:
         """The count of tokens by the server; None if it cannot count these messages."""
         try:
-            count = partial(self._count, messages)
-            return await self.outage.send_when_up(count, tells_of_others=False)
+            return await self._gate.send(partial(self._count, messages))
         except FailedError:
             return None
 

@@ -1,29 +1,35 @@
-"""HTTP client of one OpenAI-compatible server. The only file that imports openai.
+"""HTTP client of one OpenAI-compatible server, and the gate that holds requests back while it is
+away. The only file that imports openai.
 
 The API key comes from the environment and never gets into an error message.
 """
 
+import asyncio
 import math
 import os
+import random
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from email.utils import mktime_tz, parsedate_tz
-from typing import Any
+from itertools import count
+from typing import Any, TypeVar
 
 from pipeline.core.engine import FinishReason, Reply
-from pipeline.core.errors import environment_errors, through_proxy
+from pipeline.core.errors import OutageError, Problem, environment_errors, through_proxy
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
-from pipeline.engines.outage import FailedError
 from pipeline.engines.vllm.chat_tokenizer import with_breaks, without_breaks
 
+T = TypeVar("T")
 _CONNECT_SECONDS = 5.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds; waits double from one to the other
+_MOST_ASKED_FOR = 60.0  # seconds of waiting that a server may ask for (Retry-After)
 _SHOWN_CHARS = 300  # of a server's own error message
 _NAME_CHARS = 200  # of the model that a server says it is
-_KEY, _AWAY = (401, 403), (429, 503)  # HTTP statuses: the key is refused, or every request is
+_KEY, _BUSY = (401, 403), (429, 503)  # HTTP statuses: the key is refused, or every request is
 _TOO_LARGE = 413
 _OF_PROXIES = (407, 502, 503, 504)  # statuses that a proxy before the server may answer with
 _MOST_TOKENS = 2**31
@@ -67,8 +73,111 @@ _OVERFLOW = re.compile(
 _SEARCHED_CHARS = 1000  # of an error: some servers repeat the prompt in it
 # Of the statuses that speak of the key, money, the address and rates, only words for a single
 # request that is larger than any rate allows.
-_OTHER_MATTERS = (*_KEY, 402, 404, *_AWAY)
+_OTHER_MATTERS = (*_KEY, 402, 404, *_BUSY)
 _OVER_EVERY_RATE = re.compile(r"request too large", re.IGNORECASE)
+
+
+class FailedError(Exception):
+    """A request without a reply. `problem`: of its row; None: engine_failed. `status`: of the
+    response; 0 without one. `after`: the seconds that the server asks to wait. `is_busy`: so it
+    says; `is_key`: it refuses the key; `is_final`: it would answer the same again."""
+
+    def __init__(
+        self, why: str, problem: Problem | None = None, status: int = 0, after: float = 0.0
+    ) -> None:
+        super().__init__(redacted(why))
+        self.problem, self.status = problem, status
+        self.is_busy, self.is_key = status in _BUSY, status in _KEY
+        is_refused = 400 <= status < 500 and not (self.is_busy or self.is_key)
+        self.is_final = is_refused or problem in ("timeout", "context_overflow")
+        self.after = min(after, _MOST_ASKED_FOR)
+
+
+class Gate:
+    """Sends the requests to one server, and holds them back while it is away.
+
+    After a failure the server is probed. While probes fail the gate is closed, for up to `minutes`;
+    then the request is sent again. Where the first probe succeeds, so that the server is there, it
+    is sent up to `retries` times more, or for `minutes` if the server says that it is busy, unless
+    the answer is final.
+    """
+
+    def __init__(
+        self, address: str, probe: Callable[[], Awaitable[object]], minutes: float, retries: int
+    ) -> None:
+        self._address, self._probe = address, probe
+        self._seconds, self._retries = 60 * minutes, retries
+        self._probing: asyncio.Task[bool] | None = None
+        self._away_since: float | None = None  # until a request is answered
+        self._is_closed = False
+
+    @property
+    def waiting_for(self) -> str:
+        """The server that requests wait for, and for how long now; "" if they do not wait."""
+        if self._away_since is None or not self._is_closed:
+            return ""
+        return f"{self._address} since {time.monotonic() - self._away_since:.0f} s"
+
+    async def send(self, request: Callable[[], Awaitable[T]]) -> T:
+        """What `request` returns, called again after failures. Raises FailedError where the server
+        answers the probe but not this request, OutageError where it stays away."""
+        failures, busy_since = 0, math.inf
+        for attempt in count(1):
+            if self._is_closed:
+                await self._is_there()
+            try:
+                reply = await request()
+            except FailedError as error:
+                if error.problem == "context_overflow":
+                    raise
+                is_there = await self._is_there()
+                failures += not error.is_busy
+                busy_since = min(busy_since, time.monotonic()) if is_there else math.inf
+                is_late = time.monotonic() - busy_since >= self._seconds
+                # One that brings the server down is not sent for ever.
+                most = self._retries if is_there else max(self._retries, 1)
+                is_given_up = is_late if error.is_busy else failures > most
+                if is_given_up or (is_there and error.is_final):
+                    raise
+                await asyncio.sleep(_wait(attempt, error.after) if is_there else 0.0)
+            else:
+                self._away_since = None
+                return reply
+        raise AssertionError
+
+    async def _is_there(self) -> bool:
+        """Wait until the server answers a probe, which all requests share. True if it answered the
+        first one. Raises OutageError where it stays away."""
+        if self._probing is None or (self._probing.done() and not self._probing.exception()):
+            self._probing = asyncio.create_task(self._until_it_answers())
+        return await asyncio.shield(self._probing)
+
+    async def _until_it_answers(self) -> bool:
+        for failures in count(1):
+            try:
+                await self._probe()
+            except FailedError as error:
+                self._is_closed, now = True, time.monotonic()
+                self._away_since = self._away_since or now
+                if error.is_key or now - self._away_since >= self._seconds:
+                    raise self._gone(error) from None
+                await asyncio.sleep(_wait(failures, error.after))
+            else:
+                self._is_closed = False
+                return failures == 1
+        raise AssertionError
+
+    def _gone(self, error: FailedError) -> OutageError:
+        minutes = f", for {self._seconds / 60:g} minutes (engine.outage_minutes)"
+        named = "" if str(error).startswith(self._address) else f"{self._address}: "
+        waited = "" if error.is_key else minutes
+        return OutageError(f"{named}{error}{waited}; run the same command to resume")
+
+
+def _wait(failures: int, after: float) -> float:
+    """The seconds to wait, with jitter, so that workers do not come back all at once."""
+    longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(failures - 1, 10))
+    return max(after, longest * random.uniform(0.5, 1.0))
 
 
 class OpenAIClient:
@@ -138,7 +247,7 @@ class OpenAIClient:
             with self._errors():
                 answer: Any = await self._client.post(url, cast_to=object, body=request)
         except FailedError as error:
-            if error.blame == "request":
+            if error.is_final:
                 return None
             raise
         count = answer.get("count") if isinstance(answer, dict) else None
@@ -169,38 +278,30 @@ class OpenAIClient:
         except openai.APIConnectionError as error:
             cause = error.__cause__
             why = " ".join(str(cause).split()) or type(cause).__name__
-            # If there was a connection, this request may be what ended it.
-            is_new = isinstance(cause, (http.ConnectError, http.ConnectTimeout))
             fix = "start it or correct the address"
             if "CERTIFICATE_VERIFY_FAILED" in why:
                 fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
             elif self._through:
                 fix = "correct that variable, or name the server's host in NO_PROXY"
             raise FailedError(
-                f"{self.address}: no server answers{self._through} ({why}); {fix}",
-                "server" if is_new else "either",
+                f"{self.address}: no server answers{self._through} ({why}); {fix}"
             ) from None
         except http.HTTPError as error:  # in the middle of a response
-            raise FailedError(
-                f"the response was cut off ({type(error).__name__})", "either"
-            ) from None
+            raise FailedError(f"the response was cut off ({type(error).__name__})") from None
         except (ValueError, RecursionError):  # nested too deeply
-            raise FailedError("the response is not JSON", "either") from None
+            raise FailedError("the response is not JSON") from None
         except (openai.OpenAIError, http.InvalidURL, http.StreamError) as error:
-            raise FailedError(f"no reply ({type(error).__name__}: {error})", "either") from None
+            raise FailedError(f"no reply ({type(error).__name__}: {error})") from None
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
         """The error for an error status."""
         through = self._through if status in _OF_PROXIES else ""
         words = f"{status}{through}: {server_words(body)}"
         if status in _KEY:
-            return FailedError(self._key_refused(words), "either", is_key=True)
+            return FailedError(self._key_refused(words), status=status)
         if _is_too_long(status, body):
-            return FailedError(words, "request", "context_overflow")
-        after = _seconds_to_wait(headers)
-        if status in _AWAY:
-            return FailedError(words, "server", "refused", after)
-        return FailedError(words, "either" if status >= 500 else "request", "refused", after)
+            return FailedError(words, "context_overflow", status)
+        return FailedError(words, "refused", status, _seconds_to_wait(headers))
 
     def _reply(self, completion: Any, most_tokens: int) -> Reply:
         """The Reply in a chat completion. Raises FailedError if it has no text, with the server's
@@ -213,7 +314,7 @@ class OpenAIClient:
         if not text and (error := _error_within(completion, choice)):
             raise self._failed(error, getattr(completion, "code", None))
         if message is None or text is None:
-            raise FailedError("the response has no reply of text", "either")
+            raise FailedError("the response has no reply of text")
         fields = (getattr(message, name, None) for name in ("reasoning", "reasoning_content"))
         thinking = next(filter(None, fields), thoughts)
         usage = getattr(completion, "usage", None)
@@ -257,8 +358,8 @@ class OpenAIClient:
         if 400 <= status < 600:
             return self._refused(status, error, {})
         if _is_too_long(status, error):
-            return FailedError(server_words(error), "request", "context_overflow")
-        return FailedError(server_words(error), "either")
+            return FailedError(server_words(error), "context_overflow")
+        return FailedError(server_words(error))
 
 
 def _http_library() -> Any:

@@ -1,21 +1,21 @@
 """Execute one document's stages in a phase, in dependency order.
 
-A pending unit requests its upstream rows, which are loaded if committed and else made first.
+A pending unit awaits its upstream rows, which are loaded if committed and else made first.
 Independent of Ray and of what stages do.
 """
 
 import asyncio
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipeline.asking.ask import Ask
-from pipeline.asking.journal import Journal
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import ReplyLog, SharedReplies
+from pipeline.asking.replies import EarlierCalls, Journal, Replies, SharedReplies
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.errors import (
     AccountingError,
@@ -25,17 +25,17 @@ from pipeline.core.errors import (
     StorageError,
     contained,
 )
-from pipeline.core.rows import Document, Question, Record, UnitRows
+from pipeline.core.rows import Document, Question, Record, UnitRows, utc_now
 from pipeline.store import Shards
 from pipeline.work.input_hashes import mask_fields
 from pipeline.work.made_rows import unmatched_rows, wrong_rows
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
-from pipeline.work.units import Unit, places_of_questions
-from pipeline.worker.document_progress import DocumentProgress
-from pipeline.worker.in_flight import Crashes, InFlightMarker
-from pipeline.worker.unit_commit import NO_LOG, Rows, UnitCommit, load_unit
+from pipeline.work.units import Unit, places_of_questions, rows_of_questions
+from pipeline.worker.crashes import Attempt
+from pipeline.worker.progress import DocumentProgress
 
+Rows = tuple[Any, ...]
 _GIVEN_UP = "a worker crashed twice while it executed only this unit"
 
 
@@ -51,12 +51,6 @@ class Summary(UsageCounters):
     words: float = 0.0  # of its work, as planned
     findings: dict[str, str] = field(default_factory=dict)  # of its worker so far; see ReplyWatch
 
-    def stage_made(self, step_id: str, ask: Ask) -> None:
-        """Count the calls that a stage has sent."""
-        self.asked[step_id] = self.asked.get(step_id, 0) + len(ask.sent_calls)
-        for call in ask.sent_calls:
-            self.called(call)
-
 
 @dataclass(kw_only=True)
 class DocumentExecutor:
@@ -68,15 +62,13 @@ class DocumentExecutor:
     units: Sequence[Unit]
     summary: Summary
     rank: int
-    marker: InFlightMarker
-    crashes: Crashes
+    attempt: Attempt
     shared: Callable[[str], SharedReplies]  # step_id -> the step's shared replies
     usage: UsageCounters  # of the worker
     progress: DocumentProgress
     is_ending: Callable[[], Awaitable[bool]]  # whether the run is ending: no unit is started then
     tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)  # by step_id
     places: dict[str, Mapping[str, list[int]]] = field(default_factory=dict)  # by step_id
-    one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)  # after a crash
 
     async def finish(self) -> None:
         """Commit all pending units, unless the run is ending."""
@@ -99,12 +91,11 @@ class DocumentExecutor:
 
     async def _unit(self, step: Step, unit: Unit) -> Rows | None:
         if unit.is_done or step.stage is None:
-            return await to_thread(load_unit, self.shards, step, unit)
+            return await to_thread(_load, self.shards, step, unit)
         rows = await self._inputs(step, step.stage, unit)
         if rows is None or await self.is_ending():
             return None
-        one_by_one = self.one_by_one if self.marker.alone else nullcontext()
-        async with one_by_one, self.marker.unit(f"{step.id}/{unit.unit}"):
+        async with self.attempt.unit(f"{step.id}/{unit.unit}"):
             made = await self._commit(step, step.stage, unit, rows)
         num_problems = sum(row.problem is not None for row in made)
         for usage in (self.usage, self.summary):
@@ -116,8 +107,10 @@ class DocumentExecutor:
         """The rows that the stage reads for this unit, with only those fields of document and
         questions that it names; None if the run ended before. Raises AccountingError if a question
         is missing."""
+        loaded = [s for s in self.steps.values() if s.stage is None]
+        loaded = [s for s in loaded if step.per_question or not s.per_question]
         tables: dict[type[Record], Rows] = {}
-        for upstream in self._read_by(step):
+        for upstream in (*loaded, *(s for s in step.upstream if s.stage is not None)):
             found = await self.rows_of(upstream)
             if found is None:
                 return None
@@ -143,40 +136,89 @@ class DocumentExecutor:
         wanted = sorted(place for own in unit.inputs for place in places.get(own, ()))
         return tuple(rows[place] for place in wanted)
 
-    def _read_by(self, step: Step) -> list[Step]:
-        loaded = [s for s in self.steps.values() if s.stage is None]
-        loaded = [s for s in loaded if step.per_question or not s.per_question]
-        return [*loaded, *(s for s in step.upstream if s.stage is not None)]
-
     async def _commit(self, step: Step, stage: Stage, unit: Unit, rows: UnitRows) -> Rows:
         """Make the unit's calls and rows, commit them, and return the committed rows.
 
         Another worker may commit first. If it committed the calls, rows are made from those; if it
         committed the rows, ours are discarded.
         """
-        is_kept = self.reader is not None and self.reader.keeps_journal
+        started_at = utc_now()
+        committed: Rows | None = None
         async with Journal(self.shards.warehouse, step.id, unit.unit, unit.attempt) as journal:
-            own = UnitCommit(self.shards, step, unit, journal)
-            committed = None
             while committed is None:
-                log = await to_thread(own.log, self.shared, is_kept) if stage.prompts else NO_LOG
-                made, calls = await self._make(step, stage, unit, rows, log)
-                committed = await to_thread(own.commit, None if log.is_committed else calls, made)
+                replies = await self._replies(step, unit, journal)
+                made, calls = await self._make(step, stage, unit, rows, replies)
+                own = None if replies.is_committed else calls
+                commit = partial(_commit, self.shards, step, unit, own, made, started_at)
+                committed = await to_thread(commit)
         return committed
 
+    async def _replies(self, step: Step, unit: Unit, journal: Journal) -> Replies:
+        """The replies that the unit has already; none are kept of a stage that asks nothing."""
+        if not step.prompts:
+            return Replies(is_committed=True)
+        is_kept = self.reader is not None and self.reader.keeps_journal
+        shared = self.shared(step.id)
+        return await to_thread(
+            _replies, self.shards, step, unit, shared, journal if is_kept else None
+        )
+
     async def _make(
-        self, step: Step, stage: Stage, unit: Unit, rows: UnitRows, log: ReplyLog
+        self, step: Step, stage: Stage, unit: Unit, rows: UnitRows, replies: Replies
     ) -> tuple[Rows, tuple[Call, ...]]:
         """The unit's rows and its calls; no call, and a row with a problem per input, if the unit
         has crashed its workers."""
-        if self.crashes.give_up(f"{step.id}/{unit.unit}"):
+        if self.attempt.crashes.give_up(f"{step.id}/{unit.unit}"):
             return tuple(stage.failed(rows, "unit_failed", _GIVEN_UP)), ()
-        ask = Ask(self.reader, step.name, rows.document.document_id, log, step.repeat, self.rank)
+        document_id = rows.document.document_id
+        ask = Ask(self.reader, step.name, document_id, replies, step.repeat, self.rank)
         self.progress.started(unit, ask.progress)
         ask.progress.tell(stage.expected(rows))
         made = await _run(stage, rows, ask)
-        self.summary.stage_made(step.id, ask)
+        sent = self.summary.asked.get(step.id, 0) + len(ask.sent_calls)
+        self.summary.asked[step.id] = sent
+        for call in ask.sent_calls:
+            self.summary.called(call)
         return made, ask.calls()
+
+
+def _load(shards: Shards, step: Step, unit: Unit) -> Rows:
+    """The committed rows of a unit, of its own questions. It blocks, as those below do."""
+    rows: Rows = shards.load(step.writes, step.id, unit.unit, unit.attempt)
+    return rows_of_questions(rows, unit.inputs) if step.per_question else rows
+
+
+def _replies(
+    shards: Shards, step: Step, unit: Unit, shared: SharedReplies, journal: Journal | None
+) -> Replies:
+    """The replies that a unit has: its committed calls, else its journal's; and, of a further
+    attempt at it, the calls of the previous one and those of its rows that have a problem."""
+    committed = shards.recorded(step.id, unit.unit, unit.attempt)
+    calls = journal.read() if journal and committed is None else committed
+    earlier = EarlierCalls()
+    if unit.attempt > 1:
+        before = (step.id, unit.unit, unit.attempt - 1)
+        rows = shards.load(step.writes, *before)
+        earlier = EarlierCalls(shards.recorded(*before) or (), [row for row in rows if row.problem])
+    return Replies(
+        calls=calls or (),
+        is_committed=committed is not None,
+        attempt=unit.attempt,
+        earlier=earlier,
+        shared=shared,
+        keep=journal.add if journal else None,
+    )
+
+
+def _commit(
+    shards: Shards, step: Step, unit: Unit, calls: Rows | None, made: Rows, started_at: datetime
+) -> Rows | None:
+    """Commit the calls (None: they are), then the rows. Returns the committed rows, maybe another
+    worker's; None if another has committed other calls."""
+    commit = partial(shards.commit, started_at=started_at)
+    if calls is not None and not commit(Call, step, unit, calls):
+        return None
+    return made if commit(step.writes, step, unit, made) else _load(shards, step, unit)
 
 
 class _Failure(NamedTuple):

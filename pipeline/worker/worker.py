@@ -1,37 +1,47 @@
-"""The worker: one engine, and its documents in flight. Independent of Ray and of what stages do.
+"""The worker: one engine, and its documents in flight; and their outcomes, as texts that travel
+between processes. Independent of Ray and of what stages do.
 
 Documents do not wait for each other; pipeline/worker/executor.py executes the stages of one.
 """
 
 import asyncio
+import json
 import os
 import socket
 import time
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from errno import ENOENT
 from functools import partial
 from itertools import count
+from typing import Protocol
 
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import SharedReplies
+from pipeline.asking.replies import SharedReplies
 from pipeline.asking.slots import Capacity
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable
-from pipeline.core.errors import AccountingError, CommandError, StartError, StorageError, UsageError
+from pipeline.core.errors import (
+    AccountingError,
+    CommandError,
+    OutageError,
+    StartError,
+    StorageError,
+    UsageError,
+)
 from pipeline.files.folder_guard import write_only_while
 from pipeline.files.place import AnyPath, as_path, exists
 from pipeline.files.storage_retries import refusal_error
 from pipeline.store import Shards
 from pipeline.store.shards.layout import FILE
+from pipeline.work.executions import DocumentWork
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
-from pipeline.worker.admission import Admission
+from pipeline.worker.crashes import Crashes, InFlight, Placement
 from pipeline.worker.executor import DocumentExecutor, Summary
-from pipeline.worker.heartbeat import Heartbeat, StopSignal
-from pipeline.worker.in_flight import Crashes, InFlightMarkers, Placement
+from pipeline.worker.progress import Heartbeat, StopSignal
 
 # Bytes of text of the documents in flight (a larger document is alone). Processing a document takes
 # about thirteen times its text in memory.
@@ -60,15 +70,15 @@ class Worker:
         self.usage = UsageCounters()
         self._heartbeat = Heartbeat(run / "alive", launch, self.usage)
         self._stop = StopSignal(run, launch)
-        self._markers = InFlightMarkers(run / "in_flight" / launch, placement)
+        self._in_flight = InFlight(run / "in_flight" / launch, placement)
         self._steps = {step.id: step for step in steps}
         self._start, self._start_timeout = start, start_timeout
         self._reader: asyncio.Task[Reader] | None = None
         self._shared: dict[str, SharedReplies] = {}
         self._ranks = count()
-        self._admission = Admission()
-        self._text = Capacity(_TEXT_IN_FLIGHT)
+        self._capacity = Capacity(_TEXT_IN_FLIGHT)
         self._has_seen = False  # the warehouse
+        self._refusal: StorageError | None = None
         self._executor = partial(
             DocumentExecutor,
             shards=self._shards,
@@ -81,11 +91,13 @@ class Worker:
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
         """Commit every pending unit; starts no more units once the run is ending.
 
-        A document that was in flight when a worker crashed is executed among half as many such
-        documents, after further crashes alone, one unit at a time; a unit that crashes two workers
-        this way becomes `unit_failed` rows. Raises AccountingError if workers crash before any unit
-        is executed, UsageError if the warehouse is not visible here, StartError or EngineError.
+        A document that was in flight when a worker crashed is executed among a quarter as many,
+        after further crashes alone, one unit at a time; a unit that crashes two workers this way
+        becomes `unit_failed` rows. Raises AccountingError if workers crash twice between units,
+        UsageError if the warehouse is not visible here, StartError or EngineError.
         """
+        if self._refusal:  # the replies could not be kept
+            raise self._refusal
         began = time.perf_counter()
         summary = Summary(document_id, self._heartbeat.name)
         if not self._has_seen:  # else seen again below
@@ -95,11 +107,10 @@ class Worker:
         reader = await self._started() if self._start else None
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
         rank = next(self._ranks)
-        crashes, text = await to_thread(self._before, document_id, item, units)
+        crashes, size = await to_thread(self._before, document_id, item, units)
         async with (
-            self._admission.admitted(crashes.limit),
-            self._text.held(text),
-            self._markers.attempt(item, crashes.limit) as marker,
+            self._capacity.held(crashes.weight(size, _TEXT_IN_FLIGHT)),
+            self._in_flight.attempt(item, crashes) as attempt,
         ):
             with self._heartbeat.document(document_id) as progress:
                 executor = self._executor(
@@ -107,14 +118,23 @@ class Worker:
                     units=units,
                     summary=summary,
                     rank=rank,
-                    marker=marker,
-                    crashes=crashes,
+                    attempt=attempt,
                     progress=progress,
                 )
-                await _finish(executor)
+                await self._finish(executor)
         summary.seconds = time.perf_counter() - began
         summary.findings = dict(self._heartbeat.findings)
         return summary
+
+    async def _finish(self, executor: DocumentExecutor) -> None:
+        """Finish a document. After a StorageError nothing else is begun or sent."""
+        try:
+            await executor.finish()
+        except StorageError as error:
+            self._refusal = error
+            if executor.reader:
+                executor.reader.slots.refusal = error
+            raise
 
     async def close(self) -> None:
         """End the engine and the heartbeat. For a worker whose process goes on."""
@@ -130,8 +150,8 @@ class Worker:
         """The crashes of earlier attempts at a document, and the size of its text in bytes. Raises
         as `work` does."""
         self._refuse_unshared()
-        crashes = self._markers.crashes(item)
-        if crashes.is_beyond_units():
+        crashes = self._in_flight.crashes(item)
+        if crashes.give_up():
             raise AccountingError(
                 f"{document_id}: workers crash while they load its rows (too little memory?); give "
                 "them more or leave the document out, then run the same command to resume"
@@ -173,7 +193,7 @@ class Worker:
     async def _start_reader(self) -> Reader:
         assert self._start is not None
         with self._heartbeat.starting():
-            async with self._markers.start():
+            async with self._in_flight.start():
                 try:
                     reader = await asyncio.wait_for(self._start(), self._start_timeout)
                     self._heartbeat.waiting_for = reader.waiting_for
@@ -187,11 +207,49 @@ class Worker:
                     ) from None
 
 
-async def _finish(executor: DocumentExecutor) -> None:
-    """Finish a document. After a StorageError no other request is sent."""
+# Documents in flight of a worker beyond its request slots: some of them are between requests.
+DOCUMENTS_OVER_SLOTS = 4
+
+
+class AnyWorker(Protocol):
+    """The interface of `Worker` that executions use."""
+
+    usage: UsageCounters
+
+    async def work(self, document_id: str, units: Sequence[Unit]) -> Summary: ...
+
+    async def close(self) -> None: ...
+
+
+MakeWorker = Callable[[Placement], AnyWorker]
+"""Makes a worker; called where the worker is to work."""
+Done = Callable[[Summary | CommandError], None]
+"""Is called with the summary of each document, or with the error that a run ends with later."""
+
+# Ray preserves only the text of an exception, so these return as rows; the driver raises them.
+_ERRORS: dict[str, type[CommandError]] = {
+    error.__name__: error
+    for error in (AccountingError, OutageError, StartError, StorageError, UsageError)
+}
+
+
+async def outcome(worker: AnyWorker, document: DocumentWork) -> dict[str, str]:
+    """Work on a document. Returns `error`, the name of an error class or "", and `payload`, the
+    error's message or the Summary as JSON. Raises EngineError: the worker has to be made anew, and
+    the document executed again."""
     try:
-        await executor.finish()
-    except StorageError as error:
-        if executor.reader:
-            executor.reader.slots.refuse(error)
-        raise
+        summary = await worker.work(document.document_id, document.units)
+    except tuple(_ERRORS.values()) as error:
+        return {"error": type(error).__name__, "payload": str(error)}
+    return {"error": "", "payload": json.dumps({**asdict(summary), "words": document.words})}
+
+
+def take(row: Mapping[str, str], done: Done) -> None:
+    """Handle an outcome in the driver. Raises the errors that end a run at once."""
+    if not row["error"]:
+        done(Summary(**json.loads(row["payload"])))
+        return
+    error = _ERRORS[row["error"]](row["payload"])
+    if not isinstance(error, (AccountingError, StorageError)):
+        raise error
+    done(error)

@@ -12,7 +12,7 @@ from benchmarks.limit import script_of
 from benchmarks.peers.bare import Script, on_engine, replay
 from benchmarks.recorder import Sent, read_records, start_recorded
 from pipeline.asking.ask import Ask
-from pipeline.asking.reply_log import ReplyLog
+from pipeline.asking.replies import Replies
 from pipeline.core.calls import Subject
 from pipeline.core.engine import Engine, Reply, Request
 from pipeline.core.errors import EngineError, UsageError
@@ -92,7 +92,7 @@ def test_what_an_engine_is_asked_is_kept_under_the_name_of_its_call(tmp_path: Pa
     async def ask() -> Ask:
         engine = settings(decode_tokens_per_second=1e6)
         reader = await start_recorded(tmp_path / "recorded", engine, family(), "free")
-        asking = Ask(reader, "note", "d1", ReplyLog())
+        asking = Ask(reader, "note", "d1", Replies())
         for index, page in enumerate(pages):
             await asking(ShortenPage(page=page), Subject(page_index=index))
         return asking

@@ -28,7 +28,7 @@ from pipeline.core.prompts import Message
 from pipeline.store import Shards
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.units import Unit, plan_document
-from pipeline.worker.in_flight import Placement
+from pipeline.worker.crashes import Placement
 from pipeline.worker.worker import Worker
 from tests.chaos.replies import reply, sha
 from tests.support.runs.written_plan import write_units

@@ -16,18 +16,18 @@ import pytest
 
 from jobs.graph.manifest import run_manifest
 from jobs.run.execute import RunExecutor
-from jobs.run.graceful_stop import StallWatch
 from jobs.run.progress import Progress, progress_line
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
-from pipeline.core.errors import AccountingError, EndedError, EngineError, StorageError
+from pipeline.core.errors import CommandError, EndedError, EngineError, StorageError
 from pipeline.files.place import as_path, read_object
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.executions import DocumentWork, work_on
+from pipeline.work.executions import work_on
+from pipeline.worker.crashes import Placement
 from pipeline.worker.executor import Summary
-from pipeline.worker.heartbeat import Heartbeat
-from pipeline.worker.in_flight import Placement
-from pipeline.worker.outcomes import AnyWorker, Failures, Outcomes, watch_in_thread
+from pipeline.worker.inline import ended_by
+from pipeline.worker.progress import Heartbeat
+from pipeline.worker.worker import AnyWorker
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import succeed
 from tests.support.runs.small_run import SmallRun
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.sampled
 
 
 def test_a_heart_goes_on_beating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.01)
+    monkeypatch.setattr("pipeline.worker.progress.SECONDS_BETWEEN_BEATS", 0.01)
     folder = tmp_path / "alive"
     folder.write_text("in the way of the folder")
 
@@ -56,7 +56,7 @@ def test_a_worker_that_is_closed_beats_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the next one in its process (cluster=inline) the file has another name."""
-    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.01)
+    monkeypatch.setattr("pipeline.worker.progress.SECONDS_BETWEEN_BEATS", 0.01)
 
     async def beat() -> None:
         hearts = [Heartbeat(tmp_path, "launch", UsageCounters()) for _ in range(2)]
@@ -75,17 +75,17 @@ def test_a_worker_that_is_closed_beats_no_more(
 
 
 @pytest.mark.slow
-def test_the_watch_looks_again() -> None:
-    """Without it neither a deadline nor a stalled run would be seen again."""
+def test_whether_to_stop_is_asked_again() -> None:
+    """Else neither a deadline nor a stalled run would be seen again."""
     looks: list[float] = []
 
-    def watch() -> None:
+    def should_stop() -> CommandError | None:
         looks.append(time.monotonic())
         if len(looks) == 1:
             raise OSError("no space left on device")
-        raise EndedError("the deadline")
+        return EndedError("the deadline")
 
-    with pytest.raises(EndedError, match="the deadline"), watch_in_thread(watch, Failures(60.0)):
+    with pytest.raises(EndedError, match="the deadline"), ended_by(should_stop):
         threading.Event().wait(30)
     assert len(looks) == 2
 
@@ -106,33 +106,11 @@ def test_progress_that_cannot_be_written_is_left_out(tmp_path: Path) -> None:
 def test_a_watch_that_fails_ends_the_run() -> None:
     """Nobody would see the deadline. What it failed by is on standard error."""
 
-    def watch() -> None:
+    def should_stop() -> None:
         raise KeyError("no error of storage")
 
     failed = pytest.raises(EngineError, match="the watch over the run failed")
-    with failed, watch_in_thread(watch, Failures(60.0)):
-        threading.Event().wait(30)
-
-
-def test_what_is_in_flight_has_its_time_after_a_refusal() -> None:
-    failures = Failures(grace=0.0)
-    failures.add(StorageError("a full disk"))
-    failures.add(StorageError("another document of it"))
-    with pytest.raises(StorageError, match="a full disk"), watch_in_thread(lambda: None, failures):
-        threading.Event().wait(30)
-    Failures(grace=60.0).look()
-    patient = Failures(grace=60.0)
-    patient.add(StorageError("a full disk"))
-    patient.look()
-    patient.add(AccountingError("rows do not add up"))
-    assert isinstance(patient.first, AccountingError), "rows before storage"
-
-
-def test_rows_that_do_not_add_up_are_raised_after_that_time() -> None:
-    failures = Failures(grace=0.0)
-    failures.add(StorageError("a full disk"))
-    failures.add(AccountingError("rows do not add up"))
-    with pytest.raises(AccountingError, match="add up"), watch_in_thread(lambda: None, failures):
+    with failed, ended_by(should_stop):
         threading.Event().wait(30)
 
 
@@ -148,7 +126,7 @@ def test_an_end_while_a_summary_is_counted_keeps_its_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pipeline.cluster.execution._dataset", lambda *given: OneSummary())
-    monkeypatch.setattr("pipeline.cluster.execution.RayWatch.look", lambda watch: None)
+    monkeypatch.setattr("pipeline.cluster.execution.RayWatch.look", lambda of_ray: None)
     pool = Pool(
         section="engine", min_workers=1, max_workers=1, cpus=1, gpus=0, slots=1, cluster=LOCAL
     )
@@ -156,35 +134,13 @@ def test_an_end_while_a_summary_is_counted_keeps_its_reason(
     def never_made(placement: Placement) -> AnyWorker:
         raise AssertionError
 
-    def watch() -> None:
-        raise EndedError("the deadline")
-
-    def finished(summary: Summary) -> None:
+    def done(outcome: Summary | CommandError) -> None:
         threading.Event().wait(30)
 
     with pytest.raises(EndedError, match="the deadline"):
-        execute_documents(never_made, pool, {}, work_on([]), watch, finished)
-
-
-def test_a_worker_begins_nothing_after_a_refusal() -> None:
-    begun: list[str] = []
-
-    class Full:
-        usage = UsageCounters()
-
-        async def work(self, document_id: str, units: Any) -> Any:
-            begun.append(document_id)
-            raise StorageError("/w/x: No space left on device")
-
-        async def close(self) -> None:
-            pass
-
-    outcomes = Outcomes(Full())
-    results = [
-        asyncio.run(outcomes.outcome(DocumentWork(name, [], 1.0))) for name in ("a", "b", "c")
-    ]
-    assert results == [{"error": "StorageError", "payload": "/w/x: No space left on device"}] * 3
-    assert begun == ["a"]
+        execute_documents(
+            never_made, pool, {}, work_on([]), lambda: EndedError("the deadline"), done
+        )
 
 
 def refusing(real: Callable[..., Any], number: int, part: str, times: int) -> Callable[..., Any]:
@@ -255,7 +211,7 @@ def test_a_warehouse_that_was_there_is_no_mistake(tmp_path: Path) -> None:
 def test_a_heartbeat_says_that_there_was_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.01)
+    monkeypatch.setattr("pipeline.worker.progress.SECONDS_BETWEEN_BEATS", 0.01)
     replace, is_full = os.replace, threading.Event()
     is_full.set()
 
@@ -323,41 +279,3 @@ def test_the_progress_line_says_it_too() -> None:
     progress = Progress(1, refused=lambda: outage)
     line = progress_line(progress.state())
     assert "progress could not be written for 12 s (Read-only file system)" in line
-
-
-def test_time_without_sight_of_the_workers_is_no_stall(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr("jobs.run.graceful_stop.time.monotonic", lambda: now[0])
-    folder = RunFolder(tmp_path, "night")
-    stall = StallWatch(folder, "launch", stall_minutes=1.0)
-    (folder.path / "alive").mkdir(parents=True)
-    file = folder.path / "alive" / "w.json"
-    file.write_text(json.dumps(heartbeat("w")))
-
-    def after(seconds: float) -> None:
-        for _ in range(round(seconds / 10)):
-            now[0] += 10.0
-            os.utime(str(file))
-            stall.look()
-
-    after(50)
-    with monkeypatch.context() as patch:  # listed by the driver, too
-        patch.setattr(RunFolder, "alive", refuse_to_list)
-        for _ in range(30):
-            now[0] += 10.0
-            with pytest.raises(StorageError):
-                stall.look()
-    for _ in range(30):  # the workers' heartbeats are old, as the progress is
-        with folder.advisory.attempt():
-            raise StorageError("/w/alive/progress: No space left on device")
-        now[0] += 10.0
-        stall.look()
-    folder.write_progress("launch", {})
-    with pytest.raises(EngineError, match=r"^nothing was finished for"):
-        after(60)
-
-
-def refuse_to_list(self: RunFolder, launch: str) -> Any:
-    raise StorageError("/w/alive: Input/output error")

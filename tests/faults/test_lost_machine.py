@@ -14,9 +14,10 @@ from ray.cluster_utils import Cluster
 
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
+from pipeline.core.errors import CommandError
 from pipeline.work.executions import DocumentWork, work_on
+from pipeline.worker.crashes import InFlight, Placement
 from pipeline.worker.executor import Summary
-from pipeline.worker.in_flight import InFlightMarkers, Placement
 from tests.support.clusters.cluster_settings import cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
@@ -42,26 +43,26 @@ class Lost:
     def __init__(self, folder: Path, what: str, placement: Placement) -> None:
         self.usage = UsageCounters()
         self._folder, self._what = folder, what
-        self._markers = InFlightMarkers(folder / "markers", placement)
+        self._markers = InFlight(folder / "markers", placement)
 
     async def work(self, document_id: str, units: Any) -> Summary:
         crashes = self._markers.crashes(document_id)
-        async with self._markers.attempt(document_id, crashes.limit):
+        async with self._markers.attempt(document_id, crashes):
             if not (self._folder / "lost").exists():
                 (self._folder / "lost").touch()
                 if self._what == "machine":
                     os.kill(os.getppid(), signal.SIGKILL)  # the raylet's, as all its processes'
                 os._exit(1)
-        (self._folder / "found").write_text(json.dumps(crashes.limit))
+        (self._folder / "found").write_text(json.dumps(crashes.together))
         return Summary(document_id)
 
     async def close(self) -> None:
         pass
 
 
-@pytest.mark.parametrize(("what", "limit"), [("machine", None), ("process", 1)])
+@pytest.mark.parametrize(("what", "together"), [("machine", None), ("process", 1)])
 def test_only_a_crash_makes_suspects(
-    tmp_path: Path, machines: Cluster, what: str, limit: int | None
+    tmp_path: Path, machines: Cluster, what: str, together: int | None
 ) -> None:
     settings = cluster("cluster=ray", f"cluster.address={machines.address}")
     pool = Pool(
@@ -70,7 +71,7 @@ def test_only_a_crash_makes_suspects(
     make = functools.partial(Lost, tmp_path, what)
 
     work = work_on([DocumentWork("d1", [], 1.0)])
-    done: list[Summary] = []
+    done: list[Summary | CommandError] = []
     execute_documents(make, pool, {}, work, lambda: None, done.append)
-    assert [summary.document_id for summary in done] == ["d1"]
-    assert json.loads((tmp_path / "found").read_text()) == limit
+    assert done == [Summary("d1", words=1.0)]
+    assert json.loads((tmp_path / "found").read_text()) == together

@@ -12,7 +12,7 @@ import yaml
 
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import ReplyLog, SharedReplies
+from pipeline.asking.replies import Replies, SharedReplies
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call
 from pipeline.core.engine import Engine, FinishReason, Reply, Request
@@ -151,9 +151,7 @@ def run(
         is_constrained=is_constrained,
     )
     seen = given_to(stage, rows)
-    ask = Ask(
-        reader, stage.name, rows.document.document_id, ReplyLog(calls=recorded, shared=shared)
-    )
+    ask = Ask(reader, stage.name, rows.document.document_id, Replies(calls=recorded, shared=shared))
     made = list(asyncio.run(stage.run(seen, ask)))
     stage.check(seen, made)
     return made, ask.calls()

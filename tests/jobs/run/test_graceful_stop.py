@@ -1,5 +1,6 @@
 """A run that must end before it is through: its deadline, or SIGTERM. It commits, and exits 4."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,13 +9,14 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jobs.config.clusters import absolute_deadline, deadline
 from jobs.run.graceful_stop import GracefulStop
-from pipeline.core.errors import EndedError, UsageError
-from pipeline.worker.heartbeat import StopSignal
+from pipeline.core.errors import AccountingError, StorageError, UsageError
+from pipeline.store.runs.run_folder import RunFolder
 from tests.support.clusters.cluster_settings import cluster
 from tests.support.command import ROOT, gistmill, refused, sql, succeed
 from tests.support.engines.simulated import SIMULATED
@@ -98,18 +100,69 @@ def seconds_from_now(seconds: float) -> str:
 def test_a_deadline_holds_where_storage_refuses_the_signal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "alive").write_text("in the folder's place")
+    run = RunFolder(tmp_path, "night")
+    run.path.mkdir(parents=True)
+    (run.path / "alive").write_text("in the folder's place")
     over_at = deadline("23:30", NOW).timestamp()
-    clock = SimpleNamespace(time=lambda: over_at - 30)
+    clock = SimpleNamespace(time=lambda: over_at - 30, monotonic=time.monotonic)
     monkeypatch.setattr("jobs.run.graceful_stop.time", clock)
     ending = GracefulStop(cluster("cluster.deadline=23:30", "cluster.grace_minutes=1.0"), NOW)
-    ending.workers_see(StopSignal(tmp_path, "launch"))
-    ending.look()
-    assert not ending.has_begun  # it is sent again at the next look
+    ending.watch(run, "launch")
+    assert ending.should_stop() is None
+    assert not ending.has_begun  # it is sent again a second later
     clock.time = lambda: over_at
-    with pytest.raises(EndedError, match=r"ended by cluster\.deadline=23:30"):
-        ending.look()
+    assert str(ending.should_stop()) == "ended by cluster.deadline=23:30"
     assert ending.has_begun  # else the next phase would be executed
+
+
+@pytest.mark.parametrize(("minutes", "is_over"), [(1.0, False), (1e-9, True)])
+def test_what_is_in_flight_has_its_time_after_a_refusal(
+    tmp_path: Path, minutes: float, is_over: bool
+) -> None:
+    """Then the run ends with it; rows that do not add up come before."""
+    ending = GracefulStop(cluster(f"cluster.grace_minutes={minutes}"))
+    ending.watch(RunFolder(tmp_path, "night"), "launch")
+    for error in (StorageError("a full disk"), AccountingError("rows do not add up")):
+        ending.done(error)
+        assert ending.should_stop() is (error if is_over else None)
+        assert ending.failure is error
+
+
+def test_time_without_sight_of_the_workers_is_no_stall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, folder = [0.0], RunFolder(tmp_path, "night")
+    clock = SimpleNamespace(time=time.time, monotonic=lambda: now[0])
+    monkeypatch.setattr("jobs.run.graceful_stop.time", clock)
+    stop = GracefulStop(cluster("cluster.stall_minutes=1.0"))
+    stop.watch(folder, "launch")
+    (folder.path / "alive").mkdir(parents=True)
+    file = folder.path / "alive" / "w.json"
+    beat = {"worker": "w", "launch": "launch", "is_starting": False, "documents": {}}
+    file.write_text(json.dumps(beat | {"calls": 1, "units": 0}))
+
+    def after(seconds: float) -> list[str]:
+        found = []
+        for _ in range(round(seconds / 10)):
+            now[0] += 10.0
+            os.utime(str(file))
+            found += [str(error)] if (error := stop.should_stop()) else []
+        return found
+
+    assert after(50) == []
+    with monkeypatch.context() as patch:  # listed by the driver, too
+        patch.setattr(RunFolder, "alive", refuse_to_list)
+        assert after(300) == []
+    with folder.advisory.attempt():  # the workers' heartbeats are old, as the progress is
+        raise StorageError("/w/alive/progress: No space left on device")
+    assert after(300) == []
+    folder.write_progress("launch", {})
+    stalled, *_ = after(60)
+    assert stalled.startswith("nothing was finished for cluster.stall_minutes=1;")
+
+
+def refuse_to_list(self: RunFolder, launch: str) -> Any:
+    raise StorageError("/w/alive: Input/output error")
 
 
 def committed(warehouse: Path) -> dict[str, int]:

@@ -14,7 +14,7 @@ from upath import UPath
 from jobs.graph.preparation import prepare
 from jobs.run.stored_run import run_again
 from pipeline.asking.ask import Ask
-from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
+from pipeline.asking.replies import EarlierCalls, Replies, SharedReplies
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import UsageError
@@ -223,17 +223,17 @@ def test_a_shared_reply_that_cannot_be_used_is_asked_again_once_for_all(
     cut = Reply(text="cut", finish_reason="length")
     page = ShortenPage(page="the same page")
 
-    def asked(bad: Bad, document_id: str, log: ReplyLog) -> tuple[Engine, tuple[Call, ...]]:
+    def asked(bad: Bad, document_id: str, log: Replies) -> tuple[Engine, tuple[Call, ...]]:
         engine = Engine(small, bad)
         reader = replace(small.reader, engine=engine)
         ask = Ask(reader, "gist", document_id, replace(log, shared=shared))
         asyncio.run(ask(page, Subject(page_index=0), is_shared=True))
         return engine, ask.calls()
 
-    calls = {d: asked(lambda request: cut, d, ReplyLog()) for d in ("d1", "d2")}
+    calls = {d: asked(lambda request: cut, d, Replies()) for d in ("d1", "d2")}
     assert [len(engine.asked) for engine, _ in calls.values()] == [1, 0]
     again = {
-        d: asked(good, d, ReplyLog(attempt=2, earlier=EarlierCalls(own, [replace(own[0])])))
+        d: asked(good, d, Replies(attempt=2, earlier=EarlierCalls(own, [replace(own[0])])))
         for d, (_, own) in calls.items()
     }
     assert [len(engine.asked) for engine, _ in again.values()] == [1, 0]

@@ -12,10 +12,10 @@ from typing import TypeVar
 import pytest
 from upath import UPath
 
-from pipeline.asking import reply_log as shared_replies
+from pipeline.asking import replies as shared_replies
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import ReplyLog
+from pipeline.asking.replies import Replies
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, Request
@@ -85,7 +85,7 @@ def reader(
 
 
 def ask(given: Reader, recorded: Sequence[Call] = (), repeat: int = 0) -> Ask:
-    return Ask(given, "gist", "d1", ReplyLog(calls=recorded), repeat)
+    return Ask(given, "gist", "d1", Replies(calls=recorded), repeat)
 
 
 def run(talk: Callable[[], Awaitable[T]]) -> T:
@@ -215,7 +215,7 @@ def test_slots_are_shared_by_all_documents() -> None:
     shared = reader(engine, slots=3)
 
     async def talk() -> None:
-        asking = [Ask(shared, "gist", document, ReplyLog()) for document in ("d1", "d2")]
+        asking = [Ask(shared, "gist", document, Replies()) for document in ("d1", "d2")]
         await asyncio.gather(
             *(a(ShortenPage(w), Subject(page_index=i))
               for a in asking for i, w in enumerate(words))
@@ -233,7 +233,7 @@ def test_a_prompt_waits_unrendered_and_uncounted() -> None:
     one(asking)
 
     async def talk() -> None:
-        later = Ask(reader(engine, slots=2), "gist", "d1", ReplyLog(calls=asking.calls()))
+        later = Ask(reader(engine, slots=2), "gist", "d1", Replies(calls=asking.calls()))
         new = [later(ShortenPage(f"w{n}"), Subject(page_index=n)) for n in range(6)]
         waiting = asyncio.gather(*new)
         await _turns()
@@ -274,7 +274,7 @@ def test_a_call_holds_its_slot_until_it_is_kept() -> None:
             await may_write.acquire()
             kept.append(call.reply)
 
-        asking = Ask(reader(engine, slots=2), "gist", "d1", ReplyLog(keep=keep))
+        asking = Ask(reader(engine, slots=2), "gist", "d1", Replies(keep=keep))
         replies = [asking(ShortenPage(w), Subject(page_index=i)) for i, w in enumerate(words)]
         whole = asyncio.gather(*replies)
         asked = []
@@ -307,12 +307,12 @@ def test_a_shared_call_holds_its_slot_until_it_is_committed(
             all_looked_for.set()
         return found
 
-    monkeypatch.setattr("pipeline.asking.reply_log.commit", slow)
+    monkeypatch.setattr("pipeline.asking.replies.commit", slow)
     monkeypatch.setattr(shared_replies, "_load", loaded)
 
     async def talk() -> int:
         shared = shared_replies.SharedReplies(UPath(tmp_path))
-        asking = Ask(reader(engine, slots=2), "gist", "d1", ReplyLog(shared=shared))
+        asking = Ask(reader(engine, slots=2), "gist", "d1", Replies(shared=shared))
         replies = [asking(ShortenPage(w), Subject(page_index=i), True) for i, w in enumerate(words)]
         whole = asyncio.gather(*replies)
         while not all_looked_for.is_set():
@@ -449,7 +449,7 @@ def test_a_dead_engine_is_no_reply() -> None:
 
 def test_a_stage_that_should_not_ask_is_told_so() -> None:
     with pytest.raises(RuntimeError, match="score asks a model"):
-        one(Ask(None, "score", "d1", ReplyLog()))
+        one(Ask(None, "score", "d1", Replies()))
 
 
 def test_two_pages_of_the_same_text_keep_their_own_replies() -> None:

@@ -11,11 +11,11 @@ import ray
 
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
-from pipeline.core.errors import AccountingError, EngineError, StartError, UsageError
+from pipeline.core.errors import AccountingError, CommandError, EngineError, StartError, UsageError
 from pipeline.work.executions import DocumentWork, work_on
+from pipeline.worker.crashes import Placement
 from pipeline.worker.executor import Summary
-from pipeline.worker.in_flight import Placement
-from pipeline.worker.inline import InlineHost
+from pipeline.worker.inline import execute_inline
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import refused
 
@@ -51,14 +51,9 @@ def worker(trouble: BaseException | None = None) -> Any:
     return functools.partial(Troubled, trouble)
 
 
-def execute_inline(make: Any, **given: Any) -> None:
-    with InlineHost() as host:
-        host.execute(make, num_in_flight=2, grace_seconds=60.0, **given)
-
-
 BACKENDS: dict[str, Any] = {
     "ray": functools.partial(execute_documents, pool=POOL, tags={}),
-    "inline": execute_inline,
+    "inline": functools.partial(execute_inline, num_in_flight=2),
 }
 of_both = pytest.mark.parametrize(
     "backend", [pytest.param("ray", marks=pytest.mark.slow), "inline"]
@@ -68,17 +63,23 @@ of_both = pytest.mark.parametrize(
 def through(backend: str, make: Any, *documents: str) -> tuple[list[str], Exception | None]:
     """The documents that came back, and what was raised at the end."""
     done: list[str] = []
+    failed: list[CommandError] = []
+
+    def finished(outcome: Summary | CommandError) -> None:
+        if isinstance(outcome, Summary):
+            done.append(outcome.document_id)
+        else:
+            failed.append(outcome)
+
     work = work_on([DocumentWork(document, [], 1.0) for document in documents])
     try:
-        BACKENDS[backend](
-            make, work=work, watch=lambda: None, finished=lambda s: done.append(s.document_id)
-        )
-    except (AccountingError, EngineError) as error:
+        BACKENDS[backend](make, work=work, should_stop=lambda: None, done=finished)
+    except EngineError as error:
         return done, error
-    return done, None
+    return done, failed[0] if failed else None
 
 
-def ignored(summary: Summary) -> None:
+def ignored(outcome: Summary | CommandError) -> None:
     pass
 
 
@@ -137,14 +138,14 @@ def test_a_document_that_is_cancelled_is_not_left_out_unseen() -> None:
 
 @of_both
 def test_who_watches_may_end_it(backend: str) -> None:
-    """As the watch for stalls does; the document in flight would take ten minutes more."""
+    """As for a stall; the document in flight would take ten minutes more."""
 
-    def watch() -> None:
-        raise EngineError("nothing was finished")
+    def should_stop() -> CommandError:
+        return EngineError("nothing was finished")
 
     with pytest.raises(EngineError, match="nothing was finished"):
         work = work_on([DocumentWork("slow", [], 1.0)])
-        BACKENDS[backend](worker(), work=work, watch=watch, finished=ignored)
+        BACKENDS[backend](worker(), work=work, should_stop=should_stop, done=ignored)
 
 
 @pytest.mark.slow
@@ -181,4 +182,4 @@ def test_a_worker_that_does_not_see_the_warehouse_ends_it(backend: str) -> None:
     trouble = UsageError("warehouse=w: not visible from n2")
     work = work_on([DocumentWork(name, [], 1.0) for name in ("bad", "a")])
     with pytest.raises(UsageError, match="not visible from n2"):
-        BACKENDS[backend](worker(trouble), work=work, watch=lambda: None, finished=ignored)
+        BACKENDS[backend](worker(trouble), work=work, should_stop=lambda: None, done=ignored)

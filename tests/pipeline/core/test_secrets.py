@@ -11,7 +11,7 @@ from jobs.graph.read_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.errors import DamagedError, LeftOutWarning, UsageError
 from pipeline.core.redaction import redacted, remember_key
-from pipeline.engines.outage import FailedError
+from pipeline.engines.openai_client import FailedError
 from tests.support.command import refused
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
@@ -70,7 +70,7 @@ def test_rows_and_errors_hide_a_key(tmp_path: Path) -> None:
     row = replace(answer(), problem="unit_failed", detail=f"ValueError: bad header {key}")
     shard = Warehouse(tmp_path).commit(answers, chunk(answers, "d1", "q1"), [row])
     assert pq.read_table(str(shard))["detail"].to_pylist() == ["ValueError: bad header ***"]
-    for error in (UsageError(f"a {key}", (key,)), DamagedError("f", key), FailedError(key, "server")):
+    for error in (UsageError(f"a {key}", (key,)), DamagedError("f", key), FailedError(key)):
         assert key not in f"{error} {getattr(error, 'hints', '')}"
 
 

@@ -194,50 +194,6 @@ def test_only_what_changes_replies_is_hashed(monkeypatch: pytest.MonkeyPatch) ->
         assert settings("http://h/v1", **change).identity() != same.identity()
 
 
-@pytest.mark.slow
-def test_a_retry_waits_as_long_as_the_server_asks() -> None:
-    busy = Answer(status=429, body="{}", headers={"Retry-After": "1"})
-    with LoopbackServer(answer=answers(busy, busy, Answer())) as server:
-        assert reply(settings(server.url, outage_minutes=AWAY)).text == "a short reply"
-    first, second, third = (asked.at for asked in server.asked)
-    assert second - first >= 1
-    assert third - second >= 1
-
-
-@pytest.mark.parametrize("status", [500, 502, 504])
-def test_retries_are_bounded_and_wait_longer_each_time(status: int) -> None:
-    """The server answers the probe: it is there."""
-    body = json.dumps({"error": {"message": "CUDA error"}})
-    with LoopbackServer(answer=answers(Answer(status=status, body=body))) as server:
-        found = reply(settings(server.url, retries=2, outage_minutes=AWAY))
-    assert (found.finish_reason, found.problem) == ("abort", "refused")
-    assert found.text == f"{status}: CUDA error", "the server's own words are kept"
-    first, second, third = (asked.at for asked in server.asked)
-    assert second - first >= 0.25
-    assert third - second >= 0.5
-
-
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_key_refused_once_is_no_end(status: int) -> None:
-    """Some refuse a single request like this, for what it contains."""
-    refused = Answer(status=status, body="{}")
-    with LoopbackServer(answer=answers(refused, Answer())) as server:
-        assert reply(settings(server.url, retries=1)).text == "a short reply"
-    with LoopbackServer(answer=answers(refused)) as server:
-        assert reply(settings(server.url, retries=1)).finish_reason == "abort"
-    assert len(server.asked) == 2
-
-
-@pytest.mark.parametrize("status", [400, 404, 422])
-def test_permanent_errors_are_not_retried(status: int) -> None:
-    body = json.dumps({"error": {"message": "no such thing"}})
-    with LoopbackServer(answer=answers(Answer(status=status, body=body))) as server:
-        found = reply(settings(server.url, retries=3))
-    assert (found.finish_reason, found.problem) == ("abort", "refused")
-    assert found.text == f"{status}: no such thing"
-    assert len(server.asked) == 1
-
-
 def test_requests_in_flight_are_limited() -> None:
     async def many(engine: OpenAIEngine) -> list[Reply]:
         return await asyncio.gather(*(engine.generate(request(f"number {n}")) for n in range(12)))

@@ -16,7 +16,7 @@ import pytest
 
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import ReplyLog
+from pipeline.asking.replies import Replies
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call, Subject
 from pipeline.core.compose import compose
@@ -153,7 +153,7 @@ def test_at_the_edge_of_the_context_nothing_is_cut(url: str, model: Path, room: 
             engine=engine, identity="x", is_model=True, family=family("generic", {"gist": budget}),
             temperature=0.0, seed=0, deadline_seconds=60, slots=Slots(4),
         )  # fmt: skip
-        asking = Ask(reader, "gist", "d", ReplyLog())
+        asking = Ask(reader, "gist", "d", Replies())
         asked = await asking(prompt, Subject())
         page = Request(prompt="gist", fields=prompt, messages=rendered, max_reply_tokens=budget)
         return asked, asking.calls(), await engine.generate(page)

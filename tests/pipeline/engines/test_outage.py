@@ -14,7 +14,7 @@ import pytest
 from pipeline.core.engine import Reply
 from pipeline.core.errors import EngineError, OutageError, StartError
 from pipeline.engines.openai import OpenAIEngine
-from pipeline.engines.outage import Blame, FailedError, Outage
+from pipeline.engines.openai_client import FailedError, Gate
 from tests.pipeline.engines.test_openai_engine import AWAY, KEY, NO_PATIENCE, request, settings
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 
@@ -45,146 +45,97 @@ def made(kind: type[Exception], asked: Any) -> Exception:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.engines.outage._FIRST_WAIT", 0.01)
-    monkeypatch.setattr("pipeline.engines.outage._LONGEST_WAIT", 0.05)
+    monkeypatch.setattr("pipeline.engines.openai_client._FIRST_WAIT", 0.01)
+    monkeypatch.setattr("pipeline.engines.openai_client._LONGEST_WAIT", 0.05)
+
+
+CUT_OFF = 0  # in place of a status
 
 
 @dataclass
 class Server:
-    """Fails as listed, for requests and for probes, and then replies."""
+    """Fails with these statuses, for requests and for probes, and then replies."""
 
-    failures: list[Blame] = field(default_factory=list)
-    of_probe: list[Blame] = field(default_factory=list)
+    failures: list[int] = field(default_factory=list)
+    of_probe: list[int] = field(default_factory=list)
     num_sent: int = 0
     num_probed: int = 0
 
     async def send(self) -> str:
         self.num_sent += 1
         if self.failures:
-            raise FailedError("no", self.failures.pop(0))
+            raise FailedError("no", status=self.failures.pop(0))
         return "reply"
 
     async def probe(self) -> None:
         self.num_probed += 1
         if self.of_probe:
-            raise FailedError("not there", self.of_probe.pop(0))
+            raise FailedError("not there", status=self.of_probe.pop(0))
 
-    def outage(self, minutes: float = AWAY, retries: int = 2) -> Outage:
-        return Outage("http://h/v1", self.probe, minutes, retries)
+    def gate(self, minutes: float = AWAY, retries: int = 2) -> Gate:
+        return Gate("http://h/v1", self.probe, minutes, retries)
 
 
-@pytest.mark.parametrize("blame", ["server", "either", "request"])
-def test_after_an_outage_the_same_request_is_sent_again(blame: Blame) -> None:
+@pytest.mark.parametrize("status", [CUT_OFF, 401, 404, 429, 500, 503])
+def test_after_an_outage_the_same_request_is_sent_again(status: int) -> None:
     """Even one that the server would otherwise be right to refuse, such as a 404 of a proxy."""
-    server = Server([blame], of_probe=["server", "either", "request"])
-    assert asyncio.run(server.outage(retries=0).send_when_up(server.send)) == "reply"
+    server = Server([status], of_probe=[503, CUT_OFF, 404])
+    assert asyncio.run(server.gate(retries=0).send(server.send)) == "reply"
     assert (server.num_sent, server.num_probed) == (2, 4)
 
 
-@pytest.mark.parametrize(("blame", "num_sent"), [("either", 3), ("request", 1)])
-def test_a_request_that_alone_fails_is_given_up(blame: Blame, num_sent: int) -> None:
-    server = Server([blame] * 9)
+@pytest.mark.parametrize(
+    ("status", "minutes", "num_sent"),
+    [(CUT_OFF, AWAY, 3), (500, AWAY, 3), (401, AWAY, 3), (400, AWAY, 1), (429, 0.0, 1)],
+)
+def test_a_request_that_alone_fails_is_given_up(status: int, minutes: float, num_sent: int) -> None:
+    server = Server([status] * 9)
     with pytest.raises(FailedError):
-        asyncio.run(server.outage(retries=2).send_when_up(server.send))
+        asyncio.run(server.gate(minutes, retries=2).send(server.send))
     assert server.num_sent == num_sent
 
 
 def test_a_request_that_brings_the_server_down_is_given_up() -> None:
     class Fragile(Server):
         async def send(self) -> str:
-            self.of_probe = ["server"]
+            self.of_probe = [503]
             return await super().send()
 
-    server = Fragile(["either"] * 9)
+    server = Fragile([CUT_OFF] * 9)
     with pytest.raises(FailedError):
-        asyncio.run(server.outage(retries=2).send_when_up(server.send))
+        asyncio.run(server.gate(retries=2).send(server.send))
     assert server.num_sent == 3
 
 
-def test_a_busy_server_is_waited_for_as_long_as_it_takes() -> None:
-    server = Server(["server"] * 20)
-    assert asyncio.run(server.outage(retries=0).send_when_up(server.send)) == "reply"
+def test_a_server_that_says_that_it_is_busy_is_waited_for() -> None:
+    server = Server([429, 503] * 10)
+    assert asyncio.run(server.gate(retries=0).send(server.send)) == "reply"
 
 
-def test_one_that_stays_away_ends_the_run() -> None:
-    server = Server(["server"] * 99, of_probe=["server"] * 99)
-    with pytest.raises(OutageError, match=r"^http://h/v1: .*outage_minutes\); run the same"):
-        asyncio.run(server.outage(minutes=0.0).send_when_up(server.send))
+@pytest.mark.parametrize(("status", "minutes"), [(503, 0.0), (401, AWAY)])
+def test_one_that_stays_away_or_refuses_the_key_ends_the_run(status: int, minutes: float) -> None:
+    """After that nothing is sent."""
+    server = Server([status], of_probe=[status] * 9)
 
+    async def twice() -> None:
+        gate = server.gate(minutes)
+        for _ in range(2):
+            with pytest.raises(OutageError, match=r"^http://h/v1: .*; run the same command"):
+                await gate.send(server.send)
 
-def test_one_that_is_busy_for_too_long_ends_the_run() -> None:
-    """For two requests; one that is alone may be at fault itself, but not the next one, too."""
-    server = Server(["server"] * 999)
-
-    async def together() -> None:
-        outage = server.outage(minutes=0.0005)
-        both = (outage.send_when_up(server.send) for _ in range(2))
-        for told in await asyncio.gather(*both, return_exceptions=True):
-            assert isinstance(told, OutageError)
-
-    async def alone() -> None:
-        outage = server.outage(minutes=0.0)
-        for kind in (FailedError, OutageError, OutageError):
-            with pytest.raises(kind):
-                await outage.send_when_up(server.send)
-        server.failures = []
-        await outage.send_when_up(server.send)
-        server.failures = ["server"] * 99
-        with pytest.raises(FailedError):
-            await outage.send_when_up(server.send)
-
-    asyncio.run(together())
-    asyncio.run(alone())
-
-
-@pytest.mark.parametrize("retries", [0, 2])
-def test_one_that_is_busy_for_a_single_request_is_up(retries: int) -> None:
-    """Four times as many refusals as there are retries (at least four) are believed, each after
-    another request was answered; before the first one, none may have been."""
-    bad, good = Server(["server"] * 99), Server()
-
-    async def ask() -> None:
-        outage = bad.outage(retries=retries)
-        failing = asyncio.create_task(outage.send_when_up(bad.send))
-        while not failing.done():
-            assert await outage.send_when_up(good.send) == "reply"
-            await asyncio.sleep(0.001)
-        with pytest.raises(FailedError):
-            await failing
-
-    asyncio.run(ask())
-    assert bad.num_sent - 4 * max(1, retries) in (0, 1)
-
-
-def test_counting_tokens_is_no_sign_that_it_is_up() -> None:
-    """A server counts them while it is too busy to reply."""
-    bad, good = Server(["server"] * 30), Server()
-
-    async def ask() -> str:
-        outage = bad.outage(retries=0)
-        failing = asyncio.create_task(outage.send_when_up(bad.send))
-        while not failing.done():
-            await outage.send_when_up(good.send, tells_of_others=False)
-            await asyncio.sleep(0.001)
-        return await failing
-
-    assert asyncio.run(ask()) == "reply"
+    asyncio.run(twice())
+    assert (server.num_sent, server.num_probed) == (1, 1)
 
 
 def test_one_that_is_always_there_at_the_second_probe_ends_the_run() -> None:
     class Flapping(Server):
         async def send(self) -> str:
-            self.of_probe = ["server"]
-            raise FailedError("too many requests", "server")
+            self.of_probe = [503]
+            raise FailedError("too many requests", status=429)
 
     server = Flapping()
-
-    async def within_a_minute() -> str:
-        outage = server.outage(minutes=0.001)
-        return await asyncio.wait_for(outage.send_when_up(server.send), 60)
-
     with pytest.raises(OutageError, match=r"outage_minutes\); run the same"):
-        asyncio.run(within_a_minute())
+        asyncio.run(asyncio.wait_for(server.gate(minutes=0.001).send(server.send), 60))
 
 
 def test_an_outage_does_not_count_against_a_request_that_failed_before_it(
@@ -194,7 +145,7 @@ def test_an_outage_does_not_count_against_a_request_that_failed_before_it(
 
     class Clocked(Server):
         async def send(self) -> str:
-            self.of_probe = ["server"] if now[0] else []  # there at the first failure alone
+            self.of_probe = [503] if now[0] else []  # there at the first failure alone
             now[0] += 60.0
             return await super().send()
 
@@ -202,42 +153,31 @@ def test_an_outage_does_not_count_against_a_request_that_failed_before_it(
             now[0] += 120.0 if self.of_probe else 0.0
             await super().probe()
 
-    monkeypatch.setattr("pipeline.engines.outage.time", SimpleNamespace(monotonic=lambda: now[0]))
-    server = Clocked(["server", "server"])
-    assert asyncio.run(server.outage(minutes=2.5).send_when_up(server.send)) == "reply"
+    monkeypatch.setattr(
+        "pipeline.engines.openai_client.time", SimpleNamespace(monotonic=lambda: now[0])
+    )
+    server = Clocked([429, 429])
+    assert asyncio.run(server.gate(minutes=2.5).send(server.send)) == "reply"
     assert now[0] == 60.0 * 3 + 120.0
 
 
-def test_after_that_nothing_is_sent() -> None:
-    server = Server(["server"], of_probe=["server"] * 9)
-
-    async def twice() -> None:
-        outage = server.outage(minutes=0.0)
-        for _ in range(2):
-            with pytest.raises(OutageError):
-                await outage.send_when_up(server.send)
-
-    asyncio.run(twice())
-    assert (server.num_sent, server.num_probed) == (1, 1)
-
-
 def test_all_requests_wait_for_one_probe() -> None:
-    server = Server(["server"] * 30, of_probe=["server"] * 5)
-    outage = server.outage()
+    server = Server([503] * 30, of_probe=[503] * 5)
+    gate = server.gate()
 
     async def many() -> list[str]:
-        sending = [asyncio.create_task(outage.send_when_up(server.send)) for _ in range(30)]
-        while not outage.waiting_for:
+        sending = [asyncio.create_task(gate.send(server.send)) for _ in range(30)]
+        while not gate.waiting_for:
             await asyncio.sleep(0)
-        assert outage.waiting_for == "http://h/v1 since 0 s"
-        late = asyncio.create_task(outage.send_when_up(server.send))
+        assert gate.waiting_for == "http://h/v1 since 0 s"
+        late = asyncio.create_task(gate.send(server.send))
         await asyncio.sleep(0)
         assert server.num_sent == 30, "no more are sent meanwhile"
         return [*await asyncio.gather(*sending), await late]
 
     assert asyncio.run(many()) == ["reply"] * 31
     assert server.num_probed == 6
-    assert outage.waiting_for == ""
+    assert gate.waiting_for == ""
 
 
 # The engine, and a server.
@@ -269,7 +209,7 @@ def test_what_a_server_that_is_away_refuses_is_asked_when_it_is_back(status: int
     async def through_it(engine: OpenAIEngine) -> list[Reply]:
         down(server, status)
         asking = [asyncio.create_task(engine.generate(request(f"n {n}"))) for n in range(5)]
-        while not engine.outage.waiting_for:
+        while not engine.waiting_for():
             await asyncio.sleep(0.01)
         up(server)
         return list(await asyncio.gather(*asking))
@@ -329,21 +269,6 @@ def test_a_lost_server_is_an_outage(last: Answer) -> None:
         with_engine(server, lose_it, outage_minutes=0.0)
 
 
-def test_one_that_hangs_up_on_a_single_request_goes_on_without_it() -> None:
-    def rude(body: dict[str, Any]) -> Answer:
-        return Answer(hang_up="poison" in body["messages"][0]["content"])
-
-    async def ask(engine: OpenAIEngine) -> list[Reply]:
-        asked = (request("poison"), request("bread"))
-        return list(await asyncio.gather(*(engine.generate(one) for one in asked)))
-
-    with LoopbackServer(answer=rude) as server:
-        poison, bread = with_engine(server, ask)
-    assert (poison.finish_reason, poison.problem) == ("abort", None)
-    assert "no server answers" in poison.text
-    assert bread.text == "a short reply"
-
-
 DEEP = json.dumps({"choices": [{"message": {"content": "x"}}]})[:-1] + ', "more": ' + "[" * 100_000
 TO_NOWHERE = {"location": "http://127.0.0.1:9/v1"}
 BAD = [
@@ -365,7 +290,8 @@ BAD = [
 
 @pytest.mark.parametrize(("bad", "problem", "says"), BAD)
 def test_one_bad_request_among_good_ones(bad: Answer, problem: str | None, says: str) -> None:
-    """It is given up, and the good ones are answered meanwhile."""
+    """It is given up, and the good ones are answered meanwhile. Where it is told that the server is
+    busy, after `outage_minutes`."""
 
     def answer(body: dict[str, Any]) -> Answer:
         return bad if "poison" in body["messages"][0]["content"] else Answer()
@@ -377,7 +303,7 @@ def test_one_bad_request_among_good_ones(bad: Answer, problem: str | None, says:
         return await failing
 
     with LoopbackServer(answer=answer) as server:
-        found = with_engine(server, ask)
+        found = with_engine(server, ask, outage_minutes=0.002)
     assert (found.finish_reason, found.problem) == ("abort", problem)
     assert says in found.text
 

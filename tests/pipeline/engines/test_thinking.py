@@ -12,7 +12,7 @@ from upath import UPath
 
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import ReplyLog, SharedReplies
+from pipeline.asking.replies import Replies, SharedReplies
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, without_thinking
@@ -53,7 +53,7 @@ def ask(engine: Any, recorded: Sequence[Call] = ()) -> Ask:
         deadline_seconds=60,
         slots=Slots(1),
     )
-    return Ask(reader, "stage", "d", ReplyLog(calls=recorded))
+    return Ask(reader, "stage", "d", Replies(calls=recorded))
 
 
 def asked(prompt: Prompt[Any], engine: Any) -> tuple[Asked[Any], Call]:

@@ -16,8 +16,8 @@ from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import AccountingError, EngineError, UsageError
 from pipeline.core.rows import UnitRows
 from pipeline.store.runs.run_folder import RunFolder
+from pipeline.worker.crashes import Crashes, InFlight, Placement
 from pipeline.worker.executor import Summary
-from pipeline.worker.in_flight import InFlightMarkers, Placement
 from pipeline.worker.worker import Worker
 from stages.index.gist_pages import GistPages
 from stages.retrieve.read_agent import ReadAgentP
@@ -227,7 +227,7 @@ def crashed_loading(small: SmallRun, times: int) -> None:
     folder = small.shards.warehouse / "runs" / "night" / "in_flight" / "launch"
 
     async def die() -> None:
-        async with InFlightMarkers(folder, Placement("worker")).attempt(item, 1):
+        async with InFlight(folder, Placement("worker")).attempt(item, Crashes(1)):
             raise EngineError("killed")
 
     for _ in range(times):
@@ -236,17 +236,11 @@ def crashed_loading(small: SmallRun, times: int) -> None:
 
 
 def test_a_document_that_kills_its_worker_while_it_is_loaded_is_named(small: SmallRun) -> None:
-    crashed_loading(small, 2)
+    crashed_loading(small, 1)
     small.work("d2")
-    crashed_loading(small, 1)  # although all its units were given up
+    crashed_loading(small, 1)
     with pytest.raises(AccountingError, match=r"^d1: workers crash while they load its rows"):
         small.work("d1")
-
-
-def test_one_that_is_loaded_after_two_crashes_has_rows_that_say_so(small: SmallRun) -> None:
-    crashed_loading(small, 2)
-    small.work("d1")
-    assert {row.problem for row in small.rows("pages")} == {"unit_failed"}
 
 
 def test_rows_that_do_not_match_their_inputs_are_not_committed(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import ReplyLog
+from pipeline.asking.replies import Replies
 from pipeline.asking.slots import Slots
 from pipeline.core.compose import compose
 from pipeline.core.engine import Request
@@ -78,4 +78,4 @@ def ask(engine: Any, gist_tokens: int, deadline: float = 300.0) -> Ask:
         deadline_seconds=deadline,
         slots=Slots(8),
     )
-    return Ask(reader, "gist", "d1", ReplyLog())
+    return Ask(reader, "gist", "d1", Replies())

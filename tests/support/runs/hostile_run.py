@@ -21,7 +21,7 @@ from pipeline.store import Shards
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
 from pipeline.work.units import RetryPolicy
-from pipeline.worker.in_flight import Placement
+from pipeline.worker.crashes import Placement
 from pipeline.worker.worker import Worker
 from tests.support.engines.hostile_replies import JUNK, WHOLE, legal_replies, mutated
 from tests.support.engines.simulated import SIMULATED

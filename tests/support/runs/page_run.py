@@ -13,7 +13,7 @@ from pipeline.asking.reader import Reader
 from pipeline.asking.readers import start_reader
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
-from pipeline.worker.in_flight import Placement
+from pipeline.worker.crashes import Placement
 from pipeline.worker.worker import Worker
 from tests.support.runs.written_plan import units_of
 from tests.support.texts.small_corpus import write

@@ -1,4 +1,5 @@
-"""How far a document in flight is: pages done of about so many, and what was replayed of them."""
+"""How far a document in flight is: pages done of about so many, and what was replayed of them; the
+heartbeat that says so."""
 
 import asyncio
 from contextlib import suppress
@@ -6,16 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader
-from pipeline.asking.reply_log import ReplyLog
+from pipeline.asking.replies import Replies
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import Subject, UnitProgress
+from pipeline.core.calls import Subject, UnitProgress, UsageCounters
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.work.executions import weight
 from pipeline.work.units import Unit
-from pipeline.worker.document_progress import DocumentProgress
+from pipeline.worker.progress import DocumentProgress, Heartbeat
 from stages.index.merge import MergedPages
 from tests.stages.index.test_paginate import by_model, lines
 from tests.support.reading import Listener, book, family, in_turn, question
@@ -52,7 +55,7 @@ def test_nobody_knows_how_many() -> None:
 def asking(engine: Listener) -> Ask:
     reader = Reader(engine=engine, identity="test", is_model=True, family=family(), temperature=0.0,
                     seed=0, deadline_seconds=60.0, slots=Slots(4))  # fmt: skip
-    return Ask(reader, "paginate", "d", ReplyLog())
+    return Ask(reader, "paginate", "d", Replies())
 
 
 def test_pages_are_expected_to_be_as_long_as_those_so_far() -> None:
@@ -155,3 +158,25 @@ def test_a_merged_memory_says_so_too() -> None:
     pages = [f"{n} " + "w " * 20 for n in range(4)]
     made = asyncio.run(merge.run(book(pages, ["g " * 400_000] * 4), ask))
     assert len(made) == 2 and (ask.progress.done, ask.progress.about) == (3, 4)
+
+
+@pytest.mark.parametrize("rounds", range(6))
+def test_it_ends_when_it_is_cancelled_as_it_is_woken(tmp_path: Path, rounds: int) -> None:
+    """So many rounds of the event loop lie between an engine's start, which has the next heartbeat
+    written at once, and the end."""
+
+    async def end() -> None:
+        heartbeat = Heartbeat(tmp_path, "launch", UsageCounters())
+        with heartbeat.starting():
+            while not [*tmp_path.glob("*.json")]:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        (task,) = asyncio.all_tasks() - {asyncio.current_task()}
+        task.cancel()  # as asyncio.run does
+        _, at_work = await asyncio.wait({task}, timeout=3)
+        task.cancel()
+        assert not at_work
+
+    asyncio.run(end())

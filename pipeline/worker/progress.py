@@ -1,26 +1,87 @@
-"""A worker's heartbeat file, for `status`: documents in flight and their progress, usage counters;
-and the signal that a run is ending, at which workers start no more units.
+"""The progress of a worker: of its documents in flight, unit by unit; its heartbeat file, for
+`status` and the time left; and the signal that a run is ending, at which it starts no more units.
 
-Both are advisory."""
+Advisory: committed shards are the only record of progress.
+"""
 
 import asyncio
 import time
 from asyncio import to_thread
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from itertools import chain, count
 from typing import Any
 
-from pipeline.core.calls import UsageCounters
+from pipeline.core.calls import UnitProgress, UsageCounters
 from pipeline.files.place import AnyPath, as_path, exists, write, write_json
 from pipeline.files.processes import process_name
-from pipeline.files.storage_retries import Advisory, limit_retries
-from pipeline.worker.document_progress import DocumentProgress
+from pipeline.files.storage_retries import Advisory, ignore_refusals, limit_retries
+from pipeline.work.executions import weight
+from pipeline.work.steps import Step
+from pipeline.work.units import Unit
 
 SECONDS_BETWEEN_BEATS = 10.0
+_SECONDS_BETWEEN_LOOKS = 2.0  # at the signal
 _ENDINGS = chain([""], (f"-{number}" for number in count(2)))  # of this process's workers
+
+
+@dataclass
+class _Pending:
+    """A pending unit of a document. `table`: the one that it writes."""
+
+    unit: Unit
+    table: str
+    asks: bool
+    progress: UnitProgress = field(default_factory=UnitProgress)
+
+
+@dataclass
+class DocumentProgress:
+    """The progress of one document's pending units. `num_words`: of its text, 0 until it is
+    loaded."""
+
+    document_id: str
+    num_words: int = 0
+    since: float = field(default_factory=time.monotonic)
+    _pending: dict[tuple[str, str], _Pending] = field(default_factory=dict)
+
+    def plan(self, units: Iterable[Unit], steps: Mapping[str, Step]) -> None:
+        """Set the units; those that are done do not count."""
+        for unit in units:
+            if not unit.is_done:
+                step = steps[unit.step_id]
+                own = _Pending(unit, step.table, bool(step.prompts))
+                self._pending[unit.step_id, unit.unit] = own
+
+    def started(self, unit: Unit, progress: UnitProgress) -> None:
+        """Follow the progress of a unit."""
+        self._pending[unit.step_id, unit.unit].progress = progress
+
+    def committed(self, unit: Unit) -> None:
+        self._pending[unit.step_id, unit.unit].progress.is_committed = True
+
+    def state(self) -> dict[str, Any]:
+        """As JSON: the words of the work on it, the share that is done, the mean of the units' by
+        weight, and the progress of the first incomplete table."""
+        done = whole = 0.0
+        for one in self._pending.values():
+            own = weight(one.unit, self.num_words, one.asks)
+            done, whole = done + own * one.progress.share, whole + own
+        share = round(done / whole, 6) if whole else 0.0
+        return {
+            "document_id": self.document_id, "words": whole, "share": share, **self._rows(),
+        }  # fmt: skip
+
+    def _rows(self) -> dict[str, Any]:
+        """The progress of all units of one table: the first that was started and is not
+        complete."""
+        begun = (o for o in self._pending.values() if o.progress.about and o.progress.share < 1)
+        table = next((one.table for one in begun), None)
+        told = [o.progress for o in self._pending.values() if o.table == table and o.progress.about]
+        done, about = sum(one.done for one in told), sum(one.about or 0 for one in told)
+        return {"table": table, "done": done, "about": about}
 
 
 class Heartbeat:
@@ -107,9 +168,6 @@ class Heartbeat:
             write_json(self._file, state)
 
 
-_SECONDS_BETWEEN_LOOKS = 2.0
-
-
 class StopSignal:
     """A file in the run's folder; each launch has its own, so it does not stop the next launch."""
 
@@ -117,7 +175,6 @@ class StopSignal:
         self._file = as_path(run) / "alive" / f"{launch}.stop"
         self._looked = float("-inf")
         self._is_sent = False
-        self._advisory = Advisory()
 
     def send(self, why: str) -> None:
         """Signal the workers that the run is ending. Raises StorageError after a single try."""
@@ -133,5 +190,5 @@ class StopSignal:
         return self._is_sent
 
     def _look(self) -> None:
-        with self._advisory.attempt():  # checked again in two seconds
+        with ignore_refusals():  # checked again in two seconds
             self._is_sent = exists(self._file)

@@ -1,0 +1,193 @@
+"""Crashes of workers: a marker per document in flight, and what those left behind say.
+
+<run>/in_flight/<launch>/<item>/<process>.json is deleted when an attempt at the item ends; one that
+is left behind means that its process crashed. Items have folders of their own, as most never crash:
+there is nothing to list for them then. Every launch of the driver has its own folder, so that a
+killed driver is not counted as a crash; nor is a machine that the cluster has lost.
+"""
+
+import asyncio
+import socket
+import uuid
+from asyncio import to_thread
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from upath import UPath
+
+from pipeline.core.errors import EngineError, StartError
+from pipeline.core.settings import sha
+from pipeline.files.place import (
+    AnyPath,
+    as_path,
+    delete,
+    delete_if_empty,
+    list_paths,
+    read_object,
+    write_json,
+)
+from pipeline.files.storage_retries import ignore_refusals
+
+_MOST_ALONE = 2  # crashes with a single document in flight, before its unit is given up
+_MOST_STARTING = 2
+_BITS_A_CRASH = 2  # a quarter as many documents may be together after each
+
+
+def _never(machine: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The identity of a worker process, and its machine.
+
+    `worker` stays the same when Ray restarts the process. `is_lost` returns true for the name of a
+    machine that the cluster has lost.
+    """
+
+    worker: str
+    machine: str = socket.gethostname()
+    is_lost: Callable[[str], bool] = _never
+
+
+@dataclass(frozen=True)
+class Crashes:
+    """Crashes of workers that had an item in flight.
+
+    `together`: how many items that have crashed as often may be in flight at its next attempt: a
+    quarter of those that were with the first crash, a sixteenth with the second, in the end it is
+    alone; None if no worker crashed. Alone at once, the bystanders of a single crash would take
+    hours on an idle engine. `alone` counts the crashes of workers with nothing else in flight, by
+    unit; "" stands for a crash between two units.
+    """
+
+    together: int | None = None
+    alone: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def is_alone(self) -> bool:
+        return self.together == 1
+
+    def weight(self, size: int, capacity: int) -> int:
+        """What an item of this size takes of a worker's capacity."""
+        return max(size, capacity // self.together) if self.together else size
+
+    def give_up(self, unit: str = "") -> bool:
+        """True if workers crashed too often on the unit, or between units, with the item alone."""
+        return self.alone[unit] >= _MOST_ALONE
+
+
+@dataclass
+class Attempt:
+    """One attempt at an item: the earlier crashes, and its marker; `file` None: it has none."""
+
+    crashes: Crashes = field(default_factory=Crashes)
+    file: UPath | None = None
+    machine: str = ""
+    is_left: bool = False  # the marker stays
+    _one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def write(self, unit: str | None) -> None:
+        """Record the unit that is executed alone; "" between units, None if others are in
+        flight."""
+        if self.file is not None:
+            with ignore_refusals():
+                await to_thread(write_json, self.file, {"machine": self.machine, "unit": unit})
+
+    @asynccontextmanager
+    async def unit(self, unit: str) -> AsyncIterator[None]:
+        """Where the item is alone, execute one unit after the other, on record: a crash is counted
+        for it."""
+        if not self.crashes.is_alone:
+            yield
+            return
+        async with self._one_by_one:
+            if self.is_left:  # the engine is dead, and the news of it travels
+                yield
+                return
+            await self.write(unit)
+            try:
+                yield
+            except EngineError:
+                self.is_left = True
+                raise
+            await self.write("")
+
+
+class InFlight:
+    """The markers that one worker process writes in a launch of a run, and those left by others.
+
+    Markers are advisory: if storage refuses one, a crash is not counted.
+    """
+
+    def __init__(self, folder: AnyPath, placement: Placement) -> None:
+        self._folder = as_path(folder)
+        self._placement = placement
+        self._process = uuid.uuid4().hex
+
+    def crashes(self, item: str) -> Crashes:
+        """The crashes at earlier attempts at an item. It blocks."""
+        with ignore_refusals():
+            if not (left := self._left(item)):
+                return Crashes()
+            most = max(len(list_paths(self._folder, f"*/{file.name}")) for file in left)
+            units = [
+                unit for marker in left.values() if isinstance(unit := marker.get("unit"), str)
+            ]
+            return Crashes(max(1, most >> _BITS_A_CRASH * len(left)), Counter(units))
+        return Crashes()
+
+    def _left(self, item: str) -> dict[UPath, dict[str, object]]:
+        """The markers of an item that processes left behind as they crashed."""
+        files = list_paths(self._folder / _folder_of(item), "*.json")
+        markers = {file: read_object(file) for file in files if file.stem != self._process}
+        is_lost = self._placement.is_lost
+        return {f: one for f, one in markers.items() if not is_lost(str(one.get("machine")))}
+
+    @asynccontextmanager
+    async def attempt(self, item: str, crashes: Crashes) -> AsyncIterator[Attempt]:
+        """Keep a marker of the item inside the context. It stays if the process dies or after an
+        EngineError, which ends the process; otherwise it is deleted."""
+        file = self._folder / _folder_of(item) / f"{self._process}.json"
+        attempt = Attempt(crashes, file, self._placement.machine)
+        await attempt.write("" if crashes.is_alone else None)
+        try:
+            yield attempt
+        except StartError:
+            raise
+        except EngineError:
+            attempt.is_left = True
+            raise
+        finally:
+            if not attempt.is_left:
+                await to_thread(_delete, file)
+
+    @asynccontextmanager
+    async def start(self) -> AsyncIterator[None]:
+        """Keep a marker while the worker's engine starts. Raises StartError if its processes
+        crashed too often while they started."""
+        item, left = f"start {self._placement.worker}", dict[UPath, dict[str, object]]()
+        with ignore_refusals():
+            left = await to_thread(self._left, item)
+        if len(left) >= _MOST_STARTING:
+            raise StartError(
+                f"an engine's process died {_MOST_STARTING} times while it started (too little "
+                "memory for the model, or for its cache?); lower what it needs, then run the same "
+                "command to resume"
+            )
+        async with self.attempt(item, Crashes()):
+            yield
+        for crashed in left:  # before a start that succeeded: the next crash is the first again
+            await to_thread(_delete, crashed)
+
+
+def _folder_of(item: str) -> str:
+    return sha(item, 16)
+
+
+def _delete(file: UPath) -> None:
+    with ignore_refusals():
+        delete(file)
+        delete_if_empty(file.parent)

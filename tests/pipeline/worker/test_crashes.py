@@ -1,0 +1,202 @@
+"""Markers of attempts: what is left over tells of a crash, and of nothing else; what a document
+that kills its workers costs."""
+
+import asyncio
+import multiprocessing
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from pipeline.core.errors import AccountingError, EngineError, StartError
+from pipeline.work.units import Unit
+from pipeline.worker.crashes import Crashes, InFlight, Placement
+from tests.support.runs.small_run import RULES, SmallRun
+from tests.support.texts.small_corpus import document, question, write
+
+NONE, ALONE = Crashes(), Crashes(together=1)
+
+
+def files(folder: Path) -> list[Path]:
+    """All files below the folder."""
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def of(folder: Path, item: str, lost: str = "") -> Crashes:
+    """What a new process knows of an item's crashes."""
+    return InFlight(folder, Placement("w1", "m9", lambda name: name == lost)).crashes(item)
+
+
+def crash(folder: Path, items: Sequence[str], crashes: Crashes = NONE, machine: str = "m1",
+          unit: str | None = None) -> None:  # fmt: skip
+    """A process that dies with these items in flight; alone in `unit`, or between units."""
+
+    async def die() -> None:
+        in_flight = InFlight(folder, Placement("w1", machine))
+        async with AsyncExitStack() as stack:
+            for item in items:
+                attempt = await stack.enter_async_context(in_flight.attempt(item, crashes))
+            if unit:
+                await stack.enter_async_context(attempt.unit(unit))
+            raise EngineError("dead")
+
+    with pytest.raises(EngineError):
+        asyncio.run(die())
+
+
+def test_what_ends_in_order_leaves_nothing(tmp_path: Path) -> None:
+    async def attempts() -> None:
+        own = InFlight(tmp_path, Placement("w1"))
+        async with own.attempt("d1", NONE):
+            assert len(files(tmp_path)) == 1, "on record while it lasts"
+            assert own.crashes("d1") == NONE, "of another process it would be one"
+            assert of(tmp_path, "d1") == ALONE
+        with pytest.raises(AccountingError):
+            async with own.attempt("d1", NONE):
+                raise AccountingError("rows do not add up")
+
+    asyncio.run(attempts())
+    assert not list(tmp_path.iterdir())
+
+
+def test_fewer_are_together_after_every_crash(tmp_path: Path) -> None:
+    """Bystanders of a crash are many the first time, and count from the first."""
+    items = [f"d{number}" for number in range(164)]
+    found = list[int | None]()
+    while not of(tmp_path, "d0").is_alone:
+        crash(tmp_path, [*items[: of(tmp_path, "d0").together], "other"])
+        found.append(of(tmp_path, "d0").together)
+    assert found == [41, 10, 2, 1]
+    assert [of(tmp_path, name).together for name in ("d20", "d163", "none")] == [10, 41, None]
+    assert Crashes(together=2).weight(10, 64) == 32 and Crashes().weight(10, 64) == 10
+
+
+def test_what_is_alone_is_blamed_by_unit(tmp_path: Path) -> None:
+    for unit in ("gist/1", "gist/1", "look_up/2", None):
+        crash(tmp_path, ["d1"], ALONE, unit=unit)
+    found = of(tmp_path, "d1")
+    assert found.alone == {"gist/1": 2, "look_up/2": 1, "": 1}
+    assert [found.give_up(unit) for unit in ("gist/1", "look_up/2", "")] == [True, False, False]
+    crash(tmp_path, ["d2", "d3"])
+    assert not of(tmp_path, "d2").alone, "in company it may have been another's fault"
+
+
+def test_units_that_are_cut_off_by_a_crash_are_not_blamed(tmp_path: Path) -> None:
+    """The next unit has its turn while the news of the death still travels."""
+
+    async def die() -> None:
+        async with InFlight(tmp_path, Placement("w1")).attempt("d1", ALONE) as attempt:
+            with pytest.raises(EngineError):
+                async with attempt.unit("gist/1"):
+                    raise EngineError("dead")
+            async with attempt.unit("look_up/2"):
+                pass
+            raise EngineError("dead")
+
+    with pytest.raises(EngineError):
+        asyncio.run(die())
+    assert of(tmp_path, "d1").alone == {"gist/1": 1}
+
+
+def test_a_lost_machine_and_another_launch_are_no_crash(tmp_path: Path) -> None:
+    crash(tmp_path / "monday", ["d1", "d2"], machine="m1")
+    assert of(tmp_path / "monday", "d1", lost="m1") == of(tmp_path / "tuesday", "d1") == NONE
+    crash(tmp_path / "monday", ["d1", "d2"], machine="m2")
+    assert of(tmp_path / "monday", "d1", lost="m1").is_alone
+
+
+@pytest.mark.parametrize("text", ["", '{"item": "d1", "un', "[]", "\0\0", '{"unit": 3}'])
+def test_torn_markers_and_foreign_files_break_nothing(tmp_path: Path, text: str) -> None:
+    crash(tmp_path, ["d1"], ALONE)
+    (torn,) = files(tmp_path)
+    torn.write_text(text)
+    for folder in (torn.parent, tmp_path):
+        (folder / "notes.txt").write_text(text)
+    assert of(tmp_path, "d1") == ALONE, "a crash all the same, of which unit is not known"
+
+
+def test_storage_that_refuses_markers_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+
+    async def attempt() -> str:
+        own = InFlight(tmp_path / "file" / "launch", Placement("w1"))
+        async with own.start(), own.attempt("d1", ALONE) as marker, marker.unit("gist/1"):
+            return "done"
+
+    assert asyncio.run(attempt()) == "done"
+
+
+def start(folder: Path, worker: str = "w1", dies: bool = False, lost: str = "") -> None:
+    """A start of an engine, during which the process dies."""
+
+    async def started() -> None:
+        placement = Placement(worker, "m1", lambda name: name == lost)
+        async with InFlight(folder, placement).start():
+            if dies:
+                raise EngineError("dead")
+
+    asyncio.run(started())
+
+
+def test_an_engine_whose_process_dies_is_started_three_times_at_most(tmp_path: Path) -> None:
+    """A start that only fails is no crash, and one that succeeds ends the count."""
+    for _ in range(3):
+        with pytest.raises(EngineError, match="dead"):
+            start(tmp_path, dies=True)
+        start(tmp_path)
+    assert not list(tmp_path.iterdir())
+    for _ in range(2):
+        with pytest.raises(EngineError, match="dead"):
+            start(tmp_path, dies=True)
+    with pytest.raises(StartError, match="died 2 times while it started"):
+        start(tmp_path)
+    start(tmp_path, worker="another")
+    start(tmp_path, lost="m1")
+
+
+NUM_SMALL, POISON = 20, 13
+
+
+def small_run(folder: Path) -> SmallRun:
+    """Documents of a question each, one of which kills the engine that makes gists of it."""
+    die = {"prompt": "gist", "match": f"mill{POISON} ", "die": True}
+    small, numbers = SmallRun(folder, [die, *RULES]), range(1, NUM_SMALL + 1)
+    write(folder / "corpus", [document(n) for n in numbers], [question(n, of=n) for n in numbers])
+    return small
+
+
+def process(folder: Path, units: Mapping[str, Sequence[Unit]]) -> None:
+    """A worker's process on all units; like the actor it ends when its engine is dead."""
+    worker = small_run(folder).worker()
+
+    async def one(document_id: str) -> None:
+        try:
+            await worker.work(document_id, units[document_id])
+        except EngineError:
+            os._exit(1)
+
+    async def work() -> None:
+        await asyncio.gather(*(one(name) for name in units))
+
+    asyncio.run(work())
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+def test_a_document_that_kills_its_worker_fails_and_no_other(tmp_path: Path) -> None:
+    """With real processes, markers and shards."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.pipeline.worker.test_crashes"])
+    small, codes = small_run(tmp_path), list[int | None]()
+    units = small.units()  # as the driver sends them, to each process the same
+    while not codes or codes[-1]:
+        worker = context.Process(target=process, args=(tmp_path, units))
+        worker.start()
+        worker.join()
+        codes.append(worker.exitcode)
+        assert len(codes) <= 5, "20 together, 5, alone twice, and the rest"
+    for n in range(1, NUM_SMALL + 1):
+        problems = {row.problem for row in small.rows("gists", f"d{n}")}
+        assert problems == {"unit_failed" if n == POISON else None}
