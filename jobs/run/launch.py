@@ -23,20 +23,21 @@ from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
-from pipeline.files.folder_guard import write_always, write_only_while
 from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.files.named_paths import refuse_unreachable_path, unwritable
 from pipeline.files.place import (
     as_path,
     delete_folder,
     is_remote,
+    make_again,
+    never_make,
     write,
 )
 from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors
 from pipeline.store import connect
 from pipeline.store.runs.planned_units import marks_of_removal
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.shards.layout import FILE, check_layout
+from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.accounts import accounts, answering_models, other_models
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
@@ -95,7 +96,7 @@ def run(
 def _end_noted(folder: RunFolder, executor: RunExecutor) -> Iterator[None]:
     """Write to the warehouse only while it is there, and note in the run's folder why the execution
     in the `with` block has ended early."""
-    write_only_while(folder.warehouse, FILE)
+    never_make(folder.warehouse)
     try:
         yield
         if executor.progress.ended:
@@ -104,7 +105,7 @@ def _end_noted(folder: RunFolder, executor: RunExecutor) -> Iterator[None]:
         folder.ended(str(error))
         raise
     finally:
-        write_always(folder.warehouse)
+        make_again(folder.warehouse)
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:

@@ -24,8 +24,7 @@ from upath import UPath
 from pipeline.asking.call_json import call_from_json, call_to_json
 from pipeline.core.calls import UNANSWERED, Call
 from pipeline.core.errors import StorageError
-from pipeline.files.folder_guard import prepare_folder
-from pipeline.files.place import commit, delete, is_remote, list_paths, read
+from pipeline.files.place import commit, delete, is_remote, list_paths, prepare_folder, read
 from pipeline.files.storage_retries import ignore_refusals, with_retries
 
 _CALLS_A_FILE = 20  # on object stores

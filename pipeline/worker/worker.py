@@ -21,11 +21,9 @@ from pipeline.asking.slots import Capacity
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable
 from pipeline.core.errors import AccountingError, CommandError, StartError, StorageError, UsageError
-from pipeline.files.folder_guard import write_only_while
-from pipeline.files.place import AnyPath, as_path, exists
+from pipeline.files.place import AnyPath, as_path, exists, never_make
 from pipeline.files.storage_retries import refusal_error
 from pipeline.store import Shards
-from pipeline.store.shards.layout import FILE
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.admission import Admission
@@ -143,8 +141,7 @@ class Worker:
         if it no longer does."""
         warehouse = self._shards.warehouse
         if any(exists(warehouse / folder) for folder in ("tables", "compacted")):
-            if not self._has_seen:
-                write_only_while(warehouse, FILE)
+            never_make(warehouse)
             self._has_seen = True
         elif self._has_seen:
             raise refusal_error(warehouse, FileNotFoundError(ENOENT, os.strerror(ENOENT)))

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from upath import UPath
 
 from pipeline.core.errors import DamagedError
-from pipeline.files.parquet import opened_parquet, read_parquet, refuse_changed
+from pipeline.files.parquet import opened_parquet, read_parquet
 from pipeline.files.place import list_paths, read
 from pipeline.store.shards.footers import check_table
 from pipeline.work.steps import Step
@@ -120,10 +120,8 @@ def _units_of_documents(file: UPath) -> Iterator[tuple[Any, ...]]:
 
 def _batches(file: UPath, columns: Sequence[str]) -> Iterator[Any]:
     """The rows of a run's planned units, some at a time. Raises DamagedError."""
-    content = read(file)
     try:
-        refuse_changed(content)
-        parquet = opened_parquet(pa.BufferReader(content))
+        parquet = opened_parquet(pa.BufferReader(read(file)))
         for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False):
             if batch.num_rows:
                 yield batch

@@ -1,4 +1,4 @@
-"""Checks of Parquet files: a file must match its checksum and be what its name states."""
+"""Checks of Parquet files by their footers: a file must be what its name states."""
 
 import dataclasses
 import io
@@ -17,7 +17,6 @@ from pipeline.core.errors import DamagedError
 from pipeline.core.rows import RECORDS, Record, is_per_question
 from pipeline.files.place import file_size, is_remote, modified_at, path_kind, read
 from pipeline.files.storage_retries import with_retries
-from pipeline.store.shards.checked_files import check_once
 from pipeline.store.shards.shard_content import OF_EVERY_TABLE, OF_QUESTIONS, ROWS_WRITTEN
 
 _END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
@@ -96,9 +95,8 @@ def flaws_of_content() -> Iterator[None]:
 
 
 def read_footer(path: UPath) -> Any:
-    """The Parquet metadata of a file, from its end; a local file is read whole once, for its
-    checksum. Raises FlawError, FileNotFoundError, and StorageError, which does not mean that the
-    file is damaged."""
+    """The Parquet metadata of a file, from its end. Raises FlawError, FileNotFoundError, and
+    StorageError, which does not mean that the file is damaged."""
     if is_remote(path):
         with flaws_of_content():
             return pq.read_metadata(io.BytesIO(_end(path)))
@@ -116,7 +114,6 @@ def read_footer(path: UPath) -> Any:
 @lru_cache(maxsize=1_000)  # to plan, to verify and to connect take the same footers
 def _opened(path: UPath, version: tuple[float, int]) -> Any:
     with path.open("rb") as file, flaws_of_content():
-        check_once(path, version, file.read)
         return pq.read_metadata(file)
 
 

@@ -1,5 +1,4 @@
-"""The layout of a warehouse's files, which <warehouse>/gistmill.json states: {"layout": N, "id":
-HEX}; the id tells the warehouse from another one at the same place.
+"""The layout of a warehouse's files, which <warehouse>/gistmill.json states: {"layout": N}.
 
 Layout 1: warehouses without that file; their units have one attempt each. Layout 2: a unit may have
 several attempts, and shards may be compacted. Raise LAYOUT when an earlier gistmill would misread
@@ -7,13 +6,10 @@ what a run writes.
 """
 
 import json
-import uuid
-from typing import Any
 
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
-from pipeline.files.checksums import with_checksum, without_checksum
 from pipeline.files.place import commit, is_remote, list_paths, path_kind, read, write
 from pipeline.store.shards.damaged_files import RERUN
 
@@ -41,7 +37,7 @@ def check_layout(warehouse: UPath) -> int:
 
 def _layout(file: UPath) -> int:
     try:
-        layout = _stated(file)["layout"]
+        layout = json.loads(read(file))["layout"]
     except (FileNotFoundError, NotADirectoryError):
         return 1
     except (ValueError, TypeError, KeyError, IsADirectoryError):
@@ -51,15 +47,9 @@ def _layout(file: UPath) -> int:
     raise DamagedError(file, f"does not say which layout the files have; {RERUN}")
 
 
-def _stated(file: UPath) -> Any:
-    return json.loads(without_checksum(read(file)))
-
-
 def raise_layout(warehouse: UPath) -> None:
-    """Write that the warehouse has today's layout, and an id. Raises as `check_layout` does."""
-    file = warehouse / FILE
-    if check_layout(warehouse) < LAYOUT or "id" not in _stated(file):
-        stated = {"layout": LAYOUT, "id": uuid.uuid4().hex}
-        content = with_checksum(json.dumps(stated).encode())
-        if not commit(file, content) and "id" not in _stated(file):
+    """Write that the warehouse has today's layout. Raises as `check_layout` does."""
+    if check_layout(warehouse) < LAYOUT:
+        file, content = warehouse / FILE, json.dumps({"layout": LAYOUT}).encode()
+        if not commit(file, content):  # of an earlier layout
             write(file, content)

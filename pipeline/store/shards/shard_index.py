@@ -22,7 +22,7 @@ from upath import UPath
 
 from pipeline.core.arrow import empty_table
 from pipeline.core.errors import DamagedError
-from pipeline.files.parquet import opened_parquet, parquet_content, refuse_changed
+from pipeline.files.parquet import opened_parquet, parquet_content
 from pipeline.files.place import commit, list_paths, read
 from pipeline.store.shards.footers import FlawError, check_columns, flaws_of_content
 from pipeline.store.shards.shard_content import PROBLEMS
@@ -89,7 +89,6 @@ class Index:
         content = read(self.path)
         try:
             with flaws_of_content():
-                refuse_changed(content)
                 check_columns(pq.read_metadata(io.BytesIO(content)), SCHEMA, SCHEMA.names)
                 return parse(opened_parquet(io.BytesIO(content), read_dictionary=_REPEATED))
         except FlawError as flaw:

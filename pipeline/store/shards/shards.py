@@ -33,7 +33,6 @@ from pipeline.files.place import (
     read,
 )
 from pipeline.files.storage_retries import refusal_error
-from pipeline.store.shards.checked_files import recall_checks
 from pipeline.store.shards.committed_inputs import Inputs, InputsByStep
 from pipeline.store.shards.compacted import Compacted
 from pipeline.store.shards.footers import damaged_shard, shard_footer
@@ -181,7 +180,6 @@ class Shards:
 
         Returns step_id -> unit -> the problems of its rows, and of its calls those without a reply.
         """
-        recall_checks(self.warehouse)
         found = {step.id: self._verified_step(step, known) for step in steps}
         self._compacted.verify()
         return found

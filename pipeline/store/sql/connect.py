@@ -38,7 +38,6 @@ from pipeline.store.runs.planned_units import (
     planned_files,
     units_in,
 )
-from pipeline.store.shards.checked_files import recall_checks, record_checks
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.shards.shard_index import newest_index
@@ -94,7 +93,6 @@ def connect(
     """
     folder, left_out = as_path(warehouse), DamagedFiles()
     left_out.unless_damaged(lambda: check_layout(folder), None)
-    recall_checks(folder)
     name = run_name(folder, run)
     connection = Connection(pin(folder, newest_index(folder / "compacted").number))
     limit_memory(connection, memory_limit)
@@ -110,7 +108,6 @@ def connect(
     connection.files += planned
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
     connection.add_rows("left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
-    record_checks(folder, connection.files)
     if unsafe:  # then `execute` is DuckDB's own, to which variables of its caller are tables
         connection.make_all()
     else:

@@ -18,7 +18,6 @@ from pipeline.core.errors import DamagedError
 from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS
 from pipeline.core.sql_files import filled, sql_beside, text
-from pipeline.files.checksums import PARQUET_KEY
 from pipeline.files.place import file_size, is_remote
 from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.compacted import Compacted, check_compacted
@@ -262,6 +261,6 @@ def _footers_view(connection: Connection, files: list[UPath]) -> None:
     if files:
         path = f"substr(file_name, {len(address(files[0])) - len(str(files[0])) + 1}) as file_name"
         footers = f"parquet_kv_metadata({addresses(files)})"
-        rows = f"select * replace ({path}) from {footers} where key <> '{PARQUET_KEY}'"
+        rows = f"select * replace ({path}) from {footers}"
         statement += f" union all by name {rows}"
     connection.add(View(statement))

@@ -28,9 +28,8 @@ from upath import UPath
 from pipeline.core.arrow import empty_table
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
-from pipeline.files.checksums import PARQUET_KEY
 from pipeline.files.lease import UPKEEP, Lease, lease
-from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet, refuse_changed
+from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
 from pipeline.files.place import AnyPath, as_path, commit, delete, file_size, map_in_threads, read
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.runs.planned_units import UnitKey
@@ -185,12 +184,10 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
 
 
 def _row_groups(opened: BinaryIO) -> list[Any]:
-    content = opened.read()
-    refuse_changed(content)
-    file = opened_parquet(io.BytesIO(content))
+    file = opened_parquet(opened)
     none = file.schema_arrow.empty_table()
     found = [file.read_row_group(i, use_threads=False) for i in range(file.num_row_groups)]
-    # Without the file's own checksum: no two files would have the same columns.
+    # Without the checksum that version 0.2 wrote: no two files would have the same columns.
     return [rows.replace_schema_metadata(None) for rows in found or [none]]
 
 
@@ -206,7 +203,7 @@ def _loose_piece(path: UPath) -> _Piece | None:
     except (DamagedError, pa.ArrowException, OSError):  # OSError: or a missing file
         return None
     footer = {k.decode(): v.decode() for k, v in (facts_of_file or {}).items()
-              if k.startswith(b"gistmill.") and k != PARQUET_KEY.encode()}  # fmt: skip
+              if k.startswith(b"gistmill.")}  # fmt: skip
     if "problem" in rows.column_names:  # of an earlier version, whose footer lacks it
         problems = Counter(problem for problem in rows["problem"].to_pylist() if problem)
         footer.setdefault(PROBLEMS, json.dumps(problems))

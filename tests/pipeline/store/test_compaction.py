@@ -187,7 +187,6 @@ def test_a_view_reads_the_units_of_a_step_once(
 
 
 def test_small_files_are_merged(warehouse: Warehouse) -> None:
-    """Although each has a checksum of its own in its schema's metadata."""
     for numbers in (range(20), range(20, 60)):
         commit_some(warehouse, random.Random(1), numbers)
         compact(warehouse.folder, least=1)
