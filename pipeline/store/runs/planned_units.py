@@ -49,11 +49,6 @@ def known_answers_files(warehouse: UPath) -> list[UPath]:
     return list_paths(warehouse / "runs", f"*/{KNOWN_ANSWERS}")
 
 
-def marks_of_removal(warehouse: UPath) -> list[UPath]:
-    """The planned units of every run that was removed, until what it alone had used is deleted."""
-    return list_paths(warehouse / "removed", "*.parquet")
-
-
 def units_in(files: Iterable[UPath]) -> set[UnitKey]:
     """The units in these files. Raises DamagedError if one cannot be read."""
     found: set[UnitKey] = set()

@@ -15,7 +15,7 @@ from pipeline.store.shards.damaged_files import RERUN
 
 LAYOUT = 2
 FILE = "gistmill.json"
-FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed", "readers")
+FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed")
 
 
 def check_layout(warehouse: UPath) -> int:

@@ -3,7 +3,6 @@ errors and their syntax trees. The only file that imports duckdb."""
 
 import json
 import re
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from upath import UPath
 
 from pipeline.core.arrow import empty_table
 from pipeline.core.errors import UsageError
-from pipeline.files.lease import Lease
 from pipeline.store.shards.damaged_files import damaged_inside
 from pipeline.store.sql.read_only_files import ReadOnlyFiles
 
@@ -66,12 +64,10 @@ class Connection:
     To bind a view takes milliseconds, and a warehouse has more than a hundred of them, of which a
     command reads a few: a statement of `_NAMING` has those made that it names, anything else all of
     them first.
-    `files`: those that the views read, which the lease `pinned` keeps; `raw`: DuckDB's own
-    connection, which makes no view.
+    `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
-    def __init__(self, pinned: Lease) -> None:
-        self._released = weakref.finalize(self, pinned.release)
+    def __init__(self) -> None:
         self.files: list[UPath] = []
         self.raw = duckdb.connect()
         self._views: dict[str, View] = {}  # that are not made yet
@@ -128,8 +124,6 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close it, and let its files be deleted where they are replaced."""
-        self._released()
         self.raw.close()
 
     def __getattr__(self, name: str) -> Any:

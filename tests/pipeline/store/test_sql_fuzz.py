@@ -107,9 +107,8 @@ def expanded(draw: random.Random, symbol: str, paths: Sequence[str], depth: int 
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """The hashes of all files, without those that a reader writes: what it checked, its lease."""
+    """The hashes of all files."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    files = [path for path in files if path.name != "checked.json" and "readers" not in path.parts]
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
