@@ -1,6 +1,5 @@
 """Checks of Parquet files by their footers: a file must be what its name states."""
 
-import dataclasses
 import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,11 +13,12 @@ from upath import UPath
 from pipeline.core.arrow import empty_table, schema
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
-from pipeline.core.rows import RECORDS, Record, is_per_question
-from pipeline.files.place import file_size, is_remote, modified_at, path_kind, read
+from pipeline.core.rows import RECORDS, is_per_question
+from pipeline.files.place import file_size, is_remote, modified_at, read
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.shards.shard_content import OF_EVERY_TABLE, OF_QUESTIONS, ROWS_WRITTEN
 
+_OF_THE_FILE = (IsADirectoryError, PermissionError)  # rather than of the storage
 _END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
 
 
@@ -51,8 +51,6 @@ def shard_footer(path: UPath) -> Any:
         elif record and is_per_question(record):
             own = OF_QUESTIONS
         check_columns(footer, schema(record) if record else None, OF_EVERY_TABLE + own)
-        if record:
-            _check_own(footer, record)
         for column, named in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
             _check_constant(footer, column, named)
     except FlawError as flaw:
@@ -100,14 +98,10 @@ def read_footer(path: UPath) -> Any:
     if is_remote(path):
         with flaws_of_content():
             return pq.read_metadata(io.BytesIO(_end(path)))
-    if path_kind(path) not in (None, "file"):  # reading a FIFO would block
-        raise FlawError("cannot be read (not a file)")
     try:
-        version = modified_at(path), file_size(path)
-        return with_retries(
-            lambda: _opened(path, version), path, (FileNotFoundError, PermissionError)
-        )
-    except PermissionError as error:
+        opened = partial(_opened, path, (modified_at(path), file_size(path)))
+        return with_retries(opened, path, (FileNotFoundError, *_OF_THE_FILE))
+    except _OF_THE_FILE as error:
         raise FlawError(f"cannot be read ({error.strerror})") from None
 
 
@@ -138,18 +132,6 @@ def check_columns(footer: Any, columns: Any, names: Iterable[str]) -> None:
             raise FlawError(
                 f"the column {name} is {found.field(name).type}, not {columns.field(name).type}"
             )
-
-
-def _check_own(footer: Any, record: type[Record]) -> None:
-    """Raise FlawError if the file has none of the columns that every version of the record wrote:
-    it is of another record."""
-    own = [
-        field.name
-        for field in dataclasses.fields(record)
-        if field.default is dataclasses.MISSING and not field.name.endswith(("_id", "_index"))
-    ]
-    if own and not {*own} & {*footer.schema.names}:
-        raise FlawError(f"lacks the columns {', '.join(own)}")
 
 
 def _fits(found: Any, wanted: Any) -> bool:

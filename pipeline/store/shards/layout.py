@@ -10,28 +10,24 @@ import json
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
-from pipeline.files.place import commit, is_remote, list_paths, path_kind, read, write
+from pipeline.files.place import commit, read, write
 from pipeline.store.shards.damaged_files import RERUN
 
 LAYOUT = 2
 FILE = "gistmill.json"
-FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed")
+# readers: of version 0.2
+FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed", "readers")
 
 
 def check_layout(warehouse: UPath) -> int:
     """The warehouse's layout. Raises UsageError if a later gistmill made it, DamagedError if its
-    layout is not known, or a file is where a folder belongs."""
+    layout is not known."""
     layout = _layout(warehouse / FILE)
     if layout > LAYOUT:
         raise UsageError(
             f"{warehouse}: made by a later gistmill (layout {layout}, this one knows {LAYOUT}); "
             "update, or name another warehouse"
         )
-    if not is_remote(warehouse):  # an object store has no folders
-        tables = list_paths(warehouse / "tables", "[!.]*")
-        for folder in (*(warehouse / name for name in FOLDERS), *tables):
-            if path_kind(folder) not in (None, "directory"):
-                raise DamagedError(folder, "not a folder; move it elsewhere")
     return layout
 
 
