@@ -70,7 +70,7 @@ def gc(options: ReadOptions, json: Json = False) -> None:
 
 @reading("warehouse", panel=KEEP)
 def verify(options: ReadOptions, json: Json = False) -> None:
-    """Read every page of a warehouse's files, and compare it with its checksum.
+    """Read every file of a warehouse, and compare pages with checksums.
 
     Exit code 1 if a file is damaged.
 

@@ -4,7 +4,6 @@ are killed midway."""
 import io
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from pipeline.store.shards.shard_index import is_among, newest_index
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import compaction, garbage
 from pipeline.store.upkeep.compaction import compact
-from pipeline.store.upkeep.garbage import Freed, collect
+from pipeline.store.upkeep.garbage import collect
 from tests.pipeline.store.test_compaction import call
 from tests.support.command import gistmill, one_line, own_process, refused, sql, succeed, succeeded
 from tests.support.runs.finished_run import FinishedRun
@@ -224,29 +223,6 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
     collect(folder, older_than=0)
     rows = sql(folder, "select run, document_id from all_gists order by all")
     assert [tuple(row.values()) for row in rows] == [("again", "d2"), ("kept", "d1")]
-
-
-@pytest.mark.slow
-def test_a_removal_while_a_run_plans_takes_nothing_from_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a run with the same units as a new one, between the look at what is committed and the
-    plan's being written; with a collection that waits for nothing else."""
-    night = FinishedRun(tmp_path)
-    RunFolder(night.warehouse, "night").write_report("made")
-    runs, freed = night.warehouse / "runs", list[Freed | None]()
-    shutil.move(runs / "night", runs / "other")
-    real = RunFolder.plan
-
-    def plan(self: RunFolder, *given: Any) -> None:
-        remove(as_path(night.warehouse), "other")
-        freed.append(collect(night.warehouse, older_than=0))
-        real(self, *given)
-
-    monkeypatch.setattr(RunFolder, "plan", plan)
-    told = json.loads(succeed(*night.words(night.warehouse), "--json"))
-    assert [one and one.is_waiting for one in freed] == [True]
-    assert sum(told["calls"].values()) == 0
 
 
 @pytest.mark.slow

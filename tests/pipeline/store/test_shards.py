@@ -143,20 +143,6 @@ def test_changed_rows_are_noticed(
     refuses(warehouse, path)
 
 
-def test_changed_calls_are_noticed(warehouse: Warehouse) -> None:
-    path = warehouse.commit(ANSWERS, CHUNK, [], Call)
-    path.write_bytes(path.read_bytes()[:-1])
-    refuses(warehouse, path)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
-def test_a_truncated_file_is_noticed(warehouse: Warehouse, share: float) -> None:
-    path = warehouse.commit(ANSWERS, CHUNK, [answer("q1"), answer("q2")])
-    content = path.read_bytes()
-    path.write_bytes(content[: int(share * len(content))])
-    refuses(warehouse, path)
-
-
 def refuses(warehouse: Warehouse, path: UPath) -> None:
     """Both ways in say which file it is, in one line, and what to do about it."""
     for check in (warehouse.shards.verify, warehouse.shards.committed):
