@@ -69,21 +69,15 @@ def gc(options: ReadOptions, json: Json = False) -> None:
 
 
 @reading("warehouse", panel=KEEP)
-def verify(
-    options: ReadOptions,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Only files that have changed since they were checked.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Read every file of a warehouse, and compare it with its checksum.
+def verify(options: ReadOptions, json: Json = False) -> None:
+    """Read every file of a warehouse, and compare pages with checksums.
 
-    Exit code 1 if one is damaged: reading verbs leave it out, and say so.
+    Exit code 1 if a file is damaged.
 
     \b
     Example:
-      gistmill verify --quick
+      gistmill verify warehouse=warehouse
     """
-    found = verify_files(options.warehouse, quick)
+    found = verify_files(options.warehouse)
     print_found(found, verified_lines, json)
     refuse_damaged(found)

@@ -23,22 +23,23 @@ from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
-from pipeline.files.folder_guard import write_always, write_only_while
-from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
+from pipeline.files.lease import RUN, UPKEEP, holder, lease
 from pipeline.files.named_paths import refuse_unreachable_path, unwritable
 from pipeline.files.place import (
     as_path,
     delete_folder,
     is_remote,
+    make_again,
+    never_make,
     write,
 )
 from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors
 from pipeline.store import connect
-from pipeline.store.runs.planned_units import marks_of_removal
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.shards.layout import FILE, check_layout
+from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.accounts import accounts, answering_models, other_models
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
+from pipeline.store.upkeep.garbage import removal_records
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
@@ -80,13 +81,13 @@ def run(
     with _graceful_stop(config, folder) as stop:
         _refuse_unwritable(folder.warehouse)
         check_layout(folder.warehouse)
-        with run_lock(folder.path, stop, warn) as held:
+        with run_lock(folder.path, stop, warn):
             compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
             prepared = prepare_launch(resolved, folder, warn, retry_policy)
-            has_work = start_launch(prepared, folder, held)
+            has_work = start_launch(prepared, folder)
             executor = RunExecutor(prepared, folder)
             with _end_noted(folder, executor):
-                _execute(executor, prepared, folder, held, warn, stop if has_work else None)
+                _execute(executor, prepared, folder, warn, stop if has_work else None)
             del prepared  # all that is committed, by name: a kilobyte a document
             return _outcome(executor, folder, warn, look)
 
@@ -95,7 +96,7 @@ def run(
 def _end_noted(folder: RunFolder, executor: RunExecutor) -> Iterator[None]:
     """Write to the warehouse only while it is there, and note in the run's folder why the execution
     in the `with` block has ended early."""
-    write_only_while(folder.warehouse, FILE)
+    never_make(folder.warehouse)
     try:
         yield
         if executor.progress.ended:
@@ -104,7 +105,7 @@ def _end_noted(folder: RunFolder, executor: RunExecutor) -> Iterator[None]:
         folder.ended(str(error))
         raise
     finally:
-        write_always(folder.warehouse)
+        make_again(folder.warehouse)
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
@@ -121,7 +122,7 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
 
 
 @contextmanager
-def run_lock(folder: UPath, stop: GracefulStop, warn: Callable[[str], None]) -> Iterator[Lease]:
+def run_lock(folder: UPath, stop: GracefulStop, warn: Callable[[str], None]) -> Iterator[None]:
     """Hold the lease of a run, given by its folder, in the `with` block. Waits while another
     command executes the run, or deletes what removed runs had planned; `warn` is given a line if
     one does.
@@ -134,9 +135,9 @@ def run_lock(folder: UPath, stop: GracefulStop, warn: Callable[[str], None]) -> 
             if held is None:
                 continue
             warehouse = folder.parent.parent
-            if marks_of_removal(warehouse):  # they stay until that has ended
+            if removal_records(warehouse):  # until that has ended
                 _wait(warehouse, UPKEEP, f"{warehouse} is being compacted", stop, warn)
-            yield held
+            yield
             return
 
 
@@ -158,7 +159,6 @@ def _execute(
     executor: RunExecutor,
     prepared: Prepared,
     folder: RunFolder,
-    held: Lease,
     warn: Callable[[str], None],
     stop: GracefulStop | None,
 ) -> None:
@@ -167,7 +167,7 @@ def _execute(
         try:
             with (
                 compact_periodically(folder.warehouse),
-                planned_meanwhile(prepared, folder, held, stop) as look,
+                planned_meanwhile(prepared, folder, stop) as look,
             ):
                 executor.execute(stop, look)
         finally:

@@ -14,8 +14,7 @@ from jobs.graph.run_plan import RunPlan
 from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.provenance import provenance
-from pipeline.core.errors import EngineError, IncompleteError
-from pipeline.files.lease import Lease
+from pipeline.core.errors import EngineError
 from pipeline.files.place import delete_folder
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
@@ -47,44 +46,34 @@ def prepare_launch(
     return prepared
 
 
-def start_launch(prepared: Prepared, folder: RunFolder, held: Lease) -> bool:
-    """Write the run's manifest and planned units; returns true if any unit is pending. Raises
-    IncompleteError as `_write_planned` does."""
+def start_launch(prepared: Prepared, folder: RunFolder) -> bool:
+    """Write the run's manifest and planned units; returns true if any unit is pending."""
     plan = prepared.plan
     has_work = plan.num_pending > 0 or not plan.is_complete
     raise_layout(folder.warehouse)
     made_by = provenance(None) if has_work or not folder.launches() else {}
     folder.start(run_manifest(prepared.run), made_by, has_work)
-    _write_planned(prepared, folder, held)
+    _write_planned(prepared, folder)
     if plan.is_complete:
         folder.has_read(prepared.corpus.digest())
     return has_work
 
 
-def _plan_rest(prepared: Prepared, folder: RunFolder, held: Lease) -> None:
+def _plan_rest(prepared: Prepared, folder: RunFolder) -> None:
     for number, _ in enumerate(prepared.left, 2):
         if number.bit_count() == 1:  # ever fewer, as it grows
-            _write_planned(prepared, folder, held)
-    _write_planned(prepared, folder, held)
+            _write_planned(prepared, folder)
+    _write_planned(prepared, folder)
 
 
-def _write_planned(prepared: Prepared, folder: RunFolder, held: Lease) -> None:
-    """Write what is planned so far; from then on it is not deleted. Raises IncompleteError if some
-    of what the plan counts on may have been deleted before."""
+def _write_planned(prepared: Prepared, folder: RunFolder) -> None:
+    """Write what is planned so far; from then on it is not deleted."""
     folder.plan(prepared.run.steps, prepared.plan.folder, prepared.plan.kept)
-    _refuse_lapsed(held)
-
-
-def _refuse_lapsed(held: Lease) -> None:
-    if held.has_lapsed():
-        raise IncompleteError(
-            "the command was suspended for too long while it planned; run the same command again"
-        )
 
 
 @contextmanager
 def planned_meanwhile(
-    prepared: Prepared, folder: RunFolder, held: Lease, stop: GracefulStop
+    prepared: Prepared, folder: RunFolder, stop: GracefulStop
 ) -> Iterator[Callable[[], None]]:
     """Plan what is left, in a thread, while the `with` block executes; once `stop` has begun, or if
     the block ends first, the rest stays unplanned. Yields a function to be called meanwhile, which
@@ -94,14 +83,12 @@ def planned_meanwhile(
         return
 
     with ThreadPoolExecutor(1) as thread:
-        planning = thread.submit(_plan_rest, prepared, folder, held)
+        planning = thread.submit(_plan_rest, prepared, folder)
 
         def look() -> None:
             if stop.has_begun:
                 prepared.plan.stop()
-            if not planning.done():
-                _refuse_lapsed(held)
-            elif planning.exception():
+            if planning.done() and planning.exception():
                 raise EngineError("planning has failed")  # whatever its error: the block ends
 
         try:

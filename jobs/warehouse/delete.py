@@ -1,4 +1,4 @@
-"""`gistmill rm`: delete a run, whose files stay for the retention; `gistmill gc`: compact loose
+"""`gistmill rm`: delete a run, whose rows stay for the retention; `gistmill gc`: compact loose
 shards, then delete files that were replaced before it."""
 
 import re
@@ -15,14 +15,12 @@ from pipeline.files.lease import RUN, holder, lease
 from pipeline.files.place import exists, is_remote
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.upkeep.compaction import compact
-from pipeline.store.upkeep.garbage import RETENTION, Removed, collect, mark_removed, run_names
+from pipeline.store.upkeep.garbage import RETENTION, Removed, collect, remove_run, run_names
 
 _LINES = """\
 compacted {compacted:,} shards into {into:,} files
 deleted {deleted:,} files, {bytes:,} bytes"""
-_WAITING = (
-    "\nwhat removed runs had planned stays, as a run is at work or a command reads the warehouse"
-)
+_WAITING = "\nwhat removed runs had planned stays, as a run is at work"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -48,12 +46,12 @@ def run_to_remove(options: ReadOptions) -> str:
 
 
 def remove(warehouse: UPath, name: str) -> Removed:
-    """Mark a run as removed. Raises UsageError if a command executes it; the same command resumes
-    one that was killed."""
+    """Delete a run's folder. Raises UsageError if a command executes it; the same command resumes a
+    removal that was killed."""
     with lease(warehouse / "runs" / name, RUN) as held:
         if held is None:
             raise UsageError(f"run={name}: a command executes it now; stop it first")
-        return mark_removed(warehouse, name)
+        return remove_run(warehouse, name)
 
 
 def removal_line(name: str, removed: Removed) -> str:

@@ -35,9 +35,7 @@ from upath import UPath
 from pipeline.core.calls import SENT, UNANSWERED, Call, CallKey, call_key
 from pipeline.core.errors import StorageError
 from pipeline.core.rows import Record
-from pipeline.files.checksums import with_checksum, without_checksum
-from pipeline.files.folder_guard import prepare_folder
-from pipeline.files.place import commit, delete, is_remote, list_paths, read, write
+from pipeline.files.place import commit, delete, is_remote, list_paths, prepare_folder, read, write
 from pipeline.files.storage_retries import ignore_refusals, with_retries
 
 Make = Callable[[], Awaitable[Call]]
@@ -325,13 +323,13 @@ def committed_journals(warehouse: UPath, committed: Mapping[str, Mapping[str, in
 
 def call_to_json(call: Call) -> bytes:
     """The call as JSON in one line, without what was sent: whoever replays it has the request."""
-    return with_checksum(_json().dump_json(call, exclude=set(SENT)))
+    return _json().dump_json(call, exclude=set(SENT))
 
 
 def call_from_json(content: bytes) -> Call | None:
-    """The call; None if the content is no call, or is not as it was written."""
+    """The call; None if the content is no call."""
     try:
-        call: Call = _json().validate_json(without_checksum(content))
+        call: Call = _json().validate_json(content)
     except ValueError:
         return None
     return call

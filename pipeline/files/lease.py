@@ -1,14 +1,12 @@
 """Leases: locks on folders of a warehouse, which expire unless their holder renews them.
 
-UPKEEP, of the warehouse, is exclusive. RUN, of a run's folder, is exclusive for that run; those of
-all runs are the shared side: while one is held, nothing that a removed run had planned is deleted.
-Any number of connections hold one each in readers/, with the number of the newest index when they
-began: what that index names stays, and all shards in tables/ that it does not name.
+UPKEEP, of the warehouse, is exclusive. RUN, of a run's folder, is exclusive for that run; while one
+is held, nothing that a removed run had planned is deleted.
 
 A lease is a file that its holder creates (the first commit wins), renews by rewriting it, and
 deletes. An expired one is taken over under the next number, so that only one of two takers gets it.
 A holder that was suspended may notice that late: work done under a lease must be safe, if wasteful,
-when two processes do it, or check `has_lapsed` first.
+when two processes do it.
 """
 
 import json
@@ -28,25 +26,21 @@ from pipeline.files.processes import has_ended
 from pipeline.files.storage_retries import ignore_refusals
 
 UPKEEP, RUN = "upkeep", "run"
-_READERS = "readers"
 SECONDS = 60.0  # after which a lease that is not renewed expires
 
 
 class Lease:
     """A lease that this process holds, until it ends or `is_held` returns false."""
 
-    def __init__(self, path: UPath, seconds: float, **facts: int) -> None:
-        self._path, self._seconds, self._facts = path, seconds, facts
+    def __init__(self, path: UPath, seconds: float) -> None:
+        self._path, self._seconds = path, seconds
         self._token = uuid.uuid4().hex
-        self._expires_at = 0.0  # as last written
-        self._has_lapsed = False
         self._ended = threading.Event()
         self._lock = threading.Lock()  # a renewal that is late must not undo the release
 
     def take(self) -> bool:
         """Create the file; false if another process was first, or has taken over meanwhile."""
-        self._expires_at = time.time() + self._seconds
-        return commit(self._path, self._content(self._expires_at)) and self.is_held()
+        return commit(self._path, self._content()) and self.is_held()
 
     def is_held(self) -> bool:
         """True if no other process has taken the lease over. Raises StorageError."""
@@ -56,22 +50,9 @@ class Lease:
     def renew(self) -> None:
         """Renew the lease until the end. If a renewal fails, the next one makes up for it."""
         while not self._ended.wait(self._seconds / 4):
-            self.renew_once()
-
-    def renew_once(self) -> None:
-        """Renew the lease, unless it has ended or is another's. Does not undo a lapse."""
-        with ignore_refusals(), self._lock:
-            if not self._ended.is_set() and self.is_held():
-                expires_at = time.time() + self._seconds
-                write(self._path, self._content(expires_at))
-                # Last: storage may have been slow, or this process suspended, until here.
-                self._has_lapsed = self.has_lapsed()
-                self._expires_at = expires_at
-
-    def has_lapsed(self) -> bool:
-        """True if the lease has ever expired, because this process was suspended or storage refused
-        its renewal: others may have proceeded as if nobody held it, without taking it over."""
-        return self._has_lapsed or time.time() >= self._expires_at
+            with ignore_refusals(), self._lock:
+                if not self._ended.is_set() and self.is_held():
+                    write(self._path, self._content())
 
     def release(self) -> None:
         """Release the lease; if that fails, it expires by itself."""
@@ -84,10 +65,10 @@ class Lease:
     def _files(self) -> list[UPath]:
         return _files(self._path.parent, self._path.name.partition(".")[0])
 
-    def _content(self, expires_at: float) -> bytes:
-        host, pid = socket.gethostname(), os.getpid()
+    def _content(self) -> bytes:
+        host, pid, expires_at = socket.gethostname(), os.getpid(), time.time() + self._seconds
         fields = {"token": self._token, "host": host, "pid": pid, "expires_at": expires_at}
-        return json.dumps({**fields, **self._facts}).encode()
+        return json.dumps(fields).encode()
 
 
 @contextmanager
@@ -107,8 +88,7 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
     if not held.take():
         yield None
         return
-    keeper = threading.Thread(target=held.renew, daemon=True, name=f"lease {name}")
-    keeper.start()
+    threading.Thread(target=held.renew, daemon=True, name=f"lease {name}").start()
     try:
         yield held
     finally:
@@ -116,28 +96,6 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
         with suppress(OSError):
             for made in new:
                 made.rmdir()
-
-
-def pin(warehouse: UPath, index: int) -> Lease:
-    """Hold the lease of a reader, who is about to read this index or a later one, until `release`.
-    Where storage refuses it, there is none."""
-    held = Lease(warehouse / _READERS / f"{uuid.uuid4().hex}.1.lease", SECONDS, index=index)
-    with ignore_refusals():
-        held.take()
-    threading.Thread(target=held.renew, daemon=True, name="lease of a reader").start()
-    return held
-
-
-def pinned(warehouse: UPath) -> list[int]:
-    """The numbers of the indexes that readers may read. Deletes leases that are over."""
-    found = []
-    for file in list_paths(warehouse / _READERS, "*.lease"):
-        held = read_object(file)
-        if _is_valid(held):
-            found.append(int(held.get("index", 0)))
-        else:
-            delete(file)
-    return found
 
 
 def holder(folder: UPath, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The content of Parquet files, with checksums: of each page, and of the file."""
+"""The content of Parquet files, which have a checksum of each page."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.core.errors import UsageError
-from pipeline.files.checksums import BLANK, PARQUET_KEY, check_parquet, with_parquet_checksum
 from pipeline.files.place import AnyPath, as_path
 
 _LARGE = 100_000  # bytes: of a smaller file, to give the memory back costs more than to keep it
@@ -21,12 +20,11 @@ def parquet_content(columns: Any, groups: Iterable[Any], **options: Any) -> byte
     with pq.ParquetWriter(buffer, columns, **how) as file:
         for rows in groups:
             file.write_table(rows, row_group_size=max(1, rows.num_rows))
-        file.add_key_value_metadata({PARQUET_KEY: BLANK})
     content = buffer.getvalue().to_pybytes()
     del buffer
     if len(content) > _LARGE:  # else the process keeps as much as its largest file has needed
         pa.default_memory_pool().release_unused()
-    return with_parquet_checksum(content)
+    return content
 
 
 def opened_parquet(source: Any, **options: Any) -> Any:
@@ -35,13 +33,12 @@ def opened_parquet(source: Any, **options: Any) -> Any:
 
 
 def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
-    """The rows of a Parquet file, of these columns. Raises ArrowInvalid if it lacks one, or is not
-    as it was written.
+    """The rows of a Parquet file, of these columns. Raises ArrowInvalid if it lacks one, or a page
+    is not as it was written.
 
     Read in this thread: a process that ends while a thread of Arrow's still holds a file of
     Python's aborts. Not by `read_table`, which imports pandas and starts threads in any case.
     """
-    refuse_changed(content)
     try:
         rows = opened_parquet(pa.BufferReader(content)).read(columns, use_threads=False)
     except (pa.ArrowException, OSError) as error:  # of many kinds, by what is broken
@@ -49,14 +46,6 @@ def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
     if lacking := set(columns or ()) - {*rows.column_names}:
         raise pa.ArrowInvalid(f"no column {min(lacking)}")
     return rows.select(columns) if columns else rows
-
-
-def refuse_changed(content: bytes) -> None:
-    """Raise ArrowInvalid if a Parquet file does not match its checksum."""
-    try:
-        check_parquet(content)
-    except ValueError as error:
-        raise pa.ArrowInvalid(str(error)) from None
 
 
 def read_parquet_rows(path: AnyPath) -> Iterator[dict[str, Any]]:

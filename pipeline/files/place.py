@@ -19,14 +19,13 @@ from unicodedata import normalize
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.files.checksums import with_checksum, without_checksum
-from pipeline.files.folder_guard import prepare_folder, refuse_another
 from pipeline.files.processes import is_abandoned, part_name
 from pipeline.files.storage_retries import ABSENT, with_retries
 
 A = TypeVar("A")
 B = TypeVar("B")
 AnyPath = str | Path | UPath
+_never_made: set[UPath] = set()
 _AT_ONCE = 16  # threads: an object store has a latency of tens of milliseconds
 
 
@@ -71,7 +70,7 @@ def read_object(path: UPath) -> dict[str, Any]:
     """The JSON object in a small file; empty if the file is missing, damaged or no JSON object.
     Raises StorageError."""
     try:
-        found = json.loads(without_checksum(read(path)))
+        found = json.loads(read(path))
     except (FileNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -80,6 +79,28 @@ def read_object(path: UPath) -> dict[str, Any]:
 def make_folder(path: UPath) -> None:
     """Make a local folder, and those above it. Raises StorageError."""
     with_retries(lambda: prepare_folder(path), path)
+
+
+def prepare_folder(path: UPath) -> None:
+    """Make a local folder to write in, and those above it, once. Raises OSError."""
+    if path in _never_made:
+        return
+    try:
+        path.mkdir(exist_ok=True)
+    except FileNotFoundError:
+        prepare_folder(path.parent)
+        path.mkdir(exist_ok=True)
+
+
+def never_make(folder: UPath) -> None:
+    """From now on write below a local folder only while it is there: made again where it was moved
+    away, it would hold a part of what belongs into the other."""
+    _never_made.add(folder)
+
+
+def make_again(folder: UPath) -> None:
+    """Take `never_make` back."""
+    _never_made.discard(folder)
 
 
 def is_file(path: UPath) -> bool:
@@ -198,7 +219,6 @@ def commit(path: UPath, content: bytes) -> bool:
 
 
 def _put(path: UPath, content: bytes) -> bool:
-    refuse_another(path)
     try:
         path.fs.pipe_file(path.path, content, mode="create")
     except FileExistsError:
@@ -239,9 +259,8 @@ def _rename(part: UPath, path: UPath, content: bytes) -> None:
 
 
 def write_json(path: AnyPath, content: Mapping[str, Any]) -> None:
-    """Write or replace a small JSON file with its checksum, as `write` does."""
-    text = json.dumps(content, indent=2, sort_keys=True)
-    write(as_path(path), with_checksum(text.encode()))
+    """Write or replace a small JSON file, as `write` does."""
+    write(as_path(path), json.dumps(content, indent=2, sort_keys=True).encode())
 
 
 @contextmanager

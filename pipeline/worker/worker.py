@@ -31,11 +31,9 @@ from pipeline.core.errors import (
     StorageError,
     UsageError,
 )
-from pipeline.files.folder_guard import write_only_while
-from pipeline.files.place import AnyPath, as_path, exists
+from pipeline.files.place import AnyPath, as_path, exists, never_make
 from pipeline.files.storage_retries import refusal_error
 from pipeline.store import Shards
-from pipeline.store.shards.layout import FILE
 from pipeline.work.executions import DocumentWork
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
@@ -163,8 +161,7 @@ class Worker:
         if it no longer does."""
         warehouse = self._shards.warehouse
         if any(exists(warehouse / folder) for folder in ("tables", "compacted")):
-            if not self._has_seen:
-                write_only_while(warehouse, FILE)
+            never_make(warehouse)
             self._has_seen = True
         elif self._has_seen:
             raise refusal_error(warehouse, FileNotFoundError(ENOENT, os.strerror(ENOENT)))

@@ -1,7 +1,6 @@
 """Real runs on a disk that is full, read-only, gone, or fails now and then: one line, and on."""
 
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -78,28 +77,6 @@ def test_a_folder_that_vanishes(tmp_path: Path, undisturbed: Path) -> None:
     assert "put the folder back" in told
     assert not warehouse.exists(), "not made again"
     elsewhere.rename(warehouse)
-    check(tmp_path, words(tmp_path, REPLY), undisturbed)
-
-
-def test_another_warehouse_in_its_place(tmp_path: Path, undisturbed: Path) -> None:
-    """Nothing is written into it."""
-    command = words(tmp_path, {"reply": "short", "seconds": 0.3})
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "jobs", *command],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    warehouse = tmp_path / "warehouse"
-    while not list(warehouse.glob("tables/gists/*/*.parquet")) and driver.poll() is None:
-        time.sleep(0.02)
-    warehouse.rename(tmp_path / "elsewhere")
-    shutil.copytree(undisturbed / "warehouse", warehouse)
-    before = {path: path.stat().st_mtime_ns for path in warehouse.rglob("*")}
-    out, err = driver.communicate(timeout=300)
-    told = one_line(CompletedProcess(command, driver.returncode, out, err))
-    assert "put the folder back" in told
-    assert {path: path.stat().st_mtime_ns for path in warehouse.rglob("*")} == before
-    warehouse.rename(tmp_path / "another")
-    (tmp_path / "elsewhere").rename(warehouse)
     check(tmp_path, words(tmp_path, REPLY), undisturbed)
 
 

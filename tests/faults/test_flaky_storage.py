@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from jobs.run.progress import Progress, progress_line
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import CommandError, EndedError, EngineError, StorageError
-from pipeline.files.place import as_path, read_object
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import work_on
 from pipeline.worker.crashes import Placement
@@ -90,18 +89,6 @@ def test_whether_to_stop_is_asked_again() -> None:
     assert len(looks) == 2
 
 
-def test_progress_that_cannot_be_written_is_left_out(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path, "r")
-    folder.path.parent.mkdir(parents=True, exist_ok=True)
-    folder.path.write_text("in the way of the folder")
-    folder.write_progress("launch", {"done": 1})
-    folder.path.unlink()
-    folder.path.mkdir()
-    folder.write_progress("launch", {"done": 2})
-    (file,) = [f for f in folder.path.rglob("*") if f.is_file()]
-    assert read_object(as_path(file)).items() >= {"launch": "launch", "done": 2}.items()
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_watch_that_fails_ends_the_run() -> None:
     """Nobody would see the deadline. What it failed by is on standard error."""
@@ -143,47 +130,6 @@ def test_an_end_while_a_summary_is_counted_keeps_its_reason(
         )
 
 
-def refusing(real: Callable[..., Any], number: int, part: str, times: int) -> Callable[..., Any]:
-    """`os.link` that fails for names with `part`."""
-    left = iter(range(times))
-
-    def link(source: str, name: str) -> None:
-        if part in name and next(left, None) is not None:
-            raise OSError(number, os.strerror(number))
-        real(source, name)
-
-    return link
-
-
-@pytest.mark.slow
-def test_a_commit_that_fails_for_a_moment_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = SmallRun(tmp_path)
-    monkeypatch.setattr(os, "link", refusing(os.link, errno.EIO, "/tables/", times=5))
-    small.work()
-    rows = [*small.rows("answers"), *small.rows("answers", "d2")]
-    assert [(row.question_id, row.problem) for row in rows] == [("q1", None), ("q2", None),
-                                                                ("q3", None)]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", ["/tables/gists/", "/tables/calls/", "/tables/answers/"])
-def test_a_full_disk_ends_the_work_and_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
-    small = SmallRun(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "link", refusing(os.link, errno.ENOSPC, part, times=99))
-        with pytest.raises(StorageError, match="No space left on device; free some space"):
-            small.work()
-    assert not list(tmp_path.rglob("*.part"))
-    small.work()
-    rows = [*small.rows("answers"), *small.rows("answers", "d2")]
-    assert [(row.question_id, row.problem) for row in rows] == [("q1", None), ("q2", None),
-                                                                ("q3", None)]  # fmt: skip
-
-
 def test_a_shard_that_is_gone_is_one_line(tmp_path: Path) -> None:
     """As where the warehouse's folder vanishes: nothing is to be deleted by hand."""
     small = SmallRun(tmp_path)
@@ -191,21 +137,6 @@ def test_a_shard_that_is_gone_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "warehouse" / "tables" / "documents").rename(tmp_path / "elsewhere")
     with pytest.raises(StorageError, match="No such file or directory; put the folder back"):
         asyncio.run(small.worker().work("d1", units["d1"]))
-
-
-def test_a_warehouse_that_was_there_is_no_mistake(tmp_path: Path) -> None:
-    """Only a machine that never saw it does not share it."""
-    small = SmallRun(tmp_path)
-    units = small.units()
-
-    async def work() -> None:
-        worker = small.worker()
-        await worker.work("d1", units["d1"])
-        small.shards.warehouse.rename(tmp_path / "elsewhere")
-        with pytest.raises(StorageError, match="put the folder back"):
-            await worker.work("d2", units["d2"])
-
-    asyncio.run(work())
 
 
 def test_a_heartbeat_says_that_there_was_none(

@@ -37,7 +37,7 @@ def test_every_table_and_view_is_in_the_cookbook() -> None:
 OF_FAULTS = (
     "chaos/test_*.py", "faults/test_faults.py", "faults/test_resume.py",
     "faults/test_faulty_runs.py", "faults/test_journal_run.py", "faults/test_flaky_s3.py",
-    "faults/test_flipped_bits.py", "pipeline/store/test_pinned_files.py",
+    "faults/test_flipped_bits.py",
 )  # fmt: skip
 
 

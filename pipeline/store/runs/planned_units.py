@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from upath import UPath
 
 from pipeline.core.errors import DamagedError
-from pipeline.files.parquet import opened_parquet, read_parquet, refuse_changed
+from pipeline.files.parquet import opened_parquet, read_parquet
 from pipeline.files.place import list_paths, read
 from pipeline.store.shards.footers import check_table
 from pipeline.work.steps import Step
@@ -47,11 +47,6 @@ def files_of_run(folder: UPath) -> list[UPath]:
 def known_answers_files(warehouse: UPath) -> list[UPath]:
     """The file of known answers that every audit of raters has in its run's folder."""
     return list_paths(warehouse / "runs", f"*/{KNOWN_ANSWERS}")
-
-
-def marks_of_removal(warehouse: UPath) -> list[UPath]:
-    """The planned units of every run that was removed, until what it alone had used is deleted."""
-    return list_paths(warehouse / "removed", "*.parquet")
 
 
 def units_in(files: Iterable[UPath]) -> set[UnitKey]:
@@ -120,10 +115,8 @@ def _units_of_documents(file: UPath) -> Iterator[tuple[Any, ...]]:
 
 def _batches(file: UPath, columns: Sequence[str]) -> Iterator[Any]:
     """The rows of a run's planned units, some at a time. Raises DamagedError."""
-    content = read(file)
     try:
-        refuse_changed(content)
-        parquet = opened_parquet(pa.BufferReader(content))
+        parquet = opened_parquet(pa.BufferReader(read(file)))
         for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False):
             if batch.num_rows:
                 yield batch

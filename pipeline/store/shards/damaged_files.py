@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, LeftOutWarning
-from pipeline.files.checksums import without_checksum
 from pipeline.files.parquet import read_parquet
 from pipeline.files.place import map_files, read
 from pipeline.files.storage_retries import with_retries
@@ -25,9 +24,9 @@ _OF_THE_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, Permis
 
 def read_parsed(file: UPath, parse: Callable[[bytes], A], fix: str = RERUN) -> A | None:
     """The content of a file, parsed by `parse`; None if it does not exist. Raises DamagedError,
-    which ends in `fix`, if `parse` raises ValueError or the file does not match its checksum."""
+    which ends in `fix`, if `parse` raises ValueError."""
     try:
-        return parse(without_checksum(with_retries(file.read_bytes, file, _OF_THE_FILE)))
+        return parse(with_retries(file.read_bytes, file, _OF_THE_FILE))
     except FileNotFoundError:
         return None
     except ValueError as error:

@@ -1,6 +1,5 @@
-"""Checks of Parquet files: a file must match its checksum and be what its name states."""
+"""Checks of Parquet files by their footers: a file must be what its name states."""
 
-import dataclasses
 import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,12 +13,12 @@ from upath import UPath
 from pipeline.core.arrow import empty_table, schema
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
-from pipeline.core.rows import RECORDS, Record, is_per_question
-from pipeline.files.place import file_size, is_remote, modified_at, path_kind, read
+from pipeline.core.rows import RECORDS, is_per_question
+from pipeline.files.place import file_size, is_remote, modified_at, read
 from pipeline.files.storage_retries import with_retries
-from pipeline.store.shards.checked_files import check_once
 from pipeline.store.shards.shard_content import OF_EVERY_TABLE, OF_QUESTIONS, ROWS_WRITTEN
 
+_OF_THE_FILE = (IsADirectoryError, PermissionError)  # rather than of the storage
 _END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
 
 
@@ -52,8 +51,6 @@ def shard_footer(path: UPath) -> Any:
         elif record and is_per_question(record):
             own = OF_QUESTIONS
         check_columns(footer, schema(record) if record else None, OF_EVERY_TABLE + own)
-        if record:
-            _check_own(footer, record)
         for column, named in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
             _check_constant(footer, column, named)
     except FlawError as flaw:
@@ -96,27 +93,21 @@ def flaws_of_content() -> Iterator[None]:
 
 
 def read_footer(path: UPath) -> Any:
-    """The Parquet metadata of a file, from its end; a local file is read whole once, for its
-    checksum. Raises FlawError, FileNotFoundError, and StorageError, which does not mean that the
-    file is damaged."""
+    """The Parquet metadata of a file, from its end. Raises FlawError, FileNotFoundError, and
+    StorageError, which does not mean that the file is damaged."""
     if is_remote(path):
         with flaws_of_content():
             return pq.read_metadata(io.BytesIO(_end(path)))
-    if path_kind(path) not in (None, "file"):  # reading a FIFO would block
-        raise FlawError("cannot be read (not a file)")
     try:
-        version = modified_at(path), file_size(path)
-        return with_retries(
-            lambda: _opened(path, version), path, (FileNotFoundError, PermissionError)
-        )
-    except PermissionError as error:
+        opened = partial(_opened, path, (modified_at(path), file_size(path)))
+        return with_retries(opened, path, (FileNotFoundError, *_OF_THE_FILE))
+    except _OF_THE_FILE as error:
         raise FlawError(f"cannot be read ({error.strerror})") from None
 
 
 @lru_cache(maxsize=1_000)  # to plan, to verify and to connect take the same footers
 def _opened(path: UPath, version: tuple[float, int]) -> Any:
     with path.open("rb") as file, flaws_of_content():
-        check_once(path, version, file.read)
         return pq.read_metadata(file)
 
 
@@ -141,18 +132,6 @@ def check_columns(footer: Any, columns: Any, names: Iterable[str]) -> None:
             raise FlawError(
                 f"the column {name} is {found.field(name).type}, not {columns.field(name).type}"
             )
-
-
-def _check_own(footer: Any, record: type[Record]) -> None:
-    """Raise FlawError if the file has none of the columns that every version of the record wrote:
-    it is of another record."""
-    own = [
-        field.name
-        for field in dataclasses.fields(record)
-        if field.default is dataclasses.MISSING and not field.name.endswith(("_id", "_index"))
-    ]
-    if own and not {*own} & {*footer.schema.names}:
-        raise FlawError(f"lacks the columns {', '.join(own)}")
 
 
 def _fits(found: Any, wanted: Any) -> bool:

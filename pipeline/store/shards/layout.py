@@ -1,5 +1,4 @@
-"""The layout of a warehouse's files, which <warehouse>/gistmill.json states: {"layout": N, "id":
-HEX}; the id tells the warehouse from another one at the same place.
+"""The layout of a warehouse's files, which <warehouse>/gistmill.json states: {"layout": N}.
 
 Layout 1: warehouses without that file; their units have one attempt each. Layout 2: a unit may have
 several attempts, and shards may be compacted. Raise LAYOUT when an earlier gistmill would misread
@@ -7,41 +6,34 @@ what a run writes.
 """
 
 import json
-import uuid
-from typing import Any
 
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
-from pipeline.files.checksums import with_checksum, without_checksum
-from pipeline.files.place import commit, is_remote, list_paths, path_kind, read, write
+from pipeline.files.place import commit, read, write
 from pipeline.store.shards.damaged_files import RERUN
 
 LAYOUT = 2
 FILE = "gistmill.json"
+# readers: of version 0.2
 FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed", "readers")
 
 
 def check_layout(warehouse: UPath) -> int:
     """The warehouse's layout. Raises UsageError if a later gistmill made it, DamagedError if its
-    layout is not known, or a file is where a folder belongs."""
+    layout is not known."""
     layout = _layout(warehouse / FILE)
     if layout > LAYOUT:
         raise UsageError(
             f"{warehouse}: made by a later gistmill (layout {layout}, this one knows {LAYOUT}); "
             "update, or name another warehouse"
         )
-    if not is_remote(warehouse):  # an object store has no folders
-        tables = list_paths(warehouse / "tables", "[!.]*")
-        for folder in (*(warehouse / name for name in FOLDERS), *tables):
-            if path_kind(folder) not in (None, "directory"):
-                raise DamagedError(folder, "not a folder; move it elsewhere")
     return layout
 
 
 def _layout(file: UPath) -> int:
     try:
-        layout = _stated(file)["layout"]
+        layout = json.loads(read(file))["layout"]
     except (FileNotFoundError, NotADirectoryError):
         return 1
     except (ValueError, TypeError, KeyError, IsADirectoryError):
@@ -51,15 +43,9 @@ def _layout(file: UPath) -> int:
     raise DamagedError(file, f"does not say which layout the files have; {RERUN}")
 
 
-def _stated(file: UPath) -> Any:
-    return json.loads(without_checksum(read(file)))
-
-
 def raise_layout(warehouse: UPath) -> None:
-    """Write that the warehouse has today's layout, and an id. Raises as `check_layout` does."""
-    file = warehouse / FILE
-    if check_layout(warehouse) < LAYOUT or "id" not in _stated(file):
-        stated = {"layout": LAYOUT, "id": uuid.uuid4().hex}
-        content = with_checksum(json.dumps(stated).encode())
-        if not commit(file, content) and "id" not in _stated(file):
+    """Write that the warehouse has today's layout. Raises as `check_layout` does."""
+    if check_layout(warehouse) < LAYOUT:
+        file, content = warehouse / FILE, json.dumps({"layout": LAYOUT}).encode()
+        if not commit(file, content):  # of an earlier layout
             write(file, content)

@@ -1,7 +1,7 @@
 """The files of shards in tables/: their names, and those that are not compacted."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from upath import UPath
 
@@ -81,15 +81,15 @@ def loose_shards(root: UPath, names: ShardFiles) -> dict[str, list[UPath]]:
     return loose
 
 
-def current_names(names: ShardFiles, index: Index, gone: Collection[tuple[str, str]]) -> ShardFiles:
+def current_names(names: ShardFiles, index: Index) -> ShardFiles:
     """The shards that count, of those that are not compacted: the highest attempt of their unit,
-    compacted ones included, but for the units `gone` (step_id and name)."""
+    compacted ones included."""
     current = {}
     for (table, step_id), own in names.items():
         compacted = index.units(table, step_id) if own else {}
         current[table, step_id] = [
             name
             for unit, (attempt, name) in sorted(last_attempts(own).items())
-            if attempt > compacted.get(unit, 0) and (step_id, unit) not in gone
+            if attempt > compacted.get(unit, 0)
         ]
     return current

@@ -8,10 +8,11 @@ time it started on them.
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from errno import ENOENT
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -33,8 +34,6 @@ from pipeline.files.place import (
     read,
 )
 from pipeline.files.storage_retries import refusal_error
-from pipeline.store.shards.checked_files import recall_checks
-from pipeline.store.shards.committed_inputs import Inputs, InputsByStep
 from pipeline.store.shards.compacted import Compacted
 from pipeline.store.shards.footers import damaged_shard, shard_footer
 from pipeline.store.shards.shard_content import PROBLEMS, shard_content
@@ -144,7 +143,7 @@ class Shards:
         def read(step_id: str) -> Mapping[str, str]:
             return self._inputs(asked[step_id], loose[step_id])
 
-        return Committed(units=units, inputs=InputsByStep(asked, read), problems=problems)
+        return Committed(units=units, inputs=_InputsByStep(asked, read), problems=problems)
 
     def _loose_inputs(self, step: Step, units: Mapping[str, int]) -> dict[str, list[str]]:
         """The hashes of the questions of every unit of a step that is not compacted. Raises
@@ -160,7 +159,7 @@ class Shards:
         compacted = self._compacted.index.input_shas(step.table, step.id)
         inputs = [(unit, input_sha) for unit, own in loose.items() for input_sha in own]
         columns = [pa.array([row[i] for row in inputs], pa.string()) for i in range(2)]
-        return Inputs(pa.concat_tables([compacted, pa.table(columns, compacted.schema)]))
+        return _Inputs(pa.concat_tables([compacted, pa.table(columns, compacted.schema)]))
 
     def _input_shas(self, key: Key) -> list[str]:
         """The input hashes of a unit's questions. Raises AccountingError if the unit's name is not
@@ -181,7 +180,6 @@ class Shards:
 
         Returns step_id -> unit -> the problems of its rows, and of its calls those without a reply.
         """
-        recall_checks(self.warehouse)
         found = {step.id: self._verified_step(step, known) for step in steps}
         self._compacted.verify()
         return found
@@ -225,6 +223,46 @@ class Shards:
             if problems:
                 found[key[2]] = problems
         return found
+
+
+class _Inputs(Mapping[str, str]):
+    """input_sha -> unit, over a table of both: a dictionary of a million takes ten times as much
+    memory."""
+
+    def __init__(self, rows: Any) -> None:
+        ordered = rows.sort_by([(name, "ascending") for name in ("input_sha", "unit")])
+        self._shas, self._units = (
+            ordered[name].combine_chunks() for name in rows.column_names[::-1]
+        )
+
+    def __getitem__(self, input_sha: str) -> str:
+        place = bisect_left(self._shas, input_sha, key=lambda own: own.as_py())
+        if place == len(self._shas) or self._shas[place].as_py() != input_sha:
+            raise KeyError(input_sha)
+        return str(self._units[place].as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._shas.unique().to_pylist())
+
+    def __len__(self) -> int:
+        return len(self._shas.unique())
+
+
+class _InputsByStep(Mapping[str, Mapping[str, str]]):
+    """`Committed.inputs`, read for a step when they are first asked for: a plan needs them where a
+    chunk of questions is not committed as it is."""
+
+    def __init__(self, steps: Mapping[str, Step], read: Callable[[str], Mapping[str, str]]) -> None:
+        self._steps, self._read = steps, cache(read)
+
+    def __getitem__(self, step_id: str) -> Mapping[str, str]:
+        return self._read(step_id)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._steps)
+
+    def __len__(self) -> int:
+        return len(self._steps)
 
 
 def _unread(step: Step, units: Mapping[str, int], known: Committed) -> dict[str, int]:

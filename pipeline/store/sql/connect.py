@@ -17,7 +17,6 @@ from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.registry import nearest
-from pipeline.files.lease import pin
 from pipeline.files.parquet import read_parquet
 from pipeline.files.place import (
     AnyPath,
@@ -31,17 +30,12 @@ from pipeline.files.place import (
 from pipeline.store.runs.people import ALL_PEOPLE, people_rows
 from pipeline.store.runs.planned_units import (
     UNITS,
-    UnitKey,
     check_planned,
     known_answers_files,
-    marks_of_removal,
     planned_files,
-    units_in,
 )
-from pipeline.store.shards.checked_files import recall_checks, record_checks
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.store.shards.layout import check_layout
-from pipeline.store.shards.shard_index import newest_index
 from pipeline.store.sql.connection import Connection, View, errors_of
 from pipeline.store.sql.read_only_files import addresses
 from pipeline.store.sql.run_views import LEFT_OUT, run_views
@@ -94,25 +88,21 @@ def connect(
     """
     folder, left_out = as_path(warehouse), DamagedFiles()
     left_out.unless_damaged(lambda: check_layout(folder), None)
-    recall_checks(folder)
     name = run_name(folder, run)
-    connection = Connection(pin(folder, newest_index(folder / "compacted").number))
+    connection = Connection()
     if memory_limit is not None:
         with errors_of(connection):
             connection.raw.execute("set memory_limit = ?", [memory_limit])
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
     planned = left_out.sound(sorted(planned_files(folder)), check_planned)
-    marks = left_out.sound(marks_of_removal(folder), check_planned)
-    gone = units_in(marks) - units_in(planned) if marks else set[UnitKey]()
     connection.files += planned
-    tables, steps, is_small = shard_views(connection, folder, left_out, gone)
+    tables, steps, is_small = shard_views(connection, folder, left_out)
     connection.add_rows("raw_steps", _STEPS, _step_rows(folder, left_out))
     _planned_view(connection, planned)
     for view in run_views(tables, name, steps, is_small):
         connection.add(view)
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
     connection.add_rows("left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
-    record_checks(folder, connection.files)
     if unsafe:  # then `execute` is DuckDB's own, to which variables of its caller are tables
         connection.make_all()
     else:

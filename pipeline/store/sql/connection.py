@@ -2,8 +2,7 @@
 errors. The only file that imports duckdb."""
 
 import re
-import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,7 +14,6 @@ from upath import UPath
 
 from pipeline.core.arrow import empty_table
 from pipeline.core.errors import UsageError
-from pipeline.files.lease import Lease
 from pipeline.store.shards.damaged_files import damaged_inside
 from pipeline.store.sql.read_only_files import ReadOnlyFiles
 
@@ -70,12 +68,10 @@ class Connection:
     To bind a view takes milliseconds, and a warehouse has more than a hundred of them, of which a
     command reads a few: `execute` makes those that its statement names, and what they name, before
     it; other methods make all.
-    `files`: those that the views read, which the lease `pinned` keeps; `raw`: DuckDB's own
-    connection, which makes no view.
+    `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
-    def __init__(self, pinned: Lease) -> None:
-        self._released = weakref.finalize(self, pinned.release)
+    def __init__(self) -> None:
         self.files: list[UPath] = []
         self.raw = duckdb.connect()
         self._views: dict[str, View] = {}  # that are not made yet
@@ -134,8 +130,6 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close it, and let its files be deleted where they are replaced."""
-        self._released()
         self.raw.close()
 
     def __getattr__(self, name: str) -> Any:

@@ -1,7 +1,7 @@
 """The views of the shards, loose and compacted: `raw_<table>`, `raw_shards` and `footers`."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Any
@@ -18,9 +18,7 @@ from pipeline.core.errors import DamagedError
 from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS
 from pipeline.core.sql_files import filled, sql_beside, text
-from pipeline.files.checksums import PARQUET_KEY
 from pipeline.files.place import file_size, is_remote
-from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.compacted import Compacted, check_compacted
 from pipeline.store.shards.damaged_files import DamagedFiles
 from pipeline.store.shards.footers import check_shard, read_footer
@@ -31,7 +29,7 @@ from pipeline.store.shards.shard_files import (
     misnamed_files,
     not_compacted,
 )
-from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index, is_among
+from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.read_only_files import address, addresses
 from pipeline.store.sql.run_views import run_views
@@ -46,10 +44,9 @@ _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # column
 
 
 def shard_views(
-    connection: Connection, folder: UPath, left_out: DamagedFiles, gone: Collection[UnitKey]
+    connection: Connection, folder: UPath, left_out: DamagedFiles
 ) -> tuple[dict[str, Any], dict[str, set[str]], bool]:
-    """Add the views, without rows of the units `gone`. Returns the Arrow schema and the steps of
-    every table."""
+    """Add the views. Returns the Arrow schema and the steps of every table."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
     names = not_compacted(listed, index)
     for file in misnamed_files(folder, names):
@@ -60,12 +57,12 @@ def shard_views(
         if not check_shard(path):
             of_others.add(path.parent.parent.name)
 
-    current = loose_shards(folder, current_names(names, index, gone))
+    current = loose_shards(folder, current_names(names, index))
     loose = {table: left_out.sound(files, check) for table, files in current.items()}
     _index_rows(connection, index)
     compacted = _compacted_files(connection, folder, left_out) if index.path else {}
     tables = _readable_tables(connection, loose, compacted)
-    superseded = _superseded_rows(connection, index, loose, compacted, gone)
+    superseded = _superseded_rows(connection, index, loose, compacted)
     connection.files += chain(*loose.values(), *compacted.values())
     is_small = _is_small(connection.files)
     connection.files += [index.path] if index.path else []
@@ -168,15 +165,11 @@ def _superseded_rows(
     index: Index,
     loose: Mapping[str, list[UPath]],
     compacted: Mapping[str, list[UPath]],
-    gone: Collection[UnitKey],
 ) -> set[str]:
     """Create `superseded_rows`: the entries of the index that do not count, because a higher
-    attempt is committed, their file is damaged, or they are of the units `gone`. Returns the tables
-    that have some."""
+    attempt is committed, or their file is damaged. Returns the tables that have some."""
     sound = {file.name for files in compacted.values() for file in files}
     is_ended = index.rows["superseded"]
-    if gone:  # an array of Python's values imports pandas
-        is_ended = pc.or_(is_ended, is_among(index.rows, gone))
     for damaged in set(index.rows["file"].unique().to_pylist()) - sound:
         is_ended = pc.or_(is_ended, pc.equal(index.rows["file"], damaged))
     ended = index.rows.filter(is_ended)
@@ -262,6 +255,6 @@ def _footers_view(connection: Connection, files: list[UPath]) -> None:
     if files:
         path = f"substr(file_name, {len(address(files[0])) - len(str(files[0])) + 1}) as file_name"
         footers = f"parquet_kv_metadata({addresses(files)})"
-        rows = f"select * replace ({path}) from {footers} where key <> '{PARQUET_KEY}'"
+        rows = f"select * replace ({path}) from {footers}"
         statement += f" union all by name {rows}"
     connection.add(View(statement))

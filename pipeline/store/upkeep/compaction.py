@@ -28,9 +28,8 @@ from upath import UPath
 from pipeline.core.arrow import empty_table
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
-from pipeline.files.checksums import PARQUET_KEY
-from pipeline.files.lease import UPKEEP, Lease, lease
-from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet, refuse_changed
+from pipeline.files.lease import UPKEEP, lease
+from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
 from pipeline.files.place import AnyPath, as_path, commit, delete, file_size, map_in_threads, read
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.runs.planned_units import UnitKey
@@ -99,15 +98,14 @@ def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
     if not _worth(root, newest_index(root / "compacted"), least):
         return Compaction()
     with lease(root, UPKEEP) as held:
-        return None if held is None else rewrite(root, held, least)
+        return None if held is None else rewrite(root, least)
 
 
 def rewrite(
-    root: UPath, held: Lease, least: float = math.inf, gone: Collection[UnitKey] = ()
+    root: UPath, least: float = math.inf, gone: Collection[UnitKey] = ()
 ) -> Compaction | None:
-    """Compact, and leave the units `gone` out. `held`: UPKEEP. As `compact`; None, too, if another
-    process has compacted meanwhile, or with `gone` if the lease has lapsed: a run that has begun
-    since may count on them."""
+    """Compact, and leave the units `gone` out. Hold UPKEEP. As `compact`; None, too, if another
+    process has compacted meanwhile."""
     raise_layout(root)
     index = newest_index(root / "compacted")
     files = _worth(root, index, least)
@@ -124,12 +122,11 @@ def rewrite(
         num_taken += made.num_rows - again.num_rows
         entries = pa.concat_tables([kept, made])
     is_needed = bool(num_taken or pc.any(is_gone).as_py())
-    is_safe = not gone or not held.has_lapsed()
-    if is_needed and is_safe and commit_next(root / "compacted", index, entries):
+    if is_needed and commit_next(root / "compacted", index, entries):
         return Compaction(num_taken, len(written))
     for file in written:
         delete(file)
-    return None if is_needed or not is_safe else Compaction()
+    return None if is_needed else Compaction()
 
 
 def _worth(root: UPath, index: Index, least: float) -> dict[str, list[UPath]]:
@@ -185,12 +182,10 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
 
 
 def _row_groups(opened: BinaryIO) -> list[Any]:
-    content = opened.read()
-    refuse_changed(content)
-    file = opened_parquet(io.BytesIO(content))
+    file = opened_parquet(opened)
     none = file.schema_arrow.empty_table()
     found = [file.read_row_group(i, use_threads=False) for i in range(file.num_row_groups)]
-    # Without the file's own checksum: no two files would have the same columns.
+    # Without the checksum that version 0.2 wrote: no two files would have the same columns.
     return [rows.replace_schema_metadata(None) for rows in found or [none]]
 
 
@@ -206,7 +201,7 @@ def _loose_piece(path: UPath) -> _Piece | None:
     except (DamagedError, pa.ArrowException, OSError):  # OSError: or a missing file
         return None
     footer = {k.decode(): v.decode() for k, v in (facts_of_file or {}).items()
-              if k.startswith(b"gistmill.") and k != PARQUET_KEY.encode()}  # fmt: skip
+              if k.startswith(b"gistmill.")}  # fmt: skip
     if "problem" in rows.column_names:  # of an earlier version, whose footer lacks it
         problems = Counter(problem for problem in rows["problem"].to_pylist() if problem)
         footer.setdefault(PROBLEMS, json.dumps(problems))

@@ -1,32 +1,30 @@
 """Removal of runs, and garbage collection, the only deletion of tables' files: what compactions
 replaced, what removed runs alone had planned, and what killed processes left behind.
 
-`mark_removed` takes a run away from every command at once; what it alone had planned stays for
-readers that chose their files before, and is deleted by `collect`. Its marks are
-<warehouse>/removed/<run>.<hex>.parquet, the run's planned units and, if it was killed, the files of
-its plan. A run that is started meanwhile and plans some of them has them again.
-
-All of it is retained for a while, for readers that chose their files before. Nothing is deleted
-that a run plans or a running process may still commit.
+`remove_run` deletes a run's folder and leaves its planned units in a record,
+<warehouse>/removed/<run>.<hex>.parquet (of one that was killed while it planned, also the files of
+its plan). `collect` deletes a file once it has been replaced for the retention, or its run removed:
+counted by the storage's clock, from when the index was written that replaced it, or the record. So
+a reader has its files for that long. A run that is started meanwhile and plans some of the units
+has them again. Nothing is deleted that a run plans or a running process may still commit.
 """
 
-import math
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from upath import UPath
 
 from pipeline.asking.replies import committed_journals, journal_files
 from pipeline.core.calls import Call
-from pipeline.core.errors import IncompleteError
-from pipeline.files.lease import UPKEEP, Lease, is_a_run_at_work, lease, pinned
+from pipeline.files.lease import UPKEEP, is_a_run_at_work, lease
 from pipeline.files.place import (
     AnyPath,
     as_path,
     delete,
     delete_folder,
+    delete_if_empty,
     file_size,
     is_remote,
     list_paths,
@@ -38,9 +36,9 @@ from pipeline.files.place import (
 from pipeline.files.processes import is_abandoned
 from pipeline.store.runs.people import num_labels
 from pipeline.store.runs.planned_units import (
+    PLAN,
     UnitKey,
     files_of_run,
-    marks_of_removal,
     planned_files,
     units_in,
 )
@@ -59,6 +57,7 @@ from pipeline.store.shards.shard_index import (
 )
 from pipeline.store.upkeep.compaction import rewrite
 
+_CHECKED, _READERS = "checked.json", "readers"  # of version 0.2
 RETENTION = 24 * 3600.0  # seconds
 _SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
 
@@ -79,8 +78,13 @@ def run_names(root: UPath) -> list[str]:
     return sorted(name for name in folders if not name.startswith("."))
 
 
-def mark_removed(root: UPath, name: str) -> Removed:
-    """Mark a run as removed and delete its folder. Hold its lease.
+def removal_records(root: UPath) -> list[UPath]:
+    """The planned units of every run that was removed, until what it alone had used is deleted."""
+    return list_paths(root / "removed", "*.parquet")
+
+
+def remove_run(root: UPath, name: str) -> Removed:
+    """Delete a run's folder, and leave a record of its units. Hold its lease.
 
     Raises DamagedError if planned units cannot be read.
     """
@@ -88,7 +92,7 @@ def mark_removed(root: UPath, name: str) -> Removed:
     removed = Removed(labels=num_labels(folder))
     if planned := files_of_run(folder):
         own = units_in(planned)
-        others = units_in(file for file in planned_files(root) if file.parent != folder)
+        others = units_in(file for file in _plans(root) if folder not in file.parents)
         removed = Removed(len(own), len(own & others), removed.labels)
         for file in planned:
             write(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", read(file))
@@ -100,7 +104,7 @@ def mark_removed(root: UPath, name: str) -> Removed:
 @dataclass(frozen=True)
 class Freed:
     """The files that a collection deleted, and their bytes. `is_waiting`: those of removed runs
-    stay, as a run is at work that may plan them, or a command reads the warehouse."""
+    stay, as a run is at work that may plan them."""
 
     files: int = 0
     bytes: int = 0
@@ -111,50 +115,43 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
     """Delete files that were replaced, or whose run was removed, `older_than` seconds ago or
     earlier, and left-over ones; None if another process compacts or collects.
 
-    Whatever that is, files that a connection or a run may read stay. Raises DamagedError if a run's
-    planned units cannot be read, IncompleteError if this process was suspended for longer than its
-    lease, and StorageError.
+    Raises DamagedError if a run's planned units cannot be read, and StorageError.
     """
     root = as_path(warehouse)
     with lease(root, UPKEEP) as held:
         if held is None:
             return None
-        before = time.time() - older_than
-        marks = [file for file in marks_of_removal(root) if _modified(file) <= before]
-        is_read = pinned(root)
-        is_waiting = bool(marks) and (bool(is_read) or is_a_run_at_work(root))
-        sizes = _delete_removed(root, marks, held) if marks and not is_waiting else []
+        records = [f for f in removal_records(root) if _modified(f) <= time.time() - older_than]
+        is_waiting = bool(records) and is_a_run_at_work(root)
+        sizes = _delete_removed(root, records) if records and not is_waiting else []
+        if sizes is None:
+            return None
         before = time.time() - older_than  # what has just been written again is replaced by now
         found = list_shard_files(root)
-        files = [*_replaced(root, found, before, is_read), *_left_over(root, found, before)]
+        files = [*_replaced(root, found, before), *_left_over(root, found, before)]
         sizes += map(_delete_counted, files)
+        delete_if_empty(root / _READERS)
         return Freed(len(sizes), sum(sizes), is_waiting)
 
 
-def _delete_removed(root: UPath, marks: list[UPath], held: Lease) -> list[int]:
-    """Delete what these removed runs alone had planned, then their marks; the sizes of the files.
-    The marks and runs at work have been looked at before, so a run that begins now waits."""
-    others = units_in({*marks_of_removal(root), *planned_files(root)} - {*marks})
-    gone = units_in(marks) - others
-    sizes = []
-    for file in _files_of(root, gone):
-        _refuse_if(held.has_lapsed())
-        sizes.append(_delete_counted(file))
-    _refuse_if(rewrite(root, held, gone=gone) is None)
+def _delete_removed(root: UPath, records: list[UPath]) -> list[int] | None:
+    """Delete what these removed runs alone had planned, then their records; the sizes of the files,
+    or None if another process has compacted meanwhile. A run that begins now waits."""
+    others = units_in({*removal_records(root), *_plans(root)} - {*records})
+    gone = units_in(records) - others
+    sizes = [*map(_delete_counted, _files_of(root, gone))]
+    if rewrite(root, gone=gone) is None:
+        return None
     for step_id in sorted({step_id for step_id, _ in gone} - {step_id for step_id, _ in others}):
-        _refuse_if(held.has_lapsed())
         _delete_step(root, step_id)
-    for mark in marks:
-        delete(mark)
+    for record in records:
+        delete(record)
     return sizes
 
 
-def _refuse_if(has_lapsed: bool) -> None:
-    if has_lapsed:
-        raise IncompleteError(
-            "the command was suspended for too long, and runs may have begun meanwhile; run the "
-            "same command to go on with it"
-        )
+def _plans(root: UPath) -> list[UPath]:
+    """The planned units of every run, and the plans of launches that were killed."""
+    return [*planned_files(root), *list_paths(root / "runs", f"*/{PLAN}/*.parquet")]
 
 
 def _files_of(root: UPath, gone: set[UnitKey]) -> list[UPath]:
@@ -185,17 +182,14 @@ def _delete_step(root: UPath, step_id: str) -> None:
             delete_folder(folder)
 
 
-def _replaced(
-    root: UPath, found: ShardFiles, before: float, is_read: Collection[int]
-) -> Iterator[UPath]:
-    """Shards in tables/, compacted files and indexes that were replaced before that time, and that
-    no reader of the indexes `is_read` (numbers), or of later ones, needs."""
+def _replaced(root: UPath, found: ShardFiles, before: float) -> Iterator[UPath]:
+    """Shards in tables/, compacted files and indexes that were replaced before that time: by an
+    index that was written before it."""
     folder = root / "compacted"
     _invalidate_killed_compactions(folder, before)
     indexes = sorted(generations(folder), key=generation_number)
-    first = min(is_read, default=math.inf)
-    old = [f for f in indexes if _modified(f) <= before and generation_number(f) <= first]
-    if not old or first == 0:  # before the first index there were only shards
+    old = [file for file in indexes if _modified(file) <= before]
+    if not old:
         return
     shards = {key: set(names) for key, names in found.items()}
     used: set[str] = set()
@@ -226,7 +220,9 @@ def _compacted_before(folder: UPath, before: float) -> dict[str, UPath]:
 
 
 def _left_over(root: UPath, found: ShardFiles, before: float) -> Iterator[UPath]:
-    """Temporary files that no process will finish, and journals of committed units."""
+    """Temporary files that no process will finish, journals of committed units, and what version
+    0.2 kept of its checks and readers."""
+    yield from [*list_paths(root, _CHECKED), *list_paths(root / _READERS, "*.lease")]
     if not is_remote(root):  # an object store has no temporary files
         before = min(before, time.time() - _SECONDS_OF_A_WRITE)
         files = [file for file in list_paths(root, "**/.*.part") if path_kind(file) == "file"]

@@ -16,8 +16,7 @@ from jobs.graph.read_run import read_run
 from jobs.graph.run_plan import RunPlan
 from jobs.run import launch, planning
 from jobs.run.graceful_stop import GracefulStop
-from pipeline.core.errors import IncompleteError, UsageError
-from pipeline.files.lease import RUN, Lease, lease
+from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
@@ -71,9 +70,9 @@ def test_all_that_is_planned_when_a_run_ends_is_in_its_planned_inputs(tmp_path: 
     folder = RunFolder(tmp_path, "night")
     plan = RunPlan(resolved.steps, folder.plan_files, seconds=0.0)
     prepared = prepare(resolved, tmp_path, lambda line: None, plan=plan)
-    with lease(folder.path, RUN) as held, GracefulStop(resolved.config.cluster) as stop:
-        assert held and planning.start_launch(prepared, folder, held)
-        with planning.planned_meanwhile(prepared, folder, held, stop):
+    with GracefulStop(resolved.config.cluster) as stop:
+        assert planning.start_launch(prepared, folder)
+        with planning.planned_meanwhile(prepared, folder, stop):
             while len(list((tmp_path / "runs" / "night" / "plan").iterdir())) < 3:
                 threading.Event().wait(0.01)
     planned = [document.document_id for document in plan.documents()]
@@ -155,23 +154,3 @@ def test_a_corpus_that_breaks_later_ends_the_run(
     outcome = launch.run(read_run([*WORDS, f"warehouse={tmp_path}"]), lambda line: None)
     assert outcome.exit_code == 0
     assert len(rows_of(tmp_path)) == 24
-
-
-@pytest.mark.slow
-def test_a_command_that_stood_still_while_it_loaded_goes_no_further(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What it counts on may be deleted by then."""
-    slow = Slow(tmp_path, monkeypatch)
-    of_others = slow.wait
-
-    def suspended() -> None:
-        of_others()
-        monkeypatch.setattr(Lease, "has_lapsed", lambda held: True)
-
-    monkeypatch.setattr(slow, "wait", suspended)
-    with pytest.raises(IncompleteError, match="suspended for too long while it planned"):
-        launch.run(read_run([*WORDS, f"warehouse={tmp_path}"]), lambda line: None)
-    monkeypatch.undo()
-    outcome = launch.run(read_run([*WORDS, f"warehouse={tmp_path}"]), lambda line: None)
-    assert (outcome.exit_code, len(rows_of(tmp_path))) == (0, 24)

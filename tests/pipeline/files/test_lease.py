@@ -9,7 +9,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -71,44 +70,6 @@ def test_who_takes_a_number_that_others_have_passed_holds_nothing(
     with lease(as_path(tmp_path), "compact") as held:
         assert held is None
     assert holder(as_path(tmp_path), "compact") == "elsewhere-7"
-
-
-@pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time that leases go by; its only element is set."""
-    found = [time.time()]
-    monkeypatch.setattr("pipeline.files.lease.time", SimpleNamespace(time=lambda: found[0]))
-    return found
-
-
-def test_a_lease_that_has_expired_once_has_lapsed(tmp_path: Path, now: list[float]) -> None:
-    """Also where nobody took it over, and it was renewed afterwards."""
-    with lease(as_path(tmp_path), "compact", seconds=60.0) as held:
-        assert held is not None
-        now[0] += 40.0
-        held.renew_once()
-        now[0] += 40.0
-        assert not held.has_lapsed()
-        now[0] += 40.0
-        assert held.has_lapsed()
-        held.renew_once()
-        assert held.has_lapsed() and held.is_held()
-
-
-def test_a_lease_that_expires_while_it_is_renewed_has_lapsed(
-    tmp_path: Path, now: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with lease(as_path(tmp_path), "compact", seconds=60.0) as held:
-        assert held is not None
-        looked = held.is_held
-
-        def slowly() -> bool:
-            now[0] += 70.0
-            return looked()
-
-        monkeypatch.setattr(held, "is_held", slowly)
-        held.renew_once()
-        assert held.has_lapsed()
 
 
 def test_a_torn_file_is_nobodys(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import StorageError
-from pipeline.files.folder_guard import write_always, write_only_while
 from pipeline.files.place import (
     as_path,
     commit,
@@ -19,7 +18,9 @@ from pipeline.files.place import (
     exists,
     is_file,
     list_paths,
+    make_again,
     modified_at,
+    never_make,
     read,
     write,
 )
@@ -166,11 +167,11 @@ def test_a_folder_that_goes_while_it_is_listed_is_left_out(
 def test_a_folder_that_goes_while_one_below_it_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """Moved away after it was found in its place, and before the first change."""
+    """Moved away before the first change."""
     warehouse, away = tmp_path / "warehouse", tmp_path / "away"
     warehouse.mkdir()
-    write(as_path(warehouse / "id"), b"1")
-    write_only_while(as_path(warehouse), "id")
+    write(as_path(warehouse / "gistmill.json"), b"1")
+    never_make(as_path(warehouse))
 
     def moved_first(change: Callable[..., Any]) -> Callable[..., Any]:
         def call(path: Path, *args: Any, **kwargs: Any) -> Any:
@@ -187,9 +188,9 @@ def test_a_folder_that_goes_while_one_below_it_is_made(
         with pytest.raises(StorageError, match="put the folder back"):
             write(as_path(warehouse / where), b"{}")
     finally:
-        write_always(as_path(warehouse))
+        make_again(as_path(warehouse))
     assert not warehouse.exists()
-    assert [*away.iterdir()] == [away / "id"]
+    assert [*away.iterdir()] == [away / "gistmill.json"]
 
 
 def test_libraries_of_object_stores() -> None:

@@ -6,14 +6,12 @@ import os
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from upath import UPath
@@ -23,7 +21,7 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import AccountingError, DamagedError
 from pipeline.core.rows import RECORDS, Record
 from pipeline.store import Shards, connect
-from pipeline.store.shards.shard_index import SCHEMA, Index, commit_next
+from pipeline.store.shards.shard_index import Index, commit_next
 from pipeline.store.shards.shard_index import newest_index as newest_index
 from pipeline.store.upkeep import compaction as module
 from pipeline.store.upkeep.compaction import Compaction, compact
@@ -167,27 +165,7 @@ def test_files_are_few_and_sorted_by_document(warehouse: Warehouse) -> None:
         assert documents == sorted(documents)
 
 
-def test_a_view_reads_the_units_of_a_step_once(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not once for every loose shard of it."""
-    commit_some(warehouse, random.Random(1), range(20))
-    compact(warehouse.folder, least=1)
-    commit_some(warehouse, random.Random(2), range(20, 60))
-    asked: list[tuple[str, str]] = []
-    units = Index.units
-
-    def counted(index: Index, table: str, step_id: str) -> dict[str, int]:
-        asked.append((table, step_id))
-        return units(index, table, step_id)
-
-    monkeypatch.setattr(Index, "units", counted)
-    with connect(warehouse.folder):
-        assert asked and max(Counter(asked).values()) <= 2
-
-
 def test_small_files_are_merged(warehouse: Warehouse) -> None:
-    """Although each has a checksum of its own in its schema's metadata."""
     for numbers in (range(20), range(20, 60)):
         commit_some(warehouse, random.Random(1), numbers)
         compact(warehouse.folder, least=1)
@@ -215,23 +193,6 @@ def test_a_growing_warehouse_is_not_written_again_by_each_compaction(
             compact(warehouse.folder, least=1)
     assert 96 < num_written <= 96 * (1 + 5)
     assert len(index_of(warehouse).files()) <= 6
-
-
-def test_a_file_of_half_a_batch_is_not_written_again(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However few shards it holds, and however small they are on disk: prompts compress well."""
-
-    def commit_three(first: int) -> None:
-        for number in range(first, first + 3):
-            warehouse.commit(GISTS, unit_of(GISTS, number), [gist(0)])
-        compact(warehouse.folder, least=1)
-
-    commit_three(0)
-    before = index_of(warehouse)
-    monkeypatch.setattr(module, "_BATCH_BYTES", 2 * sum(before.rows["num_bytes"].to_pylist()))
-    commit_three(3)
-    assert before.files().keys() < index_of(warehouse).files().keys()
 
 
 def test_few_shards_are_not_worth_it(warehouse: Warehouse) -> None:
@@ -436,27 +397,6 @@ def test_damage_is_named_by_the_compaction_that_reads_it(
     assert done.returncode == 1 and line.startswith(f"gistmill: {file}: ")
 
 
-@pytest.mark.parametrize(
-    ("foreign", "why"),
-    [
-        (pa.table({"a": [1]}), "lacks the columns table_name, step_id, unit,"),
-        (pa.table({name: [1] for name in SCHEMA.names}), "the column table_name is int64, not str"),
-    ],
-)
-def test_another_file_by_the_name_of_an_index_is_named(
-    warehouse: Warehouse, foreign: pa.Table, why: str
-) -> None:
-    commit_some(warehouse, random.Random(1), range(20))
-    compact(warehouse.folder, least=1)
-    file = warehouse.folder / "compacted" / "index.9.parquet"
-    pq.write_table(foreign, file)
-    for verb in (("gc",), ("sql", "from calls")):
-        done = gistmill(*verb, f"warehouse={warehouse.folder}")
-        assert done.returncode == 1
-        assert done.stderr.startswith(f"gistmill: {file}: {why}")
-        assert len(done.stderr.splitlines()) == 1
-
-
 def test_a_loose_shard_of_garbled_pages_stays(warehouse: Warehouse) -> None:
     commit_some(warehouse, random.Random(1), range(20))
     file = warehouse.commit(GISTS, unit_of(GISTS, 900), [gist(i, "x" * 999) for i in range(40)])
@@ -586,16 +526,3 @@ def index_of(warehouse: Warehouse) -> Index:
 
 def units_of(warehouse: Warehouse) -> set[str]:
     return {file.name.split(".")[0] for file in (warehouse.folder / "tables/gists").glob("*/*")}
-
-
-def test_why_it_cannot_be_compacted_is_said_at_the_end(warehouse: Warehouse) -> None:
-    commit_some(warehouse, random.Random(1), range(20))
-    compact(warehouse.folder, least=1)
-    (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
-    garbled(UPath(file))
-    commit_some(warehouse, random.Random(2), range(30, 80))
-    told: list[str] = []
-    with compact_periodically(UPath(warehouse.folder), seconds=0.01, least=1):
-        time.sleep(0.1)
-    compact_if_worth_it(UPath(warehouse.folder), told.append, least=1)
-    assert len(told) == 1 and str(file) in told[0]

@@ -6,14 +6,12 @@ import duckdb
 import pytest
 
 from pipeline.core.errors import UsageError
-from pipeline.files.lease import Lease
-from pipeline.files.place import as_path
 from pipeline.store.sql.connection import Connection, View, query
 
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:
-    with Connection(Lease(as_path("nowhere") / "r.1.lease", 60.0)) as opened:
+    with Connection() as opened:
         opened.add(View("create view doubled as select 2 * number as number from numbers"))
         opened.add(View("create view numbers as select unnest([1, 2]) as number"))
         yield opened

@@ -79,10 +79,6 @@ def torn(file: Path) -> None:
     file.write_bytes(content[: len(content) // 2])
 
 
-def binary(file: Path) -> None:
-    file.write_bytes(bytes(range(256)))
-
-
 def folder(file: Path) -> None:
     file.unlink()
     file.mkdir()
@@ -101,11 +97,8 @@ def edited(**values: Any) -> Damage:
 STEPS: dict[str, tuple[Damage, str]] = {
     "empty": (written(""), "Invalid JSON: EOF"),
     "torn": (torn, "Invalid JSON"),
-    "binary": (binary, "Invalid JSON"),
-    "a list": (written("[]"), "Input should be an object"),
     "another's": (written('{"name": "step"}'), "stage: Field required"),
     "without settings": (edited(settings=None), "settings: Field required"),
-    "version as text": (edited(version="two"), "version: Input should be a valid integer"),
     "a folder": (folder, "cannot be read (Is a directory)"),
 }
 
@@ -127,11 +120,8 @@ def test_a_damaged_step(made: FinishedRun, warehouse: Path, kind: str) -> None:
 
 
 PROVENANCE: dict[str, tuple[Damage, str]] = {
-    "empty": (written(""), "Invalid JSON: EOF"),
     "torn": (torn, "Invalid JSON"),
-    "a list": (written("[]"), "Input should be an object"),
     "numbers": (written('{"launches": [1, 2]}'), "launches.0: Input should be"),
-    "no versions": (written('{"launches": [{"versions": 3}]}'), "launches.0.versions: Input"),
 }
 
 
@@ -149,8 +139,6 @@ def test_damaged_provenance(warehouse: Path, kind: str) -> None:
 
 CONFIGS: dict[str, tuple[Damage, str]] = {
     "torn": (written("report: {stages: [gist"), "not YAML"),
-    "binary": (binary, "not YAML"),
-    "a list": (written("- 1"), "Input should be a valid dictionary"),
     "empty": (written(""), "Input should be a valid dictionary"),
 }
 
@@ -174,17 +162,11 @@ def test_a_damaged_config(made: FinishedRun, warehouse: Path, kind: str) -> None
     assert "delete it and run the same command again" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "report", ["3", "{stages: 3}", "{stages: [gist]}", "{stages: [1], columns: []}"]
-)
+@pytest.mark.parametrize("report", ["3", "{stages: [1], columns: []}"])
 def test_a_config_of_another_version(warehouse: Path, report: str) -> None:
     (warehouse / "runs" / "night" / "config.yaml").write_text(f"report: {report}")
     line = one_line(read(warehouse, "report"))
     assert line == "run=night: started by an earlier version of gistmill; start it again"
-
-
-def nothing(file: Path) -> None:
-    file.write_bytes(b"")
 
 
 def other_rows(file: Path) -> None:
@@ -197,9 +179,7 @@ def other_types(file: Path) -> None:
 
 
 PLANNED: dict[str, tuple[Damage, str]] = {
-    "nothing": (nothing, "cannot be read"),
     "torn": (torn, "cannot be read"),
-    "binary": (binary, "cannot be read"),
     "other rows": (other_rows, "lacks the columns step_id"),
     "other types": (other_types, "the column unit is int64, not string"),
 }
@@ -222,7 +202,7 @@ def test_damaged_units_hide_their_run_alone(made: FinishedRun, warehouse: Path, 
         second.missing_from(second.plan_files, "document_id")
 
 
-@pytest.mark.parametrize("content", [b"", b'{"launch": ', b"[]", b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b'{"launch": ', b"[]"])
 def test_damaged_heartbeats(warehouse: Path, content: bytes) -> None:
     alive = warehouse / "runs" / "night" / "alive"
     alive.mkdir(exist_ok=True)
@@ -238,8 +218,7 @@ def test_damaged_heartbeats(warehouse: Path, content: bytes) -> None:
     survives(warehouse, "status", alive / "progress", "delete it")
 
 
-RENAMED = ("{unit}.parquet", "copy of {unit}.1.parquet", "{unit}.0.parquet", "{unit}.1.parquet.bak",
-           "notes.txt")  # fmt: skip
+RENAMED = ("copy of {unit}.1.parquet", "{unit}.0.parquet", "notes.txt")
 
 
 @pytest.mark.parametrize("name", RENAMED)
@@ -262,28 +241,18 @@ def copied_step(table: Path) -> None:
     shutil.copytree(step, table / f"{step.name} (copy's)")
 
 
-def a_file(table: Path) -> None:
-    shutil.rmtree(table)
-    table.write_text("rows")
-
-
 @pytest.mark.parametrize(
     ("damage", "says"),
     [(odd_folders, ["not named like a shard"]),
-     (copied_step, ["its rows are of the step_id score-", "its rows are of the step_id score-"]),
-     (a_file, ["tables/scores: not a folder; move it elsewhere"])],
+     (copied_step, ["its rows are of the step_id score-", "its rows are of the step_id score-"])],
 )  # fmt: skip
-def test_odd_folders(made: FinishedRun, warehouse: Path, damage: Damage, says: list[str]) -> None:
+def test_odd_folders(warehouse: Path, damage: Damage, says: list[str]) -> None:
     damage(warehouse / "tables" / "scores")
     for verb in ("report", "status", "sql"):
         done = read(warehouse, verb)
         assert done.returncode == 0, done.stderr
         for line, part in zip(lines(done), says, strict=True):
             assert part in line
-    if damage is a_file:
-        done = gistmill(*made.words(warehouse))
-        assert done.returncode == 1
-        assert done.stderr.endswith("tables/scores: not a folder; move it elsewhere\n")
 
 
 def test_a_link_to_a_shard_elsewhere(made: FinishedRun, warehouse: Path) -> None:
