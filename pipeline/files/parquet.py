@@ -20,7 +20,7 @@ def parquet_content(columns: Any, groups: Iterable[Any], **options: Any) -> byte
     with pq.ParquetWriter(buffer, columns, **how) as file:
         for rows in groups:
             file.write_table(rows, row_group_size=max(1, rows.num_rows))
-    content = buffer.getvalue().to_pybytes()
+    content: bytes = buffer.getvalue().to_pybytes()
     del buffer
     if len(content) > _LARGE:  # else the process keeps as much as its largest file has needed
         pa.default_memory_pool().release_unused()
