@@ -30,7 +30,7 @@ from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Attempt
 from pipeline.worker.executor import DocumentExecutor, Summary
-from pipeline.worker.progress import DocumentProgress
+from pipeline.worker.heartbeat import DocumentProgress
 
 MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens", "budget_tokens")
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]

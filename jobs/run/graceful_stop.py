@@ -26,7 +26,7 @@ from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage_retries import ignore_refusals
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.executor import Summary
-from pipeline.worker.progress import SECONDS_BETWEEN_BEATS, StopSignal
+from pipeline.worker.heartbeat import SECONDS_BETWEEN_BEATS, StopSignal
 
 _SECONDS_BETWEEN_LOOKS = 5.0  # at heartbeats
 # By then every worker has checked the signal and written another heartbeat.

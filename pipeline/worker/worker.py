@@ -41,7 +41,7 @@ from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Crashes, InFlight, Placement
 from pipeline.worker.executor import DocumentExecutor, Summary
-from pipeline.worker.progress import Heartbeat, StopSignal
+from pipeline.worker.heartbeat import Heartbeat, StopSignal
 
 # Bytes of text of the documents in flight (a larger document is alone). Processing a document takes
 # about thirteen times its text in memory.
