@@ -14,8 +14,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from pipeline.asking.ask import Ask
+from pipeline.asking.known_replies import EarlierCalls, Journal, Replies, SharedReplies
 from pipeline.asking.reader import Reader
-from pipeline.asking.replies import EarlierCalls, Journal, Replies, SharedReplies
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.errors import (
     AccountingError,

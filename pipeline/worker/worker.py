@@ -18,8 +18,8 @@ from functools import partial
 from itertools import count
 from typing import Protocol
 
+from pipeline.asking.known_replies import SharedReplies
 from pipeline.asking.reader import Reader
-from pipeline.asking.replies import SharedReplies
 from pipeline.asking.slots import Capacity
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from upath import UPath
 
-from pipeline.asking.replies import committed_journals, journal_files
+from pipeline.asking.known_replies import committed_journals, journal_files
 from pipeline.core.calls import Call
 from pipeline.core.errors import IncompleteError
 from pipeline.files.lease import UPKEEP, Lease, is_a_run_at_work, lease, pinned

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from pipeline.asking.replies import Journal, committed_journals
+from pipeline.asking.known_replies import Journal, committed_journals
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError, StorageError
@@ -168,7 +168,7 @@ def test_a_call_that_is_being_written_when_its_unit_ends_is_written(
     """All threads that write are busy when another call's error cancels ours."""
     may_write = threading.Event()
     writers = ThreadPoolExecutor(1)
-    monkeypatch.setattr("pipeline.asking.replies._WRITERS", writers)
+    monkeypatch.setattr("pipeline.asking.known_replies._WRITERS", writers)
 
     async def cancelled() -> None:
         writers.submit(may_write.wait, 60)
@@ -247,7 +247,7 @@ def test_an_object_store_gets_parts_of_twenty_calls(store: UPath) -> None:
 def test_an_object_store_gets_a_part_after_a_while(
     store: UPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.asking.replies._SECONDS_A_FILE", 0.01)
+    monkeypatch.setattr("pipeline.asking.known_replies._SECONDS_A_FILE", 0.01)
 
     async def one() -> None:
         async with journal(store) as made:
