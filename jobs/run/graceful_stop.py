@@ -1,5 +1,5 @@
-"""Whether a run has to stop: at its deadline, on SIGTERM (which spot machines receive), where
-storage refuses what it makes, or where it makes no progress.
+"""The reasons why a run has to stop: its deadline, SIGTERM (which spot machines receive), storage
+that refuses what it makes, no progress.
 
 No new unit is started then, those in flight have `cluster.grace_minutes` to be committed, and the
 command exits with code 4. The same command resumes. A slow run is not stalled: a model may take an
