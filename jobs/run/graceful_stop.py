@@ -50,6 +50,7 @@ class GracefulStop:
         self._folder: RunFolder | None = None
         self.has_begun = False
         self.failure: CommandError | None = None
+        self._is_refused = False
 
     def __enter__(self) -> Self:
         self._before = signal.signal(signal.SIGTERM, self._terminated)
@@ -85,6 +86,7 @@ class GracefulStop:
         if self.failure is None or isinstance(outcome, AccountingError):
             self.failure = outcome
         if isinstance(outcome, StorageError):
+            self._is_refused = True
             self._begin(str(outcome))
 
     def moved(self) -> None:
@@ -143,7 +145,7 @@ class GracefulStop:
         return None
 
     def _ended(self) -> CommandError:
-        return self.failure or EndedError(self.reason)
+        return self.failure if self.failure and self._is_refused else EndedError(self.reason)
 
     def _begin(self, why: str) -> None:
         self._why = why
