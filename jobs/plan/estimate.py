@@ -19,9 +19,9 @@ from jobs.graph.loading import load_corpus
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared
 from jobs.plan.counting import CountingEngine, DryRunShards, TokenCounts, token_counts
+from pipeline.asking.known_replies import SharedCopies
 from pipeline.asking.reader import Reader
 from pipeline.asking.readers import reader_of
-from pipeline.asking.replies import SharedCopies
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.rows import Document
 from pipeline.store.shards.shard_content import shard_content
@@ -30,7 +30,7 @@ from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Attempt
 from pipeline.worker.executor import DocumentExecutor, Summary
-from pipeline.worker.progress import DocumentProgress
+from pipeline.worker.heartbeat import DocumentProgress
 
 MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens", "budget_tokens")
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]

@@ -1,5 +1,5 @@
-"""Whether a run has to stop: at its deadline, on SIGTERM (which spot machines receive), where
-storage refuses what it makes, or where it makes no progress.
+"""The reasons why a run has to stop: its deadline, SIGTERM (which spot machines receive), storage
+that refuses what it makes, no progress.
 
 No new unit is started then, those in flight have `cluster.grace_minutes` to be committed, and the
 command exits with code 4. The same command resumes. A slow run is not stalled: a model may take an
@@ -26,7 +26,7 @@ from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage_retries import ignore_refusals
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.executor import Summary
-from pipeline.worker.progress import SECONDS_BETWEEN_BEATS, StopSignal
+from pipeline.worker.heartbeat import SECONDS_BETWEEN_BEATS, StopSignal
 
 _SECONDS_BETWEEN_LOOKS = 5.0  # at heartbeats
 # By then every worker has checked the signal and written another heartbeat.
@@ -50,6 +50,7 @@ class GracefulStop:
         self._folder: RunFolder | None = None
         self.has_begun = False
         self.failure: CommandError | None = None
+        self._is_refused = False
 
     def __enter__(self) -> Self:
         self._before = signal.signal(signal.SIGTERM, self._terminated)
@@ -85,6 +86,7 @@ class GracefulStop:
         if self.failure is None or isinstance(outcome, AccountingError):
             self.failure = outcome
         if isinstance(outcome, StorageError):
+            self._is_refused = True
             self._begin(str(outcome))
 
     def moved(self) -> None:
@@ -143,7 +145,7 @@ class GracefulStop:
         return None
 
     def _ended(self) -> CommandError:
-        return self.failure or EndedError(self.reason)
+        return self.failure if self.failure and self._is_refused else EndedError(self.reason)
 
     def _begin(self, why: str) -> None:
         self._why = why

@@ -203,7 +203,7 @@ def _sum(counters: Iterable[UsageCounters]) -> UsageCounters:
 
 
 class _Parts(ProgressColumn):
-    """What a terminal's width leaves of the line."""
+    """The part of the line that a terminal's width leaves."""
 
     def render(self, task: Task) -> Text:
         return Text(task.fields["parts"], no_wrap=True, overflow="ellipsis")

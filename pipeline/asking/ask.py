@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from pipeline.asking.known_replies import Replies
 from pipeline.asking.reader import EngineFacts, Reader
-from pipeline.asking.replies import Replies
 from pipeline.core.calls import Call, Subject, UnitProgress, call_key, call_row, numbered, with_sent
 from pipeline.core.engine import Request
 from pipeline.core.prompts import Asked, Prompt

@@ -90,7 +90,8 @@ class Reader:
 
 
 class EngineFacts:
-    """What a stage may know of its engine: its name, its context, and tokens as it counts them."""
+    """The facts that a stage may know of its engine: its name, its context, and tokens as it
+    counts them."""
 
     def __init__(self, reader: Reader | None, stage: str) -> None:
         self._given, self._stage = reader, stage

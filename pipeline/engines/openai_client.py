@@ -119,7 +119,7 @@ class Gate:
         return f"{self._address} since {time.monotonic() - self._away_since:.0f} s"
 
     async def send(self, request: Callable[[], Awaitable[T]]) -> T:
-        """What `request` returns, called again after failures. Raises FailedError where the server
+        """The result of `request`, called again after failures. Raises FailedError where the server
         answers the probe but not this request, OutageError where it stays away."""
         failures, busy_since = 0, math.inf
         for attempt in count(1):

@@ -71,7 +71,7 @@ class Crashes:
         return self.together == 1
 
     def weight(self, size: int, capacity: int) -> int:
-        """What an item of this size takes of a worker's capacity."""
+        """The part of a worker's capacity that an item of this size takes."""
         return max(size, capacity // self.together) if self.together else size
 
     def give_up(self, unit: str = "") -> bool:

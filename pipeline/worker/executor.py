@@ -14,8 +14,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from pipeline.asking.ask import Ask
+from pipeline.asking.known_replies import EarlierCalls, Journal, Replies, SharedReplies
 from pipeline.asking.reader import Reader
-from pipeline.asking.replies import EarlierCalls, Journal, Replies, SharedReplies
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.errors import (
     AccountingError,
@@ -33,7 +33,7 @@ from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit, places_of_questions, rows_of_questions
 from pipeline.worker.crashes import Attempt
-from pipeline.worker.progress import DocumentProgress
+from pipeline.worker.heartbeat import DocumentProgress
 
 Rows = tuple[Any, ...]
 _GIVEN_UP = "a worker crashed twice while it executed only this unit"

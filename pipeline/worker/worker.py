@@ -18,8 +18,8 @@ from functools import partial
 from itertools import count
 from typing import Protocol
 
+from pipeline.asking.known_replies import SharedReplies
 from pipeline.asking.reader import Reader
-from pipeline.asking.replies import SharedReplies
 from pipeline.asking.slots import Capacity
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable
@@ -39,7 +39,7 @@ from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Crashes, InFlight, Placement
 from pipeline.worker.executor import DocumentExecutor, Summary
-from pipeline.worker.progress import Heartbeat, StopSignal
+from pipeline.worker.heartbeat import Heartbeat, StopSignal
 
 # Bytes of text of the documents in flight (a larger document is alone). Processing a document takes
 # about thirteen times its text in memory.

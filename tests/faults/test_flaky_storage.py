@@ -24,8 +24,8 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import work_on
 from pipeline.worker.crashes import Placement
 from pipeline.worker.executor import Summary
+from pipeline.worker.heartbeat import Heartbeat
 from pipeline.worker.inline import ended_by
-from pipeline.worker.progress import Heartbeat
 from pipeline.worker.worker import AnyWorker
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import succeed
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.sampled
 
 
 def test_a_heart_goes_on_beating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.worker.progress.SECONDS_BETWEEN_BEATS", 0.01)
+    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.01)
     folder = tmp_path / "alive"
     folder.write_text("in the way of the folder")
 
@@ -55,7 +55,7 @@ def test_a_worker_that_is_closed_beats_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the next one in its process (cluster=inline) the file has another name."""
-    monkeypatch.setattr("pipeline.worker.progress.SECONDS_BETWEEN_BEATS", 0.01)
+    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.01)
 
     async def beat() -> None:
         hearts = [Heartbeat(tmp_path, "launch", UsageCounters()) for _ in range(2)]
@@ -142,7 +142,7 @@ def test_a_shard_that_is_gone_is_one_line(tmp_path: Path) -> None:
 def test_a_heartbeat_says_that_there_was_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.worker.progress.SECONDS_BETWEEN_BEATS", 0.01)
+    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.01)
     replace, is_full = os.replace, threading.Event()
     is_full.set()
 

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from pipeline.asking.ask import Ask
+from pipeline.asking.known_replies import Replies, SharedReplies
 from pipeline.asking.reader import Reader
-from pipeline.asking.replies import Replies, SharedReplies
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call
 from pipeline.core.engine import Engine, FinishReason, Reply, Request

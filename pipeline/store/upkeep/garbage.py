@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from upath import UPath
 
-from pipeline.asking.replies import committed_journals, journal_files
+from pipeline.asking.known_replies import committed_journals, journal_files
 from pipeline.core.calls import Call
 from pipeline.files.lease import UPKEEP, is_a_run_at_work, lease
 from pipeline.files.place import (

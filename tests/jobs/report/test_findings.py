@@ -149,7 +149,7 @@ def test_the_view_has_the_numbers(beyond: tuple[Path, str]) -> None:
 def test_a_run_says_it_once_after_the_first_replies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.worker.progress.SECONDS_BETWEEN_BEATS", 0.1)
+    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.1)
     monkeypatch.setattr("jobs.run.graceful_stop._SECONDS_BETWEEN_LOOKS", 0.1)
     done = gistmill("run", *words(tmp_path, beyond=1, seconds=0.7))
     assert done.returncode == 0, done.stderr

@@ -142,7 +142,7 @@ def test_time_without_sight_of_the_workers_is_no_stall(
     file.write_text(json.dumps(beat | {"calls": 1, "units": 0}))
 
     def after(seconds: float) -> list[str]:
-        found = []
+        found = list[str]()
         for _ in range(round(seconds / 10)):
             now[0] += 10.0
             os.utime(str(file))

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from pipeline.asking.ask import Ask
+from pipeline.asking.known_replies import Replies
 from pipeline.asking.reader import Reader
-from pipeline.asking.replies import Replies
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call, Subject
 from pipeline.core.compose import compose

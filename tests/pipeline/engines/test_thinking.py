@@ -11,8 +11,8 @@ import pytest
 from upath import UPath
 
 from pipeline.asking.ask import Ask
+from pipeline.asking.known_replies import Replies, SharedReplies
 from pipeline.asking.reader import Reader
-from pipeline.asking.replies import Replies, SharedReplies
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, without_thinking

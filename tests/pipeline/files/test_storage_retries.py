@@ -237,7 +237,7 @@ def test_a_limit_of_its_own(pauses: list[float]) -> None:
 OF_WAREHOUSES = (
     *sorted((ROOT / "pipeline" / "store").rglob("*.py")),
     *sorted((ROOT / "pipeline" / "worker").glob("*.py")),
-    ROOT / "pipeline" / "asking" / "replies.py",
+    ROOT / "pipeline" / "asking" / "known_replies.py",
 )  # fmt: skip
 OPERATIONS = {"exists", "glob", "is_dir", "is_file", "iterdir", "mkdir", "read_bytes", "read_text",
               "rename", "rglob", "stat", "unlink", "write_bytes", "write_text"}  # fmt: skip

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
-from pipeline.asking.replies import SharedReplies
+from pipeline.asking.known_replies import SharedReplies
 from pipeline.core.calls import Call, with_sent
 from pipeline.core.errors import AccountingError, DamagedError, LeftOutWarning, UsageError
 from pipeline.core.rows import RECORDS

@@ -1,7 +1,6 @@
 """The worker in this process, on a scripted engine: rows pulled, committed, replayed, lost."""
 
 import asyncio
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -289,12 +288,6 @@ def test_a_reader_never_sees_the_gold(small: SmallRun, monkeypatch: pytest.Monke
     questions = [question for rows in seen for question in rows.questions]
     assert len(questions) == 3
     assert {(q.references, q.answer_index, q.evidence) for q in questions} == {((), None, ())}
-
-
-def test_a_worker_gives_a_sign_of_life(small: SmallRun) -> None:
-    small.work()
-    (file,) = (small.shards.warehouse / "runs" / "night" / "alive").glob("*.json")
-    assert json.loads(file.read_text())["worker"] == file.stem
 
 
 def test_a_last_sign_of_life_is_of_nobody(small: SmallRun) -> None:

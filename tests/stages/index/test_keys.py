@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from pipeline.asking.replies import SharedReplies
+from pipeline.asking.known_replies import SharedReplies
 from pipeline.core.errors import AccountingError
 from stages.index.make_keys import Expand, MakeKeys
 from stages.tables.keys import Expansion, Key

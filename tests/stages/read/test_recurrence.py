@@ -9,7 +9,7 @@ import pytest
 from upath import UPath
 
 from jobs.plan.counting import CountingEngine, token_counts
-from pipeline.asking.replies import SharedReplies
+from pipeline.asking.known_replies import SharedReplies
 from pipeline.core.compose import compose
 from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.scripted import ScriptedSettings

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from pipeline.asking.ask import Ask
+from pipeline.asking.known_replies import Replies
 from pipeline.asking.reader import Reader
-from pipeline.asking.replies import Replies
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Subject, UnitProgress, UsageCounters
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.work.executions import weight
 from pipeline.work.units import Unit
-from pipeline.worker.progress import DocumentProgress, Heartbeat
+from pipeline.worker.heartbeat import DocumentProgress, Heartbeat
 from stages.index.merge import MergedPages
 from tests.stages.index.test_paginate import by_model, lines
 from tests.support.reading import Listener, book, family, in_turn, question
