@@ -48,7 +48,7 @@ class Server:
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         if body["messages"][0]["content"] == CHECK:
-            return web.json_response(_completion("ready"))
+            return web.json_response(_completion("ready", body))
         line = sha(body["messages"], body["max_tokens"], body.get("seed"))
         os.write(self._log, f"{line}\n".encode())
         _SEEN.append(body["messages"])
@@ -56,10 +56,11 @@ class Server:
             self._left -= 1
             return await _MODES[self._mode](request, body)
         await asyncio.sleep(SECONDS)
-        return web.json_response(_completion(reply(body["messages"])))
+        return web.json_response(_completion(reply(body["messages"]), body))
 
 
-def _completion(content: Any) -> dict[str, Any]:
+def _completion(content: Any, body: dict[str, Any]) -> dict[str, Any]:
+    words = sum(len(message["content"].split()) for message in body["messages"])
     message = {"role": "assistant", "content": content}
     return {
         "id": "c",
@@ -67,7 +68,7 @@ def _completion(content: Any) -> dict[str, Any]:
         "created": 1,
         "model": "m",
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12},
+        "usage": {"prompt_tokens": words, "completion_tokens": 3, "total_tokens": words + 3},
     }
 
 
@@ -84,7 +85,7 @@ async def _drip(request: web.Request, body: Any) -> web.StreamResponse:
     """A byte a minute of a response that would be right in days."""
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     await response.prepare(request)
-    for byte in json.dumps(_completion("drip " * 700)).encode():
+    for byte in json.dumps(_completion("drip " * 700, body)).encode():
         await response.write(bytes([byte]))
         await asyncio.sleep(60)
     return response
@@ -99,12 +100,12 @@ async def _empty(request: web.Request, body: Any) -> web.StreamResponse:
 
 
 async def _huge(request: web.Request, body: Any) -> web.StreamResponse:
-    return web.json_response(_completion("x [" * (_HUGE // 3)))
+    return web.json_response(_completion("x [" * (_HUGE // 3), body))
 
 
 async def _cut(request: web.Request, body: Any) -> web.StreamResponse:
     """Half of the bytes that the header promises; then the connection is gone."""
-    whole = json.dumps(_completion(reply(body["messages"]))).encode()
+    whole = json.dumps(_completion(reply(body["messages"]), body)).encode()
     response = web.StreamResponse(headers={"Content-Length": str(len(whole))})
     await response.prepare(request)
     await response.write(whole[: len(whole) // 2])
@@ -115,7 +116,7 @@ async def _cut(request: web.Request, body: Any) -> web.StreamResponse:
 
 async def _of_another(request: web.Request, body: Any) -> web.StreamResponse:
     """What the request before this one is replied."""
-    return web.json_response(_completion(reply(_SEEN[-2])))
+    return web.json_response(_completion(reply(_SEEN[-2]), body))
 
 
 _MODES: dict[str, Callable[[web.Request, Any], Awaitable[web.StreamResponse]]] = {
