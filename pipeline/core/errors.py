@@ -187,24 +187,12 @@ def through_proxy(url: str) -> str:
 @contextmanager
 def environment_errors(address: str, invalid_url: type[Exception]) -> Iterator[None]:
     """Turn what is raised as a client of `address` is made into a StartError that names the
-    variable; `invalid_url`: what its library raises for an address that is none."""
+    variables; `invalid_url`: what its library raises for an address that is none."""
     try:
         yield
-    except ImportError:
-        socks = " and ".join(name for name, value in proxies().items() if "socks" in value.lower())
-        raise StartError(
-            f"{socks}: a SOCKS proxy, which requires a package; pip install socksio, or unset it"
-        ) from None
-    except OSError as error:
-        name = next((name for name in _CERTIFICATES if os.environ.get(name)), _CERTIFICATES[0])
-        raise StartError(
-            f"{name}={os.environ.get(name, '')}: no certificates can be read from it "
-            f"({error.strerror or error}); name a file that has some, or unset it"
-        ) from None
-    except (ValueError, invalid_url) as error:
-        if not proxies():
-            raise StartError(f"{address}: not an address ({error}); correct it") from None
-        raise StartError(
-            f"{' or '.join(proxies())}: not the address of a proxy; write http://HOST:PORT, or "
-            "unset it"
-        ) from None
+    except (ImportError, OSError, ValueError, invalid_url) as error:
+        named = [*proxies(), *(name for name in _CERTIFICATES if os.environ.get(name))]
+        fix = f"correct or unset {' or '.join(named)}" if named else "correct it"
+        is_shown = not named or isinstance(error, (ImportError, OSError))  # else it has a value
+        why = str(error) if is_shown else "no address"
+        raise StartError(f"{address}: no client of it can be made ({why}); {fix}") from None

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import jinja2
-from jinja2.bccache import Bucket
 from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import SandboxedEnvironment
 
@@ -34,21 +33,6 @@ _TEMPLATE_ERRORS = (
     RecursionError, TypeError, ValueError,
 )  # fmt: skip
 
-
-class _Compiled(jinja2.BytecodeCache):
-    """The templates that this process has compiled: families share most of theirs."""
-
-    def __init__(self) -> None:
-        self._code: dict[tuple[str, str], Any] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        bucket.code = self._code.get((bucket.key, bucket.checksum))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self._code[bucket.key, bucket.checksum] = bucket.code
-
-
-_COMPILED = _Compiled()
 
 _NO_REPLY = "These words are no reply."
 _VALUE_ALONE = re.compile(r"[<(\[{\d]|\S+(?:\s+\S+){0,2}\Z")  # a line of a value, or of three words
@@ -195,7 +179,6 @@ class Family:
     def _environment(self) -> SandboxedEnvironment:
         return SandboxedEnvironment(
             loader=jinja2.DictLoader(dict(self.sources)),
-            bytecode_cache=_COMPILED,
             undefined=jinja2.StrictUndefined,
             keep_trailing_newline=False,
             trim_blocks=True,

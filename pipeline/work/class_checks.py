@@ -4,7 +4,7 @@ in a plugin is one line then, not a failure of every document."""
 import dataclasses
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -67,17 +67,6 @@ def refuse_wrong_record(record: Any) -> None:
         except KeyError:
             takes = "str, int, float, bool, datetime, a tuple of one of them, or a dataclass"
             raise _error(record, name, f"is no column's type; a column is {takes}") from None
-
-
-def refuse_wrong_columns(cls: type, columns: Any, kind: type, questions: tuple[str, ...]) -> None:
-    """Raise UsageError, naming file and class, unless `columns` are tuples of this class by kinds
-    of questions."""
-    is_map = isinstance(columns, Mapping) and {*columns} <= {*questions}
-    of_kinds = columns.values() if is_map else [columns]
-    if not all(isinstance(c, tuple) and all(isinstance(one, kind) for one in c) for c in of_kinds):
-        example = f"{{{questions[0]!r}: ({kind.__name__}(...),)}}"
-        raise _error(cls, "report_columns", f"is no map of tuples; write `{example}`, or in place "
-                     f"of {questions[0]} {', '.join(questions[1:])}")  # fmt: skip
 
 
 def _is_class(one: object, base: type) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, Problem
@@ -16,7 +16,7 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.registry import Registry, is_ours, refuse_no_version
 from pipeline.core.rows import IndexRow, Record, UnitRows, is_per_question
 from pipeline.core.settings import Settings
-from pipeline.work.class_checks import refuse_wrong_columns, refuse_wrong_stage
+from pipeline.work.class_checks import refuse_wrong_stage
 from pipeline.work.measure_names import register_made, register_measure
 
 Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
@@ -210,10 +210,9 @@ class Stage(Settings):
 
 
 def list_columns(stage: type[Stage]) -> None:
-    """List the columns that the class itself declares. Raises UsageError for what is none, and
-    where a plugin's has the name of another measure."""
+    """List the columns that the class itself declares. Raises UsageError where a plugin's has the
+    name of another measure."""
     own = stage.__dict__.get("report_columns", {})
-    refuse_wrong_columns(stage, own, Column, get_args(QuestionKind))
     for column in (column for columns in own.values() for column in columns):
         if not is_ours(stage):
             register_measure(column.measure, stage)

@@ -1,11 +1,10 @@
 """The files of shards in tables/: their names, and those that are not compacted."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from upath import UPath
 
-from pipeline.core.rows import RECORDS
 from pipeline.files.place import is_remote, list_names, list_paths
 from pipeline.store.shards.shard_index import Index
 
@@ -60,16 +59,6 @@ def not_compacted(found: ShardFiles, index: Index) -> ShardFiles:
         step: sorted(set(names) - index.names(*step)) if names else []
         for step, names in sorted(found.items())
     }
-
-
-def misnamed_files(root: UPath, names: ShardFiles) -> Iterator[UPath]:
-    """Files among the shards of loaded record classes that are not named like shards, hidden ones
-    excepted."""
-    for (table, step_id), own in names.items():
-        if table in RECORDS:
-            folder = root / "tables" / table / step_id
-            others = (name for name in own if shard_name(name) is None)
-            yield from (folder / name for name in others if not name.startswith("."))
 
 
 def loose_shards(root: UPath, names: ShardFiles) -> dict[str, list[UPath]]:

@@ -14,7 +14,6 @@ from upath import UPath
 
 from pipeline.core.arrow import schema
 from pipeline.core.calls import Call
-from pipeline.core.errors import DamagedError
 from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS
 from pipeline.core.sql_files import filled, sql_beside, text
@@ -26,7 +25,6 @@ from pipeline.store.shards.shard_files import (
     current_names,
     list_shard_files,
     loose_shards,
-    misnamed_files,
     not_compacted,
 )
 from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index
@@ -49,8 +47,6 @@ def shard_views(
     """Add the views. Returns the Arrow schema and the steps of every table."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
     names = not_compacted(listed, index)
-    for file in misnamed_files(folder, names):
-        left_out.add(DamagedError(file, "not named like a shard; move it elsewhere"))
     of_others: set[str] = set()  # tables with shards of another version
 
     def check(path: UPath) -> None:
