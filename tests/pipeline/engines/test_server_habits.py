@@ -258,7 +258,7 @@ def test_a_wait_may_be_a_fraction(after: str, least: float, most: float) -> None
 
 def test_the_lines_reach_the_reader() -> None:
     """Whose watch a worker's heartbeat shows."""
-    from pipeline.asking.readers import reader_of
+    from pipeline.asking.reader import reader_of
     from tests.support.reading import family
 
     async def watched() -> dict[str, str]:
