@@ -17,7 +17,6 @@ from pipeline.core.engine import (
     Reply,
     Request,
     storable,
-    wait_excluding_suspend,
     without_thinking,
 )
 from pipeline.core.errors import CommandError, Problem, StartError, contained
@@ -91,8 +90,8 @@ class Reader:
         """The time the request was sent, and the reply."""
         started_at = utc_now()
         try:
-            replying = self.engine.generate(request)
-            reply = await wait_excluding_suspend(replying, self.deadline_seconds)
+            async with asyncio.timeout(self.deadline_seconds):
+                reply = await self.engine.generate(request)
         except TimeoutError:
             seconds = self.deadline_seconds or 0.0
             reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
