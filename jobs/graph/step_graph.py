@@ -17,9 +17,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, IndexRow, Question, Record
 from pipeline.families.family import Family
 from pipeline.store.sql.memory_names import WHOLE_TEXT, of_repeat
-from pipeline.work.methods import Method
+from pipeline.work.methods import Method, StageSpec
 from pipeline.work.stage import STAGES, Stage
-from pipeline.work.stage_specs import StageSpec
 from pipeline.work.steps import Step
 
 StepWithEngine = tuple[Step, EngineSettings | None]

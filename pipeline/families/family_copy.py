@@ -11,8 +11,15 @@ import yaml
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders
 from pipeline.core.prompts import PROMPTS
-from pipeline.families.family import Family, find_family, load_family
-from pipeline.families.family_file import GENERIC, FamilyFile, family_layers, text_of
+from pipeline.families.family import (
+    GENERIC,
+    Family,
+    FamilyFile,
+    family_layers,
+    find_family,
+    load_family,
+    text_of,
+)
 
 _COMMENT = re.compile(r"^  (\w+):.*?\s#\s+(.+)$", re.MULTILINE)  # of a setting, on its line
 _KEY = re.compile(r"^  (\w+):.*$", re.MULTILINE)

@@ -8,10 +8,9 @@ from pydantic import ValidationError
 
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Prompt, rendered_values
-from pipeline.families.family import Family, load_family
-from pipeline.families.family_file import read_family_file
+from pipeline.families.family import Family, load_family, read_family_file
+from pipeline.work.methods import stage_specs
 from pipeline.work.stage import STAGES, Stage
-from pipeline.work.stage_specs import stage_specs
 
 
 def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:

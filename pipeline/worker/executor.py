@@ -27,11 +27,10 @@ from pipeline.core.errors import (
 )
 from pipeline.core.rows import Document, Question, Record, UnitRows, utc_now
 from pipeline.store import Shards
-from pipeline.work.input_hashes import mask_fields
-from pipeline.work.made_rows import unmatched_rows, wrong_rows
+from pipeline.work.class_checks import unmatched_rows, wrong_rows
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
-from pipeline.work.units import Unit, places_of_questions, rows_of_questions
+from pipeline.work.units import Unit, mask_fields, places_of_questions, rows_of_questions
 from pipeline.worker.crashes import Attempt
 from pipeline.worker.heartbeat import DocumentProgress
 

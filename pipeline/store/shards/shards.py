@@ -34,11 +34,10 @@ from pipeline.files.place import (
     read,
 )
 from pipeline.files.storage_retries import refusal_error
-from pipeline.store.shards.compacted import Compacted
-from pipeline.store.shards.footers import damaged_shard, shard_footer
+from pipeline.store.shards.damaged_files import damaged_shard, shard_footer
 from pipeline.store.shards.shard_content import PROBLEMS, shard_content
 from pipeline.store.shards.shard_files import highest_attempts
-from pipeline.store.shards.shard_index import Entry
+from pipeline.store.shards.shard_index import Compacted, Entry
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed, Unit, unit_name
 

@@ -18,16 +18,21 @@ from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS
 from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.files.place import file_size, is_remote
-from pipeline.store.shards.compacted import Compacted, check_compacted
-from pipeline.store.shards.damaged_files import DamagedFiles
-from pipeline.store.shards.footers import check_shard, read_footer
+from pipeline.store.shards.damaged_files import DamagedFiles, check_shard, read_footer
 from pipeline.store.shards.shard_files import (
     current_names,
     list_shard_files,
     loose_shards,
     not_compacted,
 )
-from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index
+from pipeline.store.shards.shard_index import (
+    ATTEMPT,
+    KEY,
+    SCHEMA,
+    Compacted,
+    Index,
+    check_compacted,
+)
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.read_only_files import address, addresses
 from pipeline.store.sql.run_views import run_views

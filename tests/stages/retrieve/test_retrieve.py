@@ -8,8 +8,8 @@ from math import log
 import pytest
 
 from pipeline.core.rows import Question, Span, UnitRows
-from pipeline.work.input_hashes import mask_fields
 from pipeline.work.stage import GOLD, STAGES, Stage
+from pipeline.work.units import mask_fields
 from stages.gathered.given_memory import GivenGists, PaginateGiven
 from stages.judge.rate import RateAnswers, RateByType
 from stages.read.audited_answers import KnownAnswer
