@@ -38,7 +38,7 @@ def wrong_settings(family: Family) -> Iterator[str]:
     """One line per setting that no stage has or that a stage refuses, and for the first unknown
     stage in `judging`."""
     file = f"{family.folder}/family.yaml"
-    stages = [stage for kinds in STAGES.values() for stage in kinds.values()]
+    stages = [*STAGES.values()]
     known = {name for stage in stages for name in stage.model_fields}
     for key in family.settings:
         if key not in known:

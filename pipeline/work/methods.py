@@ -75,11 +75,10 @@ def _stage_spec(place: str, key: str, settings: Any, defaults: Mapping[str, Any]
         raise UsageError(f"{place}: {key}: write its settings as {{key: value}}")
     own = dict(settings or {})
     name, reads_from = own.pop("stage", key), own.pop("from", {})
-    kinds = STAGES.get(name) if isinstance(name, str) else None
-    if kinds is None:
-        raise UsageError(
-            f"{place}: {key}: no stage {name!r}; there are {', '.join(sorted(STAGES))}"
-        )
+    kinds = {stage.kind: stage for stage in STAGES.values() if stage.name == name}
+    if not kinds:
+        known = ", ".join(sorted({stage.name for stage in STAGES.values()}))
+        raise UsageError(f"{place}: {key}: no stage {name!r}; there are {known}")
     kind = own.pop("kind", "" if "" in kinds else next(iter(kinds)) if len(kinds) == 1 else None)
     if not isinstance(kind, str) or kind not in kinds:
         what = "kind is missing" if kind is None else f"no kind {kind!r}"

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from pipeline.core.calls import UNANSWERED
-from pipeline.core.rows import Document, Question, Record, Span
+from pipeline.core.rows import Document, Question, Span
 from pipeline.core.settings import canonical_json, sha, sha_of_json
 from pipeline.work.steps import Step
 
@@ -336,17 +336,3 @@ def _shards(step: Step, planned: Mapping[str, list[Unit]]) -> list[_Read]:
         if upstream.stage is not None
         for u in planned[upstream.id]
     ]
-
-
-def places_of_questions(rows: Iterable[Record]) -> Mapping[str, list[int]]:
-    """The places of each question's rows among `rows`."""
-    found = defaultdict[str, list[int]](list)
-    for place, row in enumerate(rows):
-        found[getattr(row, "question_id", "")].append(place)
-    return found
-
-
-def rows_of_questions(rows: Iterable[Record], question_ids: Iterable[str]) -> tuple[Any, ...]:
-    """The rows of these questions, in the order of `rows`."""
-    wanted = set(question_ids)
-    return tuple(row for row in rows if getattr(row, "question_id", None) in wanted)
