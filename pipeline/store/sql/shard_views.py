@@ -19,12 +19,6 @@ from pipeline.core.rows import RECORDS
 from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.files.place import file_size, is_remote
 from pipeline.store.shards.damaged_files import DamagedFiles, check_shard, read_footer
-from pipeline.store.shards.shard_files import (
-    current_names,
-    list_shard_files,
-    loose_shards,
-    not_compacted,
-)
 from pipeline.store.shards.shard_index import (
     ATTEMPT,
     KEY,
@@ -32,6 +26,12 @@ from pipeline.store.shards.shard_index import (
     Compacted,
     Index,
     check_compacted,
+)
+from pipeline.store.shards.shards import (
+    current_names,
+    list_shard_files,
+    loose_shards,
+    not_compacted,
 )
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.read_only_files import address, addresses

@@ -36,12 +36,6 @@ from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.damaged_files import check_shard
 from pipeline.store.shards.layout import raise_layout
 from pipeline.store.shards.shard_content import PROBLEMS, SEARCHED
-from pipeline.store.shards.shard_files import (
-    list_shard_files,
-    loose_shards,
-    not_compacted,
-    shard_name,
-)
 from pipeline.store.shards.shard_index import (
     ATTEMPT,
     SCHEMA,
@@ -52,6 +46,12 @@ from pipeline.store.shards.shard_index import (
     is_among,
     newest_index,
     parse_file,
+)
+from pipeline.store.shards.shards import (
+    list_shard_files,
+    loose_shards,
+    not_compacted,
+    shard_name,
 )
 from pipeline.work.units import unit_name
 
