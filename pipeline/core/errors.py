@@ -193,6 +193,7 @@ def environment_errors(address: str, invalid_url: type[Exception]) -> Iterator[N
     except (ImportError, OSError, ValueError, invalid_url) as error:
         named = [*proxies(), *(name for name in _CERTIFICATES if os.environ.get(name))]
         fix = f"correct or unset {' or '.join(named)}" if named else "correct it"
-        is_shown = not named or isinstance(error, (ImportError, OSError))  # else it has a value
-        why = str(error) if is_shown else "no address"
+        # The address of a proxy may hold a password.
+        is_of_proxy = proxies() and not isinstance(error, (ImportError, OSError))
+        why = "a proxy's address is none" if is_of_proxy else str(error)
         raise StartError(f"{address}: no client of it can be made ({why}); {fix}") from None
