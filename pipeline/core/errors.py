@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NoReturn, get_args
+from typing import ClassVar, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from pipeline.core.redaction import redacted
@@ -29,7 +29,6 @@ Problem = Literal[
     "bad_input",  # an entry of a file that is no valid document, question or answer
 ]
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-PROBLEMS: tuple[str, ...] = get_args(Problem)
 _stderr = 2
 with suppress(OSError):  # a process may have none
     _stderr = os.dup(2)  # which is silenced while Ray starts

@@ -14,13 +14,15 @@ from pipeline.core.plugins import load_folder, loaded_folders, plugin_files
 def pickle_with_plugins(what: Any) -> bytes:
     """`what`, pickled together with the modules and .sql files of the loaded plugins, whose classes
     it may contain."""
-    plugins = {folder.name: _contents(folder) for folder in loaded_folders()}
+    plugins = {
+        folder.name: {
+            str(file.relative_to(folder)): file.read_bytes()
+            for ending in ("py", "sql")
+            for file in plugin_files(folder, ending)
+        }
+        for folder in loaded_folders()
+    }
     return pickle.dumps((plugins, pickle.dumps(what)))
-
-
-def _contents(folder: Path) -> dict[str, bytes]:
-    files = [*plugin_files(folder, "py"), *plugin_files(folder, "sql")]
-    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
 def unpickle_with_plugins(content: bytes) -> Any:
