@@ -1,8 +1,6 @@
-"""A small Llama with random weights, made on the spot: real for vLLM, and babble to a reader; and
-texts for its tokenizer."""
+"""A small Llama with random weights, made on the spot: real for vLLM, and babble to a reader."""
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -58,22 +56,3 @@ def meeting_texts() -> list[str]:
     with QMSUM.open(encoding="utf-8") as lines:
         meetings = [json.loads(line) for line, _ in zip(lines, range(10), strict=False)]
     return [turn["content"] for meeting in meetings for turn in meeting["meeting_transcripts"]]
-
-
-_ODD = (
-    "\n", "\n\n", "\r\n", "\t", "  ", " ", " \u00a0", "\u3000", "don't", "we'LL", "1,234.5", "_x_",
-    "\u2160", "e\u0301", "\u0301", "\u200d", "\U0001f469\u200d\U0001f680", "日本語", "Война", "a",
-    "\u0939\u093f\u0928", "\u0e01\u0e33", "m\u00b2", "<|end|>", "<|user|>", "[INST]", "<0x41>", "I",
-    "\u2581", "\u2581of", "\u0120", "\u0120the", "\ufffd", "\x00", "...", "--", "x" * 300, "\ufb01",
-)  # fmt: skip
-
-
-def odd_text(seed: int) -> str:
-    """Words of meetings, with odd things among and within them."""
-    draw = random.Random(seed)
-    words = " ".join(meeting_texts()[:40]).split(" ")
-    made = []
-    for _ in range(draw.randrange(1, 400)):
-        made.append(draw.choice(words) if draw.random() < 0.8 else draw.choice(_ODD))
-        made.append(" " if draw.random() < 0.9 else draw.choice(["", "\n", "  ", ". "]))
-    return "".join(made)

@@ -13,7 +13,8 @@ from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Message
 from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer, local_chat_tokenizer
 from pipeline.engines.vllm.vllm_engine import _chat_tokenizer
-from tests.support.engines.tiny_model import make_tokenizer, odd_text
+from tests.pipeline.engines.vllm.test_piece_tokenizer import odd_text
+from tests.support.engines.tiny_model import make_tokenizer
 from tests.support.engines.vllm_engines import messages, settings
 
 pytestmark = pytest.mark.vllm

@@ -1,5 +1,5 @@
-"""Tokenizers of real models, which `make .venv/tokenizers` fetches: ids as transformers gives them,
-and documents that spell control tokens."""
+"""Tokenizers of real models, which `make .venv/tokenizers` fetches: ids joined from pieces, and
+documents that spell control tokens."""
 
 import random
 from collections.abc import Iterator
@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer
+from pipeline.engines.vllm.chat_tokenizer import (
+    ChatTemplate,
+    ChatTokenizer,
+    PieceTokenizer,
+    piece_tokenizer,
+)
+from tests.pipeline.engines.vllm.test_piece_tokenizer import odd_text
 from tests.support.engines.tiny_model import meeting_texts
 from tests.support.engines.vllm_engines import messages
 
@@ -60,6 +66,17 @@ class Real:
 def real(request: pytest.FixtureRequest) -> Iterator[Real]:
     assert FOLDER.is_dir(), f"{FOLDER} is missing: make .venv/tokenizers"
     yield Real(request.param)
+
+
+def test_ids_of_pieces_are_those_of_the_whole(real: Real) -> None:
+    backend = real.tokenizer.backend_tokenizer
+    by_pieces = piece_tokenizer(backend)
+    assert by_pieces is not None
+    finely = PieceTokenizer(backend, by_pieces.drops_space, piece_chars=0)
+    for text in (*TEXTS, *map(odd_text, range(150))):
+        whole = backend.encode(text, add_special_tokens=False).ids
+        assert list(by_pieces.ids(text)) == whole
+        assert list(finely.ids(text)) == whole
 
 
 def test_a_prompt_has_the_ids_that_transformers_gives(real: Real) -> None:
