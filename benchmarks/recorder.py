@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.asking.reader import Reader
-from pipeline.asking.readers import ReplyFormat, start_reader
+from pipeline.asking.reader import Reader, ReplyFormat, start_reader
 from pipeline.core.engine import Engine, EngineSettings, Reply, Request
 from pipeline.core.prompts import Message
 from pipeline.families.family import Family

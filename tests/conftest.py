@@ -12,7 +12,6 @@ from hypothesis import settings
 from pipeline.core.registry import REGISTRIES
 from pipeline.core.rows import RECORDS, SQL_NAMES
 from pipeline.work.measure_names import MEASURES
-from pipeline.work.stage import STAGES
 from stages.builtin import load_builtin
 from stages.score.metric_functions import METRICS
 from tests.support.clusters.ray_head import RayHead
@@ -69,7 +68,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test loads is forgotten after it."""
     load_builtin()
     monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
-    known: list[dict[str, Any]] = [STAGES, RECORDS, SQL_NAMES, MEASURES, METRICS]
+    known: list[dict[str, Any]] = [RECORDS, SQL_NAMES, MEASURES, METRICS]
     known += [own for registry in REGISTRIES.values() for own in (registry, registry.about)]
     before = [copy.copy(one) for one in known]
     yield

@@ -11,7 +11,7 @@ from pydantic import (
 )
 
 from jobs.config.clusters import AnyCluster
-from pipeline.asking.readers import ReplyFormat, is_constrained
+from pipeline.asking.reader import ReplyFormat, is_constrained
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import Settings, sha
 from pipeline.engines.embedder import EmbedderSettings

@@ -8,8 +8,15 @@ from io import TextIOWrapper
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.files.named_paths import refuse_unreachable_path, refuse_unwritable_path, unwritable
-from pipeline.files.place import as_path, delete_abandoned, path_kind, write
+from pipeline.files.place import (
+    as_path,
+    delete_abandoned,
+    path_kind,
+    refuse_unreachable_path,
+    refuse_unwritable_path,
+    unwritable,
+    write,
+)
 
 STANDARD_OUTPUT = "-"
 

@@ -17,8 +17,8 @@ from pipeline.core.settings import CONF
 from pipeline.families.family import Family
 from pipeline.files.place import as_path
 from pipeline.work.check_family import wrong_settings
+from pipeline.work.methods import StageSpec, stage_specs
 from pipeline.work.stage import ROLES
-from pipeline.work.stage_specs import StageSpec, stage_specs
 
 
 def check_config(config: RunConfig) -> None:

@@ -12,9 +12,8 @@ from pipeline.core.registry import hint
 from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
 from pipeline.store import Shards
-from pipeline.work.input_hashes import DocumentKey, QuestionKey, rows_sha
 from pipeline.work.steps import Step
-from pipeline.work.units import Committed, Unit, plan_document
+from pipeline.work.units import Committed, DocumentKey, QuestionKey, Unit, plan_document, rows_sha
 from stages.corpora import load
 from stages.corpora.reading.corpus import Loaded, without_spaces
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun
-from pipeline.asking.readers import may_constrain
+from pipeline.asking.reader import may_constrain
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.store.runs.run_folder import RunFolder

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jobs.graph.run_plan import RunPlan, split
 from jobs.graph.step_graph import StepWithEngine
-from pipeline.asking.readers import num_slots
+from pipeline.asking.reader import num_slots
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.place import AnyPath

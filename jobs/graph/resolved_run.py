@@ -20,9 +20,8 @@ from pipeline.core.plugins import conf_folders
 from pipeline.core.settings import CONF, sha
 from pipeline.families.family import Family, find_family, load_family
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.methods import Method, expand_methods, method_of
+from pipeline.work.methods import Method, StageSpec, expand_methods, method_of, stage_specs
 from pipeline.work.stage import Role
-from pipeline.work.stage_specs import StageSpec, stage_specs
 from pipeline.work.steps import Step
 from stages.corpora.audits.known_answers import known_method, read_known_answers
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from upath import UPath
 
 from pipeline.core.settings import sha
-from pipeline.store.runs.plan_files import PlannedWork, read_plan, write_plan
+from pipeline.store.runs.planned_units import PlannedWork, read_plan, write_plan
 from pipeline.work.executions import Execution, PlannedDocument, Work, weight
 from pipeline.work.steps import Step
 from pipeline.work.units import UNIT_NAMES, Committed

@@ -17,9 +17,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, IndexRow, Question, Record
 from pipeline.families.family import Family
 from pipeline.store.sql.memory_names import WHOLE_TEXT, of_repeat
-from pipeline.work.methods import Method
+from pipeline.work.methods import Method, StageSpec
 from pipeline.work.stage import STAGES, Stage
-from pipeline.work.stage_specs import StageSpec
 from pipeline.work.steps import Step
 
 StepWithEngine = tuple[Step, EngineSettings | None]
@@ -178,8 +177,7 @@ class _Graph:
             return
         for other, _ in self.found.values():
             if (other.writes, other.memory) == (own.writes, own.memory) and other.id != own.id:
-                kinds = (kind for kinds in STAGES.values() for kind in kinds.values())
-                starts = sorted(kind.label() for kind in kinds if kind.starts_memory)
+                starts = sorted(label for label, kind in STAGES.items() if kind.starts_memory)
                 raise UsageError(
                     f"{where}: {own.table} of the memory {own.memory} are made already, with other "
                     f"settings; put a stage before it that starts another memory: "
@@ -261,8 +259,7 @@ def _input(where: str, record: type[Record], named: str | None, known: Mapping[s
             f"{' or '.join(found)} does"
         )
     if not found:
-        writers = [name for name, kinds in STAGES.items() for s in kinds.values()
-                   if s.writes is record]  # fmt: skip
+        writers = [stage.name for stage in STAGES.values() if stage.writes is record]
         raise UsageError(
             f"{where}: reads {record.table}, which no earlier stage writes; put "
             f"{' or '.join(dict.fromkeys(writers)) or 'a stage that does'} before it"

@@ -13,8 +13,7 @@ from jobs.config.run_config import Memory, RunConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
 from pipeline.store.sql.memory_names import SHARED
-from pipeline.work.methods import Method, value_of
-from pipeline.work.stage_specs import StageSpec, stage_specs
+from pipeline.work.methods import Method, StageSpec, stage_specs, value_of
 
 _ENGINES = ("engine", "memory_engine", "extractor", "query_expander")
 _OF_ENGINE = ("model", "context_tokens", "temperature")

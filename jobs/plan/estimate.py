@@ -20,8 +20,7 @@ from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared
 from jobs.plan.counting import CountingEngine, DryRunShards, TokenCounts, token_counts
 from pipeline.asking.known_replies import SharedCopies
-from pipeline.asking.reader import Reader
-from pipeline.asking.readers import reader_of
+from pipeline.asking.reader import Reader, reader_of
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.rows import Document
 from pipeline.store.shards.shard_content import shard_content

@@ -14,8 +14,7 @@ from jobs.report.report import Report
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import found_conf_folders
 from pipeline.core.settings import YAML_LOADER, Settings, refuse_nonsense
-from pipeline.files.named_paths import refuse_unreachable_path
-from pipeline.files.place import as_path
+from pipeline.files.place import as_path, refuse_unreachable_path
 from pipeline.work.stage import Column
 
 CANONICAL, PAPER = "canonical", "paper"

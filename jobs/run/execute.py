@@ -10,7 +10,7 @@ from jobs.graph.phases import Phase, with_scoring
 from jobs.graph.preparation import Prepared
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
-from pipeline.asking.readers import start_reader
+from pipeline.asking.reader import start_reader
 from pipeline.core.errors import CommandError, EndedError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import Execution, Work

@@ -24,13 +24,14 @@ from jobs.run.graceful_stop import GracefulStop
 from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, holder, lease
-from pipeline.files.named_paths import refuse_unreachable_path, unwritable
 from pipeline.files.place import (
     as_path,
     delete_folder,
     is_remote,
     make_again,
     never_make,
+    refuse_unreachable_path,
+    unwritable,
     write,
 )
 from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors

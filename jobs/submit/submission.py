@@ -8,8 +8,7 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
-from pipeline.files.named_paths import refuse_unreachable_path
-from pipeline.files.place import write
+from pipeline.files.place import refuse_unreachable_path, write
 
 INCOMPLETE = 4
 

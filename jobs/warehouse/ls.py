@@ -15,7 +15,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.registry import hint
 from pipeline.core.settings import CONF
-from pipeline.families.family_file import read_family_file
+from pipeline.families.family import read_family_file
 from pipeline.files.lease import RUN, holder
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder

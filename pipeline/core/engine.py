@@ -1,12 +1,9 @@
-"""The interface of engines: an async `generate`, token counts, a context length, settings; what is
-done with every reply, and a time limit that does not count the time in which this process was
-suspended."""
+"""The interface of engines: an async `generate`, token counts, a context length, settings; and what
+is done with every reply."""
 
-import asyncio
 import re
-import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import (
@@ -16,7 +13,6 @@ from typing import (
     Literal,
     Protocol,
     Self,
-    TypeVar,
     get_args,
     runtime_checkable,
 )
@@ -232,34 +228,6 @@ class EngineSettings(Settings):
     @abstractmethod
     async def start(self) -> Engine:
         """Start the engine; return it once it is ready. Raises StartError where it cannot start."""
-
-
-T = TypeVar("T")
-_SUSPENDED = 5.0  # seconds that an event loop is never late by, however busy it is
-
-
-async def wait_excluding_suspend(awaited: Awaitable[T], seconds: float | None) -> T:
-    """The result of `awaited`, which must come within `seconds`; None: no limit.
-
-    Raises TimeoutError, and cancels `awaited`. If the end of the limit is noticed late, the process
-    was suspended (SIGSTOP, a machine that slept): a result that has arrived meanwhile is returned,
-    else the time starts again.
-    """
-    task = asyncio.ensure_future(awaited)
-    try:
-        while True:
-            began = time.monotonic()
-            await asyncio.wait({task}, timeout=seconds)
-            if task.done():
-                return task.result()
-            if seconds is None or time.monotonic() - began - seconds < _SUSPENDED:
-                raise TimeoutError
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()  # else asyncio reports one that nobody has asked for
 
 
 _HALF = re.compile(r"[\ud800-\udfff]")

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NoReturn, get_args
+from typing import ClassVar, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from pipeline.core.redaction import redacted
@@ -29,7 +29,6 @@ Problem = Literal[
     "bad_input",  # an entry of a file that is no valid document, question or answer
 ]
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-PROBLEMS: tuple[str, ...] = get_args(Problem)
 _stderr = 2
 with suppress(OSError):  # a process may have none
     _stderr = os.dup(2)  # which is silenced while Ray starts
@@ -187,24 +186,13 @@ def through_proxy(url: str) -> str:
 @contextmanager
 def environment_errors(address: str, invalid_url: type[Exception]) -> Iterator[None]:
     """Turn what is raised as a client of `address` is made into a StartError that names the
-    variable; `invalid_url`: what its library raises for an address that is none."""
+    variables; `invalid_url`: what its library raises for an address that is none."""
     try:
         yield
-    except ImportError:
-        socks = " and ".join(name for name, value in proxies().items() if "socks" in value.lower())
-        raise StartError(
-            f"{socks}: a SOCKS proxy, which requires a package; pip install socksio, or unset it"
-        ) from None
-    except OSError as error:
-        name = next((name for name in _CERTIFICATES if os.environ.get(name)), _CERTIFICATES[0])
-        raise StartError(
-            f"{name}={os.environ.get(name, '')}: no certificates can be read from it "
-            f"({error.strerror or error}); name a file that has some, or unset it"
-        ) from None
-    except (ValueError, invalid_url) as error:
-        if not proxies():
-            raise StartError(f"{address}: not an address ({error}); correct it") from None
-        raise StartError(
-            f"{' or '.join(proxies())}: not the address of a proxy; write http://HOST:PORT, or "
-            "unset it"
-        ) from None
+    except (ImportError, OSError, ValueError, invalid_url) as error:
+        named = [*proxies(), *(name for name in _CERTIFICATES if os.environ.get(name))]
+        fix = f"correct or unset {' or '.join(named)}" if named else "correct it"
+        # The address of a proxy may hold a password.
+        is_of_proxy = proxies() and not isinstance(error, (ImportError, OSError))
+        why = "a proxy's address is none" if is_of_proxy else str(error)
+        raise StartError(f"{address}: no client of it can be made ({why}); {fix}") from None

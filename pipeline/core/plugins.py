@@ -13,7 +13,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import EntryPoint
@@ -26,7 +26,6 @@ from pipeline.core.settings import CONF
 
 _GROUP = "gistmill.plugins"
 PARENT = "gistmill_plugins"  # the package of all that are loaded from folders
-_ABSOLUTE = "a module imports {}, of the plugin itself; write `from .module import name`"
 _PLACES: dict[str, Path] = {}  # package name -> folder, of plugins loaded by this process
 
 
@@ -128,28 +127,12 @@ def _import_folder(name: str, folder: Path) -> None:
         if spec.loader is not None:
             spec.loader.exec_module(package)
         import_all(package)
-        _refuse_copies(folder, {*sys.modules} - known)
         return
     for module in {*sys.modules} - known:
         if module.startswith(spec.name):
             del sys.modules[module]
-    error = raised.error
-    assert error is not None
-    top = (getattr(error, "name", None) or "").split(".")[0]
-    own = {name, *(file.relative_to(folder).parts[0] for file in plugin_files(folder, "py"))}
-    if isinstance(error, ModuleNotFoundError) and {top, f"{top}.py"} & own:
-        raise UsageError(_ABSOLUTE.format(error.name)) from None
-    raise error
-
-
-def _refuse_copies(folder: Path, modules: Iterable[str]) -> None:
-    """Raise UsageError if a plugin has imported a module of its own by another name than below
-    PARENT: another copy of it, which workers might not find."""
-    files = {str(file) for file in plugin_files(folder, "py")}
-    for module in modules:
-        file = getattr(sys.modules[module], "__file__", None)
-        if file in files and module.split(".")[0] != PARENT:
-            raise UsageError(_ABSOLUTE.format(module))
+    assert raised.error is not None
+    raise raised.error
 
 
 def _called(place: str, load: Callable[[], Any]) -> Any:

@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.registry import Registry
-from pipeline.core.sql_files import PARTS, table_sql, view_names
+from pipeline.core.sql_files import table_sql, view_names
 from pipeline.core.trace_lines import Line, columns_line, titled
 
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
@@ -65,11 +65,6 @@ class Span:
     end_char: int
 
 
-def _is_class_variable(cls: type, name: str) -> bool:
-    """True if the class itself, not one of its bases, has the variable, which is no column."""
-    return name in cls.__dict__ and "ClassVar" in str(cls.__annotations__.get(name, "ClassVar"))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """A row of a table. `key`: the columns that identify it within its step."""
@@ -98,12 +93,6 @@ class Record:
                     f"{cls.__module__}: the {'table' if name == table else 'view'} {name!r}: not a "
                     "name that SQL can use, or that of a view; rename it"
                 )
-        old = [name for name in ("views", *PARTS) if _is_class_variable(cls, name)]
-        if old:
-            raise UsageError(
-                f"{cls.__module__}: {cls.__name__}.{old[0]}: SQL is read from {table}.sql beside "
-                "the module; move it there"
-            )
         RECORDS.add(table, cls)
         for name in names:
             SQL_NAMES.add(name, cls)

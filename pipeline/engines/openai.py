@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, field_validator
 
-from pipeline.core.engine import EngineSettings, Reply, Request, wait_excluding_suspend
+from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.settings import sha
@@ -234,7 +234,8 @@ class OpenAIEngine:
 
     async def _in_time(self, response: Awaitable[T]) -> T:
         try:
-            return await wait_excluding_suspend(response, self._settings.deadline_seconds)
+            async with asyncio.timeout(self._settings.deadline_seconds):
+                return await response
         except TimeoutError:
             why = f"no reply within {self._settings.deadline_seconds:g} s"
             raise FailedError(why, "timeout") from None

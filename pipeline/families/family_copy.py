@@ -2,20 +2,27 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders
 from pipeline.core.prompts import PROMPTS
-from pipeline.families.family import find_family, load_family
-from pipeline.families.family_file import GENERIC, FamilyFile, family_layers, text_of
+from pipeline.families.family import (
+    GENERIC,
+    Family,
+    FamilyFile,
+    family_layers,
+    find_family,
+    load_family,
+    text_of,
+)
 
 _COMMENT = re.compile(r"^  (\w+):.*?\s#\s+(.+)$", re.MULTILINE)  # of a setting, on its line
+_KEY = re.compile(r"^  (\w+):.*$", re.MULTILINE)
 
 
 class _OneLine(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
@@ -63,62 +70,34 @@ def export_family(name: str, folder: Path, plugins: str | None) -> Exported:
     )
 
 
-def _yaml(name: str, family: Any, layers: Mapping[Path, FamilyFile]) -> str:
-    """The family.yaml of the copy: every value, with the comment that explains it."""
+def _yaml(name: str, family: Family, layers: dict[Path, FamilyFile]) -> str:
+    """The family.yaml of the copy: every value, of settings with the comment that explains it."""
     base = [name] if name and name != GENERIC else next(iter(layers.values())).base
-    origin = name or " ".join(family.folder.split())
-    parts = [f"# A copy of {origin}, with all that it inherits."]
-    if base:
-        parts.append(f"base: {_line([*base])}  # where what you delete here comes from")
-    parts.append(f"wording: {family.wording}")
-    parts += ["settings:", *_settings(family.settings, layers)]
-    parts += ["judging:", *(f"  {stage}: {_line(kind)}" for stage, kind in family.judging.items())]
     own = [prompt for name, prompt in sorted(PROMPTS.items()) if f"{name}.jinja" in family.sources]
-    budgets = [f"  {prompt.name}: {family.max_reply_tokens(prompt)}" for prompt in own]
-    parts += ["reply_tokens:  # in the engine's tokens", *budgets]
     forms = {prompt.name: family.form(prompt) for prompt in own}
-    parts += ["forms:  # of constrained replies; {} stands for the value"]
-    parts += [f"  {name}: {_line(form)}" for name, form in forms.items() if form is not None]
-    parts += ["refusals:  # words of replies that refuse, by prompt", *_refusals(family)]
-    return "\n".join([*parts, *_examples(layers), ""])
-
-
-def _refusals(family: Any) -> Iterator[str]:
-    for prompt, words in family.refusals.items():
-        yield f"  {prompt}:"
-        yield from (
-            f"    {key}: {_line(value)}" for key, value in words.model_dump(mode="json").items()
-        )
-
-
-def _settings(settings: Mapping[str, Any], layers: Mapping[Path, FamilyFile]) -> Iterator[str]:
+    examples = {  # from the first family that has any of the prompt
+        prompt: [example.model_dump(mode="json") for example in of_prompt]
+        for file in reversed(layers.values())
+        for prompt, of_prompt in file.examples.items()
+    }
+    content = {
+        **({"base": [*base]} if base else {}),
+        "wording": family.wording,
+        "settings": dict(family.settings),
+        "judging": dict(family.judging),
+        "reply_tokens": {prompt.name: family.max_reply_tokens(prompt) for prompt in own},
+        "forms": {name: form for name, form in forms.items() if form is not None},
+        "refusals": {name: own.model_dump(mode="json") for name, own in family.refusals.items()},
+        "examples": examples,
+    }
+    written = yaml.dump(
+        content, Dumper=_OneLine, width=math.inf, allow_unicode=True, sort_keys=False
+    )
     comments: dict[str, str] = {}
-    for layer in layers:
-        if (layer / "family.yaml").is_file():
-            for key, comment in _COMMENT.findall(text_of(layer / "family.yaml")):
-                comments.setdefault(key, comment)
-    for key, value in settings.items():
-        comment = f"  # {comments[key]}" if key in comments else ""
-        yield f"  {key}: {_line(value)}{comment}"
-
-
-def _examples(layers: Mapping[Path, FamilyFile]) -> Iterator[str]:
-    """The example replies of every prompt, from the first family that has any."""
-    found: dict[str, Any] = {}
-    for file in layers.values():
-        for prompt, examples in file.examples.items():
-            found.setdefault(prompt, examples)
-    if found:
-        yield "examples:  # of replies, and the values to read in them: `gistmill prompts check`"
-    for prompt, examples in found.items():
-        yield f"  {prompt}:"
-        yield from (f"    - {_line(example.model_dump(mode='json'))}" for example in examples)
-
-
-def _line(value: Any) -> str:
-    """A value as YAML on one line."""
-    dumped = yaml.dump(
-        value, Dumper=_OneLine, default_flow_style=True, width=math.inf, allow_unicode=True,
-        sort_keys=False,
-    )  # fmt: skip
-    return str(dumped).removesuffix("\n").removesuffix("\n...")
+    for layer in (layer for layer in reversed(layers) if (layer / "family.yaml").is_file()):
+        comments |= _COMMENT.findall(text_of(layer / "family.yaml"))
+    known = {key: f"  # {comments[key]}" for key in family.settings if key in comments}
+    origin = name or " ".join(family.folder.split())
+    return f"# A copy of {origin}, with all that it inherits.\n" + _KEY.sub(
+        lambda line: line[0] + known.get(line[1], ""), written
+    )

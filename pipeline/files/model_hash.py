@@ -93,8 +93,11 @@ def _cached_hash(file: Path, threads: ThreadPoolExecutor) -> str:
         return _read_and_hash(file, stat.st_size, threads)
     state = (stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
     entry = sha([str(file.absolute()), *state], 32)
-    if known := _hashes_of_this_process.get(entry) or _read_entry(entry):
-        return known
+    stored = (kept(_KIND, entry) or b"").decode("ascii", "replace")
+    if _HASH.fullmatch(stored):
+        return stored
+    if entry in _hashes_of_this_process:
+        return _hashes_of_this_process[entry]
     found = _read_and_hash(file, stat.st_size, threads)
     if began_ns - stat.st_ctime_ns >= _COARSEST_TIME_NS:
         _hashes_of_this_process[entry] = found
@@ -112,8 +115,3 @@ def _read_and_hash(file: Path, size: int, threads: ThreadPoolExecutor) -> str:
 
     chunks = threads.map(chunk_hash, range(0, size, _CHUNK_BYTES))
     return hashlib.sha256(b"".join(chunks)).hexdigest()
-
-
-def _read_entry(entry: str) -> str | None:
-    found = (kept(_KIND, entry) or b"").decode("ascii", "replace")
-    return found if _HASH.fullmatch(found) else None

@@ -2,7 +2,8 @@
 
 File operations on a warehouse go through this module or `with_retries` (storage_retries.py), so
 that all are retried, but for the local appends of a journal, which is advisory, and the marker of a
-submitted job. They block: on an event loop, call them in a thread.
+submitted job. They block: on an event loop, call them in a thread. A mistake in a path that a user
+names is a UsageError with the key in the command's words.
 """
 
 import json
@@ -18,9 +19,15 @@ from unicodedata import normalize
 
 from upath import UPath
 
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import StorageError, UsageError
 from pipeline.files.processes import is_abandoned, part_name
-from pipeline.files.storage_retries import ABSENT, with_retries
+from pipeline.files.storage_retries import (
+    ABSENT,
+    limit_retries,
+    refusal_reason,
+    storage_errors,
+    with_retries,
+)
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -307,3 +314,41 @@ def move_file(file: Path, path: UPath) -> None:
         with_retries(lambda: path.fs.put_file(str(file), path.path), path)
     else:
         with_retries(lambda: file.replace(str(path)), path)
+
+
+_SECONDS_TO_REACH = 20.0  # at the start of a command, for an address that may be a mistake
+
+
+def unwritable(folder: UPath) -> UPath | None:
+    """The existing path that prevents a local folder from being created or written; None if there
+    is none.
+
+    None for a remote folder, too: an object store refuses only when it is used.
+    """
+    if is_remote(folder):
+        return None
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    return None if existing.is_dir() and os.access(str(existing), os.W_OK) else existing
+
+
+@contextmanager
+def refuse_unreachable_path(path: UPath, key: str) -> Iterator[None]:
+    """Turn a filesystem's errors in the `with` block into UsageError naming the config key."""
+    try:
+        with limit_retries(_SECONDS_TO_REACH):
+            yield
+    except storage_errors() as error:
+        raise UsageError(f"{key}={path}: cannot be reached ({refusal_reason(error)})") from None
+
+
+@contextmanager
+def refuse_unwritable_path(path: UPath, key: str) -> Iterator[None]:
+    """Turn a remote store's refusal of a write (no such bucket, no permission) in the `with` block
+    into UsageError naming the config key."""
+    try:
+        yield
+    except StorageError as error:
+        is_mistake = isinstance(error.__cause__, (FileNotFoundError, PermissionError))
+        if is_remote(path) and is_mistake:
+            raise UsageError(f"{key}={path}: cannot be written ({refusal_reason(error)})") from None
+        raise

@@ -1,6 +1,5 @@
 """Check a prompt family without a model: `gistmill prompts check`."""
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,9 @@ from pydantic import ValidationError
 
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Prompt, rendered_values
-from pipeline.families.family import Family, load_family
-from pipeline.families.family_file import read_family_file
+from pipeline.families.family import Family, load_family, read_family_file
+from pipeline.work.methods import stage_specs
 from pipeline.work.stage import STAGES, Stage
-from pipeline.work.stage_specs import stage_specs
 
 
 def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
@@ -20,13 +18,11 @@ def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
 
     Checked: settings exist and stages accept them; every prompt's samples render and the rendered
     text shows each of their values; parsers read the family's example replies and forms as the
-    expected values; a prompt that measures whether another will fit the context is no shorter than
-    that one. Raises UsageError if the folder is no family.
+    expected values. Raises UsageError if the folder is no family.
     """
     family, own = load_family(folder, roots), read_family_file(folder)
     failures = list(wrong_settings(family))
     failures += [line for prompt in PROMPTS.values() for line in _check_prompt(family, prompt)]
-    failures += _check_lengths(family) if not failures else []
     file = folder / "family.yaml"
     for name, examples in own.examples.items():
         for index, example in enumerate(examples):
@@ -42,7 +38,7 @@ def wrong_settings(family: Family) -> Iterator[str]:
     """One line per setting that no stage has or that a stage refuses, and for the first unknown
     stage in `judging`."""
     file = f"{family.folder}/family.yaml"
-    stages = [stage for kinds in STAGES.values() for stage in kinds.values()]
+    stages = [*STAGES.values()]
     known = {name for stage in stages for name in stage.model_fields}
     for key in family.settings:
         if key not in known:
@@ -79,32 +75,6 @@ def _check_prompt(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
             for value in rendered_values(sample):
                 if value not in text:
                     yield f"{place}: {value!r} is not in the rendered prompt"
-
-
-def _check_lengths(family: Family) -> Iterator[str]:
-    """One line per stage whose own prompt is shorter than one in `leaves_room_for`: the stage
-    measures by its own whether the other will fit the context. Prompts without fields in common are
-    not compared."""
-    for kinds in STAGES.values():
-        for stage in kinds.values():
-            for prompt in stage.prompts:
-                for other in stage.leaves_room_for:
-                    yield from _check_length(family, prompt, other)
-
-
-def _check_length(
-    family: Family, prompt: type[Prompt[Any]], other: type[Prompt[Any]]
-) -> Iterator[str]:
-    shared = [n for n in _names(prompt) if n in _names(other)]
-    for one in prompt.samples():
-        for two in other.samples():
-            alike = all(getattr(one, name) == getattr(two, name) for name in shared)
-            if shared and alike and len(_text(family, one)) < len(_text(family, two)):
-                yield f"{family.folder}: {prompt.name}: shorter than {other.name}; lengthen it"
-
-
-def _names(prompt: type[Prompt[Any]]) -> list[str]:
-    return [field.name for field in dataclasses.fields(prompt)]
 
 
 def _text(family: Family, prompt: Prompt[Any]) -> str:

@@ -1,19 +1,23 @@
-"""Check the class of a stage, and the record that it writes, when its module is imported: a mistake
-in a plugin is one line then, not a failure of every document."""
+"""Check what a plugin brings: the class of a stage, and the record that it writes, when its module
+is imported, so that a mistake is one line then and not a failure of every document; and the rows
+that a stage returned, before they are committed."""
 
 import dataclasses
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from pipeline.core.arrow import arrow_type
-from pipeline.core.errors import UsageError, contained
+from pipeline.core.arrow import arrow_type, wrong_value
+from pipeline.core.errors import AccountingError, UsageError, contained
 from pipeline.core.plugins import PARENT
 from pipeline.core.prompts import Prompt
 from pipeline.core.registry import is_ours
-from pipeline.core.rows import Record
+from pipeline.core.rows import Record, UnitRows
+
+if TYPE_CHECKING:
+    from pipeline.work.stage import Stage
 
 
 def refuse_wrong_stage(cls: Any, roles: tuple[str, ...]) -> None:
@@ -69,17 +73,6 @@ def refuse_wrong_record(record: Any) -> None:
             raise _error(record, name, f"is no column's type; a column is {takes}") from None
 
 
-def refuse_wrong_columns(cls: type, columns: Any, kind: type, questions: tuple[str, ...]) -> None:
-    """Raise UsageError, naming file and class, unless `columns` are tuples of this class by kinds
-    of questions."""
-    is_map = isinstance(columns, Mapping) and {*columns} <= {*questions}
-    of_kinds = columns.values() if is_map else [columns]
-    if not all(isinstance(c, tuple) and all(isinstance(one, kind) for one in c) for c in of_kinds):
-        example = f"{{{questions[0]!r}: ({kind.__name__}(...),)}}"
-        raise _error(cls, "report_columns", f"is no map of tuples; write `{example}`, or in place "
-                     f"of {questions[0]} {', '.join(questions[1:])}")  # fmt: skip
-
-
 def _is_class(one: object, base: type) -> bool:
     return isinstance(one, type) and issubclass(one, base)
 
@@ -93,3 +86,44 @@ def file_of(one: Any) -> str:
     parts = one.__module__.removeprefix(f"{PARENT}.").split(".")
     source = getattr(sys.modules.get(one.__module__), "__file__", None) or ""
     return "/".join([*parts[:-1], Path(source).name or parts[-1]])
+
+
+def wrong_rows(stage: "Stage", rows: UnitRows, made: Any) -> str | None:
+    """Say which row is wrong, and why, naming the stage's file: its class, a column's value, an id
+    that is not of the unit, or a key that another has, too. None if none is."""
+    record = stage.writes
+    if not isinstance(made, list | tuple):
+        return _of(stage, f"returned {type(made).__name__}, not a list of {record.__name__}")
+    for place, row in enumerate(made):
+        if type(row) is not record:
+            name = type(row).__name__
+            return _of(stage, f"row {place} is of class {name}, not {record.__name__}")
+    why = wrong_value(record, made) or _wrong_key(record, rows, made)
+    return _of(stage, f"{record.table}: {why}") if why else None
+
+
+def unmatched_rows(stage: "Stage", rows: UnitRows, made: Sequence[Record]) -> str | None:
+    """Say what `Stage.check` finds wrong, naming the stage's file; None if nothing is."""
+    try:
+        stage.check(rows, made)
+    except AccountingError as error:
+        return _of(stage, str(error))
+    return None
+
+
+def _of(stage: "Stage", why: str) -> str:
+    return f"{file_of(type(stage))}: stage {stage.label()}: {why}"
+
+
+def _wrong_key(record: type[Record], rows: UnitRows, made: Sequence[Record]) -> str | None:
+    asked = {question.question_id for question in rows.questions}
+    seen = set()
+    for place, row in enumerate(made):
+        question = getattr(row, "question_id", None)
+        if row.document_id != rows.document.document_id or not {question} <= asked | {None}:
+            return f"row {place}: {question or row.document_id!r} is not an input of this unit"
+        key = tuple(getattr(row, name) for name in record.key)
+        if key in seen:
+            return f"row {place}: a row before it has the same {', '.join(record.key)}"
+        seen.add(key)
+    return None

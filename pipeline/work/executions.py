@@ -78,11 +78,10 @@ class Execution:
         own = [unit if unit.step_id in self.own else _done(unit) for unit in planned]
         for units in _chunks(own) if self.by_chunk else [own]:
             pending = [unit for unit in units if not unit.is_done]
-            words = sum(self._weight(unit, document.num_words) for unit in pending)
+            words = sum(
+                weight(unit, document.num_words, unit.step_id in self.asking) for unit in pending
+            )
             yield DocumentWork(document.document_id, units, words)
-
-    def _weight(self, unit: Unit, num_words: int) -> float:
-        return weight(unit, num_words, unit.step_id in self.asking)
 
 
 def weight(unit: Unit, num_words: int, asks: bool) -> float:

@@ -1,6 +1,6 @@
 """The base class of stages: an async function from the rows of one unit to new rows of one table.
 
-Importing a stage's module registers its class in `STAGES` by name and kind.
+Importing a stage's module registers its class in `STAGES`.
 """
 
 from abc import ABC, abstractmethod
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, Problem
@@ -16,13 +16,12 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.registry import Registry, is_ours, refuse_no_version
 from pipeline.core.rows import IndexRow, Record, UnitRows, is_per_question
 from pipeline.core.settings import Settings
-from pipeline.work.class_checks import refuse_wrong_columns, refuse_wrong_stage
+from pipeline.work.class_checks import refuse_wrong_stage
 from pipeline.work.measure_names import register_made, register_measure
 
 Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
 ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "query_expander", "judge")
-STAGES: "dict[str, dict[str, type[Stage]]]" = {}  # name -> kind -> class
-LABELS: "Registry[type[Stage]]" = Registry("is the stage {}", "stages")
+STAGES: "Registry[type[Stage]]" = Registry("is the stage {}", "stages")  # by label
 COLUMNS: "Registry[type[Stage]]" = Registry("has the column {!r}", "columns")  # of reports
 
 QuestionKind = Literal["any", "free", "choice"]
@@ -100,12 +99,11 @@ class Stage(Settings):
         refuse_no_version(cls)
         if not is_ours(cls.writes):
             register_made(cls.writes)
-        LABELS.add(cls.label(), cls)
-        STAGES.setdefault(cls.name, {})[cls.kind] = cls
+        STAGES.add(cls.label(), cls)
 
     @classmethod
     def label(cls) -> str:
-        """The stage's name and kind, for messages."""
+        """The stage's name and kind, by which it is registered."""
         return f"{cls.name} (kind {cls.kind})" if cls.kind else cls.name
 
     @abstractmethod
@@ -210,11 +208,11 @@ class Stage(Settings):
 
 
 def list_columns(stage: type[Stage]) -> None:
-    """List the columns that the class itself declares. Raises UsageError for what is none, and
-    where a plugin's has the name of another measure."""
+    """List the columns that the class itself declares. Raises UsageError where a plugin's has the
+    name of another measure."""
     own = stage.__dict__.get("report_columns", {})
-    refuse_wrong_columns(stage, own, Column, get_args(QuestionKind))
     for column in (column for columns in own.values() for column in columns):
         if not is_ours(stage):
             register_measure(column.measure, stage)
-        COLUMNS[column.measure], COLUMNS.about[column.measure] = stage, column.about
+        if column.measure not in COLUMNS:  # several stages may fill it
+            COLUMNS.add(column.measure, stage, column.about)

@@ -6,6 +6,7 @@ Independent of Ray and of what stages do.
 
 import asyncio
 from asyncio import to_thread
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,11 +28,10 @@ from pipeline.core.errors import (
 )
 from pipeline.core.rows import Document, Question, Record, UnitRows, utc_now
 from pipeline.store import Shards
-from pipeline.work.input_hashes import mask_fields
-from pipeline.work.made_rows import unmatched_rows, wrong_rows
+from pipeline.work.class_checks import unmatched_rows, wrong_rows
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
-from pipeline.work.units import Unit, places_of_questions, rows_of_questions
+from pipeline.work.units import Unit, mask_fields
 from pipeline.worker.crashes import Attempt
 from pipeline.worker.heartbeat import DocumentProgress
 
@@ -68,7 +68,7 @@ class DocumentExecutor:
     progress: DocumentProgress
     is_ending: Callable[[], Awaitable[bool]]  # whether the run is ending: no unit is started then
     tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)  # by step_id
-    places: dict[str, Mapping[str, list[int]]] = field(default_factory=dict)  # by step_id
+    places: dict[str, dict[str, list[int]]] = field(default_factory=dict)  # by step_id
 
     async def finish(self) -> None:
         """Commit all pending units, unless the run is ending."""
@@ -131,7 +131,9 @@ class DocumentExecutor:
         if not upstream.per_question:
             return rows
         if upstream.id not in self.places:
-            self.places[upstream.id] = places_of_questions(rows)
+            self.places[upstream.id] = defaultdict(list)
+            for place, row in enumerate(rows):
+                self.places[upstream.id][row.question_id].append(place)
         places = self.places[upstream.id]
         wanted = sorted(place for own in unit.inputs for place in places.get(own, ()))
         return tuple(rows[place] for place in wanted)
@@ -185,7 +187,8 @@ class DocumentExecutor:
 def _load(shards: Shards, step: Step, unit: Unit) -> Rows:
     """The committed rows of a unit, of its own questions. It blocks, as those below do."""
     rows: Rows = shards.load(step.writes, step.id, unit.unit, unit.attempt)
-    return rows_of_questions(rows, unit.inputs) if step.per_question else rows
+    of_some = step.per_question
+    return tuple(row for row in rows if row.question_id in unit.inputs) if of_some else rows
 
 
 def _replies(

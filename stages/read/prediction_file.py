@@ -13,8 +13,7 @@ from typing import Any
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.files.named_paths import refuse_unreachable_path
-from pipeline.files.place import as_path, exists, file_size, modified_at
+from pipeline.files.place import as_path, exists, file_size, modified_at, refuse_unreachable_path
 from stages.corpora.reading.corpus_row import BadInputError, Row, label_of, without_lone_surrogates
 from stages.corpora.reading.files import NotTextError, opened, read_rows
 

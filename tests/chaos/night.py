@@ -20,8 +20,7 @@ from jobs.graph.loading import load_corpus
 from jobs.graph.manifest import run_manifest
 from jobs.graph.read_run import read_run
 from jobs.run.provenance import provenance
-from pipeline.asking.reader import Reader
-from pipeline.asking.readers import start_reader
+from pipeline.asking.reader import Reader, start_reader
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Message

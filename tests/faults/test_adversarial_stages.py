@@ -101,11 +101,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[HostileRun]:
 
 def asking() -> Iterator[type[Stage]]:
     """The stages that may ask a model, of those that need no embedder."""
-    for kinds in STAGES.values():
-        for stage in kinds.values():
-            is_ours = stage.__module__.startswith("stages.")
-            if stage.prompts and is_ours and Embedding not in stage.reads:
-                yield stage
+    for stage in STAGES.values():
+        is_ours = stage.__module__.startswith("stages.")
+        if stage.prompts and is_ours and Embedding not in stage.reads:
+            yield stage
 
 
 @pytest.mark.parametrize(

@@ -34,15 +34,11 @@ ENGLISH = {
 MEANINGS = {"memory", "model", "none", "random", "sequential", "text", "tokens"}
 
 import_installed()
-KINDS = {k: c for kinds in STAGES.values() for k, c in kinds.items() if k}
+KINDS = {stage.kind: stage for stage in STAGES.values() if stage.kind}
 TABLES = {name for name, record in RECORDS.items() if record.__module__.startswith("stages.")}
 NAMES = (
     TABLES
-    | {
-        n
-        for n, kinds in STAGES.items()
-        if any(c.__module__[:7] == "stages." for c in kinds.values())
-    }
+    | {stage.name for stage in STAGES.values() if stage.__module__[:7] == "stages."}
     | {name for name, prompt in PROMPTS.items() if prompt.__module__.startswith("stages.")}
 ) - OWN
 EXACT = NAMES | {k for k, c in KINDS.items() if c.__module__[:7] == "stages."} - MEANINGS

@@ -22,8 +22,8 @@ from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.core.settings import CONF
 from pipeline.engines.scripted import ScriptedEngine
 from pipeline.families.family import Family, load_family
-from pipeline.work.input_hashes import mask_fields
 from pipeline.work.stage import Stage
+from pipeline.work.units import mask_fields
 from stages.prompts.parsing.passages import Passage
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page

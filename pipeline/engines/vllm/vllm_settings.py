@@ -3,7 +3,6 @@ machine's memory and use all of its cores. Imports no vllm but to read that memo
 
 import asyncio
 import functools
-import json
 import math
 import os
 import sys
@@ -128,8 +127,6 @@ class VllmSettings(EngineSettings):
         """
         self._refuse_contradictions()
         model, template = local_model(self.model), self.chat_template
-        if model and not template and not {"tokenizer", "tokenizer_mode"} & self.args.keys():
-            _refuse_without_template(model)
         return {
             "model": content_hash(model) if model else self.model,
             "revision": self.revision,
@@ -209,46 +206,13 @@ def local_model(model: str) -> Path | None:
             f"engine.model={model}: no such folder; set it to a Hugging Face name or to a model's "
             "folder"
         )
-    if _is_gguf(path) or (not _has_config(path) and any(map(_is_gguf, path.glob("*")))):
+    if not any((path / name).is_file() for name in ("config.json", "params.json")):
         raise UsageError(
-            f"engine.model={model}: vLLM reads no GGUF files; set it to a folder in Hugging Face's "
-            "format, or serve the file by llama.cpp's llama-server and set engine=openai"
-        )
-    if not path.is_dir():
-        raise UsageError(f"engine.model={model}: a file; set it to a folder that holds a model")
-    if not _has_config(path):
-        raise UsageError(
-            f"engine.model={model}: no config.json there; set it to a folder that holds a model"
+            f"engine.model={model}: no folder with a config.json; set it to a model's folder in "
+            "Hugging Face's format, or serve a GGUF file by llama.cpp's llama-server and set "
+            "engine=openai"
         )
     return path
-
-
-def _is_gguf(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return path.suffix.lower() == ".gguf" or file.read(4) == b"GGUF"
-
-
-def _has_config(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("config.json", "params.json"))
-
-
-def _refuse_without_template(model: Path) -> None:
-    """Raise UsageError for a folder in Hugging Face's format whose files hold no chat template."""
-    try:
-        tokenizer = json.loads((model / "tokenizer_config.json").read_bytes())
-        kind = str(json.loads((model / "config.json").read_bytes()).get("model_type"))
-    except (OSError, ValueError):
-        return  # vLLM says what is wrong, or has a tokenizer of its own for the format
-    own = kind.startswith("deepseek_v") or any(model.glob("tekken*.json"))
-    own = own or any(model.glob("tokenizer.model.v*"))
-    if own or tokenizer.get("chat_template") or any(model.glob("chat_template*")):
-        return  # own: vLLM's tokenizers of DeepSeek and Mistral render chats without a template
-    raise UsageError(
-        f"engine.model={model} has no chat template, as a base model that takes no instructions; "
-        "set it to the model's instruct or chat variant, or set engine.chat_template=FILE.jinja"
-    )
 
 
 def _template_file(chat_template: str) -> Path:

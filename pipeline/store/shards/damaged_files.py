@@ -1,32 +1,183 @@
-"""Damaged files of a warehouse: found, and left out with a warning each."""
+"""Damaged files of a warehouse: found by their footers, as a file must be what its name states, and
+left out with a warning each."""
 
+import io
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, lru_cache, partial
+from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import ValidationError
 from upath import UPath
 
+from pipeline.core.arrow import empty_table, schema
+from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError, LeftOutWarning
+from pipeline.core.rows import RECORDS, is_per_question
 from pipeline.files.parquet import read_parquet
-from pipeline.files.place import map_files, read
-from pipeline.files.storage_retries import with_retries
-from pipeline.store.shards.footers import damaged_shard
+from pipeline.files.place import file_size, is_remote, map_files, modified_at, read
+from pipeline.files.storage_retries import ABSENT, with_retries
+from pipeline.store.shards.shard_content import OF_EVERY_TABLE, OF_QUESTIONS, ROWS_WRITTEN
+
+_UNREADABLE = (IsADirectoryError, PermissionError)  # the file, rather than the storage
+_END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
+
+
+def check_shard(path: UPath) -> bool:
+    """True if the shard has the columns that this version writes. Raises DamagedError as
+    `shard_footer` does, also if the file does not exist."""
+    try:
+        footer = shard_footer(path)
+    except FileNotFoundError:
+        raise damaged_shard(path, "cannot be read (no such file)") from None
+    record = RECORDS.get(path.parent.parent.name)
+    return record is not None and bool(footer.schema.equals(_parquet_schema(schema(record))))
+
+
+def shard_footer(path: UPath) -> Any:
+    """The Parquet metadata of a shard. Raises DamagedError unless it can be read, has the columns
+    of its table and as many rows as were written, all of the step and unit in its path;
+    FileNotFoundError if it does not exist."""
+    try:
+        footer = read_footer(path)
+        metadata = footer.metadata or {}
+        written = metadata.get(ROWS_WRITTEN.encode(), b"none").decode(errors="replace")
+        if written != str(footer.num_rows):
+            raise FlawError(f"{footer.num_rows} rows, {written} were written")
+        record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
+        # Any other column may be missing, and is then null.
+        own: tuple[str, ...] = ()
+        if record is Call:
+            own = Call.key
+        elif record and is_per_question(record):
+            own = OF_QUESTIONS
+        check_columns(footer, schema(record) if record else None, OF_EVERY_TABLE + own)
+        for column, named in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
+            _check_constant(footer, column, named)
+    except FlawError as flaw:
+        raise damaged_shard(path, str(flaw)) from None
+    return footer
+
+
+def check_table(path: UPath, columns: Any, fix: str) -> None:
+    """Raise DamagedError, which ends in `fix`, unless the file can be read and has `columns` (an
+    Arrow schema)."""
+    try:
+        check_columns(read_footer(path), columns, columns.names)
+    except (FlawError, FileNotFoundError) as flaw:
+        raise DamagedError(path, f"{flaw}; {fix}") from None
+
+
+def damaged_shard(path: UPath, what: str) -> DamagedError:
+    """The error for a damaged shard; its rows and calls must be deleted together."""
+    both = f"{path.parent.name}/{path.name}"
+    return DamagedError(
+        path, f"{what}; delete tables/*/{both} and run the same command to make it again"
+    )
+
+
+class FlawError(Exception):
+    """A flaw of a file, in a few words."""
+
+
+@contextmanager
+def flaws_of_content() -> Iterator[None]:
+    """Turn Arrow's errors in the `with` block into FlawError; an OSError with a number is not
+    Arrow's."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        first, *_ = str(error).splitlines() or [""]
+        raise FlawError(f"cannot be read ({first})") from None
+
+
+def read_footer(path: UPath) -> Any:
+    """The Parquet metadata of a file, from its end. Raises FlawError, FileNotFoundError, and
+    StorageError, which does not mean that the file is damaged."""
+    if is_remote(path):
+        with flaws_of_content():
+            return pq.read_metadata(io.BytesIO(_end(path)))
+    try:
+        opened = partial(_opened, path, (modified_at(path), file_size(path)))
+        return with_retries(opened, path, (FileNotFoundError, *_UNREADABLE))
+    except _UNREADABLE as error:
+        raise FlawError(f"cannot be read ({error.strerror})") from None
+
+
+@lru_cache(maxsize=1_000)  # to plan, to verify and to connect take the same footers
+def _opened(path: UPath, version: tuple[float, int]) -> Any:
+    with path.open("rb") as file, flaws_of_content():
+        return pq.read_metadata(file)
+
+
+def _end(path: UPath) -> bytes:
+    """Enough of a remote file's end to hold its footer, mostly in one request."""
+    cat = partial(path.fs.cat_file, path.path, start=-_END_BYTES)
+    end: bytes = with_retries(cat, path, (FileNotFoundError,))
+    size = int.from_bytes(end[-8:-4], "little") + 8
+    return read(path) if len(end) == _END_BYTES < size else end
+
+
+def check_columns(footer: Any, columns: Any, names: Iterable[str]) -> None:
+    """Raise FlawError unless a file has the columns `names`, with the types that `columns` (an
+    Arrow schema) gives them."""
+    if columns is not None and footer.schema.equals(_parquet_schema(columns)):
+        return
+    found = footer.schema.to_arrow_schema()
+    if missing := [name for name in names if name not in found.names]:
+        raise FlawError(f"lacks the columns {', '.join(missing)}")
+    for name in columns.names if columns else ():
+        if name in found.names and not _fits(found.field(name).type, columns.field(name).type):
+            raise FlawError(
+                f"the column {name} is {found.field(name).type}, not {columns.field(name).type}"
+            )
+
+
+def _fits(found: Any, wanted: Any) -> bool:
+    """True if the types agree, except for fields that a struct gained or lost since."""
+    if pa.types.is_list(found) and pa.types.is_list(wanted):
+        return _fits(found.value_type, wanted.value_type)
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        both = {field.name for field in found} & {field.name for field in wanted}
+        return all(_fits(found.field(name).type, wanted.field(name).type) for name in both)
+    return bool(found == wanted)
+
+
+def _check_constant(footer: Any, column: str, value: str) -> None:
+    """Raise FlawError if the statistics of the column, where the file has them, show another
+    value."""
+    index = footer.schema.names.index(column)
+    for group in range(footer.num_row_groups):
+        found = footer.row_group(group).column(index).statistics
+        if found is None or not found.has_min_max:
+            continue
+        for one in (found.min, found.max):
+            if one != value:
+                raise FlawError(f"its rows are of the {column} {one}")
+
+
+@cache
+def _parquet_schema(columns: Any) -> Any:
+    content = io.BytesIO()
+    pq.write_table(empty_table(columns), content)
+    return pq.read_metadata(content).schema
+
 
 A = TypeVar("A")
 RERUN = "delete it and run the same command again"
 MOVE_STEP = "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
-
-# What is wrong with the file itself, rather than with the storage.
-_OF_THE_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
 def read_parsed(file: UPath, parse: Callable[[bytes], A], fix: str = RERUN) -> A | None:
     """The content of a file, parsed by `parse`; None if it does not exist. Raises DamagedError,
     which ends in `fix`, if `parse` raises ValueError."""
     try:
-        return parse(with_retries(file.read_bytes, file, _OF_THE_FILE))
+        return parse(with_retries(file.read_bytes, file, (*ABSENT, PermissionError)))
     except FileNotFoundError:
         return None
     except ValueError as error:

@@ -14,22 +14,25 @@ from upath import UPath
 
 from pipeline.core.arrow import schema
 from pipeline.core.calls import Call
-from pipeline.core.errors import DamagedError
 from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS
 from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.files.place import file_size, is_remote
-from pipeline.store.shards.compacted import Compacted, check_compacted
-from pipeline.store.shards.damaged_files import DamagedFiles
-from pipeline.store.shards.footers import check_shard, read_footer
-from pipeline.store.shards.shard_files import (
+from pipeline.store.shards.damaged_files import DamagedFiles, check_shard, read_footer
+from pipeline.store.shards.shard_index import (
+    ATTEMPT,
+    KEY,
+    SCHEMA,
+    Compacted,
+    Index,
+    check_compacted,
+)
+from pipeline.store.shards.shards import (
     current_names,
     list_shard_files,
     loose_shards,
-    misnamed_files,
     not_compacted,
 )
-from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.read_only_files import address, addresses
 from pipeline.store.sql.run_views import run_views
@@ -49,8 +52,6 @@ def shard_views(
     """Add the views. Returns the Arrow schema and the steps of every table."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
     names = not_compacted(listed, index)
-    for file in misnamed_files(folder, names):
-        left_out.add(DamagedError(file, "not named like a shard; move it elsewhere"))
     of_others: set[str] = set()  # tables with shards of another version
 
     def check(path: UPath) -> None:

@@ -19,8 +19,13 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
-from pipeline.files.named_paths import refuse_unwritable_path
-from pipeline.files.place import delete_abandoned, is_remote, make_folder, move_file
+from pipeline.files.place import (
+    delete_abandoned,
+    is_remote,
+    make_folder,
+    move_file,
+    refuse_unwritable_path,
+)
 from pipeline.files.processes import own_folder, part_name
 from pipeline.store.sql.connection import SELECT, errors_of, is_expression, query
 from pipeline.store.sql.read_only_files import addresses

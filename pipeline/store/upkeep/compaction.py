@@ -33,24 +33,25 @@ from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
 from pipeline.files.place import AnyPath, as_path, commit, delete, file_size, map_in_threads, read
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.runs.planned_units import UnitKey
-from pipeline.store.shards.compacted import check_compacted, parse_file
-from pipeline.store.shards.footers import check_shard
+from pipeline.store.shards.damaged_files import check_shard
 from pipeline.store.shards.layout import raise_layout
 from pipeline.store.shards.shard_content import PROBLEMS, SEARCHED
-from pipeline.store.shards.shard_files import (
-    list_shard_files,
-    loose_shards,
-    not_compacted,
-    shard_name,
-)
 from pipeline.store.shards.shard_index import (
     ATTEMPT,
     SCHEMA,
     Index,
+    check_compacted,
     commit_next,
     damaged_compaction,
     is_among,
     newest_index,
+    parse_file,
+)
+from pipeline.store.shards.shards import (
+    list_shard_files,
+    loose_shards,
+    not_compacted,
+    shard_name,
 )
 from pipeline.work.units import unit_name
 

@@ -42,18 +42,18 @@ from pipeline.store.runs.planned_units import (
     planned_files,
     units_in,
 )
-from pipeline.store.shards.shard_files import (
-    ShardFiles,
-    highest_attempts,
-    list_shard_files,
-    loose_shards,
-)
 from pipeline.store.shards.shard_index import (
     Index,
     commit_next,
     generation_number,
     generations,
     newest_index,
+)
+from pipeline.store.shards.shards import (
+    ShardFiles,
+    highest_attempts,
+    list_shard_files,
+    loose_shards,
 )
 from pipeline.store.upkeep.compaction import rewrite
 

@@ -13,8 +13,7 @@ from jobs.graph.phases import Phase, phases, with_scoring
 from jobs.graph.read_run import read_run
 from jobs.graph.run_plan import RunPlan
 from pipeline.core.rows import Document, Question
-from pipeline.work.input_hashes import DocumentKey
-from pipeline.work.units import Committed, RetryPolicy, Unit, plan_document
+from pipeline.work.units import Committed, DocumentKey, RetryPolicy, Unit, plan_document
 from tests.support.runs.written_plan import documents, plan_of
 
 NOTHING = Committed(units={}, inputs={})

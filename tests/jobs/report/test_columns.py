@@ -42,10 +42,9 @@ def test_columns_are_named_by_measure_or_heading_in_any_order() -> None:
 def test_every_column_of_every_stage_is_defined() -> None:
     """`cite` prints the definitions."""
     metrics = (*METRICS, *PARTS, *RANKING_MEASURES)
-    stages = [stage for kinds in STAGES.values() for stage in kinds.values()]
     columns = [
         column
-        for stage in stages
+        for stage in STAGES.values()
         for of_kind in stage.model_construct(metrics=metrics).columns().values()
         for column in of_kind
     ]

@@ -16,7 +16,7 @@ from jobs.run.compatibility import (
 )
 from jobs.run.stored_run import with_rater
 from pipeline.core.errors import UsageError
-from pipeline.store.runs.plan_files import write_plan
+from pipeline.store.runs.planned_units import write_plan
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.runs.warehouse import Warehouse, chunk, document, document_unit, step
 from tests.support.runs.written_plan import documents

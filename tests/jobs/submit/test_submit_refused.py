@@ -95,7 +95,7 @@ def test_an_address_that_is_no_dashboards(tmp_path: Path, address: str) -> None:
         (["cluster.address=http://h:1", "warehouse=/x", "corpus=text", "corpus.path=conf/demo"],
          "corpus.path=conf/demo: the cluster does not see this folder; name storage that it"),
         (["cluster.address=http://h:1", "warehouse=/x", "engine=vllm", "engine.model=stages"],
-         "engine.model=stages: no config.json there"),
+         "engine.model=stages: no folder with a config.json"),
         (["warehouse=/x"], "cluster.address is not set"),
         (["cluster=inline"], "cluster=inline: use gistmill run on this machine"),
         (["cluster=local"], "cluster=local: use gistmill run on this machine"),

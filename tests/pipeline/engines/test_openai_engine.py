@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.asking.readers import is_constrained
+from pipeline.asking.reader import is_constrained
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import StartError, UsageError

@@ -442,7 +442,7 @@ def test_a_read_that_a_store_refuses_is_repeated(
             raise refusals.pop()
         return whole(path)
 
-    monkeypatch.setattr("pipeline.store.shards.compacted._footer", pq.read_metadata)
+    monkeypatch.setattr("pipeline.store.shards.shard_index._footer", pq.read_metadata)
     shards = Shards(warehouse.folder)
     assert shards.units("gists", GISTS.id) == {unit.unit: 1}
     monkeypatch.setattr(type(warehouse.folder), "open", open_refused)

@@ -218,18 +218,6 @@ def test_damaged_heartbeats(warehouse: Path, content: bytes) -> None:
     survives(warehouse, "status", alive / "progress", "delete it")
 
 
-RENAMED = ("copy of {unit}.1.parquet", "{unit}.0.parquet", "notes.txt")
-
-
-@pytest.mark.parametrize("name", RENAMED)
-def test_what_is_not_named_like_a_shard(made: FinishedRun, warehouse: Path, name: str) -> None:
-    shard = warehouse / made.shard("answers").relative_to(made.warehouse)
-    file = shard.with_name(name.format(unit=shard.name.split(".")[0]))
-    shutil.copy(shard, file)
-    shutil.copy(shard, shard.with_name(".DS_Store"))  # hidden files are nobody's business
-    assert len(survives(warehouse, "sql", file, "not named like a shard")) == 3
-
-
 def odd_folders(table: Path) -> None:
     for name in ("it's", "a [b] *?", "x\ny", '100% "é"', "-"):
         (table / name).mkdir()
@@ -243,7 +231,7 @@ def copied_step(table: Path) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "says"),
-    [(odd_folders, ["not named like a shard"]),
+    [(odd_folders, []),
      (copied_step, ["its rows are of the step_id score-", "its rows are of the step_id score-"])],
 )  # fmt: skip
 def test_odd_folders(warehouse: Path, damage: Damage, says: list[str]) -> None:

@@ -86,19 +86,6 @@ def test_a_form_that_is_not_read_is_found(
     assert checked(folder) == [f"{folder / 'family.yaml'}: forms.{prompt}: {complaint}"]
 
 
-@pytest.mark.parametrize("name", ["look_up_p", "look_up_s"])
-def test_a_look_up_prompt_shorter_than_the_answers_is_found(broken: Path, name: str) -> None:
-    """What fits the context is decided by it."""
-    source = (broken / f"{name}.jinja").read_text()
-    head = source[: source.index("Leave the question")]
-    rest = {
-        "look_up_p": "{{ max_pages }}",
-        "look_up_s": "{{ answered(previous_answer) }}{{ exclude(pages_read, refused) }}",
-    }[name]
-    (broken / f"{name}.jinja").write_text(head + rest)
-    assert checked(broken) == [f"{broken}: {name}: shorter than answer; lengthen it"]
-
-
 def own_check(*words: str | Path) -> tuple[int, str, str]:
     """In a process of its own: prompts that a plugin brings stay for good."""
     done = own_process("prompts", "check", *words)

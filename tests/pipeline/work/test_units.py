@@ -13,15 +13,17 @@ from hypothesis import strategies as st
 from jobs.graph.read_run import read_run
 from pipeline.core.rows import Document, Question, Span
 from pipeline.core.settings import sha
-from pipeline.work.input_hashes import DocumentKey, _shas, rows_sha
-from pipeline.work.input_hashes import mask_fields as given_to
 from pipeline.work.units import (
     RETRY_TIMEOUTS_ONCE,
     Committed,
+    DocumentKey,
     RetryPolicy,
     Unit,
+    _shas,
     plan_document,
+    rows_sha,
 )
+from pipeline.work.units import mask_fields as given_to
 from tests.support.runs.warehouse import document, question
 
 STEPS = [

@@ -90,7 +90,7 @@ def plugin(folder: Path) -> Path:
 def test_a_process_that_cannot_import_the_folder_executes_its_stage(tmp_path: Path) -> None:
     folder = plugin(tmp_path / "here" / "loud_plugin")
     assert load_plugins([str(folder)]) == [folder / "conf"]
-    stage = STAGES["shout"][""].model_validate({"mark": "!"})
+    stage = STAGES["shout"].model_validate({"mark": "!"})
     asked = Question(document_id="d1", question_id="q1", question="Who?")
     rows = UnitRows(document=Document(document_id="d1"), questions=(asked,))
     (tmp_path / "sent").write_bytes(pickle_with_plugins((stage, rows)))

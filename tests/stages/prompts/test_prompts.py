@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.settings import CONF
-from pipeline.families.family_file import family_layers, read_family_file
+from pipeline.families.family import family_layers, read_family_file
 from pipeline.work.check_family import check_family
 from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.answer import AnswerQuestion

@@ -17,9 +17,8 @@ from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.stored_run import with_predictions
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question, UnitRows
-from pipeline.work.input_hashes import DocumentKey
 from pipeline.work.steps import Step
-from pipeline.work.units import Committed, Unit, plan_document
+from pipeline.work.units import Committed, DocumentKey, Unit, plan_document
 from stages.read.imported_answers import ImportedAnswer
 from stages.read.prediction_file import read_predictions
 from stages.tables.answers import Answer

@@ -12,8 +12,7 @@ from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import prepare
 from jobs.graph.read_run import read_run
 from jobs.run.provenance import provenance
-from pipeline.asking.reader import Reader
-from pipeline.asking.readers import reader_of
+from pipeline.asking.reader import Reader, reader_of
 from pipeline.core.calls import Call
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.prompts import PROMPTS, Message

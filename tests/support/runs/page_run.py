@@ -9,8 +9,7 @@ from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import prepare
 from jobs.graph.read_run import read_run
 from jobs.run.provenance import provenance
-from pipeline.asking.reader import Reader
-from pipeline.asking.readers import start_reader
+from pipeline.asking.reader import Reader, start_reader
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
 from pipeline.worker.crashes import Placement

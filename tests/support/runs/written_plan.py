@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from jobs.graph.preparation import Prepared
 from jobs.graph.run_plan import RunPlan
 from pipeline.files.place import delete_folder
-from pipeline.store.runs.plan_files import write_plan
+from pipeline.store.runs.planned_units import write_plan
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import PlannedDocument
 from pipeline.work.steps import Step

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from upath import UPath
 
 from pipeline.core.errors import StorageError
-from pipeline.store.runs.plan_files import PlannedWork, read_plan, write_plan
+from pipeline.store.runs.planned_units import PlannedWork, read_plan, write_plan
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import Execution, PlannedDocument
 from pipeline.work.units import Unit

@@ -7,8 +7,7 @@ import pytest
 from upath import UPath
 
 from pipeline.core.errors import DamagedError
-from pipeline.store.runs.plan_files import write_plan
-from pipeline.store.runs.planned_units import PLANNED
+from pipeline.store.runs.planned_units import PLANNED, write_plan
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import PlannedDocument
 from pipeline.work.steps import Step
