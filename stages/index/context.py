@@ -7,9 +7,9 @@ from typing import Literal
 
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Span, UnitRows
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp
+from stages.prompts.passages import Passage
 from stages.tables.pages import Gist, Page
 from stages.text.words import num_words, word_spans, words_in_common
 

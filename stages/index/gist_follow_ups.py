@@ -13,8 +13,7 @@ from stages.index.gist_pages import GistPages
 from stages.index.page_pieces import Piece, shown_text
 from stages.index.paginate import PaginateInConversations, is_asked
 from stages.index.windows import InConversations, word_totals
-from stages.prompts.readagent.gist import ShortenPage
-from stages.prompts.readagent.gist_follow_up import ShortenShownPage
+from stages.prompts.pages_and_gists import ShortenPage, ShortenShownPage
 from stages.tables.pages import Page
 
 

@@ -20,11 +20,9 @@ from stages.index.context import (
     with_copied,
     with_text,
 )
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.gist import ShortenPage
-from stages.prompts.readagent.gist_for_task import ShortenPageForTask
-from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.prompts.readagent.shorten_gist import ShortenGist
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp
+from stages.prompts.pages_and_gists import ShortenGist, ShortenPage, ShortenPageForTask
 from stages.tables.pages import Gist, Page
 from stages.text.words import header_of, num_words, without_header
 

@@ -19,12 +19,8 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
 from stages.index.segments import segments
-from stages.prompts.memorag.clue_questions import ClueQuestions
-from stages.prompts.memorag.clue_spans import ClueSpans
-from stages.prompts.memorag.draft_answer import DraftAnswer
-from stages.prompts.memorag.gist_chunk import ShortenChunk
-from stages.prompts.memorag.key_points import KeyPoints
-from stages.prompts.parsing.passages import Passage
+from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints, ShortenChunk
+from stages.prompts.passages import Passage
 from stages.tables.keys import MemoryPassage
 from stages.tables.pages import Gist, Page
 from stages.text.fit_to_limit import largest_part

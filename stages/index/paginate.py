@@ -27,8 +27,7 @@ from stages.index.windows import (
     InConversations,
     word_totals,
 )
-from stages.prompts.readagent.break_point import BreakPoint
-from stages.prompts.readagent.break_point_follow_up import NextBreakPoint
+from stages.prompts.pages_and_gists import BreakPoint, NextBreakPoint
 from stages.tables.pages import Page
 from stages.text.words import num_words
 

@@ -13,7 +13,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.rows import UnitRows
 from stages.index.page_pieces import sections
 from stages.index.paginate import Paginate, page_of
-from stages.prompts.memwalker.summarize import SummarizeSegment
+from stages.prompts.memwalker import SummarizeSegment
 from stages.tables.pages import Page
 from stages.text.fit_to_limit import fit_to_limit, stretch_over
 from stages.text.words import num_words, sentence_spans, without_header, word_spans

@@ -13,10 +13,7 @@ from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.segments import segments
-from stages.prompts.memwalker.actions import MAX_REPLIES
-from stages.prompts.memwalker.compress import CompressSummaries
-from stages.prompts.memwalker.summarize import SummarizeSegment
-from stages.prompts.memwalker.triage import Triage
+from stages.prompts.memwalker import MAX_REPLIES, CompressSummaries, SummarizeSegment, Triage
 from stages.tables.pages import Node, Page
 from stages.text.words import num_words
 

@@ -26,8 +26,7 @@ from stages.index.page_pieces import (
     shown_text,
     without_short_rest,
 )
-from stages.prompts.readagent.break_point import BreakPoint, Labelled, PageEnd
-from stages.prompts.readagent.break_point_follow_up import NextBreakPoint
+from stages.prompts.pages_and_gists import BreakPoint, Labelled, NextBreakPoint, PageEnd
 from stages.text.words import Paragraphs, paragraph_spans
 
 SHORTEST_PAGES = 10  # a last page has at least this part of a page's words

@@ -21,17 +21,17 @@ from typing import ClassVar
 from pipeline.core.rows import Question
 from pipeline.work.stage import Column, Columns
 from stages.judge.answer_rater import AnswerRater, Rubrics, Wanted
-from stages.prompts.judging.rate_permissive import PermissiveRating
-from stages.prompts.judging.rate_strict import StrictRating
-from stages.prompts.judging.rubrics import (
+from stages.prompts.judging import (
     JudgeAbstention,
     JudgeGeneric,
     JudgeKnowledgeUpdate,
     JudgePreference,
     JudgeTemporal,
+    PermissiveRating,
+    StrictRating,
+    YesOrNo,
     rubric_of,
 )
-from stages.prompts.judging.yes_or_no import YesOrNo
 
 _judged = partial(Column, more_is_better=True, is_judged=True)
 _EXACT = (

@@ -16,15 +16,17 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Role
 from stages.index.memorize import CLUES, memory_parts
-from stages.prompts.longmemeval.time_range import NO_RANGE, TimeRange
-from stages.prompts.memorag.clue_questions import ClueQuestions
-from stages.prompts.memorag.clue_spans import ClueSpans
-from stages.prompts.memorag.draft_answer import DraftAnswer
-from stages.prompts.memorag.from_memory import FromMemory
-from stages.prompts.memorag.hypothetical import Hypothetical
-from stages.prompts.memorag.key_points import KeyPoints
-from stages.prompts.memorag.sub_questions import SubQuestions
-from stages.prompts.parsing.passages import Passage
+from stages.prompts.chat_reading import NO_RANGE, TimeRange
+from stages.prompts.memorag import (
+    ClueQuestions,
+    ClueSpans,
+    DraftAnswer,
+    FromMemory,
+    Hypothetical,
+    KeyPoints,
+    SubQuestions,
+)
+from stages.prompts.passages import Passage
 from stages.query.make_queries import (
     FilterQueries,
     Kind,

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Literal
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, Record, Span, UnitRows
 from stages.index.context import Context
-from stages.prompts.longmemeval.answer_chats import AnswerFromChats
-from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
-from stages.prompts.parsing.passages import Passage
+from stages.prompts.chat_reading import AnswerFromChats, AnswerWithNotes
+from stages.prompts.passages import Passage
 from stages.read.answer_from_context import AnswerFromContext
 from stages.tables.answers import Answer
 from stages.tables.keys import Expansion

@@ -21,8 +21,8 @@ from pipeline.work.stage import Column, Columns
 from stages.index.budget import Budgeted, pages_within
 from stages.index.context import Context, raw_pages
 from stages.index.page_layout import ShowsGistMemory, orders_alike
-from stages.prompts.parsing.passages import shown
-from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.passages import shown
 from stages.retrieve.look_up import by_importance, used_pages
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup

@@ -10,7 +10,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import Context
-from stages.prompts.longmemeval.note import NOTHING, NoteOnChat
+from stages.prompts.chat_reading import NOTHING, NoteOnChat
 from stages.read.answer_from_chats import AnswerFromChat, History, chat, chat_context, json_line
 from stages.retrieve.look_up import used_pages
 from stages.tables.lookups import Lookup, Note

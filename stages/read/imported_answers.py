@@ -9,7 +9,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Columns, Stage
 from stages.corpora.reading.corpus_row import kind_of
-from stages.prompts.readagent.answer import parse_option
+from stages.prompts.answer_question import parse_option
 from stages.read.answer_from_context import GIVEN, LENGTH
 from stages.read.prediction_file import read_predictions
 from stages.tables.answers import Answer

@@ -13,7 +13,7 @@ from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.segments import segments
-from stages.prompts.memwalker.update_summary import UpdateSummary
+from stages.prompts.memwalker import UpdateSummary
 from stages.tables.pages import RunningSummary
 from stages.text.words import num_words
 

@@ -12,9 +12,7 @@ from pipeline.core.prompts import Asked
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Columns
 from stages.index.budget import Budgeted
-from stages.prompts.memwalker.actions import ANSWER, REVERT
-from stages.prompts.memwalker.read_leaf import LeafReply, ReadLeaf, answer_text
-from stages.prompts.memwalker.triage import Triage
+from stages.prompts.memwalker import ANSWER, REVERT, LeafReply, ReadLeaf, Triage, answer_text
 from stages.retrieve.walk import COLUMNS, Walk, ask_for_action, with_memory, within_tokens
 from stages.tables.lookups import Visit
 from stages.tables.pages import Node, Page

@@ -19,10 +19,9 @@ from pipeline.core.errors import Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
 from stages.index.page_layout import ShowsGistMemory
-from stages.prompts.parsing.passages import Passage, shown
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
+from stages.prompts.passages import Passage, shown
 from stages.retrieve.look_up import LookUp, turn_row
 from stages.tables.lookups import Dropped, Lookup
 from stages.tables.pages import Gist, Page

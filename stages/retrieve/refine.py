@@ -14,7 +14,7 @@ from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from pipeline.work.stage import Stage
 from stages.index.context import raw_pages
-from stages.prompts.memorag.refine_query import ACTIONS, Action, RefineQuery
+from stages.prompts.memorag import ACTIONS, Action, RefineQuery
 from stages.retrieve.look_up import RANKS_KEPT, LookUp, lost_turn, turn_row
 from stages.retrieve.ranked_pages import by_bm25, nearest
 from stages.tables.keys import Embedding

@@ -11,9 +11,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.work.stage import Column
-from stages.prompts.memwalker.actions import MAX_REPLIES, reason_of
-from stages.prompts.memwalker.read_leaf import ReadLeaf
-from stages.prompts.memwalker.triage import Triage
+from stages.prompts.memwalker import MAX_REPLIES, ReadLeaf, Triage, reason_of
 from stages.tables.lookups import Visit
 from stages.tables.pages import Node, Page
 from stages.text.fit_to_limit import Keep, fit_to_limit, largest_number

@@ -19,7 +19,7 @@ from pipeline.core.rows import UnitRows
 from stages.index.gist_follow_ups import FollowUpGists
 from stages.index.page_pieces import Following, LabelRule
 from stages.index.paginate import PaginateByModel, PaginateInConversations
-from stages.prompts.readagent.break_point import PageEnd
+from stages.prompts.pages_and_gists import PageEnd
 from stages.tables.pages import Page
 from tests.support.command import QMSUM, refused, succeed
 from tests.support.engines.simulated import SIMULATED
