@@ -22,7 +22,7 @@ score/      answer -> metrics, evidence recall
 
 tables/ has the tables' record classes and their lines in a trace, with their SQL, if any, beside
 them. prompts/ has the prompts by paper: their fields, how replies are parsed, their constraints and
-budgets. text/ has words, paragraphs and ranking. A stage calls a model only through `ask`. A folder imports from those
-before it in the order tables, text, extract, prompts, corpora, index, gathered, query, retrieve,
-read, judge, score, and from `pipeline`.
+budgets. text/ has words, paragraphs and ranking. A stage calls a model only through `ask`. A folder
+imports from those before it in the order tables, text, extract, prompts, corpora, index, gathered,
+query, retrieve, read, judge, score, and from `pipeline`.
 """

@@ -1,16 +1,26 @@
-"""Build the reader's final context: passages of gists, raw pages or raw text, with their spans; and
-check that a document's gist memory fits it (ReadAgent appendix H)."""
+"""The reader's final context: passages of gists, raw pages or raw text, with their spans; a check
+that a document's gist memory fits it (ReadAgent appendix H); the most tokens that it may have, a
+budget, so that methods are compared at the same number; and where raw pages stand in a gist memory,
+in place of their gists, as ReadAgent has it, or appended, after the whole memory, which then begins
+every prompt about the document alike."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import Field, PositiveInt
 
 from pipeline.asking.ask import Ask
+from pipeline.core.errors import UsageError
 from pipeline.core.rows import Span, UnitRows
+from pipeline.work.stage import Stage
+from stages.index.paginate import Paginate
 from stages.prompts.answer_question import AnswerQuestion
 from stages.prompts.choose_pages import ParallelLookUp
 from stages.prompts.passages import Passage
 from stages.tables.pages import Gist, Page
+from stages.text.fit_to_limit import largest_number
 from stages.text.words import num_words, word_spans, words_in_common
 
 TruncateBy = Literal["words", "spaces"]
@@ -189,3 +199,100 @@ def with_text(gist: Gist, text: str, header: str | None) -> Gist:
     """The gist with another text after its session's header."""
     whole = f"{header} {text}" if header else text
     return replace(gist, gist=whole, num_words=num_words(text), problem=None)
+
+
+class Budgeted(Stage):
+    """Base class of stages that keep a budget; None: as much as fits the engine's context. Tokens
+    are counted as `Answer.num_context_tokens` is."""
+
+    budget: PositiveInt | None = None
+
+    def hashed(self) -> dict[str, Any]:
+        """Its kind and settings; a budget only where there is one: other steps keep their ids."""
+        own = super().hashed()
+        return own if self.budget else {key: own[key] for key in own if key != "budget"}
+
+    def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
+        """Raise UsageError, naming `place`, where the pages that the stages make are larger than
+        the budget, as far as settings say so: a word has a token or more."""
+        for stage in upstream if self.budget else ():
+            size = stage.page_size() if isinstance(stage, Paginate) else None
+            if self.budget and size and size[1] > self.budget:
+                name, least = size
+                raise UsageError(
+                    f"{place}: budget={self.budget} is smaller than a page, as {name}={least}; "
+                    f"raise the budget to {least} or more, or make shorter pages"
+                )
+
+
+async def pages_within(
+    budget: int, num_pages: int, context: Callable[[int], Context], ask: Ask
+) -> tuple[int, str | None]:
+    """The number of pages that the budget has room for, up to the first that would pass it; and why
+    nothing can be answered within it, None where something can. `context`: the one with the first
+    so many of the `num_pages` pages."""
+
+    async def size(number: int) -> int:
+        return await ask.part_tokens(context(number).parts)
+
+    fitting = await largest_number(budget, size, num_pages)
+    tokens = await size(fitting)
+    if tokens > budget:
+        return 0, f"budget={budget}: the context has {tokens} tokens without any page; raise it"
+    if num_pages and not fitting and not tokens:
+        first = await size(1)
+        advice = "raise it or make shorter pages"
+        return 0, f"budget={budget}: the first page has {first} tokens; {advice}"
+    return fitting, None
+
+
+Layout = Literal["in_place", "appended"]
+Pages = frozenset[int]
+
+
+class ShowsGistMemory(Budgeted):
+    """Base class of stages whose prompts show the gist memory with raw pages.
+
+    `layout` None is in_place. Appended pages stand under `appended_heading`.
+    """
+
+    first_page: int = Field(ge=0, le=1)
+    layout: Layout | None = None
+    appended_heading: str | None = None
+
+    def hashed(self) -> dict[str, Any]:
+        """Its kind and settings; those of the layout only where it is another one: other steps keep
+        their ids."""
+        own = super().hashed()
+        if self.layout == "appended":
+            return own
+        return {key: own[key] for key in own if key not in ("layout", "appended_heading")}
+
+    def memory(self, rows: UnitRows, used: Sequence[int]) -> Context:
+        """The gist memory with the raw pages `used`, which if appended stand in that order."""
+        if self.layout == "appended":
+            return memory_with_appended(rows, used, self.first_page, self.appended_heading)
+        return memory(rows, used, self.first_page)
+
+
+def orders_alike(chosen: Collection[Pages], words: Mapping[int, int]) -> dict[Pages, list[int]]:
+    """The order of each set of pages, such that orders begin alike and long: pages at equal places
+    after equal pages are computed once by an engine with a prefix cache. `words`: of each page.
+
+    Greedy: of all sets that begin with the same pages so far, next is the page that saves most
+    words, which are its own times the sets that have it, but for the first; of pages that save as
+    much the first.
+    """
+    found: dict[Pages, list[int]] = {}
+    groups: list[tuple[list[int], list[Pages]]] = [([], list(chosen))]
+    while groups:
+        before, sets = groups.pop()
+        found |= {pages: before for pages in sets if len(pages) == len(before)}
+        sets = [pages for pages in sets if len(pages) > len(before)]
+        number = Counter(page for pages in sets for page in pages if page not in before)
+        if number:
+            saved = {page: (times - 1) * words[page] for page, times in number.items()}
+            best = min(saved, key=lambda page: (-saved[page], page))
+            groups.append((before, [pages for pages in sets if best not in pages]))
+            groups.append(([*before, best], [pages for pages in sets if best in pages]))
+    return found

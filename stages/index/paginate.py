@@ -18,13 +18,14 @@ from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.page_pieces import Piece, Window
 from stages.index.windows import (
     SHORTEST_PAGES,
     ByWindows,
     Conversation,
     FromText,
     InConversations,
+    Piece,
+    Window,
     word_totals,
 )
 from stages.prompts.pages_and_gists import BreakPoint, NextBreakPoint

@@ -11,8 +11,8 @@ from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import UnitRows
-from stages.index.page_pieces import sections
 from stages.index.paginate import Paginate, page_of
+from stages.index.windows import sections
 from stages.prompts.memwalker import SummarizeSegment
 from stages.tables.pages import Page
 from stages.text.fit_to_limit import fit_to_limit, stretch_over

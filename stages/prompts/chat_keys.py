@@ -12,8 +12,7 @@ from pipeline.core.prompts import Prompt
 from stages.prompts.passages import DATE
 from stages.prompts.replies import list_items, parse_lines
 from stages.text.chat_text import MONTH, day_of, days_in
-from stages.text.excerpts import best_clauses, gist, sentences
-from stages.text.pieces import spread_pieces
+from stages.text.excerpts import best_clauses, gist, sentences, spread_pieces
 from stages.text.ranking import terms, weights
 from stages.text.words import PAGE_BREAK, num_words, without_header
 

@@ -10,8 +10,13 @@ from typing import ClassVar, Generic, Literal, Self, TypeVar, get_args
 from pipeline.core.prompts import Prompt
 from stages.prompts.passages import DATE, MEMORY, OPTIONS, QUESTION, TEXT, Passage
 from stages.prompts.replies import parse_lines
-from stages.text.excerpts import best_sentences, gist
-from stages.text.pieces import central_sentences, relevant_sentences, spread_pieces
+from stages.text.excerpts import (
+    best_sentences,
+    central_sentences,
+    gist,
+    relevant_sentences,
+    spread_pieces,
+)
 from stages.text.ranking import terms
 from stages.text.words import num_words, word_spans
 

@@ -18,9 +18,14 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.work.stage import Column, Columns
-from stages.index.budget import Budgeted, pages_within
-from stages.index.context import Context, raw_pages
-from stages.index.page_layout import ShowsGistMemory, orders_alike
+from stages.index.context import (
+    Budgeted,
+    Context,
+    ShowsGistMemory,
+    orders_alike,
+    pages_within,
+    raw_pages,
+)
 from stages.prompts.answer_question import AnswerQuestion
 from stages.prompts.passages import shown
 from stages.retrieve.look_up import by_importance, used_pages

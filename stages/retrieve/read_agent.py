@@ -18,7 +18,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
-from stages.index.page_layout import ShowsGistMemory
+from stages.index.context import ShowsGistMemory
 from stages.prompts.answer_question import AnswerQuestion
 from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
 from stages.prompts.passages import Passage, shown

@@ -15,8 +15,7 @@ from pipeline.engines.embedder import EmbedderSettings
 from pipeline.work.stage import Stage
 from stages.index.context import raw_pages
 from stages.prompts.memorag import ACTIONS, Action, RefineQuery
-from stages.retrieve.look_up import RANKS_KEPT, LookUp, lost_turn, turn_row
-from stages.retrieve.ranked_pages import by_bm25, nearest
+from stages.retrieve.look_up import RANKS_KEPT, LookUp, by_bm25, lost_turn, nearest, turn_row
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Dropped, Lookup, RankedPage, Refinement
 from stages.tables.pages import Page

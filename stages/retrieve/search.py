@@ -13,8 +13,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
 from stages.query.make_queries import searched
-from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn, turn_row
-from stages.retrieve.ranked_pages import by_bm25, nearest
+from stages.retrieve.look_up import LookUp, by_bm25, lost_turn, nearest, ranked_turn, turn_row
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Dropped, Lookup, Query, RankedPage
 from stages.tables.pages import Page

@@ -33,7 +33,6 @@ FLOORS = (
     ("stages.extract",),
     ("stages.prompts",),
     ("stages.corpora.reading",),
-    ("stages.corpora.chats",),
     ("stages.corpora.formats", "stages.corpora.own", "stages.corpora.audits"),
     ("stages.corpora",),
     ("stages.index",),

@@ -24,9 +24,8 @@ from stages.read.answer_kinds import (
     AnswerFromVisits,
 )
 from stages.read.recurrence import UpdateRunningSummary
-from stages.retrieve.look_up import NoLookUp
+from stages.retrieve.look_up import BM25, Dense, NoLookUp, OraclePages, RandomPages, VisitedLeaves
 from stages.retrieve.navigate import Navigate
-from stages.retrieve.ranked_pages import BM25, Dense, OraclePages, RandomPages, VisitedLeaves
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from tests.support.command import ROOT
 from tests.support.engines.embedding import counts

@@ -15,7 +15,7 @@ from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.rows import UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from stages.index.embed import EmbedGists, EmbedPages, chunks
-from stages.retrieve.ranked_pages import Dense
+from stages.retrieve.look_up import Dense
 from stages.tables.keys import Embedding
 from tests.support.engines.embedding import counts
 from tests.support.reading import adding, book, given_to, never, run

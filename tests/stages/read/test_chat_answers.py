@@ -9,8 +9,12 @@ import pytest
 
 from stages.judge.rate import RateByType
 from stages.prompts.chat_reading import AnswerFromChats, AnswerWithNotes, NoteOnChat
-from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat
-from stages.read.chat_notes import AnswerFromNotes, TakeNotes
+from stages.read.answer_from_chats import (
+    AnswerFromChat,
+    AnswerFromExpandedChat,
+    AnswerFromNotes,
+    TakeNotes,
+)
 from stages.tables.answers import Answer
 from stages.tables.keys import Expansion
 from stages.tables.lookups import Note

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
-from stages.score.metric_functions import METRICS
+from stages.score.metrics import METRICS
 from tests.support.reading import question
 
 ANSWER = "The cats were running to the old house. They found nothing."
