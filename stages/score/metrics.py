@@ -12,7 +12,7 @@ values.
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
@@ -25,9 +25,9 @@ from pipeline.core.registry import Registry, first_sentence, is_ours
 from pipeline.core.rows import Question
 from pipeline.work.class_checks import file_of
 from pipeline.work.measure_names import register_measure
-from stages.score import longbench_metrics, rouge_lcs
+from stages.score import longbench_metrics
 from stages.text.languages import is_chinese, unicode_words, writing_of
-from stages.text.words import sentence_spans
+from stages.text.words import sentence_spans, words_in_common
 
 _MOST = 100 + 1e-6  # with the error of floating point
 METRICS: "dict[str, Metric]" = {}
@@ -130,17 +130,26 @@ Tokenize = Callable[[str], list[str]]
 def rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
     """ROUGE-1, -2 and -L, by the names in KINDS."""
     tokens = _tokens(stem, is_latin(answer, reference))
-    scores = _ngram_scorer(tokens).score(reference, answer)
+    scores = _scorer(tokens, *_OF_NGRAMS).score(reference, answer)
     values = {kind: scores[kind].fmeasure for kind in _OF_NGRAMS}
-    values["rougeL"] = rouge_lcs.rouge_l(tokens(reference), tokens(answer))
+    values["rougeL"] = rouge_l(tokens(reference), tokens(answer))
     return {kind: 100 * values[kind] for kind in KINDS}
+
+
+def rouge_l(reference: Sequence[str], answer: Sequence[str]) -> float:
+    """The F-measure, 0-1, of the longest common subsequence of tokens. In rouge-score's order of
+    operations, as another one differs in the last digit, and without its table in Python."""
+    if not (shared := words_in_common(reference, answer)):
+        return 0.0
+    precision, recall = shared / len(answer), shared / len(reference)
+    return 2 * precision * recall / (precision + recall)
 
 
 def rouge_l_sum(answer: str, reference: str) -> float:
     """ROUGE-Lsum with stemming: the longest common subsequence sentence by sentence."""
-    tokens = _tokens(True, is_latin(answer, reference))
-    texts = ([tokens(sentence) for sentence in _sentences(text)] for text in (reference, answer))
-    return 100 * rouge_lcs.rouge_l_sum(*texts)
+    scorer = _scorer(_tokens(True, is_latin(answer, reference)), "rougeLsum")
+    lines = ("\n".join(_sentences(text)) for text in (reference, answer))
+    return float(100 * scorer.score(*lines)["rougeLsum"].fmeasure)
 
 
 def is_latin(*texts: str) -> bool:
@@ -157,11 +166,11 @@ def load_rouge() -> None:
 
 
 @cache
-def _ngram_scorer(tokens: Tokenize) -> Any:
+def _scorer(tokens: Tokenize, *kinds: str) -> Any:
     load_rouge()
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer(list(_OF_NGRAMS), tokenizer=SimpleNamespace(tokenize=tokens))
+    return RougeScorer(list(kinds), tokenizer=SimpleNamespace(tokenize=tokens))
 
 
 @cache
