@@ -3,7 +3,6 @@ into its sessions or rounds (LongMemEval section 5.2, the granularity of values)
 
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
 from itertools import pairwise
 from typing import Literal
 
@@ -65,9 +64,18 @@ async def segments(text: str, max_tokens: int, count: Count) -> list[tuple[int, 
     return found
 
 
+async def first_segment(text: str, max_tokens: int, count: Count) -> str:
+    """The text, or its first sentences that so many tokens have room for."""
+    _, end = (await segments(text, max_tokens, count))[0]
+    return text[:end].strip()
+
+
 async def _end(text: str, start: int, max_tokens: int, count: Count) -> int:
     """The end of the segment that begins at `start`."""
-    size = partial(_size, text, start, count)
+
+    async def size(num_chars: int) -> int:
+        return await count(text[start : start + num_chars].strip())
+
     num_chars, tokens = await stretch_over(max_tokens, size, len(text) - start)
     if tokens <= max_tokens:
         return len(text)
@@ -81,10 +89,6 @@ async def _end(text: str, start: int, max_tokens: int, count: Count) -> int:
         num_chars = lengths[1]  # too long by itself: cut it at ends of a finer kind
         tokens = await size(num_chars)
     return start + num_chars
-
-
-async def _size(text: str, start: int, count: Count, num_chars: int) -> int:
-    return await count(text[start : start + num_chars].strip())
 
 
 def _sentence_ends(text: str) -> list[int]:

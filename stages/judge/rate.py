@@ -16,18 +16,17 @@ every other for no.
 
 import asyncio
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
 from typing import Any, ClassVar
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import AccountingError, Problem, UsageError
+from pipeline.core.errors import Problem, UsageError
 from pipeline.core.prompts import Prompt
 from pipeline.core.registry import first_sentence
-from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.core.rows import Question, UnitRows
 from pipeline.work.class_checks import file_of
 from pipeline.work.stage import Column, Columns, Role, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
@@ -150,22 +149,6 @@ class AnswerRater(Stage, ABC):
             for row in self._unrated(question)
         ]
 
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has its rows, in question order: one for each
-        verdict, or a single skipped one."""
-        ratings = [row for row in made if isinstance(row, Rating)]
-        found = [
-            (question_id, [*map(_place, of)])
-            for question_id, of in groupby(ratings, key=lambda row: row.question_id)
-        ]
-        is_whole = len(found) == len(rows.questions) and all(
-            question_id == question.question_id
-            and places in ([*map(_place, self._unrated(question))], [(None, None)])
-            for (question_id, places), question in zip(found, rows.questions, strict=True)
-        )
-        if not is_whole:
-            raise AccountingError(f"{rows.document.document_id}: ratings do not match questions")
-
 
 def _columns(rubrics: Rubrics) -> Columns:
     """The share of yes of each rubric; a partial yes counts half."""
@@ -176,10 +159,6 @@ def _columns(rubrics: Rubrics) -> Columns:
             for place, (rubric, prompt) in enumerate(rubrics.items())
         )
     }
-
-
-def _place(row: Rating) -> tuple[int | None, str | None]:
-    return row.reference_index, row.rubric
 
 
 def _is_one_of(answer: Answer, question: Question, wanted: Wanted) -> bool:

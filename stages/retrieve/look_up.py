@@ -5,7 +5,7 @@ import asyncio
 import random
 from abc import ABC, abstractmethod
 from asyncio import to_thread
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from math import isfinite
@@ -85,6 +85,19 @@ def ranked_turn(
     return replace(turn_row(question), requested=best, used=best, ranked=ranked)
 
 
+def each_page_once(question: Question, turns: Iterable[Lookup]) -> list[Lookup]:
+    """The turns, numbered, of which each uses the pages that none before has requested; the others
+    are dropped, reason duplicate. An empty turn where there is none."""
+    found: list[Lookup] = []
+    seen: set[int] = set()
+    for turn in turns:
+        used = tuple(page for page in turn.requested if page not in seen)
+        dropped = tuple(Dropped(page, "duplicate") for page in turn.requested if page in seen)
+        found.append(replace(turn, turn=len(found), used=used, dropped=dropped))
+        seen.update(turn.requested)
+    return found or [turn_row(question)]
+
+
 class NoLookUp(LookUp):
     """For methods without look-ups: an empty turn 0. No calls."""
 
@@ -145,11 +158,9 @@ class BM25(ScoredPages):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> one turn each, best page first. No calls, no problems."""
         # In a thread: for the tenths of a second that a book's index takes, no request is sent.
-        return await to_thread(self._run, rows)
-
-    def _run(self, rows: UnitRows) -> list[Lookup]:
-        pages = rows[Page]
-        return [ranked_turn(q, self.ranking(pages, q), self.top_k) for q in rows.questions]
+        pages, asked = rows[Page], rows.questions
+        rankings = await to_thread(lambda: [self.ranking(pages, q) for q in asked])
+        return [ranked_turn(q, own, self.top_k) for q, own in zip(asked, rankings, strict=True)]
 
     def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
         return by_bm25(self.bm25, pages, question.question)
@@ -198,11 +209,10 @@ def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[RankedPa
         near = np.round((chunks @ questions.T).astype(np.float64), 5)
         np.maximum.at(best, [row.page_index for row in embedded], near)
     orders = np.argsort(-best.T, axis=1, kind="stable")
-    return [_with_scores(*found) for found in zip(orders.tolist(), best.T.tolist(), strict=True)]
-
-
-def _with_scores(order: Sequence[int], scores: Sequence[float]) -> list[RankedPage]:
-    return [RankedPage(n, scores[n] if isfinite(scores[n]) else None) for n in order]
+    return [
+        [RankedPage(n, scores[n] if isfinite(scores[n]) else None) for n in order]
+        for order, scores in zip(orders.tolist(), best.T.tolist(), strict=True)
+    ]
 
 
 class RandomPages(RankedPages):
@@ -232,12 +242,9 @@ class OraclePages(ScoredPages):
         return await super().turns(rows, question, ask)
 
     def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        gold = np.array([_gold_chars(page, question) for page in pages], dtype=np.float64)
+        spans = ([Span(page.start_char, page.end_char)] for page in pages)
+        gold = np.array([covered_chars(question.evidence, s) for s in spans], dtype=np.float64)
         return [RankedPage(index, float(gold[index])) for index in best_first(gold) if gold[index]]
-
-
-def _gold_chars(page: Page, question: Question) -> int:
-    return covered_chars(question.evidence, [Span(page.start_char, page.end_char)])
 
 
 class LatestPages(RankedPages):

@@ -15,9 +15,17 @@ from pipeline.engines.embedder import EmbedderSettings
 from pipeline.work.stage import Stage
 from stages.index.context import raw_pages
 from stages.prompts.memorag import ACTIONS, Action, RefineQuery
-from stages.retrieve.look_up import RANKS_KEPT, LookUp, by_bm25, lost_turn, nearest, turn_row
+from stages.retrieve.look_up import (
+    RANKS_KEPT,
+    LookUp,
+    by_bm25,
+    each_page_once,
+    lost_turn,
+    nearest,
+    turn_row,
+)
 from stages.tables.keys import Embedding
-from stages.tables.lookups import Dropped, Lookup, RankedPage, Refinement
+from stages.tables.lookups import Lookup, RankedPage, Refinement
 from stages.tables.pages import Page
 from stages.text.ranking import Ranking
 
@@ -142,17 +150,6 @@ class RefinedLookUp(LookUp):
         steps = rows.of(Refinement, question)
         if lost := lost_turn(question, needed_steps(steps)):
             return [lost]
-        made: list[Lookup] = []
-        seen: set[int] = set()
-        for step in (step for step in steps if step.text):
-            made.append(
-                replace(
-                    turn_row(question, len(made)),
-                    requested=step.used,
-                    used=tuple(page for page in step.used if page not in seen),
-                    dropped=tuple(Dropped(page, "duplicate") for page in step.used if page in seen),
-                    ranked=step.ranked,
-                )
-            )
-            seen.update(step.used)
-        return made or [turn_row(question)]
+        empty = turn_row(question)
+        turns = (replace(empty, requested=s.used, ranked=s.ranked) for s in steps if s.text)
+        return each_page_once(question, turns)

@@ -13,9 +13,17 @@ from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
 from stages.query.make_queries import searched
-from stages.retrieve.look_up import LookUp, by_bm25, lost_turn, nearest, ranked_turn, turn_row
+from stages.retrieve.look_up import (
+    LookUp,
+    by_bm25,
+    each_page_once,
+    lost_turn,
+    nearest,
+    ranked_turn,
+    turn_row,
+)
 from stages.tables.keys import Embedding
-from stages.tables.lookups import Dropped, Lookup, Query, RankedPage
+from stages.tables.lookups import Lookup, Query, RankedPage
 from stages.tables.pages import Page
 from stages.text.ranking import Ranking
 
@@ -44,22 +52,14 @@ class Search(LookUp, ABC):
             return [ranked_turn(question, own, self.top_k) for own in matching] or [
                 turn_row(question)
             ]
-        made: list[Lookup] = []
-        seen: set[int] = set()
-        for query, ranking in zip(searched(rows, question), rankings, strict=True):
-            turn = ranked_turn(question, _matching([query], ranking), self.top_k)
-            pages = turn.requested
-            made.append(
-                replace(
-                    turn,
-                    turn=len(made),
-                    query_index=query.query_index,
-                    used=tuple(page for page in pages if page not in seen),
-                    dropped=tuple(Dropped(page, "duplicate") for page in pages if page in seen),
-                )
+        turns = [
+            replace(
+                ranked_turn(question, _matching([query], ranking), self.top_k),
+                query_index=query.query_index,
             )
-            seen.update(pages)
-        return made or [turn_row(question)]
+            for query, ranking in zip(searched(rows, question), rankings, strict=True)
+        ]
+        return each_page_once(question, turns)
 
 
 def _matching(queries: Sequence[Query], ranking: Sequence[RankedPage]) -> list[RankedPage]:
