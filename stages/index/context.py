@@ -42,31 +42,21 @@ class Context:
         return tuple(p.text for p in self.passages) if self.counted is None else self.counted
 
 
-def memory(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
-    """The gist memory of a document with the raw pages `used` in place of their gists."""
-    return gist_memory(rows[Page], rows[Gist], used, first_page)
-
-
 def gist_memory(
     pages: Sequence[Page], gists: Sequence[Gist], used: Collection[int], first_page: int
 ) -> Context:
     """Gists in page order, the raw pages `used` in place of theirs (section 3.2)."""
     used = set(used)
-    read = [page for page in pages if page.page_index in used]
+    raw = _raw([page for page in pages if page.page_index in used], first_page)
     left = [gist for gist in gists if gist.page_index not in used]
-    passages = {
-        page.page_index: Passage("page", page.page_index + first_page, (page.text or "").strip())
-        for page in read
-    }
-    passages |= {
+    passages = dict(zip(raw.page_indexes, raw.passages, strict=True)) | {
         gist.page_index: Passage("gist", gist.page_index + first_page, gist.gist or "")
         for gist in left
     }
-    return Context(
+    return replace(
+        raw,
         passages=tuple(passages[index] for index in sorted(passages)),
-        spans=tuple(Span(page.start_char, page.end_char) for page in read),
-        page_indexes=tuple(page.page_index for page in read),
-        num_words=sum(page.num_words for page in read) + sum(gist.num_words for gist in left),
+        num_words=raw.num_words + sum(gist.num_words for gist in left),
     )
 
 
@@ -74,10 +64,8 @@ def memory_with_appended(
     rows: UnitRows, used: Sequence[int], first_page: int, heading: str | None
 ) -> Context:
     """The whole gist memory, then under the heading the raw pages `used`, in their order."""
-    gists, raw = (
-        gist_memory(rows[Page], rows[Gist], (), first_page),
-        raw_pages(rows, used, first_page),
-    )
+    gists = gist_memory(rows[Page], rows[Gist], (), first_page)
+    raw = raw_pages(rows, used, first_page)
     of_page = dict(zip(raw.page_indexes, raw.passages, strict=True))
     over = (Passage("text", None, heading),) if heading and used else ()
     return replace(
@@ -93,15 +81,18 @@ def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context
     used = set(used)
     if missing := used - {page.page_index for page in rows[Page]}:
         raise ValueError(f"there is no page {min(missing)}; page indexes count from 0")
-    read = [page for page in rows[Page] if page.page_index in used]
+    return _raw([page for page in rows[Page] if page.page_index in used], first_page)
+
+
+def _raw(pages: Sequence[Page], first_page: int) -> Context:
     return Context(
         passages=tuple(
             Passage("page", page.page_index + first_page, (page.text or "").strip())
-            for page in read
+            for page in pages
         ),
-        spans=tuple(Span(page.start_char, page.end_char) for page in read),
-        page_indexes=tuple(page.page_index for page in read),
-        num_words=sum(page.num_words for page in read),
+        spans=tuple(Span(page.start_char, page.end_char) for page in pages),
+        page_indexes=tuple(page.page_index for page in pages),
+        num_words=sum(page.num_words for page in pages),
     )
 
 
@@ -272,7 +263,7 @@ class ShowsGistMemory(Budgeted):
         """The gist memory with the raw pages `used`, which if appended stand in that order."""
         if self.layout == "appended":
             return memory_with_appended(rows, used, self.first_page, self.appended_heading)
-        return memory(rows, used, self.first_page)
+        return gist_memory(rows[Page], rows[Gist], used, self.first_page)
 
 
 def orders_alike(chosen: Collection[Pages], words: Mapping[int, int]) -> dict[Pages, list[int]]:

@@ -76,7 +76,8 @@ class Memorize(Stage, ABC):
     async def _limit(self, ask: Ask) -> int:
         """The tokens that a part may have: the context without the longest of the prompts, its
         reply and the question."""
-        others = [await ask.num_tokens(_shortest(prompt)) + ask.max_reply_tokens(prompt)
+        shortest = (Passage("text", None, ""),), "", ()  # passages, question, options
+        others = [await ask.num_tokens(prompt(*shortest)) + ask.max_reply_tokens(prompt)
                   for prompt in CLUES]  # fmt: skip
         return max(1, ask.context_tokens - max(others) - self.question_tokens)
 
@@ -141,10 +142,6 @@ def _parts(sizes: Sequence[int], limit: int) -> list[int]:
         total += size
         found.append(part)
     return found
-
-
-def _shortest(prompt: type[ClueSpans | ClueQuestions | DraftAnswer | KeyPoints]) -> Prompt[Any]:
-    return prompt(passages=(Passage("text", None, ""),), question="", options=())
 
 
 class MemorizeText(Memorize):

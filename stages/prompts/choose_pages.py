@@ -115,7 +115,8 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
         """Half of the pages there may be, spread over the document."""
         numbers = gist_numbers(self.passages)
         wanted = max(1, round(self.max_pages * _EXPECTED_SHARE))
-        return _asking(numbers[:: max(1, len(numbers) // wanted)][:wanted])
+        pages = numbers[:: max(1, len(numbers) // wanted)][:wanted]
+        return f"I want to look up Page {pages} to find what the question is about"
 
     @classmethod
     def samples(cls) -> tuple["ParallelLookUp", ...]:
@@ -130,10 +131,6 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
     def form_values(cls) -> Mapping[str, Any]:
         lists = [NUMBERS[:length] for length in range(len(NUMBERS) + 1)]
         return {", ".join(map(str, pages)): pages for pages in lists}
-
-
-def _asking(numbers: list[int]) -> str:
-    return f"I want to look up Page {numbers} to find what the question is about"
 
 
 def parse_pages(reply: str) -> tuple[int, ...] | None:

@@ -130,11 +130,8 @@ def in_english_pages(text: str) -> str:
     has a Chinese negation, as which of them it is about cannot be told."""
     if _CHINESE_NOT.search(text):
         return text
-    return _CHINESE_AND.sub(" and ", _CHINESE_PAGE.sub(_in_english, text))
-
-
-def _in_english(page: re.Match[str]) -> str:
-    return f" Page {page['page']} " if page["page"] else "Pages: "
+    named = _CHINESE_PAGE.sub(lambda m: f" Page {m['page']} " if m["page"] else "Pages: ", text)
+    return _CHINESE_AND.sub(" and ", named)
 
 
 def is_hedged(text: str, found: re.Match[str]) -> bool:
@@ -176,21 +173,17 @@ def one_of(form: str, values: Iterable[object], *others: str) -> Constraint:
 
 def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
     """At most `max_pages` of a run of page numbers without a gap, or none. One may come twice."""
-    return Constraint(regex=matching(form, _list(pages, max_pages)))
+    if not pages:
+        return Constraint(regex=matching(form, ""))
+    page = f"({numbers(pages[0], pages[-1])})"
+    more = f"(, {page}){{0,{max_pages - 1}}}" if max_pages > 1 else ""
+    return Constraint(regex=matching(form, f"({page}{more})?"))
 
 
 def matching(form: str, value: str) -> str:
     """A regex of replies in this form, of the regex of their value."""
     before, after = (part.translate(_SPECIAL) for part in form.split("{}"))
     return f"{before}{value}{after}"
-
-
-def _list(pages: Sequence[int], max_pages: int) -> str:
-    if not pages:
-        return ""
-    page = f"({numbers(pages[0], pages[-1])})"
-    more = f"(, {page}){{0,{max_pages - 1}}}" if max_pages > 1 else ""
-    return f"({page}{more})?"
 
 
 def numbers(first: int, last: int) -> str:

@@ -293,11 +293,7 @@ class MakeTimeRange(MakeQueries):
         start, end = asked.value or NO_RANGE
         if start and start == day_of(question.asked_at or ""):
             start, end = NO_RANGE
-        row = query(question, "time_range", _said(start, end))
+        ends = [f"from {start}" if start else "", f"until {end}" if end else ""]
+        row = query(question, "time_range", " ".join(filter(None, ends)) or None)
         row = replace(row, start_date=start or None, end_date=end or None)
         return [own, replace(row, problem=asked.problem)]
-
-
-def _said(start: str, end: str) -> str | None:
-    ends = [f"from {start}" if start else "", f"until {end}" if end else ""]
-    return " ".join(filter(None, ends)) or None

@@ -9,7 +9,7 @@ SCROLLS has it.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain, islice
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.files.named_paths import refuse_unreachable_path
-from pipeline.files.place import as_path, exists, file_size, modified_at
+from pipeline.files.place import as_path, exists
 from pipeline.work.stage import Columns, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE, read_known_answers
 from stages.corpora.reading.corpus_row import (
@@ -43,29 +43,25 @@ _FIX = "write one row for each question"
 def read_predictions(path: str) -> Mapping[str, Any]:
     """The answers in a file, by question_id: text, or whatever JSON value stands in its place.
 
-    A file that has not changed is read once in a process. Raises UsageError, naming file and line,
-    where the file cannot be read, a row has no id or no answer, or two rows have the same id.
+    Raises UsageError, naming file and line, where the file cannot be read, a row has no id or no
+    answer, or two rows have the same id.
     """
     file = as_path(path)
+    found: dict[str, Any] = {}
+    lines: dict[str, int] = {}
     with refuse_unreachable_path(file, "predictions"):
         if not exists(file):
             raise UsageError(f"predictions={path}: no such file; name one with answers")
-        return _read(file, modified_at(file), file_size(file))
-
-
-@lru_cache(maxsize=8)
-def _read(file: UPath, written: float, num_bytes: int) -> Mapping[str, Any]:
-    found: dict[str, Any] = {}
-    lines: dict[str, int] = {}
-    for row in _rows(file):
-        question_id, answer = _answer(row)
-        if question_id in lines:
-            raise UsageError(
-                f"{row.detail(f'`{_ID}` {question_id!r} is used twice')}, first in line "
-                f"{lines[question_id]}; {_FIX}"
-            )
-        lines[question_id] = row.line
-        found[question_id] = without_lone_surrogates(answer) if isinstance(answer, str) else answer
+        for row in _rows(file):
+            question_id, answer = _answer(row)
+            if question_id in lines:
+                raise UsageError(
+                    f"{row.detail(f'`{_ID}` {question_id!r} is used twice')}, first in line "
+                    f"{lines[question_id]}; {_FIX}"
+                )
+            lines[question_id] = row.line
+            is_text = isinstance(answer, str)
+            found[question_id] = without_lone_surrogates(answer) if is_text else answer
     if not found:
         raise UsageError(f"predictions={file}: holds no answer; {_FIX}")
     return found
@@ -75,16 +71,14 @@ def _rows(file: UPath) -> Iterator[Row]:
     """The rows of the file; where it is one JSON object of answers by id, they are made."""
     rows = read_rows(file, "name a file with answers")
     first = list(islice(rows, 2))
-    if len(first) == 1 and _is_by_id(first[0].value) and (pairs := _pairs(file)) is not None:
+    value = first[0].value if len(first) == 1 else None
+    is_by_id = value is not None and not {_ID, *_ANSWERS} & value.keys()
+    if is_by_id and (pairs := _pairs(file)) is not None:
         for question_id, answer in pairs:
             yield Row(file, 1, {_ID: question_id, _ANSWERS[0]: answer})
         return
     for row in chain(first, rows):
         yield row.sure()
-
-
-def _is_by_id(value: Mapping[str, Any] | None) -> bool:
-    return value is not None and not {_ID, *_ANSWERS} & value.keys()
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -144,7 +138,7 @@ class ImportedAnswer(Stage):
         return self.answers
 
     def refuse_unusable(self, place: str) -> None:
-        read_predictions(self.file)
+        self.inputs_per_question()
 
     def hashed(self) -> dict[str, Any]:
         return {"kind": self.kind}

@@ -148,8 +148,11 @@ def rouge_l(reference: Sequence[str], answer: Sequence[str]) -> float:
 def rouge_l_sum(answer: str, reference: str) -> float:
     """ROUGE-Lsum with stemming: the longest common subsequence sentence by sentence."""
     scorer = _scorer(_tokens(True, is_latin(answer, reference)), "rougeLsum")
-    lines = ("\n".join(_sentences(text)) for text in (reference, answer))
-    return float(100 * scorer.score(*lines)["rougeLsum"].fmeasure)
+    texts = (
+        "\n".join(" ".join(text[start:end].split()) for start, end in sentence_spans(text))
+        for text in (reference, answer)
+    )
+    return float(100 * scorer.score(*texts)["rougeLsum"].fmeasure)
 
 
 def is_latin(*texts: str) -> bool:
@@ -203,12 +206,6 @@ def _hidden(*packages: str) -> Iterator[None]:
     finally:
         for package in absent:
             sys.modules.pop(package, None)
-
-
-def _sentences(text: str) -> list[str]:
-    """The sentences that rougeLsum compares."""
-    found = (" ".join(text[start:end].split()) for start, end in sentence_spans(text))
-    return [sentence for sentence in found if sentence]
 
 
 def longbench_f1(answer: str, reference: str) -> float:

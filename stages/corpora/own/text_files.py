@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator
+from pydantic import Field
 from upath import UPath
 
 from pipeline.core.errors import UsageError
@@ -64,10 +64,6 @@ class TextCorpus(FileCorpus):
         yield from questions.take_rest(ids)
 
 
-def _to_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 class AskCorpus(FileCorpus):
     """One question, "" for none, and the documents it is asked of: the corpus of `gistmill ask`.
 
@@ -78,7 +74,7 @@ class AskCorpus(FileCorpus):
     format: Literal["asked"]
     version: ClassVar[int] = DOCUMENTS_VERSION
     unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"paths", "question"}
-    paths: Annotated[tuple[Address, ...], BeforeValidator(_to_tuple)]
+    paths: Annotated[tuple[Address, ...], Field(strict=False)]  # YAML has lists
     question: str
 
     def hashed(self) -> Mapping[str, Any]:
