@@ -41,8 +41,7 @@ from stages.prompts.judging import (
     YesOrNo,
     rubric_of,
 )
-from stages.tables.answers import VALUES, Answer, Rating
-from stages.tables.measures import register_rubric
+from stages.tables.answers import VALUES, Answer, Rating, register_rubric
 
 Rubrics = Mapping[str, type[Prompt[Any]]]
 

@@ -240,7 +240,7 @@ class NarrativeQACorpus(FileCorpus):
 
 
 def _asked(row: Row) -> Row:
-    """A row of qaps.csv in the columns of question_file.py, without the tokenized copies."""
+    """A row of qaps.csv in the columns of reading/questions.py, without the tokenized copies."""
     if row.value is None:
         return row
     answers = [row.value.get(key) for key in ("answer1", "answer2")]

@@ -3,8 +3,8 @@
 A document's id and title are its path in the folder without the suffix (`letters/may`), and with it
 where several would have the same (`may.pdf`, `may.txt`). Its metadata has the front matter of
 Markdown, and what is `missing`. Questions stand in questions.jsonl, .json, .csv, .tsv or .parquet
-in the folder and are read as question_file.py describes; they name a document by its id or by its
-path with the suffix. A single file has none.
+in the folder and are read as reading/questions.py describes; they name a document by its id or by
+its path with the suffix. A single file has none.
 """
 
 from collections import Counter
