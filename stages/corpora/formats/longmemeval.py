@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, Literal
 
+from pipeline.core.rows import Span
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
 from stages.corpora.reading.corpus_row import (
     BadInputError,
@@ -20,7 +21,6 @@ from stages.corpora.reading.corpus_row import (
     kind_of,
     label_of,
     list_of,
-    merged,
     optional_text,
     text_of,
     texts_of,
@@ -28,7 +28,7 @@ from stages.corpora.reading.corpus_row import (
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.questions import Asked, Value, single
 from stages.text.chat_text import NO_DATE
-from stages.text.words import PAGE_BREAK
+from stages.text.words import PAGE_BREAK, merged
 
 _DATE = "%Y/%m/%d (%a) %H:%M"
 _BLANK_LINES = re.compile(r"\n\s*\n")
@@ -183,7 +183,7 @@ def _asked(sessions: Sequence[Session]) -> Asked:
         references=lambda value: single(label_of(value, "answer")),
         question_type=lambda value: optional_text(value, "question_type"),
         metadata=partial(_metadata, sessions),
-        evidence=lambda value: merged((at, at + len(t)) for at, t in _turns(sessions, value)),
+        evidence=lambda value: merged(Span(at, at + len(t)) for at, t in _turns(sessions, value)),
         asked_at="question_date",
         more=_more,
     )

@@ -75,20 +75,26 @@ class Fields(Settings):
             yield row
 
 
-class RecordsCorpus(FileCorpus):
+class OwnRows(FileCorpus):
+    """Base class: rows with a document, and a question if `fields` names one."""
+
+    fields: Fields
+    first_option: NonNegativeInt  # the number of the first option in `answer_index`
+
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per document. Raises UsageError where no row can be used, or the dataset
+        cannot be loaded."""
+        refuse_unnamed(self.fields, self.rows())
+        return load_grouped(self, layout_of(self.fields, self.first_option))
+
+
+class RecordsCorpus(OwnRows):
     """A file, or a folder's files that match `pattern`; of a `split` those that are named by it."""
 
     format: Literal["records"]
     pattern: str  # patterns of file names, separated by |
-    fields: Fields
-    first_option: NonNegativeInt  # the number of the first option in `answer_index`
 
     unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"pattern"}
-
-    def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per document. Raises UsageError where no row can be used."""
-        refuse_unnamed(self.fields, self.rows())
-        return load_grouped(self, layout_of(self.fields, self.first_option))
 
     def check(self) -> None:
         """Raise UsageError where the path is missing, or a single file is to have splits."""
@@ -103,15 +109,13 @@ class RecordsCorpus(FileCorpus):
         return self.fields.with_paths(rows_of(files))
 
 
-class HuggingFaceCorpus(FileCorpus):
+class HuggingFaceCorpus(OwnRows):
     """A dataset of the Hugging Face Hub at a pinned revision; `path` is its id, or a folder that
     `datasets` can read. `subset`: the name of the configuration, for one that has several."""
 
     format: Literal["huggingface"]
     subset: str | None
     revision: str | None  # a commit, since the content of a branch changes
-    fields: Fields
-    first_option: NonNegativeInt
 
     def check(self) -> None:
         """Raise UsageError unless revision and split are set."""
@@ -121,11 +125,6 @@ class HuggingFaceCorpus(FileCorpus):
             )
         if self.split is None:
             raise UsageError("corpus.split is not set; name the dataset's split")
-
-    def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per document. Raises UsageError where the dataset cannot be loaded."""
-        refuse_unnamed(self.fields, self.rows())
-        return load_grouped(self, layout_of(self.fields, self.first_option))
 
     def rows(self) -> Iterator[Row]:
         rows = (without_nan(dict(value)) for value in self._dataset())
