@@ -1,6 +1,5 @@
 """Answer each question from the final context of its method: the base class, and the kinds that
-read gist memories or pages. The other kinds are in answer_*.py and
-imported_answers.py."""
+read gist memories or pages. The other kinds are in answer_*.py and imported_answers.py."""
 
 import asyncio
 import random
