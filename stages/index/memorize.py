@@ -18,7 +18,7 @@ from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
-from stages.index.segments import segments
+from stages.index.paginate import segments
 from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints, ShortenChunk
 from stages.prompts.passages import Passage
 from stages.tables.keys import MemoryPassage

@@ -12,7 +12,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.segments import first_segment
+from stages.index.paginate import first_segment
 from stages.prompts.memwalker import MAX_REPLIES, CompressSummaries, SummarizeSegment, Triage
 from stages.tables.pages import Node, Page
 from stages.text.words import num_words

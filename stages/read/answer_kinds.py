@@ -16,7 +16,7 @@ from stages.query.make_queries import searched
 from stages.read.answer_from_context import AnswerFromContext, room_tokens
 from stages.read.recurrence import LastSegment
 from stages.retrieve.look_up import used_pages
-from stages.retrieve.refine import needed_steps
+from stages.retrieve.search import needed_steps
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup, Query, Refinement, Visit
 from stages.tables.pages import Page, RunningSummary

@@ -12,7 +12,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.segments import first_segment, segments
+from stages.index.paginate import first_segment, segments
 from stages.prompts.memwalker import UpdateSummary
 from stages.tables.pages import RunningSummary
 from stages.text.words import num_words

@@ -11,8 +11,7 @@ from pipeline.core.plugins import import_installed
 from pipeline.work.methods import Method, expand_methods, methods_in
 from pipeline.work.stage import Stage
 from stages.index.embed import EmbedGists, EmbedPages
-from stages.index.paginate import PaginateUniform
-from stages.index.segments import PaginateByTokens
+from stages.index.paginate import PaginateByTokens, PaginateUniform
 from stages.index.tree import BuildTree
 from stages.read.answer_from_context import AnswerFromMemory, AnswerFromPages
 from stages.read.answer_kinds import (

@@ -14,7 +14,7 @@ from pipeline.core.engine import Request
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.steps import Step
-from stages.index.segments import PaginateByTokens
+from stages.index.paginate import PaginateByTokens
 from stages.index.tree import BuildTree, tree_levels
 from stages.prompts.memwalker import CompressSummaries, SummarizeSegment, Triage
 from stages.tables.pages import Node, Page

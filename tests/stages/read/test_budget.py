@@ -8,8 +8,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.rows import UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import Context
-from stages.index.paginate import PaginateByModel, PaginateUniform
-from stages.index.segments import PaginateByTokens, PaginateChat
+from stages.index.paginate import PaginateByModel, PaginateByTokens, PaginateChat, PaginateUniform
 from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat, AnswerFromNotes
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
 from stages.read.answer_kinds import (

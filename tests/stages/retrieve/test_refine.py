@@ -9,7 +9,7 @@ from pipeline.core.rows import UnitRows
 from stages.index.context import raw_pages
 from stages.prompts.memorag import ACTIONS, RefineQuery
 from stages.read.answer_kinds import AnswerFromTrajectories
-from stages.retrieve.refine import RefineByBM25, RefineByVectors, RefinedLookUp
+from stages.retrieve.search import RefineByBM25, RefineByVectors, RefinedLookUp
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Dropped, Lookup, Refinement
 from tests.stages.retrieve.test_search import WORDS, Axes
