@@ -13,7 +13,7 @@ from pipeline.core.rows import Question, QuestionRow, UnitRows
 from stages.index.context import Context, TruncateBy, raw_pages, raw_text, text_span
 from stages.prompts.passages import Passage
 from stages.query.make_queries import searched
-from stages.read.answer_from_context import AnswerFromContext, room_tokens
+from stages.read.answer_from_context import AnswerFromContext, AnswerFromPages, room_tokens
 from stages.read.recurrence import LastSegment
 from stages.retrieve.look_up import used_pages
 from stages.retrieve.search import needed_steps
@@ -92,17 +92,13 @@ class AnswerClosedBook(AnswerFromContext):
         return Context()
 
 
-class AnswerConstant(AnswerFromContext):
+class AnswerConstant(AnswerClosedBook):
     """One answer to every question, the first of any options: a lower baseline. No calls."""
 
     kind = "constant"
     version = 1
-    reads = (Lookup,)
     prompts = ()
     constant_answer: str
-
-    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return Context()
 
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
@@ -197,7 +193,7 @@ class AnswerFromVisits(AnswerFromContext):
         )
 
 
-class AnswerFromTrajectories(AnswerFromContext):
+class AnswerFromTrajectories(AnswerFromPages):
     """From the pages that each trajectory found, in document order; the answer is the one that
     agrees best with the others, by their shared words (of options: the most frequent letter), of
     several the first. The paper chooses by the likelihood that its model gives an answer
@@ -208,9 +204,6 @@ class AnswerFromTrajectories(AnswerFromContext):
     kind = "trajectories"
     version = 2
     reads = (Page, Refinement, Lookup)
-
-    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return raw_pages(rows, used, self.first_page)
 
     def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
         return [*needed_steps(rows.of(Refinement, question)), *rows.of(Lookup, question)]
