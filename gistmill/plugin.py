@@ -29,13 +29,12 @@ from stages.extract.extracted import Extracted, UnreadableError, extractor
 from stages.index.context import Context, raw_pages
 from stages.index.memorize import Memorize
 from stages.index.paginate import Paginate, page_of
-from stages.judge.answer_rater import AnswerRater
-from stages.prompts.judging.yes_or_no import YesOrNo
-from stages.prompts.parsing.passages import Passage
+from stages.judge.rate import AnswerRater
+from stages.prompts.judging import YesOrNo
+from stages.prompts.passages import Passage
 from stages.read.answer_from_context import AnswerFromContext
-from stages.retrieve.look_up import used_pages
-from stages.retrieve.ranked_pages import RankedPages
-from stages.score.metric_functions import metric
+from stages.retrieve.look_up import RankedPages, used_pages
+from stages.score.metrics import metric
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page

@@ -20,10 +20,9 @@ judge/      answer x reference -> strict and permissive verdict  (section 4.1)
             answer -> verdict by the question's type           (LongMemEval A.4)
 score/      answer -> metrics, evidence recall
 
-tables/ has one module per table: its record class and its lines in a trace, with its SQL, if any,
-beside it. prompts/ has one module per prompt, in a folder per paper and judging/ for raters
-(parsing/ is shared): its fields, how its reply is parsed, its constraint and budget. text/ has
-words, paragraphs and ranking. A stage calls a model only through `ask`. A folder imports from those
-before it in the order tables, text, extract, prompts, corpora, index, gathered, query, retrieve,
-read, judge, score, and from `pipeline`.
+tables/ has the tables' record classes and their lines in a trace, with their SQL, if any, beside
+them. prompts/ has the prompts by paper: their fields, how replies are parsed, their constraints and
+budgets. text/ has words, paragraphs and ranking. A stage calls a model only through `ask`. A folder
+imports from those before it in the order tables, text, extract, prompts, corpora, index, gathered,
+query, retrieve, read, judge, score, and from `pipeline`.
 """

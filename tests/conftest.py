@@ -13,7 +13,7 @@ from pipeline.core.registry import REGISTRIES
 from pipeline.core.rows import RECORDS, SQL_NAMES
 from pipeline.work.measure_names import MEASURES
 from stages.builtin import load_builtin
-from stages.score.metric_functions import METRICS
+from stages.score.metrics import METRICS
 from tests.support.clusters.ray_head import RayHead
 from tests.support.command import WHOLE_QMSUM, gistmill
 from tests.support.docs.browser import Browser, chromium

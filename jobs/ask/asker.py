@@ -22,8 +22,7 @@ from pipeline.files.place import as_path, is_remote, write
 from pipeline.store.runs.run_folder import RunFolder
 from stages.corpora.own.text_files import AskCorpus
 from stages.gathered.gathered_pages import Gathered, MemoryPage, gather, of_methods, read_pages
-from stages.gathered.passage import rarity
-from stages.gathered.quoted import AskedAnswer, Quoting, read_answers
+from stages.gathered.quoted import AskedAnswer, Quoting, rarity, read_answers
 
 T = TypeVar("T")
 MOST_WORDS = 6000

@@ -42,7 +42,7 @@ class Constraint:
 @dataclass(frozen=True)
 class Prompt(Generic[T]):
     """The values that a prompt's template is filled with, one field each. Every prompt is a
-    subclass in its own module, together with its parser, constraint and estimates.
+    subclass, with its parser, constraint and estimates.
 
     References, evidence and the right option are never fields of a reader's prompt.
     """

@@ -1,5 +1,5 @@
-"""Loaders of text corpora: in formats/ the published ones, in own/ a user's own; reading/ and
-chats/ have what they share. audits/ has answers to their questions that raters are audited with.
+"""Loaders of text corpora: in formats/ the published ones, in own/ a user's own; reading/ has
+what they share. audits/ has answers to their questions that raters are audited with.
 
 A loader yields one `Loaded` per document, in file order: the Document and its Questions. Input
 that cannot be read becomes a row too, with problem `bad_input` and a `detail` of the form

@@ -13,8 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import AccountingError
-from pipeline.core.rows import Record, Span, UnitRows
+from pipeline.core.rows import Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from pipeline.work.stage import Stage
 from stages.tables.keys import Embedding, Key
@@ -72,18 +71,6 @@ class _EmbedTexts(Stage):
             for (page_index, chunk_index, span, _), vector in zip(found, vectors, strict=True)
         ]
         return sorted([*made, *empty], key=lambda row: (row.page_index, row.chunk_index))
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError also unless the chunks of each page cover its text in order."""
-        super().check(rows, made)
-        embeddings = [row for row in made if isinstance(row, Embedding)]
-        of_pages = groupby(embeddings, key=lambda row: row.page_index)
-        for text, (page_index, own) in zip(self.texts(rows), of_pages, strict=True):
-            cut = [_cut(text, Span(row.start_char, row.end_char)) for row in own]
-            if _letters("".join(cut)) != _letters(text):
-                raise AccountingError(
-                    f"{rows.document.document_id}: chunks of page {page_index} do not add up to it"
-                )
 
 
 class EmbedPages(_EmbedTexts):
@@ -150,7 +137,3 @@ def chunks(text: str, words: int | None) -> list[Span]:
 
 def _cut(text: str, span: Span) -> str:
     return text[span.start_char : span.end_char]
-
-
-def _letters(text: str) -> str:
-    return "".join(text.split())

@@ -12,11 +12,14 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
-from stages.prompts.longmemeval.chat_fields import OfChat, OfChatByExample
-from stages.prompts.longmemeval.extract_events import ExtractEvents
-from stages.prompts.longmemeval.extract_facts import ExtractFacts
-from stages.prompts.longmemeval.extract_keyphrases import ExtractKeyphrases
-from stages.prompts.longmemeval.extract_summary import ExtractSummary
+from stages.prompts.chat_keys import (
+    ExtractEvents,
+    ExtractFacts,
+    ExtractKeyphrases,
+    ExtractSummary,
+    OfChat,
+    OfChatByExample,
+)
 from stages.tables.keys import Expansion, Key
 from stages.tables.pages import Page
 from stages.text.chat_text import day_of, said_by, session_dates

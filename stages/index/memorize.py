@@ -18,13 +18,9 @@ from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
-from stages.index.segments import segments
-from stages.prompts.memorag.clue_questions import ClueQuestions
-from stages.prompts.memorag.clue_spans import ClueSpans
-from stages.prompts.memorag.draft_answer import DraftAnswer
-from stages.prompts.memorag.gist_chunk import ShortenChunk
-from stages.prompts.memorag.key_points import KeyPoints
-from stages.prompts.parsing.passages import Passage
+from stages.index.paginate import segments
+from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints, ShortenChunk
+from stages.prompts.passages import Passage
 from stages.tables.keys import MemoryPassage
 from stages.tables.pages import Gist, Page
 from stages.text.fit_to_limit import largest_part
@@ -80,7 +76,8 @@ class Memorize(Stage, ABC):
     async def _limit(self, ask: Ask) -> int:
         """The tokens that a part may have: the context without the longest of the prompts, its
         reply and the question."""
-        others = [await ask.num_tokens(_shortest(prompt)) + ask.max_reply_tokens(prompt)
+        shortest = (Passage("text", None, ""),), "", ()  # passages, question, options
+        others = [await ask.num_tokens(prompt(*shortest)) + ask.max_reply_tokens(prompt)
                   for prompt in CLUES]  # fmt: skip
         return max(1, ask.context_tokens - max(others) - self.question_tokens)
 
@@ -145,10 +142,6 @@ def _parts(sizes: Sequence[int], limit: int) -> list[int]:
         total += size
         found.append(part)
     return found
-
-
-def _shortest(prompt: type[ClueSpans | ClueQuestions | DraftAnswer | KeyPoints]) -> Prompt[Any]:
-    return prompt(passages=(Passage("text", None, ""),), question="", options=())
 
 
 class MemorizeText(Memorize):

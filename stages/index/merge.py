@@ -12,10 +12,9 @@ from pipeline.core.calls import Subject
 from pipeline.core.rows import UnitRows
 from stages.index.context import cut_gist, free_tokens, longest_readable
 from stages.index.paginate import Paginate
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.gist import ShortenPage
-from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.prompts.readagent.starts_chapter import StartsChapter
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp
+from stages.prompts.pages_and_gists import ShortenPage, StartsChapter
 from stages.tables.pages import Gist, Page
 from stages.text.words import PAGE_BREAK
 

@@ -12,11 +12,8 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.segments import segments
-from stages.prompts.memwalker.actions import MAX_REPLIES
-from stages.prompts.memwalker.compress import CompressSummaries
-from stages.prompts.memwalker.summarize import SummarizeSegment
-from stages.prompts.memwalker.triage import Triage
+from stages.index.paginate import first_segment
+from stages.prompts.memwalker import MAX_REPLIES, CompressSummaries, SummarizeSegment, Triage
 from stages.tables.pages import Node, Page
 from stages.text.words import num_words
 
@@ -108,7 +105,7 @@ class BuildTree(Stage):
         first = next(p.page_index for p in rows[Page] if p.end_char > node.start_char)
         asked = await ask(prompt, Subject(page_index=first, turn=node.level))
         said = asked.raw.strip() if asked.value is not None else ""
-        text = await _cut(said or whole.summary or "", share, ask)
+        text = await first_segment(said or whole.summary or "", share, ask.text_tokens)
         is_cut = said and text != said
         problem: Problem | None = "truncated" if is_cut else asked.problem
         made_of = replace(_with_text(node, text), problem=problem, is_compressed=not is_leaf)
@@ -131,12 +128,6 @@ def _with_text(node: Node, text: str) -> Node:
     return replace(node, summary=text, num_words=num_words(text))
 
 
-async def _cut(text: str, most_tokens: int, ask: Ask) -> str:
-    """The text, or its first sentences that so many tokens have room for."""
-    _, end = (await segments(text, most_tokens, ask.text_tokens))[0]
-    return text[:end].strip()
-
-
 Level = Sequence[Sequence[int]]
 """The children of each node of a level, by node index; leaves have none."""
 
@@ -153,12 +144,9 @@ def tree_levels(num_leaves: int, max_children: int) -> list[Level]:
     first = 0
     while len(levels[-1]) > 1:
         below = range(first, first + len(levels[-1]))
-        ends = accumulate(_group_sizes(len(below), max_children), initial=0)
+        groups = -(-len(below) // max_children)
+        sizes = (len(below) // groups + (n < len(below) % groups) for n in range(groups))
+        ends = accumulate(sizes, initial=0)
         levels.append([tuple(below[start:end]) for start, end in pairwise(ends)])
         first = below.stop
     return levels
-
-
-def _group_sizes(num: int, max_children: int) -> list[int]:
-    groups = -(-num // max_children)
-    return [num // groups + (place < num % groups) for place in range(groups)]

@@ -1,34 +1,214 @@
-"""The windows of pagination, one after the other, and the prompts that show them: each by itself as
-in ReadAgent section 3.1, or several in one conversation, which sends the text that they share once.
+"""The windows of pagination (ReadAgent section 3.1 and the authors' notebook, read-agent.github.io,
+cell "Episode Pagination"): a text cut into the pieces that pages are built from, paragraphs or
+parts of long ones; where a page may end; and the prompts that show the windows, each by itself or
+several in one conversation, which sends the text that they share once.
 
 Where a page ends decides where the next window starts. So the stage that chooses the ends and one
 that asks more about the pages come to the same prompts.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, Literal
 
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from pipeline.asking.ask import Ask
 from pipeline.work.stage import Stage
-from stages.index.page_pieces import (
-    LABEL_RULES,
-    Following,
-    LabelRule,
-    PageEnds,
-    Piece,
-    Window,
-    pieces,
-    sections,
-    shown_text,
-    without_short_rest,
+from stages.prompts.pages_and_gists import BreakPoint, Labelled, NextBreakPoint, PageEnd
+from stages.text.pauses import ends_at_pauses
+from stages.text.words import (
+    PAGE_BREAK,
+    Paragraphs,
+    Spans,
+    is_without_spaces,
+    num_words,
+    paragraph_spans,
+    sentence_spans,
+    without_header,
+    word_spans,
 )
-from stages.prompts.readagent.break_point import BreakPoint, Labelled, PageEnd
-from stages.prompts.readagent.break_point_follow_up import NextBreakPoint
-from stages.text.words import Paragraphs, paragraph_spans
+
+# A paragraph too long for a window is cut into pieces of a sixth of one, so that the model can
+# choose among labels even in a text without paragraphs.
+_PIECES_PER_WINDOW = 6
+PageEnds = Literal["any", "pauses"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A paragraph, or consecutive sentences of one that is too long for a window."""
+
+    start_char: int
+    end_char: int
+    num_words: int
+
+
+def pieces(text: str, spans: Spans, max_words: int, page_ends: PageEnds = "any") -> list[Piece]:
+    """Pieces that tile the paragraphs `spans` of `text`, in order, none over `max_words` words.
+    With `page_ends` pauses, what ends in none joins the next paragraph."""
+    ends = [end for _, end in spans]
+    near = _part(max_words)
+    if page_ends == "pauses":
+        ends = [ends[i] for i in ends_at_pauses([text[a:b] for a, b in spans], near)]
+    no_ends = {end for _, end in spans}.difference(ends)
+    found: list[Piece] = []
+    first = spans[0][0] if spans else 0
+    for end in ends:
+        words = num_words(text[first:end])
+        if not words and end < ends[-1]:
+            continue  # a header alone is no piece: it joins the next paragraph
+        if words <= max_words:
+            found.append(Piece(first, end, words))
+        else:
+            found += _sentence_runs(text, (first, end), no_ends, max_words)
+        first = end
+    return found
+
+
+def _part(max_words: int) -> int:
+    return max(1, max_words // _PIECES_PER_WINDOW)
+
+
+def _sentence_runs(
+    text: str, span: tuple[int, int], no_ends: Collection[int], max_words: int
+) -> list[Piece]:
+    """A long paragraph as runs of sentences; a sentence over `max_words` is cut between words.
+    None ends at `no_ends`."""
+    most = _part(max_words)
+    runs: list[Piece] = []
+    for sentence in _sentences(text, span, no_ends):
+        for part in _cut(text, sentence, no_ends, max_words):
+            words = runs[-1].num_words + part.num_words if runs else 0
+            # Leading white space joins the first sentence: a page without words has no gist.
+            if runs and (not runs[-1].num_words or words <= most):
+                runs[-1] = Piece(runs[-1].start_char, part.end_char, words)
+            else:
+                runs.append(part)
+    return runs
+
+
+def _sentences(text: str, span: tuple[int, int], no_ends: Collection[int]) -> Spans:
+    """Spans that tile the paragraph; full stops in a session header end no sentence."""
+    start, paragraph = span[0], text[slice(*span)]
+    head = len(paragraph) - len(without_header(paragraph))
+    ends = [start + end for _, end in sentence_spans(paragraph) if end > head]
+    return list(pairwise([start, *(end for end in ends if end not in no_ends)]))
+
+
+def _cut(text: str, span: tuple[int, int], no_ends: Collection[int], max_words: int) -> list[Piece]:
+    """Pieces that tile the sentence: the whole, or parts of equal words if over `max_words`."""
+    start, sentence = span[0], text[slice(*span)]
+    if (words := num_words(sentence)) <= max_words:
+        return [Piece(*span, words)]
+    head = len(sentence) - len(without_header(sentence))
+    found = [start + first for first, _ in word_spans(sentence) if first >= head]
+    cuts = [cut for cut in found[:: _part(max_words)][1:] if cut not in no_ends]
+    parts = pairwise([start, *cuts, span[1]])
+    if not is_without_spaces(sentence):
+        return [Piece(first, end, num_words(text[first:end])) for first, end in parts]
+    # A part of so long a word may be short enough to be one by itself.
+    return [Piece(first, end, bisect_left(found, end) - bisect_left(found, first))
+            for first, end in parts]  # fmt: skip
+
+
+def sections(text: str) -> Spans:
+    """Spans that tile `text`, cut before each form feed."""
+    starts = [found.start() for found in re.finditer(PAGE_BREAK, text) if found.start()]
+    return list(pairwise([0, *starts, len(text)]))
+
+
+LabelRule = Literal["within_limits", "notebook"]
+Following = Literal["nothing", "ellipsis", "paragraph"]
+_ELLIPSIS = "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The pieces from `first` up to the last of the legal ends, `labels`; the page before begins
+    at piece `previous`. `is_tail`: they are too few words for a call."""
+
+    parts: Sequence[Piece]
+    first: int
+    labels: Sequence[int]
+    previous: int
+    is_tail: bool = False
+
+    def before(self, text: str, num_words: int | None) -> str:
+        """The last `num_words` words before the window, looking no further back than its section;
+        None: the whole previous page."""
+        if num_words is None:
+            return self._text(text, self.previous, self.first)
+        start, found = self.first, 0
+        while start > 0 and found < num_words:
+            start -= 1
+            found += self.parts[start].num_words
+        before = text[self.parts[start].start_char : self.parts[self.first].start_char]
+        words = word_spans(before)[-num_words:] if num_words else []
+        return " ".join(before[words[0][0] :].split()) if words else ""
+
+    def after(self, text: str, what: Following) -> str:
+        """The text shown after the window; empty where there is none."""
+        end = self.labels[-1]
+        if what == "nothing" or end == len(self.parts):
+            return ""
+        shown = [self._text(text, end, end + 1)] if what == "paragraph" else []
+        return "\n".join([*shown, _ELLIPSIS])
+
+    def _text(self, text: str, first: int, last: int) -> str:
+        shown = self.parts[first:last]
+        return shown_text(text, shown[0].start_char, shown[-1].end_char) if shown else ""
+
+
+def shown_text(text: str, start: int, end: int) -> str:
+    """That part of the text as prompts have it."""
+    return without_header(text[start:end]).strip()
+
+
+def ends_within_limits(
+    totals: Sequence[int], first: int, min_words: int, max_words: int
+) -> list[int]:
+    """Where the page from piece `first` may end (half-open); a label's number is its end.
+
+    Label 7 stands after the document's seventh piece. The window takes whole pieces while it stays
+    within `max_words`; its own end is always legal, others where the page has `min_words` or more.
+    `totals`: how many words stand before each piece, and at the end all of them.
+    """
+    window = max(bisect_right(totals, totals[first] + max_words) - 1, first + 1)
+    least = bisect_left(totals, totals[first] + min_words, lo=first + 1)
+    return [*range(least, window), window]
+
+
+def ends_of_notebook(
+    totals: Sequence[int], first: int, min_words: int, max_words: int
+) -> list[int]:
+    """As `ends_within_limits`, by the rule of the authors' notebook.
+
+    The window takes pieces until it has `max_words` or more; the first label stands before the
+    piece with which it has `min_words`, so a page may be shorter than one limit or longer than the
+    other by that piece.
+    """
+    window = min(bisect_left(totals, totals[first] + max_words, lo=first + 1), len(totals) - 1)
+    least = bisect_left(totals, totals[first] + min_words, lo=first + 2) - 1
+    return [*range(least, window), window]
+
+
+LABEL_RULES: Mapping[LabelRule, Callable[[Sequence[int], int, int, int], list[int]]] = {
+    "within_limits": ends_within_limits,
+    "notebook": ends_of_notebook,
+}
+
+
+def without_short_rest(labels: Sequence[int], totals: Sequence[int], least: float) -> list[int]:
+    """The labels after which there are `least` words or more, or none; the text's end in place of
+    a window's end that leaves fewer."""
+    end = len(totals) - 1
+    kept = [label for label in labels if label < end and totals[end] - totals[label] >= least]
+    return kept if kept and kept[-1] == labels[-1] else [*kept, end]
+
 
 SHORTEST_PAGES = 10  # a last page has at least this part of a page's words
 

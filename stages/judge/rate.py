@@ -14,24 +14,171 @@ answer unscored; theirs takes every reply that has "yes" in it for yes ("No, yes
 every other for no.
 """
 
+import asyncio
+from abc import ABC
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pipeline.core.rows import Question
-from pipeline.work.stage import Column, Columns
-from stages.judge.answer_rater import AnswerRater, Rubrics, Wanted
-from stages.prompts.judging.rate_permissive import PermissiveRating
-from stages.prompts.judging.rate_strict import StrictRating
-from stages.prompts.judging.rubrics import (
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.errors import Problem, UsageError
+from pipeline.core.prompts import Prompt
+from pipeline.core.registry import first_sentence
+from pipeline.core.rows import Question, UnitRows
+from pipeline.work.class_checks import file_of
+from pipeline.work.stage import Column, Columns, Role, Stage
+from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
+from stages.prompts.judging import (
     JudgeAbstention,
     JudgeGeneric,
     JudgeKnowledgeUpdate,
     JudgePreference,
     JudgeTemporal,
+    PermissiveRating,
+    StrictRating,
+    YesOrNo,
     rubric_of,
 )
-from stages.prompts.judging.yes_or_no import YesOrNo
+from stages.tables.answers import VALUES, Answer, Rating, register_rubric
+
+Rubrics = Mapping[str, type[Prompt[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A verdict to ask for; `reference_index` is None where the prompt shows all references."""
+
+    rubric: str  # of the judge's `rubrics`
+    reference_index: int | None
+    prompt: Prompt[Any]
+
+
+class AnswerRater(Stage, ABC):
+    """A row per verdict. Questions with options or without references give one skipped row; an
+    answer with a problem gives an `upstream` row of value 0 for each verdict. Where an audit's
+    answer is one of the references that a verdict compares it with, the row is skipped.
+
+    `rubrics`: its prompts by the name of their rubric, which is that of the measure that their
+    verdicts make. A judge with one rubric, of all references together, is
+
+        class RateFluent(AnswerRater):
+            name = "rate"
+            kind = "fluent"  # as a family names it: `judging: {rate: {kind: fluent}}`
+            rubrics = {"fluent": JudgeFluent}  # a YesOrNo with a template of its own
+    """
+
+    rubrics: ClassVar[Rubrics] = {}
+    role: ClassVar[Role] = "judge"
+    reads = (Answer,)
+    writes = Rating
+    document_fields = ()
+    question_fields: ClassVar[tuple[str, ...]] = ("question", "options", "references")
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:
+        own = cls.__dict__.get("rubrics", {})
+        if not isinstance(own, Mapping) or not (cls.rubrics or ABC in cls.__bases__):
+            why = "is no map of rubrics to prompts; write `{name: Prompt}`"
+            raise UsageError(f"{file_of(cls)}: {cls.__name__}.rubrics {why}")
+        cls.prompts = tuple(cls.rubrics.values())
+        if own and "report_columns" not in cls.__dict__:
+            cls.report_columns = _columns(own)
+        super().__pydantic_init_subclass__(**more)
+        for rubric in own:
+            register_rubric(rubric, cls)
+
+    def wanted(self, question: Question, answer: str) -> list[Wanted]:
+        """The verdicts on an answer to a question with references, by reference: here one for each
+        rubric, whose prompt shows the question, the answer and all references."""
+        shown = question.question, answer, "\nor: ".join(question.references)
+        prompts: Mapping[str, Any] = self.rubrics
+        return [Wanted(rubric, None, prompt(*shown)) for rubric, prompt in prompts.items()]
+
+    def why_unusable(self, rows: UnitRows) -> str | None:
+        """None: `run` looks at each answer's problem."""
+        return None
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Rating]:
+        """Questions + Answers -> Ratings, in question order, then by reference.
+
+        Problems: upstream; truncated, unparseable (a verdict that cannot be parsed is None, never
+        "no"); context_overflow, timeout, refused, engine_failed.
+        """
+        answers = {answer.question_id: answer for answer in rows[Answer]}
+        rated = await asyncio.gather(
+            *(self._question(question, answers[question.question_id], ask)
+              for question in rows.questions)
+        )  # fmt: skip
+        return [rating for ratings in rated for rating in ratings]
+
+    async def _question(self, question: Question, answer: Answer, ask: Ask) -> list[Rating]:
+        unrated = [
+            replace(row, rater=ask.rater_name, rater_is_model=ask.is_model)
+            for row in self._unrated(question)
+        ]
+        if answer.skipped or unrated[0].skipped:
+            return [replace(unrated[0], rubric=None, reference_index=None, skipped=True)]
+        if answer.problem is not None:
+            detail = f"answer: {answer.problem}"
+            return [replace(row, value=0.0, problem="upstream", detail=detail) for row in unrated]
+        wanted = self.wanted(question, answer.judged or answer.answer or "")
+        rows = [
+            replace(row, skipped=_is_one_of(answer, question, one))
+            for row, one in zip(unrated, wanted, strict=True)
+        ]
+        pairs = zip(rows, wanted, strict=True)
+        return list(await asyncio.gather(*(_rated(row, one.prompt, ask) for row, one in pairs)))
+
+    def _unrated(self, question: Question) -> list[Rating]:
+        """The question's rows without verdicts or rater."""
+        row = Rating.about(question)
+        if question.options or not question.references:
+            return [replace(row, skipped=True)]
+        return [
+            replace(row, rubric=one.rubric, reference_index=one.reference_index)
+            for one in self.wanted(question, "")
+        ]
+
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Rating]:
+        return [
+            replace(row, problem=problem, detail=detail)
+            for question in rows.questions
+            for row in self._unrated(question)
+        ]
+
+
+def _columns(rubrics: Rubrics) -> Columns:
+    """The share of yes of each rubric; a partial yes counts half."""
+    judged = partial(Column, more_is_better=True, is_judged=True)
+    return {
+        "free": tuple(
+            judged(rubric, rubric, 53 + place, about=first_sentence(prompt))
+            for place, (rubric, prompt) in enumerate(rubrics.items())
+        )
+    }
+
+
+def _is_one_of(answer: Answer, question: Question, wanted: Wanted) -> bool:
+    """True if the answer, a reference itself, is among those that the verdict's prompt shows."""
+    index = wanted.reference_index
+    shown = question.references if index is None else question.references[index : index + 1]
+    return answer.detail == ANOTHER_REFERENCE and answer.answer in shown
+
+
+async def _rated(row: Rating, prompt: Prompt[Any], ask: Ask) -> Rating:
+    if row.skipped:
+        return row
+    subject = Subject(question_id=row.question_id, reference_index=row.reference_index)
+    asked = await ask(prompt, subject)
+    if asked.value not in (None, *VALUES):
+        of = type(prompt)
+        why = f"{of.__name__}.read returned {asked.value!r}; return {', '.join(VALUES)} or None"
+        raise ValueError(f"{file_of(of)}: {why}")
+    value = None if asked.value is None else VALUES[asked.value]
+    return replace(row, label=asked.value, value=value, problem=asked.problem)
+
 
 _judged = partial(Column, more_is_better=True, is_judged=True)
 _EXACT = (

@@ -1,6 +1,5 @@
 """Answer each question from the final context of its method: the base class, and the kinds that
-read gist memories or pages. The other kinds are in answer_*.py and
-imported_answers.py."""
+read gist memories or pages. The other kinds are in answer_*.py and imported_answers.py."""
 
 import asyncio
 import random
@@ -18,11 +17,16 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.work.stage import Column, Columns
-from stages.index.budget import Budgeted, pages_within
-from stages.index.context import Context, raw_pages
-from stages.index.page_layout import ShowsGistMemory, orders_alike
-from stages.prompts.parsing.passages import shown
-from stages.prompts.readagent.answer import AnswerQuestion
+from stages.index.context import (
+    Budgeted,
+    Context,
+    ShowsGistMemory,
+    orders_alike,
+    pages_within,
+    raw_pages,
+)
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.passages import shown
 from stages.retrieve.look_up import by_importance, used_pages
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup

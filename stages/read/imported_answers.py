@@ -1,19 +1,115 @@
-"""Answers that another system gave, read from a file: rated and scored as those of a method."""
+"""Answers that come in a file and are rated and scored as those of a method: another system's, and
+those of known worth, which an audit gives to the raters of a run.
 
-from collections.abc import Mapping, Sequence
+A file of predictions is JSON lines, a JSON list, CSV or Parquet of rows with `question_id` and one
+of `answer`, `hypothesis` (LongMemEval's) and `prediction`; or one JSON object of answers by id, as
+SCROLLS has it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain, islice
 from typing import Any, ClassVar
 
+from upath import UPath
+
 from pipeline.asking.ask import Ask
+from pipeline.core.errors import UsageError
 from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.files.place import as_path, exists, refuse_unreachable_path
 from pipeline.work.stage import Columns, Stage
-from stages.corpora.reading.corpus_row import kind_of
-from stages.prompts.readagent.answer import parse_option
+from stages.corpora.audits.known_answers import ANOTHER_REFERENCE, read_known_answers
+from stages.corpora.reading.corpus_row import (
+    BadInputError,
+    Row,
+    kind_of,
+    label_of,
+    without_lone_surrogates,
+)
+from stages.corpora.reading.files import NotTextError, opened, read_rows
+from stages.prompts.answer_question import parse_option
 from stages.read.answer_from_context import GIVEN, LENGTH
-from stages.read.prediction_file import read_predictions
 from stages.tables.answers import Answer
 from stages.text.words import num_words, plain
+
+_ID = "question_id"
+_ANSWERS = ("answer", "hypothesis", "prediction")
+_FIX = "write one row for each question"
+
+
+def read_predictions(path: str) -> Mapping[str, Any]:
+    """The answers in a file, by question_id: text, or whatever JSON value stands in its place.
+
+    Raises UsageError, naming file and line, where the file cannot be read, a row has no id or no
+    answer, or two rows have the same id.
+    """
+    file = as_path(path)
+    found: dict[str, Any] = {}
+    lines: dict[str, int] = {}
+    with refuse_unreachable_path(file, "predictions"):
+        if not exists(file):
+            raise UsageError(f"predictions={path}: no such file; name one with answers")
+        for row in _rows(file):
+            question_id, answer = _answer(row)
+            if question_id in lines:
+                raise UsageError(
+                    f"{row.detail(f'`{_ID}` {question_id!r} is used twice')}, first in line "
+                    f"{lines[question_id]}; {_FIX}"
+                )
+            lines[question_id] = row.line
+            is_text = isinstance(answer, str)
+            found[question_id] = without_lone_surrogates(answer) if is_text else answer
+    if not found:
+        raise UsageError(f"predictions={file}: holds no answer; {_FIX}")
+    return found
+
+
+def _rows(file: UPath) -> Iterator[Row]:
+    """The rows of the file; where it is one JSON object of answers by id, they are made."""
+    rows = read_rows(file, "name a file with answers")
+    first = list(islice(rows, 2))
+    value = first[0].value if len(first) == 1 else None
+    is_by_id = value is not None and not {_ID, *_ANSWERS} & value.keys()
+    if is_by_id and (pairs := _pairs(file)) is not None:
+        for question_id, answer in pairs:
+            yield Row(file, 1, {_ID: question_id, _ANSWERS[0]: answer})
+        return
+    for row in chain(first, rows):
+        yield row.sure()
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The entries of a JSON object, those of a repeated key, too."""
+
+
+def _pairs(file: UPath) -> Sequence[tuple[str, Any]] | None:
+    """The entries of the one object that a file is; None where it is a list, CSV or Parquet."""
+    try:
+        with opened(file) as content:
+            found = json.loads(content.read(), object_pairs_hook=_Pairs)
+    except (ValueError, NotTextError):
+        return None
+    if not isinstance(found, _Pairs):
+        return None
+    return [(without_lone_surrogates(key), value) for key, value in found]
+
+
+def _answer(row: Row) -> tuple[str, Any]:
+    value = row.value or {}
+    try:
+        question_id = label_of(value, _ID)
+    except BadInputError as wrong:
+        raise UsageError(row.detail(wrong)) from None
+    if not question_id:
+        there = ", ".join(map(str, value)) or "nothing"
+        raise UsageError(row.detail(f"no `{_ID}`, the row has {there}; {_FIX}"))
+    keys = [key for key in _ANSWERS if key in value]
+    if len(keys) != 1:
+        which = " and ".join(keys) or "none"
+        raise UsageError(row.detail(f"one of {', '.join(_ANSWERS)} is needed, there is {which}"))
+    return question_id, value[keys[0]]
 
 
 class ImportedAnswer(Stage):
@@ -41,7 +137,7 @@ class ImportedAnswer(Stage):
         return self.answers
 
     def refuse_unusable(self, place: str) -> None:
-        read_predictions(self.file)
+        self.inputs_per_question()
 
     def hashed(self) -> dict[str, Any]:
         return {"kind": self.kind}
@@ -91,3 +187,49 @@ def _choice(text: str, options: Sequence[str]) -> dict[str, Any]:
 
 def _plain(text: str) -> str:
     return plain(text).rstrip(".")
+
+
+class KnownAnswer(Stage):
+    """Takes the known answers of one kind, `made_as`, from an audit's file; a question that has
+    none there is skipped. Each is an input of its own question; the file's name is not hashed."""
+
+    name = "answer"
+    kind = "known"
+    version = 1
+    writes = Answer
+    document_fields = ("num_words",)
+    question_fields = ("question",)
+    file: str
+    made_as: str
+
+    @cached_property
+    def answers(self) -> Mapping[str, str]:
+        """By question_id; they travel with the stage: workers read no file."""
+        known = read_known_answers(self.file)
+        return {question_id: one.answer for (kind, question_id), one in known.items()
+                if kind == self.made_as}  # fmt: skip
+
+    def inputs_per_question(self) -> Mapping[str, Any]:
+        return self.answers
+
+    def refuse_unusable(self, place: str) -> None:
+        self.inputs_per_question()
+
+    def hashed(self) -> dict[str, Any]:
+        return {"kind": self.kind, "made_as": self.made_as}
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
+        """Questions -> one Answer each, in question order."""
+        return [self._answer(rows, question) for question in rows.questions]
+
+    def _answer(self, rows: UnitRows, question: Question) -> Answer:
+        empty = self.empty(rows, question)
+        answer = self.answers.get(question.question_id)
+        if answer is None:
+            return replace(empty, skipped=True)
+        return replace(empty, answer=answer, num_answer_words=num_words(answer))
+
+    def empty(self, rows: UnitRows, about: Record) -> Answer:
+        detail = ANOTHER_REFERENCE if self.made_as == "reworded" else None
+        words = rows.document.num_words
+        return Answer.about(about, reader=GIVEN, num_document_words=words, detail=detail)

@@ -12,8 +12,8 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.segments import segments
-from stages.prompts.memwalker.update_summary import UpdateSummary
+from stages.index.paginate import first_segment, segments
+from stages.prompts.memwalker import UpdateSummary
 from stages.tables.pages import RunningSummary
 from stages.text.words import num_words
 
@@ -98,13 +98,8 @@ class UpdateRunningSummary(Stage):
         asked = await ask(prompt, subject, is_shared=not self.asks_question)
         if asked.value is None:
             return _with(row, before, asked.problem)
-        summary = await self._cut(asked.value, ask)
+        summary = await first_segment(asked.value, self.summary_tokens, ask.text_tokens)
         return _with(row, summary, "truncated" if summary != asked.value else asked.problem)
-
-    async def _cut(self, summary: str, ask: Ask) -> str:
-        """The summary, or its first sentences that `summary_tokens` has room for."""
-        _, end = (await segments(summary, self.summary_tokens, ask.text_tokens))[0]
-        return summary[:end].strip()
 
 
 def _left(row: RunningSummary, segment: str, last: RunningSummary | None) -> RunningSummary:

@@ -1,15 +1,28 @@
-"""The base of all look-ups, which choose the pages to read for a question; and no look-up."""
+"""The base of all look-ups, which choose the pages to read for a question; and those without a
+model call: none, BM25, dense, random, oracle and latest pages, visited leaves."""
 
 import asyncio
-from abc import ABC
-from collections.abc import Sequence
+import random
+from abc import ABC, abstractmethod
+from asyncio import to_thread
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from math import isfinite
+
+import numpy as np
+from pydantic import Field, PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
-from pipeline.work.stage import Stage
-from stages.tables.lookups import Lookup, RankedPage
+from pipeline.core.rows import Question, QuestionRow, Record, Span, UnitRows
+from pipeline.engines.embedder import EmbedderSettings, Vectors
+from pipeline.work.class_checks import file_of
+from pipeline.work.stage import ASKED, GOLD, Stage
+from stages.tables.keys import Embedding
+from stages.tables.lookups import Dropped, Lookup, RankedPage, Visit
+from stages.tables.pages import Page
+from stages.text.ranking import Ranking, best_first, ranking
+from stages.text.words import covered_chars
 
 RANKS_KEPT = 50  # of each turn: the deepest that LongMemEval's metrics of retrieval go
 
@@ -72,8 +85,198 @@ def ranked_turn(
     return replace(turn_row(question), requested=best, used=best, ranked=ranked)
 
 
+def each_page_once(question: Question, turns: Iterable[Lookup]) -> list[Lookup]:
+    """The turns, numbered, of which each uses the pages that none before has requested; the others
+    are dropped, reason duplicate. An empty turn where there is none."""
+    found: list[Lookup] = []
+    seen: set[int] = set()
+    for turn in turns:
+        used = tuple(page for page in turn.requested if page not in seen)
+        dropped = tuple(Dropped(page, "duplicate") for page in turn.requested if page in seen)
+        found.append(replace(turn, turn=len(found), used=used, dropped=dropped))
+        seen.update(turn.requested)
+    return found or [turn_row(question)]
+
+
 class NoLookUp(LookUp):
     """For methods without look-ups: an empty turn 0. No calls."""
 
     kind = "none"
     version = 1
+
+
+class RankedPages(LookUp):
+    """Base class: ranks the pages and uses the best `top_k`; None: all, of which the answer is
+    made from the best that fit the context."""
+
+    reads = (Page,)
+    top_k: PositiveInt | None
+
+    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
+        """One turn: the best `top_k` pages, best first. No calls, no problems."""
+        return [ranked_turn(question, self.ranking(rows[Page], question), self.top_k)]
+
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+        """The pages of `best` with what each scored; here with no score. Raises ValueError for one
+        that is not there, or is there twice."""
+        best, left = self.best(pages, question), {page.page_index for page in pages}
+        for index in best:
+            if index not in left:
+                why = f"best returned {index!r}, which is no page, or was there before"
+                raise ValueError(f"{file_of(type(self))}: {type(self).__name__}.{why}")
+            left.remove(index)
+        return [RankedPage(index) for index in best]
+
+    @abstractmethod
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        """Page indexes, best first."""
+
+
+class ScoredPages(RankedPages):
+    """Base class of rankings by a score."""
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        return [page.page_index for page in self.ranking(pages, question)]
+
+    @abstractmethod
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+        """Pages and their scores, best first."""
+
+
+class BM25(ScoredPages):
+    """BM25 over the document's own pages (ReadAgent section 4.2), as `ranking` has it.
+
+    By default plus_on_stems, since Okapi, which the paper names, scores a word 0 that half of few
+    pages contain.
+    """
+
+    kind = "bm25"
+    version = 2
+
+    bm25: Ranking
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> one turn each, best page first. No calls, no problems."""
+        # In a thread: for the tenths of a second that a book's index takes, no request is sent.
+        pages, asked = rows[Page], rows.questions
+        rankings = await to_thread(lambda: [self.ranking(pages, q) for q in asked])
+        return [ranked_turn(q, own, self.top_k) for q, own in zip(asked, rankings, strict=True)]
+
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+        return by_bm25(self.bm25, pages, question.question)
+
+
+def by_bm25(bm25: Ranking, pages: Sequence[Page], query: str) -> list[RankedPage]:
+    """The pages with their BM25 scores, best first."""
+    return [RankedPage(*found) for found in ranking(bm25, [p.text or "" for p in pages], query)]
+
+
+class Dense(LookUp):
+    """The pages whose embeddings are nearest to the question's ("neural retrieval", section 4.2).
+
+    The embeddings are those of pages or of gists; the raw pages are read in both cases. `top_k` as
+    for `RankedPages`.
+    """
+
+    kind = "dense"
+    version = 1
+    reads = (Embedding,)
+    top_k: PositiveInt | None
+    # Not hashed here: the step of the embeddings names the model.
+    embedder: EmbedderSettings = Field(exclude=True)
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
+        asked = await self.embedder.embed([q.question for q in rows.questions], "query")
+        rankings = await to_thread(nearest, rows[Embedding], asked)
+        return [
+            ranked_turn(question, ranking, self.top_k)
+            for question, ranking in zip(rows.questions, rankings, strict=True)
+        ]
+
+
+def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[RankedPage]]:
+    """For each question vector the pages, best first, by their best chunk's dot product.
+
+    `questions`: (questions, dimensions). Ties go to the lower page; a page without an embedding
+    comes last.
+    """
+    embedded = [row for row in rows if row.embedding is not None]
+    best = np.full((1 + max((row.page_index for row in rows), default=-1), len(questions)), -np.inf)
+    if embedded:
+        chunks = np.array([row.embedding for row in embedded], dtype=np.float32)
+        # Rounded so that equal texts tie: their vectors differ in the seventh digit by batch.
+        near = np.round((chunks @ questions.T).astype(np.float64), 5)
+        np.maximum.at(best, [row.page_index for row in embedded], near)
+    orders = np.argsort(-best.T, axis=1, kind="stable")
+    return [
+        [RankedPage(n, scores[n] if isfinite(scores[n]) else None) for n in order]
+        for order, scores in zip(orders.tolist(), best.T.tolist(), strict=True)
+    ]
+
+
+class RandomPages(RankedPages):
+    """A lower baseline: pages drawn at random, seeded by (seed, question_id, repeat)."""
+
+    kind = "random"
+    version = 1
+    seed: int
+    repeat: int
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        draw = random.Random(f"{self.seed}/{question.question_id}/{self.repeat}")
+        return draw.sample(range(len(pages)), len(pages))
+
+
+class OraclePages(ScoredPages):
+    """An upper bound: the pages with most gold evidence, scored by its characters. Skips questions
+    without any."""
+
+    kind = "oracle"
+    version = 1
+    question_fields = (*ASKED, *GOLD)
+
+    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
+        if not question.evidence:
+            return [replace(turn_row(question), skipped=True)]
+        return await super().turns(rows, question, ask)
+
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+        spans = ([Span(page.start_char, page.end_char)] for page in pages)
+        gold = np.array([covered_chars(question.evidence, s) for s in spans], dtype=np.float64)
+        return [RankedPage(index, float(gold[index])) for index in best_first(gold) if gold[index]]
+
+
+class LatestPages(RankedPages):
+    """The last pages of the document, as LongMemEval's full history keeps its latest sessions."""
+
+    kind = "latest"
+    version = 1
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        return [page.page_index for page in reversed(pages)]
+
+
+class VisitedLeaves(LookUp):
+    """One turn per question: the leaves visited are requested, the one that was answered from is
+    used, those reverted from are dropped, reason rejected. No calls."""
+
+    kind = "visited"
+    version = 1
+    reads = (Visit,)
+
+    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
+        """Visits -> one turn. Problem: upstream (the navigation got no reply)."""
+        visits = rows.of(Visit, question)
+        if lost := lost_turn(question, visits):
+            return [lost]
+        at_leaves = [(v.page_index, v.action) for v in visits if v.page_index is not None]
+        rejected = [Dropped(page, "rejected") for page, action in at_leaves if action == "revert"]
+        return [
+            replace(
+                turn_row(question),
+                requested=tuple(page for page, _ in at_leaves),
+                used=tuple(page for page, action in at_leaves if action == "answer"),
+                dropped=tuple(rejected),
+            )
+        ]

@@ -18,11 +18,10 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
-from stages.index.page_layout import ShowsGistMemory
-from stages.prompts.parsing.passages import Passage, shown
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.index.context import ShowsGistMemory
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
+from stages.prompts.passages import Passage, shown
 from stages.retrieve.look_up import LookUp, turn_row
 from stages.tables.lookups import Dropped, Lookup
 from stages.tables.pages import Gist, Page
@@ -42,6 +41,15 @@ class _FromGists(ShowsGistMemory, LookUp, ABC):
 
     def passages(self, rows: UnitRows, used: Sequence[int]) -> tuple[Passage, ...]:
         return self.memory(rows, used).passages
+
+    async def has_room(
+        self, prompt: Prompt[Any], rows: UnitRows, used: Sequence[int], ask: Ask
+    ) -> bool:
+        """True if the look-up's prompt with the pages `used` leaves room for what follows. It is
+        never shorter than the answer's (a test of every family), and measured in its place: so a
+        changed answer prompt does not redo look-ups."""
+        fits = await ask.fits(prompt, self.room_tokens(ask))
+        return fits and await self.within_budget(rows, used, ask)
 
     async def within_budget(self, rows: UnitRows, used: Sequence[int], ask: Ask) -> bool:
         """True if the gist memory with the pages `used` does not pass the budget."""
@@ -92,21 +100,16 @@ class ReadAgentP(_FromGists):
             if reason is None and len(used) == self.max_pages:
                 reason = "over_maximum"
             if reason is None:
-                has_room = has_room and await self._fits(rows, question, [*used, index], ask)
+                more = [*used, index]
+                has_room = has_room and await self.has_room(
+                    self._prompt(rows, question, more), rows, more, ask
+                )
                 reason = None if has_room else "no_room"
             if reason is None:
                 used.append(index)
             else:
                 dropped.append(Dropped(index, reason))
         return tuple(used), tuple(dropped)
-
-    async def _fits(
-        self, rows: UnitRows, question: Question, used: Sequence[int], ask: Ask
-    ) -> bool:
-        # Measured by the look-up prompt, which is never shorter than the answer prompt (a test of
-        # every family): so a changed answer prompt does not redo look-ups.
-        has_room = await ask.fits(self._prompt(rows, question, used), self.room_tokens(ask))
-        return has_room and await self.within_budget(rows, used, ask)
 
     def _prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> ParallelLookUp:
         return ParallelLookUp(
@@ -188,7 +191,10 @@ class ReadAgentS(_FromGists):
             index = asked.value - self.first_page
             requested.append(index)
             reason = self.refusal(rows, index, used)
-            reason = reason or await self._room(rows, question, used, index, ask)
+            if reason is None:
+                more = [*used, index]
+                with_page = self._prompt(rows, question, more, ())
+                reason = None if await self.has_room(with_page, rows, more, ask) else "no_room"
             if reason is None:
                 return replace(
                     row, requested=tuple(requested), used=(index,), dropped=tuple(dropped)
@@ -199,14 +205,6 @@ class ReadAgentS(_FromGists):
         # An illegal page is recorded in `dropped`; naming no page at all twice is a problem.
         problem = None if requested else problem
         return replace(row, requested=tuple(requested), dropped=tuple(dropped), problem=problem)
-
-    async def _room(
-        self, rows: UnitRows, question: Question, used: Sequence[int], index: int, ask: Ask
-    ) -> str | None:
-        prompt = self._prompt(rows, question, [*used, index], ())
-        has_room = await ask.fits(prompt, self.room_tokens(ask))
-        has_room = has_room and await self.within_budget(rows, [*used, index], ask)
-        return None if has_room else "no_room"
 
     def _prompt(
         self,

@@ -13,8 +13,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
-from stages.retrieve.look_up import RANKS_KEPT, LookUp, lost_turn, ranked_turn
-from stages.retrieve.ranked_pages import nearest
+from stages.retrieve.look_up import RANKS_KEPT, LookUp, lost_turn, nearest, ranked_turn
 from stages.tables.keys import Embedding, Expansion, Key
 from stages.tables.lookups import Lookup, Query, RankedPage
 from stages.tables.pages import Page

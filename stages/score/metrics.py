@@ -1,4 +1,5 @@
-"""Our metrics of answers, 0-100, by name, and the questions that each applies to.
+"""Functions registered as metrics of answers, 0-100, by name, and the questions that each applies
+to: ours, and those of plugins alike.
 
 Metric names carry the variant, because papers mean different things by "ROUGE-L" or "F1". Of
 several references the best counts. Which answers are scored is decided in score.py.
@@ -9,18 +10,114 @@ are split into `unicode_words`, without stems: Porter's are English. All else ha
 values.
 """
 
+import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, lru_cache, partial
+from numbers import Real
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
+from pipeline.core.errors import UsageError
+from pipeline.core.registry import Registry, first_sentence, is_ours
 from pipeline.core.rows import Question
-from stages.score import longbench_metrics, rouge_lcs
-from stages.score.metric_functions import metric
+from pipeline.work.class_checks import file_of
+from pipeline.work.measure_names import register_measure
+from stages.score import longbench_metrics
 from stages.text.languages import is_chinese, unicode_words, writing_of
-from stages.text.words import sentence_spans
+from stages.text.words import sentence_spans, words_in_common
+
+_MOST = 100 + 1e-6  # with the error of floating point
+METRICS: "dict[str, Metric]" = {}
+FUNCTIONS: "Registry[Callable[..., float]]" = Registry("is the metric {!r}", "metrics")
+Function = TypeVar("Function", bound=Callable[..., float])
+
+
+def _always(question: Question) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """`score` of an answer to a question with references; where it does not apply there is none.
+    `about`: what a paper states of it. `version`: of a plugin's, hashed into the step. `groups`:
+    as `metric` is given them."""
+
+    score: Callable[[str, Question], float]
+    applies: Callable[[Question], bool]
+    about: str
+    version: int | None
+    groups: tuple[str, ...]
+
+
+def metric(
+    name: str,
+    *,
+    applies: Callable[[Question], bool] = _always,
+    of_question: bool = False,
+    about: str = "",
+    version: int | None = None,
+    groups: tuple[str, ...] = (),
+) -> Callable[[Function], Function]:
+    """Register a function as a metric, which the `metrics` of a family's settings may name:
+
+        @metric("first_word", version=1)
+        def first_word(answer: str, reference: str) -> float:
+            \"\"\"100 where both begin with the same word, else 0.\"\"\"
+            return 100.0 * (answer.split()[:1] == reference.split()[:1])
+
+    It returns 0 to 100; of several references the best counts. With `of_question` it is given the
+    Question in place of a reference. `about`: what is stated of it, by default its docstring's
+    first sentence. A plugin's has a `version`, raised when its values change meaning.
+
+    `groups`: a key of questions' metadata, as of the episode that a question is a step of. The
+    report's mean is then over groups, and each counts as the mean of its questions; with a second
+    key, of the number of its questions, as the least of them, 0 where one has no value. Raises
+    UsageError, naming its file, for one without a version, for a name that another measure has, and
+    for a function that cannot be called so.
+    """
+
+    def add(function: Function) -> Function:
+        register_measure(name, function)
+        stated = about or first_sentence(function)
+        _refuse_unusable(name, function, stated, version)
+        own = partial(_checked, name, function)
+        score = own if of_question else partial(_best, own)
+        METRICS[name] = Metric(score, applies, stated, version, groups)
+        FUNCTIONS.add(name, function, stated)
+        return function
+
+    return add
+
+
+def _refuse_unusable(
+    name: str, function: Callable[..., float], stated: str, version: int | None
+) -> None:
+    place = f"{file_of(function)}: the metric {name}"
+    if version is None and not is_ours(function):
+        raise UsageError(f"{place} has no version; write `@metric({name!r}, version=1)`")
+    if not stated:
+        raise UsageError(f"{place} has no docstring; say in one what it measures")
+    if inspect.iscoroutinefunction(function) or len(inspect.signature(function).parameters) != 2:
+        raise UsageError(f"{place}: write `def {function.__name__}(answer, reference)`")
+
+
+def _checked(name: str, function: Callable[..., float], answer: str, right: Any) -> float:
+    """Its value. Raises TypeError for one that is no number from 0 to 100."""
+    value = function(answer, right)
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= _MOST:
+        raise TypeError(
+            f"{file_of(function)}: the metric {name} returned {repr(value)[:40]}; return 0 to 100"
+        )
+    return float(value)
+
+
+def _best(score: Callable[[str, str], float], answer: str, question: Question) -> float:
+    """The best over references. ValueError without references."""
+    return max(score(answer, reference) for reference in question.references)
+
 
 KINDS = ("rouge1", "rouge2", "rougeL")
 _OF_NGRAMS = ("rouge1", "rouge2")
@@ -33,17 +130,29 @@ Tokenize = Callable[[str], list[str]]
 def rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
     """ROUGE-1, -2 and -L, by the names in KINDS."""
     tokens = _tokens(stem, is_latin(answer, reference))
-    scores = _ngram_scorer(tokens).score(reference, answer)
+    scores = _scorer(tokens, *_OF_NGRAMS).score(reference, answer)
     values = {kind: scores[kind].fmeasure for kind in _OF_NGRAMS}
-    values["rougeL"] = rouge_lcs.rouge_l(tokens(reference), tokens(answer))
+    values["rougeL"] = rouge_l(tokens(reference), tokens(answer))
     return {kind: 100 * values[kind] for kind in KINDS}
+
+
+def rouge_l(reference: Sequence[str], answer: Sequence[str]) -> float:
+    """The F-measure, 0-1, of the longest common subsequence of tokens. In rouge-score's order of
+    operations, as another one differs in the last digit, and without its table in Python."""
+    if not (shared := words_in_common(reference, answer)):
+        return 0.0
+    precision, recall = shared / len(answer), shared / len(reference)
+    return 2 * precision * recall / (precision + recall)
 
 
 def rouge_l_sum(answer: str, reference: str) -> float:
     """ROUGE-Lsum with stemming: the longest common subsequence sentence by sentence."""
-    tokens = _tokens(True, is_latin(answer, reference))
-    texts = ([tokens(sentence) for sentence in _sentences(text)] for text in (reference, answer))
-    return 100 * rouge_lcs.rouge_l_sum(*texts)
+    scorer = _scorer(_tokens(True, is_latin(answer, reference)), "rougeLsum")
+    texts = (
+        "\n".join(" ".join(text[start:end].split()) for start, end in sentence_spans(text))
+        for text in (reference, answer)
+    )
+    return float(100 * scorer.score(*texts)["rougeLsum"].fmeasure)
 
 
 def is_latin(*texts: str) -> bool:
@@ -60,11 +169,11 @@ def load_rouge() -> None:
 
 
 @cache
-def _ngram_scorer(tokens: Tokenize) -> Any:
+def _scorer(tokens: Tokenize, *kinds: str) -> Any:
     load_rouge()
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer(list(_OF_NGRAMS), tokenizer=SimpleNamespace(tokenize=tokens))
+    return RougeScorer(list(kinds), tokenizer=SimpleNamespace(tokenize=tokens))
 
 
 @cache
@@ -97,12 +206,6 @@ def _hidden(*packages: str) -> Iterator[None]:
     finally:
         for package in absent:
             sys.modules.pop(package, None)
-
-
-def _sentences(text: str) -> list[str]:
-    """The sentences that rougeLsum compares."""
-    found = (" ".join(text[start:end].split()) for start, end in sentence_spans(text))
-    return [sentence for sentence in found if sentence]
 
 
 def longbench_f1(answer: str, reference: str) -> float:

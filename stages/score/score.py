@@ -23,8 +23,7 @@ from pipeline.core.errors import Problem, contained
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import GOLD, Column, Columns, Stage
 from stages.read.answer_from_context import GIVEN
-from stages.score.metric_functions import METRICS
-from stages.score.metrics import ABOUT_PARTS, PARTS, load_rouge
+from stages.score.metrics import ABOUT_PARTS, METRICS, PARTS, load_rouge
 from stages.tables.answers import Answer, Score
 from stages.tables.lookups import RANKING_MEASURES
 from stages.text.words import covered_chars

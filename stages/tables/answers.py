@@ -1,12 +1,16 @@
-"""The tables `answers`, `ratings` and `scores`."""
+"""The tables `answers`, `ratings` and `scores`; the names of our own measures, and of the rubrics
+of judges."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal, get_args
 
+from pipeline.core.registry import Registry, first_sentence, is_ours
 from pipeline.core.rows import QuestionRow, Span
 from pipeline.core.trace_lines import Line, RawText
+from pipeline.work.measure_names import MEASURES, register_measure
+from stages.tables.lookups import RANKING_MEASURES, Lookup, Visit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +136,25 @@ class Score(QuestionRow):
         values = sorted((r["metric"], r["value"]) for r in rows if r["value"] is not None)
         scores = ", ".join(f"{metric} {value:.1f}" for metric, value in values)
         return [f"scores: {scores}"] if scores else []
+
+
+MEASURES |= {  # and what makes them
+    **dict.fromkeys(("lr_1", "lr_2", "accuracy_by_type", "accuracy_abstention"), Rating),
+    "accuracy": Score,
+    "scrolls_rouge": Score,
+    **{f"evidence_{part}": Score for part in ("recall", "any_hit", "full", "precision")},
+    **dict.fromkeys((*RANKING_MEASURES, "lookups", "queries"), Lookup),
+    **dict.fromkeys(("compression_rate", "words_read", "tokens_read", "length"), Answer),
+    **dict.fromkeys(("valid_actions", "stray", "recovery", "steps", "depth"), Visit),
+    **dict.fromkeys(("text_read", "text_read_right"), Visit),
+}
+RUBRICS: Registry[Any] = Registry("judges by the rubric {!r}", "rubrics")  # their prompts
+
+
+def register_rubric(name: str, judge: Any) -> None:
+    """Add a rubric of a judge; a plugin's makes the measure of its name, ours make those above.
+    Raises UsageError for the name of another rubric or measure."""
+    prompt = judge.rubrics[name]
+    RUBRICS.add(name, prompt, f"{first_sentence(prompt)}; asked by {judge.label()}")
+    if not is_ours(judge):
+        register_measure(name, judge)

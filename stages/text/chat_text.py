@@ -1,5 +1,5 @@
-"""Turns and dates of chat histories, as stages/corpora/chats/sessions.py writes them, and calendar
-days that a text states in full, as YYYY/MM/DD. Never guesses a part of one."""
+"""Turns and dates of chat histories, as stages/corpora/formats/longmemeval.py writes them, and
+calendar days that a text states in full, as YYYY/MM/DD. Never guesses a part of one."""
 
 import re
 from collections.abc import Iterator, Sequence

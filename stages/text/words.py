@@ -11,7 +11,7 @@ none: it is a date.
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -169,7 +169,7 @@ def sentence_spans(text: str) -> Spans:
 def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
     """The number of characters of `gold` that are in `read`. Spans are half-open and may
     overlap."""
-    mine, theirs = _merged(gold), _merged(read)
+    mine, theirs = merged(gold), merged(read)
     return sum(
         max(0, min(a.end_char, b.end_char) - max(a.start_char, b.start_char))
         for a in mine
@@ -177,13 +177,13 @@ def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
     )
 
 
-def _merged(spans: Sequence[Span]) -> list[Span]:
-    """The characters as disjoint spans in order."""
-    merged: list[Span] = []
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The spans in order, those that overlap or touch joined, without empty ones."""
+    found: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start_char, s.end_char)):
-        if merged and span.start_char <= merged[-1].end_char:
-            end_char = max(merged[-1].end_char, span.end_char)
-            merged[-1] = Span(merged[-1].start_char, end_char)
+        if found and span.start_char <= found[-1].end_char:
+            end_char = max(found[-1].end_char, span.end_char)
+            found[-1] = Span(found[-1].start_char, end_char)
         elif span.end_char > span.start_char:
-            merged.append(span)
-    return merged
+            found.append(span)
+    return tuple(found)

@@ -17,7 +17,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.engine import Engine, Reply, Request
 from pipeline.core.errors import EngineError, UsageError
 from pipeline.core.prompts import Message
-from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.pages_and_gists import ShortenPage
 from tests.benchmarks.test_bench_dependencies import CUTS, NOTES, made
 from tests.support.engines.simulated import request, settings
 from tests.support.reading import family

@@ -13,10 +13,9 @@ import pytest
 from benchmarks.simulated.simulated_engine import KVCache, SimulatedEngine, drawn
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Constraint, Prompt
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.break_point import BreakPoint, Labelled
-from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
+from stages.prompts.pages_and_gists import BreakPoint, Labelled
+from stages.prompts.passages import Passage
 from tests.support.command import refused
 from tests.support.engines.simulated import SIMULATED, in_order, request, settings
 

@@ -17,9 +17,9 @@ from pipeline.core.prompts import PROMPTS
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts
 from pipeline.work.stage import STAGES, Stage
-from stages.prompts.judging.rate_strict import StrictRating
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import SequentialLookUp
+from stages.prompts.judging import StrictRating
 from stages.tables.keys import Embedding
 from tests.support.runs.hostile_rows import NEVER, READ
 from tests.support.runs.hostile_run import HostileRun, book_words, chat_words

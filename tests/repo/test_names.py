@@ -100,5 +100,5 @@ def test_the_machinery_imports_no_stage() -> None:
         source = file.read_text(encoding="utf-8")
         imported = re.findall(r"^\s*(?:from|import) (stages\S*)", source, re.MULTILINE)
         allowed = ("stages.corpora", "stages.builtin")
-        gathered = {f"stages.gathered.{name}" for name in ("gathered_pages", "passage", "quoted")}
+        gathered = {f"stages.gathered.{name}" for name in ("gathered_pages", "quoted")}
         assert all(n.startswith(allowed) or n in gathered for n in imported), file

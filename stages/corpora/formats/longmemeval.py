@@ -1,33 +1,121 @@
 """LongMemEval (xiaowu0162/LongMemEval): one JSON list of questions, each with its own chat history.
 
-A history is a document, its text as sessions.py writes it.
+A history is a document of sessions in the order of their dates. A session begins with a form feed
+and a header, `[2023/05/30 (Tue) 21:48]`; each turn is a paragraph, `user: ...`. So a session's end
+is a page break (stages/index/paginate.py), and its header counts no words (stages/text/words.py).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from stages.corpora.chats.sessions import (
-    Session,
-    by_date,
-    evidence_turns,
-    session_of,
-    starts,
-    written,
-)
+from pipeline.core.rows import Span
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
 from stages.corpora.reading.corpus_row import (
     BadInputError,
     Row,
     json_text,
+    kind_of,
     label_of,
     list_of,
-    merged,
     optional_text,
+    text_of,
     texts_of,
 )
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.questions import Asked, Value, single
+from stages.text.chat_text import NO_DATE
+from stages.text.words import PAGE_BREAK, merged
+
+_DATE = "%Y/%m/%d (%a) %H:%M"
+_BLANK_LINES = re.compile(r"\n\s*\n")
+_NOT_IN_HEADERS = re.compile(r"[\[\]\s]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """`turns`: each as `role: content`; `marked`: indexes of the turns that contain the answer."""
+
+    session_id: str | None
+    date: str | None
+    turns: Sequence[str]
+    marked: Sequence[int]
+
+    @property
+    def when(self) -> datetime | None:
+        """The date; None where it is not in the format of the published files."""
+        try:
+            return datetime.strptime(self.date or "", _DATE)
+        except ValueError:
+            return None
+
+
+def session_of(turns: Any, place: str, date: str | None, session_id: str | None) -> Session:
+    """Read a list of objects with `role`, `content` and perhaps `has_answer`.
+
+    `place`: where the list is in its row, for messages. Raises BadInputError.
+    """
+    if not isinstance(turns, list):
+        raise BadInputError(f"{place} is {kind_of(turns)}, not a list; fix it")
+    lines, marked = [], []
+    for number, turn in enumerate(turns):
+        if not isinstance(turn, dict):
+            raise BadInputError(f"{place}[{number}] is {kind_of(turn)}, not an object; fix it")
+        try:
+            role, content = text_of(turn, "role"), text_of(turn, "content")
+        except BadInputError as wrong:
+            raise BadInputError(f"{place}[{number}]: {wrong}") from wrong
+        lines.append(_BLANK_LINES.sub("\n", f"{role}: {content}".replace(PAGE_BREAK, " ")).strip())
+        if turn.get("has_answer") is True:
+            marked.append(number)
+    return Session(session_id, date, lines, marked)
+
+
+def by_date(sessions: Sequence[Session]) -> list[Session]:
+    """The sessions that have turns, earliest first; in the given order where a date cannot be
+    read."""
+    dated = [(session.when, session) for session in sessions]
+    if all(when for when, _ in dated):
+        dated.sort(key=lambda pair: pair[0] or datetime.min)
+    return [session for _, session in dated if session.turns]
+
+
+def written(session: Session) -> str:
+    """The session as it is in the document's text."""
+    return _header(session) + "\n\n".join(session.turns) + "\n\n"
+
+
+def _header(session: Session) -> str:
+    date = _NOT_IN_HEADERS.sub(" ", session.date or NO_DATE).strip()
+    return f"{PAGE_BREAK}[{date}]\n"
+
+
+def starts(sessions: Sequence[Session]) -> list[int]:
+    """The position in the text where each session begins."""
+    found = [0]
+    for session in sessions:
+        found.append(found[-1] + len(written(session)))
+    return found[:-1]
+
+
+def evidence_turns(
+    sessions: Sequence[Session], evidence_ids: Collection[str]
+) -> Iterator[tuple[int, str]]:
+    """Where each turn begins that is marked as containing the answer, and the turn; without marks,
+    all turns of the answer sessions."""
+    is_marked = any(session.marked for session in sessions if session.session_id in evidence_ids)
+    for session, start in zip(sessions, starts(sessions), strict=True):
+        if session.session_id not in evidence_ids:
+            continue
+        at = start + len(_header(session))
+        for number, turn in enumerate(session.turns):
+            if (number in session.marked or not is_marked) and turn:
+                yield at, turn
+            at += len(turn) + 2
+
 
 _MAKES_ID = ("question", "question_date", "haystack_dates", "haystack_sessions")
 # Answers of these types are rubrics, with which word overlap is meaningless.
@@ -95,7 +183,7 @@ def _asked(sessions: Sequence[Session]) -> Asked:
         references=lambda value: single(label_of(value, "answer")),
         question_type=lambda value: optional_text(value, "question_type"),
         metadata=partial(_metadata, sessions),
-        evidence=lambda value: merged((at, at + len(t)) for at, t in _turns(sessions, value)),
+        evidence=lambda value: merged(Span(at, at + len(t)) for at, t in _turns(sessions, value)),
         asked_at="question_date",
         more=_more,
     )

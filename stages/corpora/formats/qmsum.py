@@ -17,7 +17,6 @@ from stages.corpora.reading.corpus_row import (
     json_text,
     kind_of,
     list_of,
-    merged,
     optional_text,
     rows_within,
     shown,
@@ -27,6 +26,7 @@ from stages.corpora.reading.corpus_row import (
 from stages.corpora.reading.files import files_of, rows_of, split_of
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.questions import Asked, Value, single
+from stages.text.words import merged
 
 _TAG = re.compile(r"\{[^{}]*\}")  # {vocalsound}, {disfmarker}, {gap}...
 _LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
@@ -142,11 +142,11 @@ def _evidence(query: Value, turns: Turns) -> tuple[Span, ...]:
     return merged(_characters(pair, turns) for pair in list_of(query, "relevant_text_span"))
 
 
-def _characters(pair: Any, turns: Sequence[tuple[int, int]]) -> tuple[int, int]:
+def _characters(pair: Any, turns: Sequence[tuple[int, int]]) -> Span:
     numbers = [_turn(number) for number in pair] if isinstance(pair, list) else []
     match numbers:
         case [int(first), int(last)] if 0 <= first <= last < len(turns):
-            return turns[first][0], turns[last][1]
+            return Span(turns[first][0], turns[last][1])
     raise BadInputError(
         f"`relevant_text_span` {shown(pair)} is no pair of first and last turn, "
         f"0 to {len(turns) - 1}; fix it"

@@ -34,7 +34,10 @@ class SyntheticCorpus(Corpus):
         """Yield one Loaded per document; documents are not kept in memory."""
         draw = Random(f"words {self.seed}")
         words = ["".join(draw.choices(_SYLLABLES, k=draw.randint(1, 4))) for _ in range(_NUM_WORDS)]
-        sentences = [_sentence(draw, words) for _ in range(_NUM_SENTENCES)]
+        sentences = [
+            " ".join(draw.choices(words, k=draw.randint(6, 20))).capitalize() + "."
+            for _ in range(_NUM_SENTENCES)
+        ]
         mean = sum(len(sentence.split()) for sentence in sentences) / _NUM_SENTENCES
         for number in range(self.num_documents):
             yield self._document(number, sentences, mean, words)
@@ -72,7 +75,3 @@ class SyntheticCorpus(Corpus):
             )
         )
         return Loaded(self.document(document_id, text), questions)
-
-
-def _sentence(draw: Random, words: list[str]) -> str:
-    return " ".join(draw.choices(words, k=draw.randint(6, 20))).capitalize() + "."

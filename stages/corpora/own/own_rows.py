@@ -16,8 +16,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, NonNegativeInt
 
 from pipeline.core.errors import UsageError
+from pipeline.core.rows import Document
 from pipeline.core.settings import Settings
-from stages.corpora.reading.corpus import FileCorpus, Loaded
+from stages.corpora.reading.corpus import FileCorpus, Loaded, document_or_bad
 from stages.corpora.reading.corpus_row import (
     BadInputError,
     Row,
@@ -29,9 +30,10 @@ from stages.corpora.reading.corpus_row import (
     texts_of,
     without_nan,
 )
-from stages.corpora.reading.files import files_of, rows_of
+from stages.corpora.reading.files import files_of, one_of, rows_of
 from stages.corpora.reading.grouped import Layout, Text, load_grouped
-from stages.corpora.reading.questions import Asked, Value
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.questions import Asked, QuestionFile, Value
 
 _FIRST_ROWS = 100  # in which the keys of text and question must occur at least once
 _KEYS_SHOWN = 30  # of the rows', in a message
@@ -73,20 +75,26 @@ class Fields(Settings):
             yield row
 
 
-class RecordsCorpus(FileCorpus):
+class OwnRows(FileCorpus):
+    """Base class: rows with a document, and a question if `fields` names one."""
+
+    fields: Fields
+    first_option: NonNegativeInt  # the number of the first option in `answer_index`
+
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per document. Raises UsageError where no row can be used, or the dataset
+        cannot be loaded."""
+        refuse_unnamed(self.fields, self.rows())
+        return load_grouped(self, layout_of(self.fields, self.first_option))
+
+
+class RecordsCorpus(OwnRows):
     """A file, or a folder's files that match `pattern`; of a `split` those that are named by it."""
 
     format: Literal["records"]
     pattern: str  # patterns of file names, separated by |
-    fields: Fields
-    first_option: NonNegativeInt  # the number of the first option in `answer_index`
 
     unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"pattern"}
-
-    def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per document. Raises UsageError where no row can be used."""
-        refuse_unnamed(self.fields, self.rows())
-        return load_grouped(self, layout_of(self.fields, self.first_option))
 
     def check(self) -> None:
         """Raise UsageError where the path is missing, or a single file is to have splits."""
@@ -101,15 +109,13 @@ class RecordsCorpus(FileCorpus):
         return self.fields.with_paths(rows_of(files))
 
 
-class HuggingFaceCorpus(FileCorpus):
+class HuggingFaceCorpus(OwnRows):
     """A dataset of the Hugging Face Hub at a pinned revision; `path` is its id, or a folder that
     `datasets` can read. `subset`: the name of the configuration, for one that has several."""
 
     format: Literal["huggingface"]
     subset: str | None
     revision: str | None  # a commit, since the content of a branch changes
-    fields: Fields
-    first_option: NonNegativeInt
 
     def check(self) -> None:
         """Raise UsageError unless revision and split are set."""
@@ -119,11 +125,6 @@ class HuggingFaceCorpus(FileCorpus):
             )
         if self.split is None:
             raise UsageError("corpus.split is not set; name the dataset's split")
-
-    def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per document. Raises UsageError where the dataset cannot be loaded."""
-        refuse_unnamed(self.fields, self.rows())
-        return load_grouped(self, layout_of(self.fields, self.first_option))
 
     def rows(self) -> Iterator[Row]:
         rows = (without_nan(dict(value)) for value in self._dataset())
@@ -250,3 +251,44 @@ def _options(keys: Sequence[str], value: Value) -> tuple[str, ...]:
     if 0 < len(found) < len(keys):
         raise BadInputError(f"{len(found)} of {len(keys)} options; add or delete them")
     return found
+
+
+_COLUMNS = frozenset({"document_id", "title", "text", "metadata"})
+
+
+class TablesCorpus(FileCorpus):
+    """A folder with documents.jsonl or documents.parquet and questions.jsonl or questions.parquet;
+    one table may be JSON lines and the other Parquet.
+
+    Documents have `text`; optional are document_id, title and metadata (an object or JSON text);
+    other columns are kept in metadata. Ids are made from title and text. The questions, which may
+    be absent, are read as reading/questions.py describes.
+    """
+
+    format: Literal["tables"]
+
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per document, in file order, then the questions without a document.
+
+        Where an id is used twice, the second document is bad_input and the first has the questions.
+        Raises UsageError where documents are missing, or a table is unreadable, has no rows or is
+        there both as JSON lines and as Parquet.
+        """
+        documents = one_of(self.path, "documents", "jsonl", "parquet")
+        if documents is None:
+            raise UsageError(
+                f"{self.path}: no documents.jsonl or documents.parquet here; set corpus.path=..."
+            )
+        asked = one_of(self.path, "questions", "jsonl", "parquet")
+        questions = QuestionFile(rows_of([asked]) if asked else ())
+        ids = Ids()
+        for row in rows_of([documents]):
+            value = row.value or {}
+            found = ids.of_row(row, "document_id", value.get("title"), value.get("text"))
+            document = document_or_bad(row, found, self._document)
+            yield Loaded(document, () if found[1] else questions.take(document))
+        yield from questions.take_rest(ids)
+
+    def _document(self, value: Value, document_id: str) -> Document:
+        text, title = text_of(value, "text"), label_of(value, "title") or ""
+        return self.document(document_id, text, title, metadata_of(value, _COLUMNS))

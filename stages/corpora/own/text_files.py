@@ -3,8 +3,8 @@
 A document's id and title are its path in the folder without the suffix (`letters/may`), and with it
 where several would have the same (`may.pdf`, `may.txt`). Its metadata has the front matter of
 Markdown, and what is `missing`. Questions stand in questions.jsonl, .json, .csv, .tsv or .parquet
-in the folder and are read as question_file.py describes; they name a document by its id or by its
-path with the suffix. A single file has none.
+in the folder and are read as reading/questions.py describes; they name a document by its id or by
+its path with the suffix. A single file has none.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator
+from pydantic import Field
 from upath import UPath
 
 from pipeline.core.errors import UsageError
@@ -63,10 +63,6 @@ class TextCorpus(FileCorpus):
         yield from questions.take_rest(ids)
 
 
-def _to_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 class AskCorpus(FileCorpus):
     """One question, "" for none, and the documents it is asked of: the corpus of `gistmill ask`.
 
@@ -77,7 +73,7 @@ class AskCorpus(FileCorpus):
     format: Literal["asked"]
     version: ClassVar[int] = DOCUMENTS_VERSION
     unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"paths", "question"}
-    paths: Annotated[tuple[Address, ...], BeforeValidator(_to_tuple)]
+    paths: Annotated[tuple[Address, ...], Field(strict=False)]  # YAML has lists
     question: str
 
     def hashed(self) -> Mapping[str, Any]:

@@ -15,7 +15,6 @@ from typing import Any
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import Span
 
 _NUMBER = re.compile(r"[0-9]{1,9}(\.0*)?")
 
@@ -270,14 +269,3 @@ def metadata_of(row: dict[str, Any], known: Collection[str]) -> str:
     """The row's `metadata` and all columns that are not `known`, as one JSON text."""
     others = present(row, (key for key in row if key not in known))
     return json_text({**others, **json_object(row, "metadata")})
-
-
-def merged(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
-    """Sort spans and join those that overlap or touch."""
-    made: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if made and start <= made[-1][1]:
-            made[-1] = (made[-1][0], max(made[-1][1], end))
-        else:
-            made.append((start, end))
-    return tuple(Span(start, end) for start, end in made)

@@ -25,7 +25,6 @@ from stages.corpora.reading.corpus_row import (
     json_text,
     label_of,
     list_of,
-    merged,
     metadata_of,
     one_or_more,
     optional_text,
@@ -35,6 +34,7 @@ from stages.corpora.reading.corpus_row import (
     whole_number,
 )
 from stages.corpora.reading.ids import Ids
+from stages.text.words import merged
 
 T = TypeVar("T")
 Value = dict[str, Any]
@@ -239,12 +239,12 @@ def _evidence(value: dict[str, Any], num_chars: int | None) -> tuple[Span, ...]:
     return merged(_span(span, num_chars) for span in list_of(value, "evidence"))
 
 
-def _span(span: Any, num_chars: int) -> tuple[int, int]:
+def _span(span: Any, num_chars: int) -> Span:
     ends = [span.get("start_char"), span.get("end_char")] if isinstance(span, dict) else span
     numbers = [whole_number(end) for end in ends] if isinstance(ends, list) else []
     match numbers:
         case [int(start), int(end)] if 0 <= start < end <= num_chars:
-            return start, end
+            return Span(start, end)
     raise BadInputError(
         f"`evidence` {shown(span)} is no start and end of the document's characters "
         f"(0 to {num_chars}); fix it"

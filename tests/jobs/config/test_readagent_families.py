@@ -8,10 +8,9 @@ import pytest
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.prompts import Prompt
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.break_point import BreakPoint, Labelled
-from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.pages_and_gists import BreakPoint, Labelled, ShortenPage
+from stages.prompts.passages import Passage
 from tests.support.command import gistmill
 from tests.support.reading import family
 

@@ -16,7 +16,7 @@ from pipeline.work.stage import Stage
 from stages.index.paginate import PaginateUniform
 from stages.read.answer_from_context import AnswerFromPages
 from stages.read.answer_kinds import AnswerFromText
-from stages.retrieve.ranked_pages import BM25
+from stages.retrieve.look_up import BM25
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Page
 from tests.support.command import NEEDS_WHOLE, WHOLE_QMSUM

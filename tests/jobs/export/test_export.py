@@ -19,7 +19,7 @@ from jobs.report.report import Report, Row, make_report
 from jobs.statistics.means import Mean
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
-from stages.read.prediction_file import read_predictions
+from stages.read.imported_answers import read_predictions
 from tests.support.clusters.s3_server import BUCKET, client, s3_server
 from tests.support.command import DATA, gistmill, refused, sql, succeed
 from tests.support.runs.compared_run import ComparedRun

@@ -5,8 +5,7 @@ from jobs.report.columns import COST_COLUMNS, known_columns, with_columns
 from jobs.report.names import Names
 from jobs.report.report import Report, Row
 from pipeline.work.stage import STAGES, Column
-from stages.score.metric_functions import METRICS
-from stages.score.metrics import PARTS
+from stages.score.metrics import METRICS, PARTS
 from stages.tables.lookups import RANKING_MEASURES
 
 LR = Column("lr_1", "LR-1", 30)

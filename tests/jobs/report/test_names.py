@@ -10,8 +10,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from pipeline.work.methods import methods_in
 from pipeline.work.stage import Column
-from stages.score.metric_functions import METRICS
-from stages.score.metrics import PARTS
+from stages.score.metrics import METRICS, PARTS
 from stages.tables.lookups import RANKING_MEASURES
 
 PRINTED = Names(

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.graph.read_run import read_run
 from pipeline.core.settings import CONF
-from stages.score.metric_functions import METRICS
+from stages.score.metrics import METRICS
 from stages.tables.lookups import RANKING_MEASURES
 from tests.support.command import refused, succeed
 from tests.support.texts.paper_corpora import corpus_path

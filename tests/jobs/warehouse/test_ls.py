@@ -65,7 +65,7 @@ def test_what_has_one_name_is_described_together() -> None:
     }
     told = succeed("schema", "queries")
     assert told.startswith("queries, a table: ") and "queries, column of stages.query." in told
-    assert "queries (kind clues), stage of stages.query.model_queries: " in told
+    assert "queries (kind clues), stage of stages.query.make_queries: " in told
     assert "| top_k   |" in succeed("schema", "look_up (kind bm25)")
     assert succeed("schema", "words_read") == (
         "words_read, column of stages.read.answer_from_context: "

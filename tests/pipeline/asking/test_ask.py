@@ -23,7 +23,7 @@ from pipeline.core.errors import EngineError
 from pipeline.core.prompts import Asked, Message
 from pipeline.core.rows import utc_now
 from pipeline.files.place import commit
-from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.pages_and_gists import ShortenPage
 from tests.support.reading import family
 
 T = TypeVar("T")

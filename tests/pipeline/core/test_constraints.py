@@ -10,15 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.prompts import Constraint, Prompt
-from stages.prompts.judging.rate_permissive import PermissiveRating
-from stages.prompts.judging.rate_strict import StrictRating
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.parsing.replies import list_of, numbers
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.break_point import BreakPoint, Labelled
-from stages.prompts.readagent.gist import ShortenPage
-from stages.prompts.readagent.look_up_p import ParallelLookUp, parse_page_list
-from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp, parse_page_list
+from stages.prompts.judging import PermissiveRating, StrictRating
+from stages.prompts.pages_and_gists import BreakPoint, Labelled, ShortenPage
+from stages.prompts.passages import Passage
+from stages.prompts.replies import list_of, numbers
 from tests.support.reading import FAMILIES, family
 
 MOST_PAGES = 6  # that the methods of the papers look up at once

@@ -185,10 +185,11 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
         ),
         (
             "again.py",
-            "from typing import ClassVar\nfrom stages.prompts.readagent.gist import ShortenPage\n\n"
+            "from typing import ClassVar\n"
+            "from stages.prompts.pages_and_gists import ShortenPage\n\n"
             "class Mine(ShortenPage):\n    name: ClassVar[str] = 'gist'\n"
             "    version: ClassVar[int] = 1\n",
-            "is the prompt 'gist', which is that of stages.prompts.readagent.gist.ShortenPage",
+            "is the prompt 'gist', which is that of stages.prompts.pages_and_gists.ShortenPage",
         ),
         (
             "quotes.sql",

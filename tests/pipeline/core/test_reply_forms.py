@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.reply_forms import read_reply
 from pipeline.families.family import Family
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.break_point import BreakPoint
-from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
+from stages.prompts.pages_and_gists import BreakPoint
 from tests.support.reading import FAMILIES, family
 
 OPEN = AnswerQuestion.samples()[1]  # a question without options

@@ -18,7 +18,7 @@ from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.steps import Step
 from stages.index.embed import EmbedGists, EmbedPages
-from stages.retrieve.ranked_pages import Dense, nearest
+from stages.retrieve.look_up import Dense, nearest
 from stages.tables.keys import Embedding
 from stages.tables.lookups import RankedPage
 from tests.support.command import refused

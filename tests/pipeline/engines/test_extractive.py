@@ -9,15 +9,16 @@ import pytest
 from pipeline.core.engine import Engine, Reply, Request
 from pipeline.core.prompts import Prompt
 from pipeline.engines.extractive import ExtractiveEngine
-from stages.prompts.judging.rate_permissive import PermissiveRating
-from stages.prompts.judging.rate_strict import StrictRating
-from stages.prompts.judging.verdicts import parse_strict, parse_verdict
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion, parse_option
-from stages.prompts.readagent.break_point import BreakPoint, Labelled, parse_break_point
-from stages.prompts.readagent.gist import ShortenPage
-from stages.prompts.readagent.look_up_p import ParallelLookUp, parse_pages
-from stages.prompts.readagent.look_up_s import SequentialLookUp, parse_page_or_stop
+from stages.prompts.answer_question import AnswerQuestion, parse_option
+from stages.prompts.choose_pages import (
+    ParallelLookUp,
+    SequentialLookUp,
+    parse_page_or_stop,
+    parse_pages,
+)
+from stages.prompts.judging import PermissiveRating, StrictRating, parse_strict, parse_verdict
+from stages.prompts.pages_and_gists import BreakPoint, Labelled, ShortenPage, parse_break_point
+from stages.prompts.passages import Passage
 
 WHALES = "The whale swam under the ship. Every whale fears the harpoon of the ship."
 BREAD = "The baker kneads dough at night. Fresh bread fills the bakery window."

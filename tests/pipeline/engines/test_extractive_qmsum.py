@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.gist import ShortenPage
-from stages.prompts.readagent.look_up_p import ParallelLookUp, parse_pages
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp, parse_pages
+from stages.prompts.pages_and_gists import ShortenPage
+from stages.prompts.passages import Passage
 from stages.text.ranking import rank
 from stages.text.words import sentence_spans
 from tests.support.command import NEEDS_WHOLE, WHOLE_QMSUM

@@ -17,7 +17,7 @@ from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Constraint
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
-from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.pages_and_gists import ShortenPage
 from tests.support.command import own_process
 from tests.support.engines.loopback_server import Answer, Asked, LoopbackServer
 

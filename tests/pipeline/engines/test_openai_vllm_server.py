@@ -23,7 +23,7 @@ from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Asked, Constraint, Message
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
-from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.pages_and_gists import ShortenPage
 from tests.support.command import own_process, sql
 from tests.support.engines.tiny_model import make_tiny_model
 from tests.support.reading import family

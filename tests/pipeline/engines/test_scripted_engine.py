@@ -11,7 +11,7 @@ from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError, UsageError
 from pipeline.engines.scripted import ScriptedEngine, ScriptedSettings
-from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.pages_and_gists import ShortenPage
 
 
 def engine(folder: Path, *replies: dict[str, Any]) -> ScriptedEngine:

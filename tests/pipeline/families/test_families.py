@@ -13,10 +13,9 @@ from pipeline.core.prompts import PROMPTS
 from pipeline.core.settings import CONF
 from pipeline.families.family import Family, load_family
 from pipeline.work.check_family import check_family
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.break_point import BreakPoint
-from stages.prompts.readagent.gist import ShortenPage
-from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp
+from stages.prompts.pages_and_gists import BreakPoint, ShortenPage
 from tests.support.command import gistmill
 from tests.support.reading import family
 from tests.support.reading import written_family as written

@@ -11,8 +11,7 @@ from pipeline.core.plugins import import_installed
 from pipeline.work.methods import Method, expand_methods, methods_in
 from pipeline.work.stage import Stage
 from stages.index.embed import EmbedGists, EmbedPages
-from stages.index.paginate import PaginateUniform
-from stages.index.segments import PaginateByTokens
+from stages.index.paginate import PaginateByTokens, PaginateUniform
 from stages.index.tree import BuildTree
 from stages.read.answer_from_context import AnswerFromMemory, AnswerFromPages
 from stages.read.answer_kinds import (
@@ -24,9 +23,8 @@ from stages.read.answer_kinds import (
     AnswerFromVisits,
 )
 from stages.read.recurrence import UpdateRunningSummary
-from stages.retrieve.look_up import NoLookUp
+from stages.retrieve.look_up import BM25, Dense, NoLookUp, OraclePages, RandomPages, VisitedLeaves
 from stages.retrieve.navigate import Navigate
-from stages.retrieve.ranked_pages import BM25, Dense, OraclePages, RandomPages, VisitedLeaves
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from tests.support.command import ROOT
 from tests.support.engines.embedding import counts

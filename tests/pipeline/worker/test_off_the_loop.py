@@ -16,9 +16,9 @@ from pipeline.asking.known_replies import SharedReplies
 from pipeline.core.engine import Request
 from pipeline.engines.extractive import ExtractiveEngine
 from stages.index.make_keys import Expand
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.retrieve.ranked_pages import BM25
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.passages import Passage
+from stages.retrieve.look_up import BM25
 from tests.support.reading import always, book, never, question, run
 from tests.support.runs.small_run import SmallRun
 

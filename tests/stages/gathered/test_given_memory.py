@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.rows import UnitRows
-from stages.gathered.gathered_pages import MemoryPage, gather
-from stages.gathered.given_memory import GivenGists, PaginateGiven
+from stages.gathered.gathered_pages import GivenGists, MemoryPage, PaginateGiven, gather
 from stages.tables.pages import Gist, Page
 from tests.support.reading import document, never, run
 

@@ -4,7 +4,7 @@ from math import log
 
 import pytest
 
-from stages.gathered.passage import Quote, passage, rarity
+from stages.gathered.quoted import Quote, passage, rarity
 
 BARN = "The barn is red. It was painted in May."
 BREAD = "The baker sold bread. Nobody painted it."

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
-from stages.index.segments import PaginateChat
+from stages.index.paginate import PaginateChat
 from stages.text.chat_text import Turn, said_by, session_dates, turns_of
 from tests.support.reading import document, never, run
 

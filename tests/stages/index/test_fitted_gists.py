@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
 from stages.index.gist_pages import FittedGists
-from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.choose_pages import ParallelLookUp
 from stages.tables.pages import Gist, Page
 from tests.stages.index.test_merge import REPLIES, context
 from tests.support.reading import (

@@ -15,11 +15,8 @@ from stages.index.memorize import (
     MemorizeText,
     memory_parts,
 )
-from stages.prompts.memorag.clue_questions import ClueQuestions
-from stages.prompts.memorag.clue_spans import ClueSpans
-from stages.prompts.memorag.draft_answer import DraftAnswer
-from stages.prompts.memorag.key_points import KeyPoints
-from stages.prompts.parsing.passages import Passage
+from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints
+from stages.prompts.passages import Passage
 from stages.tables.keys import MemoryPassage
 from tests.support.reading import Listener, adding, always, book, family, never, num_tokens, run
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.index.merge import CopiedPages, MergedPages
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.gist import ShortenPage
-from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.choose_pages import ParallelLookUp
+from stages.prompts.pages_and_gists import ShortenPage
+from stages.prompts.passages import Passage
 from stages.tables.pages import Page
 from tests.support.reading import Listener, book, in_turn, never, num_tokens, run
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
 from pipeline.engines.extractive import ExtractiveEngine
-from stages.index.gist_follow_ups import FollowUpGists
-from stages.index.page_pieces import PageEnds
+from stages.index.gist_pages import FollowUpGists
 from stages.index.paginate import PaginateByModel, PaginateInConversations, PaginateUniform
+from stages.index.windows import PageEnds
 from stages.tables.pages import Page
 from tests.support.reading import Listener, always, document, family, never, run
 

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.core.engine import Request
 from pipeline.core.rows import UnitRows
-from stages.index.page_layout import orders_alike
+from stages.index.context import orders_alike
 from stages.read.answer_from_context import AnswerFromMemory
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from stages.tables.lookups import Lookup

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import UnitRows
-from stages.index.page_pieces import Following, LabelRule
 from stages.index.paginate import PaginateByModel, PaginateUniform
+from stages.index.windows import Following, LabelRule
 from stages.tables.pages import Page
 from tests.support.reading import (
     Listener,

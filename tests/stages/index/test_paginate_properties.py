@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
 from stages.index.paginate import PaginateByModel, PaginateUniform
-from stages.prompts.readagent.break_point import BreakPoint
+from stages.prompts.pages_and_gists import BreakPoint
 from stages.tables.pages import Page
 from stages.text.words import Paragraphs
 from tests.support.reading import Listener, content, document, run

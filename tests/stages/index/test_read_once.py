@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from pipeline.core.engine import Request
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import UnitRows
-from stages.index.gist_follow_ups import FollowUpGists
-from stages.index.page_pieces import Following, LabelRule
+from stages.index.gist_pages import FollowUpGists
 from stages.index.paginate import PaginateByModel, PaginateInConversations
-from stages.prompts.readagent.break_point import PageEnd
+from stages.index.windows import Following, LabelRule
+from stages.prompts.pages_and_gists import PageEnd
 from stages.tables.pages import Page
 from tests.support.command import QMSUM, refused, succeed
 from tests.support.engines.simulated import SIMULATED

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.index.segments import segments
+from stages.index.paginate import segments
 from stages.text.fit_to_limit import fit_to_limit
 
 

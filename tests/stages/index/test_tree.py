@@ -14,11 +14,9 @@ from pipeline.core.engine import Request
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.steps import Step
-from stages.index.segments import PaginateByTokens
+from stages.index.paginate import PaginateByTokens
 from stages.index.tree import BuildTree, tree_levels
-from stages.prompts.memwalker.compress import CompressSummaries
-from stages.prompts.memwalker.summarize import SummarizeSegment
-from stages.prompts.memwalker.triage import Triage
+from stages.prompts.memwalker import CompressSummaries, SummarizeSegment, Triage
 from stages.tables.pages import Node, Page
 from tests.pipeline.store.test_views import rows
 from tests.support.reading import Listener, always, book, document, family, never, run, scripted

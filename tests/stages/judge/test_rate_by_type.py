@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.rows import Question
 from stages.judge.rate import RateByType
-from stages.prompts.judging.rubrics import (
+from stages.prompts.judging import (
     JudgeAbstention,
     JudgeGeneric,
     JudgeKnowledgeUpdate,

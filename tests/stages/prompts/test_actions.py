@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.prompts.memwalker.actions import REVERT, parse_action
-from stages.prompts.memwalker.read_leaf import ReadLeaf
-from stages.prompts.memwalker.triage import Triage
+from stages.prompts.memwalker import REVERT, ReadLeaf, Triage, parse_action
 from tests.support.reading import family
 
 OPTIONS = ("the sexton", "nobody", "a child", "the wind")

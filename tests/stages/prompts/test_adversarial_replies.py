@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.reply_forms import read_reply
-from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.answer_question import AnswerQuestion
 from tests.support.engines.hostile_replies import replies
 from tests.support.reading import family
 

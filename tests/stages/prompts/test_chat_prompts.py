@@ -6,16 +6,16 @@ import pytest
 
 from pipeline.core.prompts import Prompt
 from pipeline.engines.extractive import num_tokens
-from stages.prompts.longmemeval.answer_chats import AnswerFromChats
-from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
-from stages.prompts.longmemeval.extract_events import ExtractEvents
-from stages.prompts.longmemeval.extract_facts import ExtractFacts
-from stages.prompts.longmemeval.extract_keyphrases import ExtractKeyphrases
-from stages.prompts.longmemeval.extract_summary import ExtractSummary
-from stages.prompts.longmemeval.note import NoteOnChat
-from stages.prompts.longmemeval.time_range import NO_RANGE, TimeRange
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.chat_keys import ExtractEvents, ExtractFacts, ExtractKeyphrases, ExtractSummary
+from stages.prompts.chat_reading import (
+    NO_RANGE,
+    AnswerFromChats,
+    AnswerWithNotes,
+    NoteOnChat,
+    TimeRange,
+)
+from stages.prompts.passages import Passage
 from tests.support.reading import FAMILIES, family
 
 SAID_AT = "2023/05/01 (Mon) 21:48"

@@ -10,13 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
-from stages.prompts.longmemeval.extract_events import ExtractEvents
-from stages.prompts.longmemeval.extract_facts import ExtractFacts
-from stages.prompts.longmemeval.extract_keyphrases import ExtractKeyphrases
-from stages.prompts.longmemeval.extract_summary import ExtractSummary
-from stages.prompts.longmemeval.note import NoteOnChat
-from stages.prompts.longmemeval.time_range import NO_RANGE, TimeRange
+from stages.prompts.chat_keys import ExtractEvents, ExtractFacts, ExtractKeyphrases, ExtractSummary
+from stages.prompts.chat_reading import NO_RANGE, AnswerWithNotes, NoteOnChat, TimeRange
 
 pytestmark = pytest.mark.sampled
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.prompts.parsing.lines import parse_lines
+from stages.prompts.replies import parse_lines
 
 pytestmark = pytest.mark.sampled
 

@@ -3,15 +3,18 @@
 import pytest
 
 from pipeline.engines.extractive import num_tokens
-from stages.prompts.memorag.clue_questions import ClueQuestions
-from stages.prompts.memorag.clue_spans import ClueSpans
-from stages.prompts.memorag.draft_answer import DraftAnswer
-from stages.prompts.memorag.from_memory import FromMemory, LinesFromMemory
-from stages.prompts.memorag.gist_chunk import ShortenChunk
-from stages.prompts.memorag.hypothetical import Hypothetical
-from stages.prompts.memorag.key_points import KeyPoints
-from stages.prompts.memorag.sub_questions import SubQuestions
-from stages.prompts.parsing.passages import Passage
+from stages.prompts.memorag import (
+    ClueQuestions,
+    ClueSpans,
+    DraftAnswer,
+    FromMemory,
+    Hypothetical,
+    KeyPoints,
+    LinesFromMemory,
+    ShortenChunk,
+    SubQuestions,
+)
+from stages.prompts.passages import Passage
 from tests.support.reading import FAMILIES, NASTY, family
 
 STORY = (

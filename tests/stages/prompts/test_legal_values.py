@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 
 from pipeline.core.prompts import Prompt
-from stages.prompts.memwalker.read_leaf import ReadLeaf
-from stages.prompts.memwalker.triage import Triage
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.break_point import BreakPoint, Labelled
-from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
+from stages.prompts.memwalker import ReadLeaf, Triage
+from stages.prompts.pages_and_gists import BreakPoint, Labelled
+from stages.prompts.passages import Passage
 from tests.support.reading import family
 
 PASSAGES = (

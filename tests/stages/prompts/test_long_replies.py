@@ -12,8 +12,7 @@ from pipeline.core.reply_forms import MOST_CHARS, read_reply, split_reply
 from pipeline.core.rows import Question, Record
 from pipeline.work.stage import Stage
 from stages.index.gist_pages import GistPages
-from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
 from stages.retrieve.read_agent import ReadAgentP
 from tests.support.reading import always, book, family, question, run
 

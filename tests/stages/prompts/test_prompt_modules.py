@@ -11,7 +11,7 @@ import pytest
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Constraint, Prompt, rendered_values
 from pipeline.core.settings import CONF
-from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.answer_question import AnswerQuestion
 from tests.support.reading import FAMILIES, family
 
 OURS = [PROMPTS[name] for name in sorted(PROMPTS) if PROMPTS[name].__module__.startswith("stages.")]

@@ -9,10 +9,9 @@ from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.settings import CONF
 from pipeline.families.family import family_layers, read_family_file
 from pipeline.work.check_family import check_family
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
+from stages.prompts.passages import Passage
 from tests.support.reading import FAMILIES, family
 
 PROMPTS_FOLDER = CONF / "prompts"

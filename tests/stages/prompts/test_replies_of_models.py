@@ -14,11 +14,11 @@ import pytest
 
 from pipeline.core.engine import Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Prompt
-from stages.prompts.memwalker.read_leaf import ReadLeaf
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion
-from stages.prompts.readagent.break_point import BreakPoint, Labelled
-from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp
+from stages.prompts.memwalker import ReadLeaf
+from stages.prompts.pages_and_gists import BreakPoint, Labelled
+from stages.prompts.passages import Passage
 from tests.support.command import DATA
 from tests.support.reading import family
 

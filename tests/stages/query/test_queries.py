@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.rows import UnitRows
-from stages.query.make_queries import MakeQueries
-from stages.query.model_queries import MakeClues, MakeHypothetical, MakeSubQuestions
+from stages.query.make_queries import MakeClues, MakeHypothetical, MakeQueries, MakeSubQuestions
 from stages.tables.keys import MemoryPassage
 from tests.support.reading import (
     adding,

@@ -10,8 +10,8 @@ import pytest
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Message
 from pipeline.core.rows import Question, Span, UnitRows
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.passages import Passage
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
 from stages.read.answer_kinds import AnswerClosedBook, AnswerConstant, AnswerFromText
 from stages.tables.answers import Answer

@@ -7,8 +7,8 @@ import pytest
 
 from pipeline.core.prompts import Message
 from pipeline.core.rows import Question, UnitRows
-from stages.prompts.parsing.passages import Passage
-from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.passages import Passage
 from stages.read.answer_kinds import AnswerFromTruncatedText
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup

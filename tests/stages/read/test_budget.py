@@ -8,13 +8,15 @@ from pipeline.core.errors import UsageError
 from pipeline.core.rows import UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import Context
-from stages.index.paginate import PaginateByModel, PaginateUniform
-from stages.index.segments import PaginateByTokens, PaginateChat
-from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat
+from stages.index.paginate import PaginateByModel, PaginateByTokens, PaginateChat, PaginateUniform
+from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat, AnswerFromNotes
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
-from stages.read.answer_kinds import AnswerFromChunks, AnswerFromText, AnswerFromTruncatedText
-from stages.read.answer_trajectories import AnswerFromTrajectories
-from stages.read.chat_notes import AnswerFromNotes
+from stages.read.answer_kinds import (
+    AnswerFromChunks,
+    AnswerFromText,
+    AnswerFromTrajectories,
+    AnswerFromTruncatedText,
+)
 from stages.tables.answers import Answer
 from stages.tables.keys import Expansion
 from stages.tables.lookups import Dropped, Lookup, Note, Query, Refinement

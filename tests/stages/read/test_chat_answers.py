@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from stages.judge.rate import RateByType
-from stages.prompts.longmemeval.answer_chats import AnswerFromChats
-from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
-from stages.prompts.longmemeval.note import NoteOnChat
-from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat
-from stages.read.chat_notes import AnswerFromNotes, TakeNotes
+from stages.prompts.chat_reading import AnswerFromChats, AnswerWithNotes, NoteOnChat
+from stages.read.answer_from_chats import (
+    AnswerFromChat,
+    AnswerFromExpandedChat,
+    AnswerFromNotes,
+    TakeNotes,
+)
 from stages.tables.answers import Answer
 from stages.tables.keys import Expansion
 from stages.tables.lookups import Note

@@ -19,8 +19,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question, UnitRows
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed, DocumentKey, Unit, plan_document
-from stages.read.imported_answers import ImportedAnswer
-from stages.read.prediction_file import read_predictions
+from stages.read.imported_answers import ImportedAnswer, read_predictions
 from stages.tables.answers import Answer
 
 THEIRS = {"q1": "Ann.", "q2": "2 Bs", "7": ""}

@@ -13,7 +13,7 @@ from pipeline.asking.known_replies import SharedReplies
 from pipeline.core.compose import compose
 from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.scripted import ScriptedSettings
-from stages.prompts.memwalker.update_summary import UpdateSummary
+from stages.prompts.memwalker import UpdateSummary
 from stages.read.answer_kinds import AnswerFromRunningSummary
 from stages.read.recurrence import UpdateRunningSummary
 from stages.tables.answers import Answer

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from pipeline.core.rows import UnitRows
-from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.choose_pages import ParallelLookUp
 from stages.retrieve.read_agent import ReadAgentP
 from stages.tables.lookups import Dropped, Lookup
 from tests.support.reading import (

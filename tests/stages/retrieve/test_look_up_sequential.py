@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.core.settings import CONF
 from pipeline.families.family import load_family
-from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.prompts.choose_pages import SequentialLookUp
 from stages.retrieve.read_agent import ReadAgentS
 from stages.tables.lookups import Dropped, Lookup
 from tests.support.reading import (

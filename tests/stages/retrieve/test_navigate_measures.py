@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stages.retrieve.walk import COLUMNS
+from stages.retrieve.navigate import COLUMNS
 from stages.tables.lookups import Visit
 from tests.pipeline.store.test_views import rows
 from tests.runs.test_two_memories import queries

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import Problem
-from stages.prompts.memwalker.read_leaf import ReadLeaf
+from stages.prompts.memwalker import ReadLeaf
 from tests.support.engines.walks import ANSWER, OPTIONS, PAGES, act, path, stage, tree, walked
 from tests.support.reading import deadline, in_turn, never, num_tokens, question, run, scripted
 

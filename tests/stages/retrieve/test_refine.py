@@ -7,9 +7,9 @@ import pytest
 
 from pipeline.core.rows import UnitRows
 from stages.index.context import raw_pages
-from stages.prompts.memorag.refine_query import ACTIONS, RefineQuery
-from stages.read.answer_trajectories import AnswerFromTrajectories
-from stages.retrieve.refine import RefineByBM25, RefineByVectors, RefinedLookUp
+from stages.prompts.memorag import ACTIONS, RefineQuery
+from stages.read.answer_kinds import AnswerFromTrajectories
+from stages.retrieve.search import RefineByBM25, RefineByVectors, RefinedLookUp
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Dropped, Lookup, Refinement
 from tests.stages.retrieve.test_search import WORDS, Axes

@@ -10,11 +10,10 @@ import pytest
 from pipeline.core.rows import Question, Span, UnitRows
 from pipeline.work.stage import GOLD, STAGES, Stage
 from pipeline.work.units import mask_fields
-from stages.gathered.given_memory import GivenGists, PaginateGiven
+from stages.gathered.gathered_pages import GivenGists, PaginateGiven
 from stages.judge.rate import RateAnswers, RateByType
-from stages.read.audited_answers import KnownAnswer
-from stages.read.imported_answers import ImportedAnswer
-from stages.retrieve.ranked_pages import BM25, OraclePages, RandomPages
+from stages.read.imported_answers import ImportedAnswer, KnownAnswer
+from stages.retrieve.look_up import BM25, OraclePages, RandomPages
 from stages.score.score import ScoreAnswers
 from stages.tables.lookups import Lookup, RankedPage
 from stages.tables.pages import Page

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
-from stages.prompts.parsing.passages import Passage
+from stages.prompts.passages import Passage
 from stages.read.answer_kinds import AnswerFromChunks
 from stages.retrieve.look_up import used_pages
 from stages.retrieve.search import SearchByBM25, SearchByVectors

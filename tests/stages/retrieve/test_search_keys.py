@@ -7,8 +7,8 @@ import pytest
 
 from pipeline.core.rows import UnitRows
 from stages.index.embed import EmbedKeys
-from stages.query.model_queries import MakeTimeRange
-from stages.retrieve.ranked_pages import LatestPages
+from stages.query.make_queries import MakeTimeRange
+from stages.retrieve.look_up import LatestPages
 from stages.retrieve.search_keys import SearchKeysByBM25, SearchKeysByVectors
 from stages.tables.keys import Expansion, Key
 from stages.tables.lookups import Lookup, Query

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.core.rows import UnitRows
 from stages.read.answer_kinds import AnswerFromVisits
-from stages.retrieve.ranked_pages import VisitedLeaves
+from stages.retrieve.look_up import VisitedLeaves
 from stages.tables.lookups import Dropped, Lookup, Visit
 from tests.support.engines.walks import ANSWER, PAGES, act, stage, tree, walked
 from tests.support.reading import adding, looked_up, never, run

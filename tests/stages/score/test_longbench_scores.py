@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stages.score import longbench_metrics
-from stages.score.metric_functions import METRICS
+from stages.score.metrics import METRICS
 from tests.support.reading import question
 
 ENGLISH: list[tuple[str, str, float, float]] = [  # answer, reference, qa_f1_score, rouge_score

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from stages.score.metric_functions import METRICS
+from stages.score.metrics import METRICS, rouge_l
 from tests.support.reading import question
 
 ANSWER = "The cats were running to the old house. They found nothing."
@@ -35,6 +37,17 @@ def test_rouge_l_sum_takes_a_sentence_a_line() -> None:
         100 * by_line["rougeLsum"].fmeasure
     )
     assert score("rougeLsum", ANSWER, [reference]) > score("rougeL_stem", ANSWER, [reference])
+
+
+# Few words, so that they recur.
+TOKENS = st.lists(st.sampled_from("abcd"), max_size=24)
+
+
+@given(TOKENS, TOKENS)
+def test_rouge_l_is_that_of_rouge_score(reference: list[str], answer: list[str]) -> None:
+    texts = " ".join(reference), " ".join(answer)
+    expected = RougeScorer(["rougeL"]).score(*texts)["rougeL"].fmeasure
+    assert rouge_l(reference, answer) == expected, "to the last digit"
 
 
 @pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rougeL"])

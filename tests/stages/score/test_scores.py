@@ -12,8 +12,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
-from stages.score.metric_functions import METRICS
-from stages.score.metrics import PARTS
+from stages.score.metrics import METRICS, PARTS
 from stages.score.score import ScoreAnswers
 from stages.tables.answers import Answer, Score
 from tests.support.reading import adding, book, never, question, run

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from stages.score.metric_functions import METRICS
+from stages.score.metrics import METRICS
 from stages.text.languages import is_chinese, unicode_words, writing_of
 from tests.support.reading import question
 

@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.simulated.simulated_engine import SimulatedEngine, SimulatedSettings
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
-from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.pages_and_gists import ShortenPage
 from tests.support.command import ROOT
 
 PLUGIN = f"plugins={ROOT / 'benchmarks' / 'simulated'}"

@@ -15,7 +15,7 @@ from pipeline.core.compose import compose
 from pipeline.core.engine import Request
 from pipeline.core.prompts import Constraint, Message
 from pipeline.engines.vllm import VllmSettings
-from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.pages_and_gists import ShortenPage
 from tests.support.reading import family
 
 T = TypeVar("T")

@@ -27,7 +27,7 @@ from reportlab.platypus import (
 )
 from reportlab.platypus import Table as DrawnTable
 
-from stages.corpora.formats.stories import story as cut_story
+from stages.corpora.formats.narrativeqa import story as cut_story
 from tests.support.texts.documents import epub
 from tests.support.texts.loading import DATA
 

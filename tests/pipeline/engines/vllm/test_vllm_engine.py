@@ -18,7 +18,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.engine import Reply
 from pipeline.core.errors import EngineError, StartError, UsageError
 from pipeline.core.prompts import Asked, Constraint
-from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.pages_and_gists import ShortenPage
 from tests.support.engines.tiny_model import make_tiny_model
 from tests.support.engines.vllm_engines import FAMILY, Talk, ask, messages, request, settings
 

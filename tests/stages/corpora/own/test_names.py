@@ -11,7 +11,7 @@ from pipeline.files.place import as_path
 from stages.corpora import corpus_of as of_section
 from stages.corpora import load
 from stages.corpora.own.text_files import AskCorpus
-from stages.read.prediction_file import read_predictions
+from stages.read.imported_answers import read_predictions
 from tests.support.command import gistmill, succeed, succeeded
 from tests.support.texts.loading import asked, corpus_of, details, loaded
 

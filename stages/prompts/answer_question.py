@@ -15,8 +15,8 @@ from pipeline.core.reply_forms import (
     without_latex,
     without_role,
 )
-from stages.prompts.parsing.passages import DATE, MEMORY, OPTIONS, QUESTION, TEXT, Passage
-from stages.prompts.parsing.replies import is_hedged, one_of, settled, without_rejected
+from stages.prompts.passages import DATE, MEMORY, OPTIONS, QUESTION, TEXT, Passage
+from stages.prompts.replies import is_hedged, one_of, settled, without_rejected
 from stages.text.excerpts import best_sentences, sentences
 from stages.text.ranking import relevance, terms
 from stages.text.words import num_words, word_spans

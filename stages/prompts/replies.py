@@ -1,8 +1,19 @@
-"""Shared by parsers of replies: negations, hedges, requests, and forms of constrained replies."""
+"""Read replies: negations, hedges and requests in words, lists with an item per line, JSON, and the
+forms of constrained replies.
 
+Of a list of lines (clues, key points, sub-questions) the texts stay as written. How many lines
+count, and whether one repeats another, is left to the stage. Of JSON only the strings of a list are
+read there, `["a", "b"]` in one line or several, with their escapes as written; anything else is
+lines.
+
+Where a reply is asked for as JSON, prose and code fences around it, line breaks within strings and
+a comma after the last item are accepted; anything else that is no JSON is not read.
+"""
+
+import json
 import re
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pipeline.core.prompts import Constraint
 
@@ -119,11 +130,8 @@ def in_english_pages(text: str) -> str:
     has a Chinese negation, as which of them it is about cannot be told."""
     if _CHINESE_NOT.search(text):
         return text
-    return _CHINESE_AND.sub(" and ", _CHINESE_PAGE.sub(_in_english, text))
-
-
-def _in_english(page: re.Match[str]) -> str:
-    return f" Page {page['page']} " if page["page"] else "Pages: "
+    named = _CHINESE_PAGE.sub(lambda m: f" Page {m['page']} " if m["page"] else "Pages: ", text)
+    return _CHINESE_AND.sub(" and ", named)
 
 
 def is_hedged(text: str, found: re.Match[str]) -> bool:
@@ -165,21 +173,17 @@ def one_of(form: str, values: Iterable[object], *others: str) -> Constraint:
 
 def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
     """At most `max_pages` of a run of page numbers without a gap, or none. One may come twice."""
-    return Constraint(regex=matching(form, _list(pages, max_pages)))
+    if not pages:
+        return Constraint(regex=matching(form, ""))
+    page = f"({numbers(pages[0], pages[-1])})"
+    more = f"(, {page}){{0,{max_pages - 1}}}" if max_pages > 1 else ""
+    return Constraint(regex=matching(form, f"({page}{more})?"))
 
 
 def matching(form: str, value: str) -> str:
     """A regex of replies in this form, of the regex of their value."""
     before, after = (part.translate(_SPECIAL) for part in form.split("{}"))
     return f"{before}{value}{after}"
-
-
-def _list(pages: Sequence[int], max_pages: int) -> str:
-    if not pages:
-        return ""
-    page = f"({numbers(pages[0], pages[-1])})"
-    more = f"(, {page}){{0,{max_pages - 1}}}" if max_pages > 1 else ""
-    return f"({page}{more})?"
 
 
 def numbers(first: int, last: int) -> str:
@@ -206,3 +210,157 @@ def _block(first: int, last: int) -> int:
     while first and first % (10 * size) == 0 and first + 10 * size - 1 <= last:
         size *= 10
     return size
+
+
+_LINE_END = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_FENCE = re.compile(r"(?:```|~~~)[ \t]*\w*")
+_QUOTED_LIST = re.compile(r"\s*\[\s*(?=[\"'“])")
+_NEXT_ITEM = re.compile(r"(?<=[\"'”])\s?,\s*(?=[\"'“])")
+_HEADING = re.compile(r"#{1,6}[ \t]+|>[ \t]?")
+
+# Bounded spaces: a line may consist of a million of them.
+_NOUN = (
+    r"(?:(?:surrogate|sub|search|text|key)[ \t-]?)?(?:clue|question|query|queries|span|point)s?"
+    r"|(?:替代|代理|搜索|子)?(?:线索|線索|问题|問題|查询|查詢|要点|要點|片段)"
+)
+_NUMBER = r"[ \t]{0,2}[#＃]?[ \t]?(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
+_LABEL = rf"(?:{_NOUN})(?:{_NUMBER})?[ \t]{{0,2}}"
+_MARKER = (
+    r"[-–—*+](?:[ \t]+|\Z)|[•·●▪◦‣]|[\u2460-\u2473]"  # \u2460 is 1 in a circle
+    r"|\d{1,3}[ \t]?(?:[.．](?!\d)|[)）、])|[(（\[]\d{1,3}[)）\]]"  # 3.5 is no marker
+    r"|[一二三四五六七八九十]{1,3}[、．]|[(（][一二三四五六七八九十]{1,3}[)）]"
+)
+_MARK = re.compile(
+    r"(?P<bold>\*{1,3}|_{1,3}|)"
+    rf"(?:(?:{_MARKER})(?P=bold)|{_LABEL}(?:[:：](?P=bold)|(?P=bold)[ \t]?[:：])"
+    rf"|(?:{_NOUN}){_NUMBER}(?:[.)]|[ \t][-–—])(?P=bold)(?=[ \t]))[ \t]*",
+    re.IGNORECASE,
+)
+_LABEL_ALONE = re.compile(_LABEL, re.IGNORECASE)
+_ROUNDS = 5  # marks around one another: `- **Clue 1:** "..."` takes two
+
+_EMPHASIS = (("***",) * 2, ("**",) * 2, ("__",) * 2, ("*",) * 2, ("_",) * 2, ("`",) * 2)
+_QUOTES = (
+    *(('"', '"'), ("“", "”"), ("„", "“"), ("'", "'"), ("‘", "’"), ("«", "»")),
+    *(("「", "」"), ("『", "』")),
+)
+_APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
+_END_SIGNS = (".", "!", "?", "…", "。", "！", "？")
+_NO_ITEM = {"none", "n/a", "无", "無", "[]"}
+
+
+def parse_lines(reply: str, is_cut: bool) -> tuple[str, ...] | None:
+    """The lines of a reply without list markers, labels ("Clue 1:", "问题 2："), and the quotes or
+    emphasis around a whole line; blank lines and introductions ("Here they are:") are left out.
+
+    () where there is none but `NONE`, which is legal; None where no line has a letter or digit. The
+    last line of a cut reply counts only where it ends as a sentence does, or is the only one.
+    """
+    lines = [line for line in _LINE_END.split(reply) if not _FENCE.fullmatch(line.strip())]
+    found = [_text(item) for line in lines for item in _items_of_line(line)]
+    if is_cut and any(found[:-1]) and not found[-1].endswith(_END_SIGNS):
+        found.pop()
+    kept = tuple(text for text in found if text and not _is_none(text))
+    return kept if kept or any(found) else None
+
+
+def _items_of_line(line: str) -> list[str]:
+    """The items of a line that is a list of quoted texts, which may end unclosed; else the line."""
+    start = _QUOTED_LIST.match(line)
+    inner = line[start.end() :].rstrip() if start else ""
+    if not start or "]" in inner[:-1]:
+        return [line]
+    return _NEXT_ITEM.split(inner.removesuffix("]"))
+
+
+def _text(line: str) -> str:
+    """The text of an item, or `NONE`; "" for a line that is none."""
+    text, is_item = line.strip(), False
+    for _ in range(_ROUNDS):
+        plain = _unwrapped(_without(_HEADING, text), _EMPHASIS)
+        rest = _unwrapped(_without(_MARK, plain), _QUOTES)
+        is_item = is_item or rest != plain
+        if rest == text:
+            break
+        text = rest
+    is_introduction = text.endswith((":", "：")) and not is_item
+    if is_introduction or _LABEL_ALONE.fullmatch(text.rstrip(":：")):
+        return ""
+    return text if _is_none(text) or any(char.isalnum() for char in text) else ""
+
+
+def _without(start: re.Pattern[str], text: str) -> str:
+    """The text without the match that it begins with, if any."""
+    found = start.match(text)
+    return text[found.end() :].strip() if found else text
+
+
+def _unwrapped(text: str, pairs: tuple[tuple[str, ...], ...]) -> str:
+    """The text without the first of the pairs that is around the whole of it and nowhere inside.
+    A comma or full stop after it goes, too, and the bracket that closes a list."""
+    ended = text.rstrip(",;.，；。、]")
+    for opening, closing in pairs:
+        inner = ended[len(opening) : -len(closing)]
+        if ended.startswith(opening) and ended.endswith(closing) and inner.strip():
+            words = _APOSTROPHE.sub("", inner) if opening in "'‘" else inner
+            if opening not in words and closing not in words:
+                return inner.strip()
+    return text
+
+
+def _is_none(text: str) -> bool:
+    return text.lower().rstrip(".。!") in _NO_ITEM
+
+
+# `[1]` is a footnote more often than a list; no list asked for holds numbers.
+_JSON_LIST = re.compile(r"\[\s*(?=[\"{\[\]])")
+_AFTER_ITEM = re.compile(r"\s*(?:,\s*(?P<end>\]?)|(?P<last>\])|\Z)")
+_OBJECT = re.compile(r"\{[^{}]*\}")
+_DECODER = json.JSONDecoder(strict=False)  # line breaks within strings
+
+
+def list_items(reply: str, is_cut: bool) -> list[Any] | None:
+    """The items of the list in a reply; None without one, or with two that differ.
+
+    A list that the end of the reply cuts off has its whole items up to there, and is None without
+    any. So has one in a cut reply (`is_cut`) up to what is no JSON; in any other reply it is None.
+    """
+    read: list[Any] | None = None
+    position = 0
+    while found := _JSON_LIST.search(reply, position):
+        items, position = _json_items(reply, found.end(), is_cut)
+        if items is None or (read is not None and items != read):
+            return None
+        read = items
+    return read
+
+
+def json_objects(reply: str) -> tuple[list[dict[str, Any]], str]:
+    """The innermost objects of a reply, and the reply without them."""
+    found = [_decoded(text, 0)[0] for text in _OBJECT.findall(reply)]
+    return [value for value in found if isinstance(value, dict)], _OBJECT.sub(" ", reply)
+
+
+def _json_items(reply: str, start: int, is_cut: bool) -> tuple[list[Any] | None, int]:
+    """The items from `start`, after the bracket, and where the list ends; None if unreadable."""
+    items: list[Any] = []
+    if reply.startswith("]", start):
+        return items, start + 1
+    while True:
+        value, end = _decoded(reply, start)
+        after = _AFTER_ITEM.match(reply, end) if end > start else None
+        if after is None:
+            is_end = is_cut or "]" not in reply[start:]
+            return (items or None) if is_end else None, len(reply)
+        items.append(value)
+        if after["end"] or after["last"] or after.end() == len(reply):
+            return items, after.end()
+        start = after.end()
+
+
+def _decoded(reply: str, start: int) -> tuple[Any, int]:
+    """The JSON value at `start` and its end, which is `start` where there is none."""
+    try:
+        return _DECODER.raw_decode(reply, start)
+    except (ValueError, RecursionError):  # also numbers of thousands of digits, and deep nesting
+        return None, start

@@ -1,1 +1,0 @@
-"""Chat histories of any format: sessions in the order of their dates."""

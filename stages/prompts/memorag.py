@@ -1,0 +1,314 @@
+"""What to search a text for: clues from a memory of it (MemoRAG section 2), whose prompts begin
+with the same words, for the prefix cache; and its baselines HyDE (arXiv 2212.10496, section 3) and
+RQ-RAG (arXiv 2404.00610): what that paper trains a model for, any model is asked for here."""
+
+import re
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import ClassVar, Generic, Literal, Self, TypeVar, get_args
+
+from pipeline.core.prompts import Prompt
+from stages.prompts.passages import DATE, MEMORY, OPTIONS, QUESTION, TEXT, Passage
+from stages.prompts.replies import parse_lines
+from stages.text.excerpts import (
+    best_sentences,
+    central_sentences,
+    gist,
+    relevant_sentences,
+    spread_pieces,
+)
+from stages.text.ranking import terms
+from stages.text.words import num_words, word_spans
+
+T = TypeVar("T")
+_SHARE = 0.1  # of a chunk's words: the budget is an eighth of its tokens
+
+
+@dataclass(frozen=True)
+class ShortenChunk(Prompt[str]):
+    """Shorten one chunk to its gist (MemoRAG-Lite, whose memory is the gists of chunks of 4,096
+    tokens). The value is the gist, stripped."""
+
+    name: ClassVar[str] = "gist_chunk"
+    max_reply_tokens: ClassVar[int] = 512
+    is_whole: ClassVar[bool] = True
+    assumed: ClassVar[str] = f"{100 * _SHARE:.0f}% of the chunk"
+    chunk: str
+
+    def extractive(self) -> str:
+        """The most central sentences; of a short chunk a gist as of a page, which has 40 words."""
+        words = round(_SHARE * num_words(self.chunk))
+        return best_sentences([self.chunk], "", words) if words > 40 else gist(self.chunk)
+
+    def expected(self) -> str:
+        return self.chunk[: max(1, round(_SHARE * len(self.chunk)))].strip()
+
+    @classmethod
+    def samples(cls) -> tuple["ShortenChunk", ...]:
+        return (cls("The bell {{ rings }}.\n\n{% twice %} <3>"),)
+
+
+_NO_LINE = "NONE"  # the legal reply without a line
+# Typical are three lines: about what the paper's examples have (tables 1 to 4), each longer.
+_LINES, _LINE_WORDS = 3, 12
+_TYPICAL_LINES = f"{_LINES} lines of {_LINE_WORDS} words"
+
+
+@dataclass(frozen=True)
+class FromMemory(Prompt[T], Generic[T]):
+    """Base class: the memory, a text or its gists, and the question about it."""
+
+    passages: tuple[Passage, ...]
+    question: str
+    options: tuple[str, ...]
+    asked_at: str = ""  # the date of the question, where it has one
+
+    def texts(self) -> list[str]:
+        """The texts of the passages."""
+        return [passage.text for passage in self.passages]
+
+    def query(self) -> str:
+        """The question and its options."""
+        return "\n".join([self.question, *self.options])
+
+    @classmethod
+    def samples(cls) -> tuple[Self, ...]:
+        return (
+            cls(MEMORY, QUESTION, ()),
+            cls(MEMORY, QUESTION, OPTIONS, asked_at=DATE),
+            cls(TEXT, QUESTION, OPTIONS),
+        )
+
+
+@dataclass(frozen=True)
+class LinesFromMemory(FromMemory[tuple[str, ...]]):
+    """Base class of those whose value are lines, each to be searched for; () for none."""
+
+    assumed: ClassVar[str] = _TYPICAL_LINES
+
+    def read(self, reply: str, is_cut: bool) -> tuple[str, ...] | None:
+        return parse_lines(reply, is_cut)
+
+    def expected(self) -> str:
+        return _typical_lines([*self.texts(), self.query()])
+
+
+def _numbered(lines: list[str]) -> str:
+    """The lines that have a letter or digit as a _numbered list; NONE without any."""
+    said = [line for line in lines if any(map(str.isalnum, line))]
+    return "\n".join(f"{number}. {line}" for number, line in enumerate(said, 1)) or _NO_LINE
+
+
+def _typical_lines(texts: list[str]) -> str:
+    """Three lines of twelve words from `texts`."""
+    return _numbered(spread_pieces(texts, _LINES, _LINE_WORDS))
+
+
+_NUM_SPANS, _SPAN_WORDS = 3, (8, 25)  # three of 25 words fit the budget
+
+
+@dataclass(frozen=True)
+class ClueSpans(LinesFromMemory):
+    """Which pieces of the text (spans) may have the answer (text evidence)? The value: one a line,
+    as recalled, so they need not stand in the text."""
+
+    name: ClassVar[str] = "clue_spans"
+    max_reply_tokens: ClassVar[int] = 128
+
+    def extractive(self) -> str:
+        """The three sentences that match the question and its options best."""
+        return _numbered(relevant_sentences(self.texts(), self.query(), _NUM_SPANS, _SPAN_WORDS))
+
+
+_NUM_QUESTIONS, _SENTENCE_WORDS = 3, (8, 25)
+_ASKED_WORDS, _ADDED_WORDS = 12, 5  # of each: three such lines fit the budget
+
+
+@dataclass(frozen=True)
+class ClueQuestions(LinesFromMemory):
+    """Which more concrete questions (surrogate queries) together lead to the answer? The value: one
+    a line."""
+
+    name: ClassVar[str] = "clue_questions"
+    max_reply_tokens: ClassVar[int] = 128
+
+    def extractive(self) -> str:
+        """The question, each time with the longest words that one of the three best sentences adds
+        to it; the question itself where none adds a word."""
+        query, words = self.query(), word_spans(self.question)[:_ASKED_WORDS]
+        asked = " ".join(self.question[: words[-1][1] if words else 0].split()).rstrip("?？")
+        known = set(terms(query))
+        lines = []
+        for best in relevant_sentences(self.texts(), query, _NUM_QUESTIONS, _SENTENCE_WORDS):
+            if added := _added(best, known):
+                lines.append(f"{asked}: {', '.join(added)}?")
+                known.update(terms(best))
+        return _numbered(lines or ([f"{asked}?"] if asked else []))
+
+
+def _added(sentence: str, known: set[str]) -> list[str]:
+    """The longest words with terms that are not known, in the order of the sentence. In Chinese a
+    word is all up to the next sign."""
+    words = dict.fromkeys(re.findall(r"\w+", sentence))
+    new = [word for word in words if not known.issuperset(terms(word))]
+    longest = sorted(new, key=lambda word: -len(word))[:_ADDED_WORDS]
+    return [word for word in new if word in longest]
+
+
+_NUM_POINTS, _POINT_WORDS = 8, (12, 40)  # eight of 40 words fit the budget
+
+
+@dataclass(frozen=True)
+class KeyPoints(LinesFromMemory):
+    """Ask for the key points of the text. The value: one a line. `question` is how a summary is
+    asked for, "" where it goes without saying."""
+
+    name: ClassVar[str] = "key_points"
+    max_reply_tokens: ClassVar[int] = 512
+
+    def extractive(self) -> str:
+        """The most central sentence of each eighth of the text."""
+        return _numbered(central_sentences(self.texts(), _NUM_POINTS, _POINT_WORDS))
+
+    @classmethod
+    def samples(cls) -> tuple[Self, ...]:
+        return (*super().samples(), cls(MEMORY, "", ()))
+
+
+_DRAFT_WORDS = 30
+
+
+@dataclass(frozen=True)
+class DraftAnswer(FromMemory[str]):
+    """Answer in brief from what is remembered, even if details may be wrong. The value is the
+    text, stripped, also of a question with options."""
+
+    name: ClassVar[str] = "draft_answer"
+    max_reply_tokens: ClassVar[int] = 128
+    assumed: ClassVar[str] = f"{_DRAFT_WORDS} words"
+
+    def extractive(self) -> str:
+        """The sentences that match the question and its options best."""
+        return best_sentences(self.texts(), self.query(), _DRAFT_WORDS) or "Nothing was read."
+
+    def expected(self) -> str:
+        """Words from the end of the text."""
+        last = spread_pieces(self.texts(), 64, _DRAFT_WORDS)[-1:]
+        return last[0] if last and last[0] else "answer " * _DRAFT_WORDS
+
+
+_PASSAGE_WORDS = 100
+_ASKING = re.compile(r"\s*(?:who|whom|whose|what|which|when|where|why|how)\b\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Hypothetical(Prompt[str]):
+    """Write a passage that could stand in the text and answers the question (HyDE). No text is
+    shown. The value is the passage, stripped; a cut one can be searched with, too."""
+
+    name: ClassVar[str] = "hypothetical"
+    max_reply_tokens: ClassVar[int] = 256
+    assumed: ClassVar[str] = f"a passage of {_PASSAGE_WORDS} words"
+    question: str
+    options: tuple[str, ...]
+    asked_at: str = ""  # the date of the question, where it has one
+
+    def extractive(self) -> str:
+        """The question and its options as a statement: without a text or a model nothing else is
+        known."""
+        said = _ASKING.sub("", self.question, count=1).strip(" \t\n?？")
+        return f"{said}: {' or '.join(self.options)}." if self.options else f"{said}."
+
+    def expected(self) -> str:
+        return " ".join(islice(cycle(self.extractive().split()), _PASSAGE_WORDS))
+
+    @classmethod
+    def samples(cls) -> tuple["Hypothetical", ...]:
+        return (cls(QUESTION, ()), cls(QUESTION, OPTIONS, asked_at=DATE))
+
+
+_MOST_PARTS = 4
+_BETWEEN = re.compile(r"\s+and\s+|,(?!\d)|[;?，；？、]", re.IGNORECASE)  # not in 1,000
+
+
+@dataclass(frozen=True)
+class SubQuestions(Prompt[tuple[str, ...]]):
+    """Which questions to search for instead of this one (RQ-RAG)? No text is shown. The value:
+    one a line, per thing asked or per reading."""
+
+    name: ClassVar[str] = "sub_questions"
+    max_reply_tokens: ClassVar[int] = 256
+    assumed: ClassVar[str] = _TYPICAL_LINES
+    question: str
+    options: tuple[str, ...]
+    asked_at: str = ""  # the date of the question, where it has one
+
+    def read(self, reply: str, is_cut: bool) -> tuple[str, ...] | None:
+        return parse_lines(reply, is_cut)
+
+    def extractive(self) -> str:
+        """The question cut at "and", commas, semicolons and question marks, in four at most."""
+        cut = _BETWEEN.split(self.question, maxsplit=_MOST_PARTS - 1)
+        parts = [part for part in cut if any(char.isalnum() for char in part)]
+        parts = parts if len(parts) > 1 else [self.question] * len(parts)
+        return _numbered([" ".join(part.split()) for part in parts])
+
+    def expected(self) -> str:
+        return _typical_lines([self.question, *self.options])
+
+    @classmethod
+    def samples(cls) -> tuple["SubQuestions", ...]:
+        return (cls(QUESTION, ()), cls(QUESTION, OPTIONS, asked_at=DATE))
+
+
+Action = Literal["rewrite", "decompose", "disambiguate"]
+ACTIONS: tuple[Action, ...] = get_args(Action)
+_ENOUGH = re.compile(r"\W*(ENOUGH\b|(?i:enough)\W*\Z)")
+
+
+@dataclass(frozen=True)
+class RefineQuery(Prompt[str]):
+    """Ask for the next query of the loop of retrieving and refining (RQ-RAG, section 2.3). The
+    value: the query; "" where what was found is enough.
+
+    `action`: what is to be done with the question before anything was found; None: after that,
+    where any may be.
+    """
+
+    name: ClassVar[str] = "refine_query"
+    max_reply_tokens: ClassVar[int] = 128
+    assumed: ClassVar[str] = "the question once, then nothing more"
+    passages: tuple[Passage, ...]  # found so far
+    question: str
+    options: tuple[str, ...]
+    queries: tuple[str, ...]  # searched for so far
+    action: Action | None
+    asked_at: str = ""  # the date of the question, where it has one
+
+    def read(self, reply: str, is_cut: bool) -> str | None:
+        """The first line, without a label; "" for one that begins with `ENOUGH`, which a lower-case
+        "enough" alone is, too. None for a reply without a word or digit."""
+        if _ENOUGH.match(reply):
+            return ""
+        lines = parse_lines(reply, is_cut)
+        return lines[0] if lines else None
+
+    def extractive(self) -> str:
+        """The question; after that its terms that no passage has, if any."""
+        if not self.queries:
+            return self.question
+        found = {term for passage in self.passages for term in terms(passage.text)}
+        lacking = [word for word in self.question.split() if set(terms(word)) - found]
+        query = " ".join(lacking)
+        return "ENOUGH" if not query or query in self.queries else query
+
+    def expected(self) -> str:
+        return "ENOUGH" if self.queries else self.question
+
+    @classmethod
+    def samples(cls) -> tuple["RefineQuery", ...]:
+        return (
+            *(cls((), QUESTION, (), (), action) for action in ACTIONS),
+            cls(MEMORY, QUESTION, OPTIONS, ("bell {{ rope }}",), None, asked_at=DATE),
+            cls(TEXT, QUESTION, (), ("Who {% rang %}?", "Where?"), None),
+        )

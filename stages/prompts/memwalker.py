@@ -1,0 +1,311 @@
+"""The prompts of MemWalker (section 3 and appendix A.1), and of the recurrence it is compared with
+(section 4).
+
+An action is a number: of a child of an inner node, from 0; -1 reverts to the parent; -2 answers.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import ascii_uppercase
+from typing import Any, ClassVar
+
+from pipeline.core.prompts import Constraint, Prompt
+from pipeline.core.reply_forms import plain_text
+from stages.prompts.answer_question import OUT_OF_RANGE, AnswerQuestion, free_answer, parse_option
+from stages.prompts.passages import DATE, OPTIONS, QUESTION, Passage
+from stages.prompts.replies import is_hedged, matching, settled
+from stages.text.excerpts import best_sentences, gist
+from stages.text.ranking import rank, terms
+
+_LEAF_SHARE = 0.15  # of a segment's words; the paper gives no length
+
+
+@dataclass(frozen=True)
+class SummarizeSegment(Prompt[str]):
+    """Summarize one segment (appendix A.1.1, leaves). The value is the summary, stripped."""
+
+    name: ClassVar[str] = "summarize"
+    max_reply_tokens: ClassVar[int] = 512
+    is_whole: ClassVar[bool] = True
+    assumed: ClassVar[str] = f"{100 * _LEAF_SHARE:.0f}% of the segment"
+    segment: str
+
+    def extractive(self) -> str:
+        return gist(self.segment)
+
+    def expected(self) -> str:
+        return self.segment[: max(1, round(_LEAF_SHARE * len(self.segment)))]
+
+    @classmethod
+    def samples(cls) -> tuple["SummarizeSegment", ...]:
+        return (cls("The bell {{ rings }}.\n\n{% twice %} <3>"),)
+
+
+_INNER_SHARE = 0.3  # of the summaries' words; the paper gives no length
+
+
+@dataclass(frozen=True)
+class CompressSummaries(Prompt[str]):
+    """Compress each of the consecutive summaries that are too long for their node (appendix A.1.1).
+    The value is one text of all of them, stripped."""
+
+    name: ClassVar[str] = "compress"
+    max_reply_tokens: ClassVar[int] = 512
+    is_whole: ClassVar[bool] = True
+    assumed: ClassVar[str] = f"{100 * _INNER_SHARE:.0f}% of the summaries"
+    summaries: tuple[str, ...]
+
+    def extractive(self) -> str:
+        return gist("\n\n".join(self.summaries)) or self.summaries[0]
+
+    def expected(self) -> str:
+        text = "\n\n".join(self.summaries)
+        return text[: max(1, round(_INNER_SHARE * len(text)))]
+
+    @classmethod
+    def samples(cls) -> tuple["CompressSummaries", ...]:
+        return (cls(("The bell {{ rings }}.\n\n{% twice %} <3>", "Nobody {# admits #} it.")),)
+
+
+REVERT, ANSWER = -1, -2
+MAX_REPLIES = 3  # so many in a row without a legal action end the navigation (section 3)
+_EXPECTED_REASON = f"Reasoning: {' '.join(['reason'] * 60)}\n"
+_REASON_CHARS = 450  # of a constrained reply: at a token each the action still fits the budget
+_NUMBER = r"(?P<action>[-−–]?\s?\d{1,9})(?![\d.]*\d)"
+_NO_OTHER = (
+    r"(?!\s*(?:/|,(?:\s*then\b)?|&|\bor\b|\band\b)\s*[-−–]?\d)"  # "Action: 0 / 1" repeats the form
+)
+_ACTION = (
+    r"\baction\s*(?:[:=]|is\b)\s*(?:[\[(<{]\s*)?(?:(?:summary|passage|part|number)\s*)*"
+    rf"{_NUMBER}{_NO_OTHER}"
+)
+_SIGNS = r"^\W{0,20}"  # bounded: each line of a reply of blank lines would be searched to its end
+_LINE = re.compile(rf"{_SIGNS}{_ACTION}", re.IGNORECASE | re.MULTILINE)
+_ANYWHERE = re.compile(_ACTION, re.IGNORECASE)
+_ALONE = re.compile(rf"\A(?:\W{{0,9}}(?i:action)\s+)?\W*?{_NUMBER}\W*\Z")
+_STATED = re.compile(rf"{_SIGNS}action\b", re.IGNORECASE | re.MULTILINE)
+_LABEL = re.compile(r"\A\W*reasoning\W*:\W*", re.IGNORECASE)
+
+
+def parse_action(reply: str, is_cut: bool) -> int | None:
+    """The action: of a line `Action: 3`, else stated within one, else a number that is all there
+    is. None where two differ, or where the reply may have been cut within the number."""
+    text = plain_text(reply)
+    lines = list(_LINE.finditer(text))
+    stated = [found for found in _ANYWHERE.finditer(text) if not is_hedged(text, found)]
+    alone = list(_ALONE.finditer(text))
+    readings = [
+        [_value(f) for f in some if not (is_cut and f.end("action") == len(text))]
+        for some in (lines, [] if is_cut else stated, alone)
+    ]
+    return settled(*readings)
+
+
+def _value(found: re.Match[str]) -> int:
+    return int(re.sub(r"[−–]", "-", re.sub(r"\s", "", found["action"])))
+
+
+def reason_of(reply: str) -> str | None:
+    """The reasoning of a reply before its action, without its label; None where it says nothing."""
+    found = _STATED.search(reply)
+    before = reply[: found.start()] if found else ""
+    return _LABEL.sub("", before).strip() or None
+
+
+def _legal_actions(form: str, actions: str, reasoning: bool) -> Constraint:
+    """Replies in this form with one of the actions, a regex, after one line of free reasoning."""
+    reason = f"Reasoning: [^\\n]{{1,{_REASON_CHARS}}}\\n" if reasoning else ""
+    return Constraint(regex=f"{reason}{matching(form, f'({actions})')}")
+
+
+_NUMBER_AS_ANSWER = re.compile(  # that is a number: "Answer: 2", not "Answer: 2 years"
+    r"^\W{0,9}(?:(?:so|the|my|final|correct)\s+){0,3}answer\b(?=[\s:=]*(?:is\b)?\W{0,5}\d+\W{0,5}$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Triage(Prompt[int]):
+    """Behind which summary is the answer (section 3)? The value is its number from 0, or -1 to
+    revert; one that is not legal here is a value, too."""
+
+    name: ClassVar[str] = "triage"
+    max_reply_tokens: ClassVar[int] = 512
+    version: ClassVar[int] = 1
+    form: ClassVar[str | None] = "Action: {}"
+    assumed: ClassVar[str] = "the child in the middle"
+    summaries: tuple[str, ...]  # of the children, in document order
+    question: str
+    reasoning: bool  # whether it is asked for reasons before the action (table 3)
+    rejected: tuple[int, ...]  # numbers of summaries visited in vain
+    may_revert: bool = False  # whether -1 is legal
+    asked_at: str = ""  # the date of the question, where it has one
+    num_invalid: int | None = None  # replies to this very question without a legal action
+
+    def read(self, reply: str, is_cut: bool) -> int | None:
+        """Where no action is named, an answer is one."""
+        is_named = re.search(r"\baction\b", reply, re.IGNORECASE)
+        return parse_action(reply if is_named else _NUMBER_AS_ANSWER.sub("Action", reply), is_cut)
+
+    def is_legal(self, value: int) -> bool:
+        return value in self.actions()
+
+    def actions(self) -> list[int]:
+        """The legal actions."""
+        left = [place for place in range(len(self.summaries)) if place not in self.rejected]
+        return [*left, REVERT] if self.may_revert else left
+
+    def legal(self, form: str) -> Constraint:
+        return _legal_actions(form, "|".join(map(str, self.actions())), self.reasoning)
+
+    def extractive(self) -> str:
+        """The summary left that shares most with the question, by BM25."""
+        best = next(n for n in rank(self.summaries, self.question) if n not in self.rejected)
+        reason = f"Reasoning: Summary {best} shares most with the question.\n"
+        return f"{reason if self.reasoning else ''}Action: {best}"
+
+    def expected(self) -> str:
+        left = [action for action in self.actions() if action != REVERT]
+        return f"{_EXPECTED_REASON if self.reasoning else ''}Action: {left[len(left) // 2]}"
+
+    @classmethod
+    def samples(cls) -> tuple["Triage", ...]:
+        summaries = ("The village \\n wakes up.", "The {{ bell }} rings.", "Nobody {# to #} <3>")
+        return (
+            cls(summaries, QUESTION, reasoning=True, rejected=()),
+            cls(summaries, QUESTION, reasoning=False, rejected=(0, 2)),
+            cls(summaries, QUESTION, True, (1,), may_revert=True, asked_at=DATE, num_invalid=2748),
+        )
+
+    @classmethod
+    def form_values(cls) -> Mapping[str, Any]:
+        return {str(action): action for action in (0, 1, 2, REVERT)}
+
+
+LeafReply = tuple[int] | tuple[int, int | str]
+"""An action; with -2 the option's index or "out_of_range", or the text of a free-form answer."""
+_ANSWER_CHARS = 1000  # of a constrained free-form answer
+_TO_ANSWER = re.compile(r"\baction\W{0,8}2\b", re.IGNORECASE)
+_ANSWER = re.compile(r"\banswer[*_]*\s*[:=][*_]*\s*(?P<answer>\S.*)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ReadLeaf(Prompt[LeafReply]):
+    """Can the question be answered from this segment (section 3)? If so, the answer; an action that
+    is not legal is a value, too."""
+
+    name: ClassVar[str] = "read_leaf"
+    max_reply_tokens: ClassVar[int] = 512
+    version: ClassVar[int] = 1
+    form: ClassVar[str | None] = "Action: {}"
+    is_whole: ClassVar[bool] = True
+    assumed: ClassVar[str] = "the first segment read has the answer"
+    segment: str
+    question: str
+    options: tuple[str, ...]
+    reasoning: bool  # whether it is asked for reasons before the action (table 3)
+    answer_words: int | None  # about how long a free-form answer should be; null: brief
+    working_memory: str = ""  # summaries of nodes visited before
+    asked_at: str = ""  # the date of the question, where it has one
+    num_invalid: int | None = None  # replies to this very question without a legal action
+
+    def read(self, reply: str, is_cut: bool) -> LeafReply | None:
+        """None where no action is stated, or -2 without an answer that can be read."""
+        action = parse_action(reply, is_cut)
+        if action is None or action != ANSWER:
+            return None if action is None else (action,)
+        text = answer_text(reply)
+        if not self.options:
+            return (ANSWER, text) if text else None
+        option = parse_option(f"Answer: {text}", len(self.options)) if text else None
+        return None if option is None else (ANSWER, option)
+
+    def is_legal(self, value: LeafReply) -> bool:
+        return value[0] in (REVERT, ANSWER) and (not self.options or value[-1] != OUT_OF_RANGE)
+
+    def legal(self, form: str) -> Constraint:
+        letters = "|".join(ascii_uppercase[: len(self.options)])
+        answer = f"\\(({letters})\\)" if self.options else f"[^\\n]{{1,{_ANSWER_CHARS}}}"
+        return _legal_actions(form, f"{REVERT}|{ANSWER}\\nAnswer: {answer}", self.reasoning)
+
+    def extractive(self) -> str:
+        """An answer where the segment shares a term with the question."""
+        shared = set(terms(self.segment)) & set(terms(self.question))
+        says = f"The text {'speaks' if shared else 'does not speak'} of what is asked."
+        reason = f"Reasoning: {says}\n" if self.reasoning else ""
+        if not shared:
+            return f"{reason}Action: {REVERT}"
+        passage = Passage("page", None, self.segment)
+        prompt = AnswerQuestion((passage,), self.question, self.options, self.answer_words)
+        answer = prompt.extractive().removeprefix("Answer: ")
+        return f"{reason}Action: {ANSWER}\nAnswer: {answer}"
+
+    def expected(self) -> str:
+        prompt = AnswerQuestion((), self.question, self.options, self.answer_words)
+        answer = prompt.expected().removeprefix("Answer: ")
+        return f"{_EXPECTED_REASON if self.reasoning else ''}Action: {ANSWER}\nAnswer: {answer}"
+
+    @classmethod
+    def samples(cls) -> tuple["ReadLeaf", ...]:
+        text, memory = "The bell {{ rings }}.\n\n{% twice %} <3>", "The village \\n {# wakes #} up."
+        return (
+            cls(text, QUESTION, OPTIONS, True, None),
+            cls(text, QUESTION, (), True, 84, memory, DATE, 2748),
+            cls(text, QUESTION, (), False, None, memory),
+        )
+
+    @classmethod
+    def form_values(cls) -> Mapping[str, Any]:
+        """The values of the sample question, which has options."""
+        letters = {f"{ANSWER}\nAnswer: ({ascii_uppercase[i]})": (ANSWER, i)
+                   for i in range(len(OPTIONS))}  # fmt: skip
+        return {str(REVERT): (REVERT,), **letters}
+
+
+def answer_text(reply: str) -> str:
+    """The text that follows `Answer:` after the action -2; "" without one."""
+    action = _TO_ANSWER.search(reply)
+    found = _ANSWER.search(reply, action.end() if action else 0)
+    return free_answer(found["answer"].strip().strip("#")) if found else ""
+
+
+@dataclass(frozen=True)
+class UpdateSummary(Prompt[str]):
+    """Rewrite the summary of the text before `segment` ("" for none) to include what the segment
+    says about the question, or for a question "" about anything. The value is the new summary,
+    stripped."""
+
+    name: ClassVar[str] = "update_summary"
+    max_reply_tokens: ClassVar[int] = 500
+    is_whole: ClassVar[bool] = True
+    assumed: ClassVar[str] = "as many words as are asked for"
+    segment: str
+    summary: str
+    question: str
+    options: tuple[str, ...]
+    max_words: int
+    asked_at: str = ""  # the date of the question, where it has one
+
+    def extractive(self) -> str:
+        """The sentences of both that match the question best; else what there was, or a gist."""
+        if not self.question:
+            return gist(" ".join([self.summary, self.segment])) or self.summary
+        query = " ".join([self.question, *self.options])
+        words = max(1, 9 * self.max_words // 10)  # what it takes may be a tenth longer
+        found = best_sentences([self.summary, self.segment], query, words)
+        return found or self.summary or gist(self.segment)
+
+    def expected(self) -> str:
+        words = f"{self.summary} {self.segment}".split()
+        return " ".join(words[: max(1, self.max_words)])
+
+    @classmethod
+    def samples(cls) -> tuple["UpdateSummary", ...]:
+        segment, summary = "The bell {{ rings }}.\n\n{% twice %} <3>", "A village {# wakes #} up."
+        return (
+            cls(segment, summary, QUESTION, (), max_words=8104),
+            cls(segment, "", QUESTION, OPTIONS, max_words=8104),
+            cls(segment, summary, QUESTION, OPTIONS, max_words=8104, asked_at=DATE),
+            cls(segment, summary, "", (), max_words=8104),
+        )
