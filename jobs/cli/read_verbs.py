@@ -104,7 +104,7 @@ def compare(
 
 @reading(*RUN, "memory", "page")
 def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
-    """Show a document's memory, pages and gists side by side.
+    """Show a document's memory: its pages, each with its gist.
 
     \b
     Example:

@@ -5,11 +5,7 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import hint
 from pipeline.core.sql_files import sql_beside
-from pipeline.store import connect
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
@@ -50,36 +46,45 @@ def read_sent(options: ReadOptions, question: str | None, document: str | None) 
     no such question or document, or both or none are given."""
     if (question is None) == (document is None):
         raise UsageError("sent: name a question or a document, one of them")
-    run = run_name(options.warehouse, options.run)
-    stages = RunFolder(options.warehouse, run).report_facts()["stages"]
-    with connect(options.warehouse, run) as connection:
-        calls = SentCalls(connection, stages)
+    with options.opened() as (folder, connection):
+        calls = SentCalls(connection, folder.report_facts()["stages"])
         if question is not None:
-            question = id_as_stored(connection, "question", question)
-            refuse_unknown(connection, "question", question)
+            question = stored_id(connection, "question", question)
             return calls.of_questions([question])[question]
         assert document is not None
-        document = id_as_stored(connection, "document", document)
-        refuse_unknown(connection, "document", document)
+        document = stored_id(connection, "document", document)
         return calls.of_documents([document])[document]
 
 
-def id_as_stored(connection: Any, kind: str, name: str) -> str:
-    """The id of a question or document (the `kind`) as the run spells it, in Unicode's NFC or NFD;
-    `name` itself where there is none of that name."""
-    if name.isascii():
-        return name
+def stored_id(connection: Any, kind: str, name: str) -> str:
+    """The id of a question or document (the `kind`) as the run spells it, in Unicode's NFC or NFD.
+
+    Raises UsageError if the run has none, naming other runs that have it, or ids like it.
+    """
+    column = f"{kind}_id"
     connection.execute("set variable named = ?", [name])
+    is_it = f"{column} = getvariable('named')"
+    if not name.isascii():
+        is_it = f"nfc_normalize({column}) = nfc_normalize(getvariable('named'))"
     found = query(
         connection,
-        f"select {kind}_id as id from {kind}s where nfc_normalize({kind}_id) = "
-        f"nfc_normalize(getvariable('named')) order by {kind}_id <> getvariable('named') limit 1",
+        f"select {column} as id from {kind}s where {is_it} "
+        f"order by {column} <> getvariable('named') limit 1",
     )
-    return str(found[0]["id"]) if found else name
-
-
-def refuse_unknown(connection: Any, kind: str, name: str) -> None:
-    """Raise UsageError unless the run has a question or document (the `kind`) of this id."""
-    known = [row["id"] for row in query(connection, f"select {kind}_id as id from {kind}s")]
-    if name not in known:
-        raise UsageError(f"{name}: no such {kind} in the run; {hint(name, known)}")
+    if found:
+        return str(found[0]["id"])
+    others = query(
+        connection,
+        f"select distinct run from all_{kind}s where {is_it} and run is not null "
+        "order by run limit 3",
+    )
+    if others:
+        runs = " or ".join(f"run={row['run']}" for row in others)
+        raise UsageError(f"{name}: not in this run; add {runs}")
+    near = query(
+        connection,
+        f"select {column} as id from {kind}s "
+        f"order by jaro_winkler_similarity({column}, getvariable('named')) desc, {column} limit 3",
+    )
+    similar = ", ".join(row["id"] for row in near)
+    raise UsageError(f"{name}: no such {kind} in the run; nearest: {similar}")

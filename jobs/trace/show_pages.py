@@ -1,19 +1,14 @@
-"""`gistmill show`: a document's memory: its pages and the texts made of each side by side, and
-above them the texts made of several pages together."""
+"""`gistmill show`: a document's memory: its pages, each with the texts made of it, and before them
+the texts made of several pages together."""
 
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from jobs.config.options import ReadOptions
-from jobs.output.cells import Part, Verbatim, counted, printable
-from jobs.output.terminal import drawn
-from jobs.trace.sent import id_as_stored
+from jobs.output.cells import Part, counted
+from jobs.trace.sent import stored_id
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
@@ -21,9 +16,7 @@ from pipeline.store.sql.memory_names import SHARED
 
 _SQL = sql_beside(__file__)
 
-_NARROW = 60  # columns of a terminal; below, texts stand under each other
 _WRAP = re.compile(r"(?<=\S)\n(?=[a-z])")  # a line break within a sentence, of a file's own width
-_WIDTH = (100, 24)  # where there is no terminal
 
 Row = Mapping[str, Any]
 
@@ -51,9 +44,11 @@ def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
     or no pages of it."""
     with options.opened() as (folder, connection):
         run = folder.path.name
-        document_id = id_as_stored(connection, "document", document_id)
+        document_id = stored_id(connection, "document", document_id)
         connection.execute("set variable document = ?", [document_id])
-        document = _document(connection, document_id)
+        (document,) = query(connection, _DOCUMENT)
+        if why := document["detail"]:
+            raise UsageError(f"{document_id}: was not read: {why}")
         memories = [row["memory"] for row in query(connection, _SQL["memories"])]
         if not memories:
             raise UsageError(
@@ -80,29 +75,24 @@ def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
 
 
 def document_parts(found: ShownDocument) -> Iterator[Part]:
-    """The memory of a document at the terminal's width."""
+    """The memory of a document: a heading and a text for each."""
     yield _title(found)
-    width = max(20, shutil.get_terminal_size(_WIDTH).columns)
     left = list(found.above)
     for page in found.pages:
         for text in [text for text in left if _has(text, page)]:
             left.remove(text)
-            heading = f"pages {text['page_index']} to {text['last_page_index']} · {_named(text)}"
-            yield Verbatim(f"{heading}\n{_side_by_side([text], width)}")
-        yield Verbatim(f"{_heading(page)}\n{_side_by_side(page['texts'], width)}")
+            pages = f"pages {text['page_index']} to {text['last_page_index']}"
+            yield f"{pages} · {text['heading']}{_facts(text)}"
+            yield _shown(text)
+        for number, text in enumerate(page["texts"]):
+            of_page = f"page {page['page_index']}"
+            name = of_page if number == 0 else f"{text['heading']} of {of_page}"
+            yield name + _facts(text)
+            yield _shown(text)
 
 
-def _document(connection: Any, document_id: str) -> dict[str, Any]:
-    found = query(connection, _DOCUMENT)
-    if not found:
-        others = [f"run={row['run']}" for row in query(connection, _SQL["elsewhere"])]
-        if others:
-            raise UsageError(f"{document_id}: not in this run; add {' or '.join(others)}")
-        similar = ", ".join(row["document_id"] for row in query(connection, _SQL["like"]))
-        raise UsageError(f"{document_id}: no such document in the run; nearest: {similar}")
-    if why := found[0]["detail"]:
-        raise UsageError(f"{document_id}: was not read: {why}")
-    return found[0]
+def _shown(text: Row) -> str:
+    return _WRAP.sub(" ", (text["text"] or "-").strip())
 
 
 def _chosen(memories: Sequence[str], wanted: str | None, document_id: str) -> str:
@@ -144,34 +134,9 @@ def _has(text: Row, page: Row) -> bool:
     return bool(text["page_index"] <= page["page_index"] <= text["last_page_index"])
 
 
-def _heading(page: Row) -> str:
-    first, *others = page["texts"]
-    return " · ".join([f"page {page['page_index']}{_facts(first)}", *map(_named, others)])
-
-
-def _named(text: Row) -> str:
-    return f"{text['heading']}{_facts(text)}"
-
-
 def _facts(text: Row) -> str:
     words = [] if text["num_words"] is None else [counted(text["num_words"], "word")]
     return "".join(f", {fact}" for fact in (*words, text["problem"]) if fact)
-
-
-def _side_by_side(texts: Sequence[Row], width: int) -> str:
-    """The texts in columns, the first and widest that of the page; in a narrow terminal one under
-    the other."""
-    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    shown = [Text(_WRAP.sub(" ", printable(text["text"] or "-").strip())) for text in texts]
-    if width < _NARROW:
-        for one in shown:
-            table.add_row(one)
-            table.add_row("")
-    else:
-        for number in range(len(shown)):
-            table.add_column(ratio=2 if number else 3, overflow="fold")
-        table.add_row(*shown)
-    return drawn(width, table)
 
 
 _DOCUMENT = (

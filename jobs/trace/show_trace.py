@@ -2,7 +2,6 @@
 their rows."""
 
 import shlex
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import indent, shorten
@@ -10,8 +9,7 @@ from typing import Any
 
 from jobs.config.options import WAREHOUSE, ReadOptions
 from jobs.output.cells import Verbatim
-from jobs.output.pager import hanging, show_paged
-from jobs.output.print_tables import is_fitted, print_json, print_parts
+from jobs.output.print_tables import print_json, print_parts
 from jobs.trace.trace import Section, Trace, trace
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.trace_lines import Line, RawText, columns_line, lines_of, titled
@@ -65,19 +63,15 @@ _TEXT_CHARS = 400  # of a page's text and the like; --full prints all of it
 def show_trace(
     options: ReadOptions, question_id: str, full: bool, prompts: bool, as_json: bool
 ) -> None:
-    """Print the trace of a question, in a terminal wrapped and through a pager. Unless `full` the
-    document's texts are cut to a few lines, and of a memory only its parts and problems are shown.
-    With `prompts` also every call, as it was sent."""
+    """Print the trace of a question. Unless `full` the document's texts are cut to a few lines, and
+    of a memory only its parts and problems are shown. With `prompts` also every call, as it was
+    sent."""
     load_plugins(plugin_folders(options.plugins))
     found = trace(options, question_id, prompts)
     if as_json:
         print_json(found.as_json())
-        return
-    texts = [text for text in _texts(found, full, options) if text]
-    if is_fitted(whole=False):
-        show_paged("\n\n".join(hanging(text, shutil.get_terminal_size().columns) for text in texts))
     else:
-        print_parts(map(Verbatim, texts))
+        print_parts(Verbatim(text) for text in _texts(found, full, options) if text)
 
 
 def _texts(found: Trace, full: bool, options: ReadOptions) -> Iterator[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.trace.sent import Rows, SentCalls, id_as_stored
+from jobs.trace.sent import Rows, SentCalls, stored_id
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import RECORDS, Record
 from pipeline.core.sql_files import sql_beside
@@ -105,14 +105,10 @@ class _Reader:
 
     def __init__(self, connection: Any, question_id: str, stages: Sequence[str]) -> None:
         self.connection, self.stages = connection, stages
-        question_id = id_as_stored(connection, "question", question_id)
+        question_id = stored_id(connection, "question", question_id)
         connection.execute("set variable question = ?", [question_id])
         connection.execute("set variable stages = ?", [list(stages)])
-        found = query(connection, _SQL["question"])
-        if not found:
-            similar = ", ".join(row["question_id"] for row in query(connection, _SQL["like"]))
-            raise UsageError(f"{question_id}: no such question in the run; nearest: {similar}")
-        self.question = found[0]
+        (self.question,) = query(connection, _SQL["question"])
         connection.execute("set variable document = ?", [self.question["document_id"]])
         self.steps = {row["step_id"]: row["stage"] for row in query(connection, STEPS)}
         self.tables = query(connection, TABLES)

@@ -4,10 +4,6 @@ select q.*, d.title, d.num_words as document_words,
     as evidence_texts
 from questions q left join documents d using (document_id) where question_id = getvariable('question');
 
--- name: like
-select question_id from questions
-order by jaro_winkler_similarity(question_id, getvariable('question')) desc, question_id limit 3;
-
 -- name: tables
 -- The tables that each stage of the run wrote, in the order of the stages.
 with columns as (
