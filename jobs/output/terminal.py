@@ -21,7 +21,7 @@ _GAP = 2  # spaces between columns
 _SHORT = 8  # characters of a heading that is not wrapped
 _TEXT = 24  # characters that a wide column keeps, to stay beside the others
 _EMPTY = "Empty in this run, so not shown: {}."
-_TOO_WIDE = "Too wide to show: {}; a wider terminal, a file or a pipe has all."
+_TOO_WIDE = "Too wide to show: {}; wider terminals and pipes have all."
 _RULE = Box("    \n    \n ─  \n    \n    \n    \n    \n    \n")
 
 
