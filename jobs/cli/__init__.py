@@ -16,12 +16,9 @@ from jobs.cli import (
     execute_verbs,
     export_verbs,
     keep_verbs,
-    plugin_verbs,
     print_report,
-    prompts_verbs,
     rate_verbs,
     read_verbs,
-    table_verbs,
 )
 from jobs.cli.app import app, complain, warn
 from jobs.output.print_tables import warn_in_lines
@@ -34,12 +31,9 @@ __all__ = [
     "export_verbs",
     "keep_verbs",
     "main",
-    "plugin_verbs",
     "print_report",
-    "prompts_verbs",
     "rate_verbs",
     "read_verbs",
-    "table_verbs",
 ]
 
 # ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.

@@ -16,12 +16,14 @@ from typing import Any
 
 import pipeline.store.sql
 from jobs.output.cells import Heading, Part, Table, on_one_line
-from jobs.warehouse.described_files import conf_files, described_files, file_parts
 from jobs.warehouse.field_comments import field_comments
 from jobs.warehouse.registered import (
     Rows,
+    conf_files,
     described,
+    described_files,
     described_parts,
+    file_parts,
     names_table,
     registered,
 )
