@@ -12,8 +12,7 @@ import typer
 from jobs.api.library import run_and_report
 from jobs.ask.asker import MOST_WORDS
 from jobs.ask.show_answer import ask as ask_files
-from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, warn
-from jobs.config.completion import completed
+from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, completed, warn
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Table, Verbatim

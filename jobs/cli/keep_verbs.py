@@ -7,16 +7,15 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import KEEP, RUN, Json, app, reading
-from jobs.cli.verb_help import Verbs
+from jobs.cli.app import KEEP, RUN, Json, Verbs, app, reading
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
 from jobs.plugin.new_plugin import new_plugin
 from jobs.warehouse.delete import removal_line, remove, run_to_remove, show_gc
-from jobs.warehouse.verify import refuse_damaged, verified_lines
+from jobs.warehouse.verify import verified_lines
 from jobs.warehouse.verify import verify as verify_files
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import AccountingError, UsageError
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family_copy import export_family
@@ -87,7 +86,8 @@ def verify(options: ReadOptions, json: Json = False) -> None:
     """
     found = verify_files(options.warehouse)
     print_found(found, verified_lines, json)
-    refuse_damaged(found)
+    if damaged := found["damaged"]:
+        raise AccountingError(f"{counted(len(damaged), 'file')} damaged; see above")
 
 
 plugin = Verbs(help="Begin a plugin.")

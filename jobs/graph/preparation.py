@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from jobs.graph.check_config import equal_in_repeats
 from jobs.graph.loading import OwnInputs, load_corpus
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.graph.run_plan import RunPlan
@@ -16,7 +15,6 @@ from pipeline.files.place import AnyPath
 from pipeline.store import Shards
 from pipeline.work.executions import PlannedDocument
 from pipeline.work.stage import Stage
-from pipeline.work.steps import Step
 from pipeline.work.units import Committed, RetryPolicy
 
 
@@ -62,13 +60,11 @@ def prepare(
 
     `retry_policy`: the committed units that are planned again, by default none. `plan`: where the
     plan is written, and whether a part of it is left. `warn` gets a line per bad row, and on
-    missing answers and equal repeats. Raises UsageError if corpus or predictions cannot be used, or
-    a step cannot be executed on this machine.
+    missing answers. Raises UsageError if corpus or predictions cannot be used, or a step cannot be
+    executed on this machine.
     """
     run.refuse_unusable()
     steps, are_kept, shards = run.steps, shards is None, shards or Shards(warehouse)
-    if equal := equal_in_repeats(run.config, run.steps_with_engines):
-        warn(equal)
     committed = replace(shards.committed(steps), retry_policy=retry_policy)
     prepared = Prepared(run, shards, committed, plan or RunPlan(steps), CorpusSha(), iter(()))
     left = prepared.plan.write(_planned(prepared, are_kept, warn))
@@ -86,8 +82,9 @@ def _planned(
     run, shards, committed, plan = prepared.run, prepared.shards, prepared.committed, prepared.plan
     config, steps = run.config, run.steps
     loading, own_inputs = {step.id for step in steps[:2]}, OwnInputs(config, steps)
-    if not any(map(_brings_inputs, steps)):  # which may have changed
-        plan.look_for_finished(committed)
+    stages = [type(step.stage) for step in steps if step.stage]
+    if all(stage.inputs_per_question is Stage.inputs_per_question for stage in stages):
+        plan.look_for_finished(committed)  # else a stage's own inputs may have changed
     for rows_sha, key, planned in load_corpus(config, shards, steps, committed, warn, plan.keeps):
         prepared.corpus.add(rows_sha)
         if key is None:
@@ -101,9 +98,3 @@ def _planned(
         plan_sha = plan.sha_of(rows_sha)
         yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units, plan_sha)
     own_inputs.check(warn)
-
-
-def _brings_inputs(step: Step) -> bool:
-    return step.stage is not None and (
-        type(step.stage).inputs_per_question is not Stage.inputs_per_question
-    )

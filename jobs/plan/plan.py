@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.config.prices import numbers, price_of
+from jobs.config.options import numbers, price_of
 from jobs.graph.manifest import stage_names
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare

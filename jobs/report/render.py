@@ -84,18 +84,17 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     """The texts and tables of a report, the scores first among the tables; a run prints it without
     `intervals` at its end. `costs`: with those of methods, beside the report's columns."""
     parts: list[Part] = [Heading(report.run), *_incomplete(report), *_unread(report)]
-    parts += [*_other_models(report), _corpus(report), *_not_compared(report)]
-    parts += _answers(report, costs) if report.rows else [_UNASKED, *memory_parts(report)]
-    parts += stage_parts(report)
+    no_pages = "" if report.memories else "; no pages"
+    parts += [*_other_models(report), f"{_size(report)}{no_pages}", *_not_compared(report)]
+    if report.rows:
+        parts += [*score_parts(report), *(cost_parts(report) if costs else ())]
+    else:
+        parts.append(_UNASKED)
+    parts += [*memory_parts(report), *stage_parts(report)]
     if report.rows:
         parts += spread_parts(report, intervals)
     parts += audit_parts(report.audits, report.columns)
     return [*parts, provenance_line(report), *report.findings, *_about_engine(report)]
-
-
-def _answers(report: Report, costs: bool) -> list[Part]:
-    """The tables of methods, and the costs of their memories."""
-    return [*score_parts(report), *(cost_parts(report) if costs else ()), *memory_parts(report)]
 
 
 def score_parts(report: Report) -> list[Part]:
@@ -120,7 +119,8 @@ def headline_parts(report: Report) -> list[Part]:
     lines = [*notes(report), *_about_headline(report), *report.findings[:_MOST_FINDINGS]]
     if more := len(report.findings[_MOST_FINDINGS:]):
         lines.append(f"{counted(more, 'more finding')} about replies: gistmill report --all.")
-    return [Heading(_title(report)), *table, "\n".join([*lines, _MORE])]
+    heading = Heading(f"{report.run}: {_size(report)}")
+    return [heading, *table, "\n".join([*lines, _MORE])]
 
 
 def group_parts(report: Report, group: str) -> list[Part]:
@@ -135,12 +135,12 @@ def group_parts(report: Report, group: str) -> list[Part]:
         own += (
             memory_parts(report) if group == READING else audit_parts(report.audits, shown.columns)
         )
-    return [Heading(_title(report)), *notes(report), *own]
+    return [Heading(f"{report.run}: {_size(report)}"), *notes(report), *own]
 
 
-def _title(report: Report) -> str:
+def _size(report: Report) -> str:
     documents, words = report.memory["documents"], report.memory["words"]
-    return f"{report.run}: {counted(documents, 'document')}, {counted(words, 'word')}"
+    return f"{counted(documents, 'document')}, {counted(words, 'word')}"
 
 
 def _headline_table(report: Report) -> Table:
@@ -383,12 +383,6 @@ def _sd(mean: Mean | None, repeats: int) -> str | None:
     if mean is None or mean.sd is None:
         return None
     return f"{mean.sd:.2f}" + ("" if mean.repeats == repeats else f" (n={mean.repeats})")
-
-
-def _corpus(report: Report) -> str:
-    documents, words = report.memory["documents"], report.memory["words"]
-    size = f"{counted(documents, 'document')}, {counted(words, 'word')}"
-    return size if report.memories else f"{size}; no pages"
 
 
 def _memories(report: Report) -> list[dict[str, object]]:

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from jobs.config.options import ReadOptions
-from jobs.trace.sent import stored_id
+from jobs.trace.trace import stored_id
 from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
 

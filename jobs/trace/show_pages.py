@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Part, counted
-from jobs.trace.sent import stored_id
+from jobs.trace.trace import stored_id
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query

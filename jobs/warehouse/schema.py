@@ -16,13 +16,13 @@ from typing import Any
 
 import pipeline.store.sql
 from jobs.output.cells import Heading, Part, Table, on_one_line
-from jobs.warehouse.field_comments import field_comments
 from jobs.warehouse.registered import (
     Rows,
     conf_files,
     described,
     described_files,
     described_parts,
+    field_comments,
     file_parts,
     names_table,
     registered,
