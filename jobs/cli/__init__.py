@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from jobs.cli import (
+from jobs.cli import (  # noqa: F401  # they register their verbs
     execute_verbs,
     export_verbs,
     keep_verbs,
@@ -25,16 +25,6 @@ from jobs.output.print_tables import warn_in_lines
 from jobs.run.interruption import INTERRUPTED, raise_at_ctrl_c
 from pipeline.core.errors import CommandError, IncompleteError, UsageError
 from pipeline.files.storage_retries import filesystem_errors, refusal_error
-
-__all__ = [
-    "execute_verbs",
-    "export_verbs",
-    "keep_verbs",
-    "main",
-    "print_report",
-    "rate_verbs",
-    "read_verbs",
-]
 
 # ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]

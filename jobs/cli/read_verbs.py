@@ -12,8 +12,7 @@ from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import exact_rows, print_found, print_json, print_parts
-from jobs.trace.show_pages import document_parts, shown_document
-from jobs.trace.show_trace import show_trace
+from jobs.trace.show import document_parts, show_trace, shown_document
 from jobs.warehouse.ls import listing, listing_parts
 from jobs.warehouse.schema import named, named_parts, read_schema, schema_page, schema_parts
 from jobs.warehouse.status import show_status

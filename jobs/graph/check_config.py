@@ -4,8 +4,6 @@ would all be equal."""
 from collections.abc import Sequence
 from datetime import datetime
 
-from fsspec import available_protocols
-
 from jobs.config.clusters import parse_deadline
 from jobs.config.run_config import SECTIONS, RunConfig
 from jobs.graph.step_graph import StepWithEngine
@@ -43,14 +41,9 @@ def check_config(config: RunConfig) -> None:
 
 def _check_warehouse(warehouse: str) -> None:
     """Raise UsageError for an address that nothing can be written to."""
-    protocol = warehouse.partition("://")[0] if "://" in warehouse else ""
-    if protocol in ("http", "https") or not warehouse.strip():
+    if warehouse.startswith(("http://", "https://")) or not warehouse.strip():
         raise UsageError(
             f"warehouse={warehouse}: cannot be written; name a folder, or s3://, gs://"
-        )
-    if protocol and protocol not in available_protocols():
-        raise UsageError(
-            f"warehouse={warehouse}: no filesystem {protocol}; name a folder, or s3://"
         )
     as_path(warehouse)
 

@@ -2,7 +2,7 @@
 of its methods and corpus: BibTeX entries in `papers.bib` of a `conf` folder, by key."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -28,7 +28,9 @@ def papers_of(
     `named`: the origin of keys (a file or config key), and the keys. `folders`: `conf` folders.
     Raises UsageError for a key without an entry.
     """
-    known = _entries(folders)
+    files = [file for folder in folders if (file := folder / "papers.bib").is_file()]
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    known = {entry[1]: entry[0] for text in texts for entry in _ENTRY.finditer(text)}
     found: dict[str, str] = {}
     for who, keys in named:
         for key in keys:
@@ -38,12 +40,6 @@ def papers_of(
                 )
             found[key] = known[key]
     return found
-
-
-def _entries(folders: Sequence[Path]) -> Mapping[str, str]:
-    files = [file for folder in folders if (file := folder / "papers.bib").is_file()]
-    texts = [file.read_text(encoding="utf-8") for file in files]
-    return {found[1]: found[0] for text in texts for found in _ENTRY.finditer(text)}
 
 
 def run_manifest(run: ResolvedRun) -> dict[str, Any]:

@@ -35,7 +35,7 @@ Warn = Callable[[str], None]
 @dataclass(frozen=True)
 class Options:
     """The command's options. `rates`: PREFILL,DECODE in tokens a second of one engine; `price`: see
-    jobs/config/prices.py."""
+    jobs/config/options.py."""
 
     rates: str | None = None
     gpus: int = 1

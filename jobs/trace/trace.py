@@ -124,7 +124,8 @@ class _Reader:
             question_id = self.question["question_id"]
             raise UsageError(f"method={prefix}: no such method has answered {question_id}")
         of_documents = self._sections(False, "document_id = getvariable('document')")
-        names = [SHARED, *self._rests_on(method for method, _ in methods)]
+        self.connection.execute("set variable methods = ?", [[method for method, _ in methods]])
+        names = [SHARED, *(row["memory"] for row in query(self.connection, _SQL["rests_on"]))]
         memories = {name: _where(of_documents, memory=name) for name in names}
         return Trace(
             self.question,
@@ -141,10 +142,6 @@ class _Reader:
         return [
             call for calls in (of_document, of_question) for own in calls.values() for call in own
         ]
-
-    def _rests_on(self, methods: Iterable[str]) -> list[str]:
-        self.connection.execute("set variable methods = ?", [list(methods)])
-        return [row["memory"] for row in query(self.connection, _SQL["rests_on"])]
 
     def _sections(self, per_question: bool, where: str) -> list[Section]:
         """The rows of every stage, of all methods and memories."""

@@ -214,10 +214,6 @@ def schema_page(found: Schema) -> Iterator[Part]:
             yield _columns(table)
     yield Heading("Problem codes", level=2)
     yield _problems(found)
-    yield from _registered(found)
-
-
-def _registered(found: Schema) -> Iterator[Part]:
     for kind, rows in found.registered.items():
         yield Heading(kind.capitalize(), level=2)
         yield Table(rows, left=("about", "module"))
