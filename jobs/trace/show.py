@@ -1,5 +1,5 @@
-"""`gistmill trace`, a question and with `--prompts` its calls as text, in which record classes
-format their rows; `gistmill show`, a document's memory: its pages, each with the texts made of it."""
+"""`gistmill trace`: a question and with `--prompts` its calls as text, whose rows record classes
+format; `gistmill show`: a document's memory, its pages each with the texts made of it."""
 
 import re
 import shlex

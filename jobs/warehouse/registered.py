@@ -1,5 +1,5 @@
-"""What `gistmill ls` lists and `gistmill schema` describes: all that is registered, each of one
-class or function (stages, prompts, engines, metrics ...), and the YAML files of `conf`."""
+"""Rows and texts for `gistmill ls` and `gistmill schema`: all that is registered, each of one class
+or function (stages, prompts, engines, metrics ...), and the YAML files of `conf`."""
 
 import ast
 import inspect
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.graph.read_run import GROUPS
-from jobs.output.cells import Part, Table, Verbatim, on_one_line
+from jobs.output.cells import Part, Table, on_one_line
 from pipeline.core.registry import REGISTRIES
 from stages.builtin import load_builtin
 
@@ -90,30 +90,14 @@ def _with_kinds(names: Sequence[str]) -> Iterator[str]:
 
 def conf_files(folders: Sequence[Path]) -> Rows:
     """A row per method, family and choice of a config group in these folders: name, kind, file."""
-    return [
-        {"name": name, "is": kind, "file": str(file)}
-        for folder in folders
-        for kind, name, file in _files(folder)
-    ]
-
-
-def _files(folder: Path) -> Iterator[tuple[str, str, Path]]:
-    for group in ("method", *GROUPS):
-        yield from ((group, file.stem, file) for file in sorted(folder.glob(f"{group}/*.yaml")))
-    families = sorted(folder.glob("prompts/*/family.yaml"))
-    yield from (("family", file.parent.name, file) for file in families)
-
-
-def described_files(files: Rows, name: str) -> Rows:
-    """The rows of the files of this name, with their text."""
-    own = [row for row in files if row["name"] == name]
-    return [{**row, "text": Path(row["file"]).read_text(encoding="utf-8")} for row in own]
-
-
-def file_parts(found: Mapping[str, Any]) -> Iterator[Part]:
-    """One line, then the file's text."""
-    yield f"{found['name']}, {found['is']} of {found['file']}:"
-    yield Verbatim(found["text"])
+    rows: Rows = []
+    for folder in folders:
+        for group in ("method", *GROUPS):
+            rows += [{"name": file.stem, "is": group, "file": str(file)}
+                     for file in sorted(folder.glob(f"{group}/*.yaml"))]  # fmt: skip
+        rows += [{"name": file.parent.name, "is": "family", "file": str(file)}
+                 for file in sorted(folder.glob("prompts/*/family.yaml"))]  # fmt: skip
+    return rows
 
 
 def field_comments(cls: type) -> dict[str, str]:
