@@ -112,7 +112,8 @@ def _drawn(columns: Sequence[_Column], width: int) -> str:
         )
     for row in zip(*cells, strict=True):
         table.add_row(*row)
-    console = Console(width=width, color_system=None, force_terminal=False)  # 80 where TERM=dumb
+    # A terminal with TERM=dumb would have 80 columns.
+    console = Console(width=width, color_system=None, force_terminal=False)
     with console.capture() as capture:
         console.print(table)
     return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
