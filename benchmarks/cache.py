@@ -14,7 +14,7 @@ from benchmarks.figures import Figure, figure_of
 from benchmarks.peers.bare import on_engine
 from benchmarks.reading import read
 from jobs.config.run_config import RunConfig
-from jobs.graph.loading import chosen_documents
+from jobs.graph.preparation import chosen_documents
 from pipeline.core.engine import Engine
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Message

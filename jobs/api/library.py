@@ -18,7 +18,7 @@ from jobs.report.report import Report, make_report, report_of
 from jobs.run.launch import Outcome
 from jobs.run.launch import run as execute
 from jobs.trace.reading_map import ReadingMap, read_reading_map
-from jobs.trace.sent import read_sent
+from jobs.trace.trace import read_sent
 from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
 from pipeline.files.place import AnyPath, as_path

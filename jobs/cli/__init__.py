@@ -12,35 +12,19 @@ from typing import Any
 
 import typer
 
-from jobs.cli import (
+from jobs.cli import (  # noqa: F401  # they register their verbs
     execute_verbs,
     export_verbs,
     keep_verbs,
-    plugin_verbs,
     print_report,
-    prompts_verbs,
     rate_verbs,
     read_verbs,
-    table_verbs,
 )
 from jobs.cli.app import app, complain, warn
 from jobs.output.print_tables import warn_in_lines
 from jobs.run.interruption import INTERRUPTED, raise_at_ctrl_c
 from pipeline.core.errors import CommandError, IncompleteError, UsageError
 from pipeline.files.storage_retries import filesystem_errors, refusal_error
-
-__all__ = [
-    "execute_verbs",
-    "export_verbs",
-    "keep_verbs",
-    "main",
-    "plugin_verbs",
-    "print_report",
-    "prompts_verbs",
-    "rate_verbs",
-    "read_verbs",
-    "table_verbs",
-]
 
 # ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]

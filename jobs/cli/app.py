@@ -1,33 +1,134 @@
-"""Shared parts of the `gistmill` command's modules: the Typer app, types of its parameters, and
-`reading`, which registers verbs that read a warehouse. The options of these may also be written as
-words: `run=NAME` is `--run NAME`."""
+"""Shared parts of the `gistmill` command's modules: the Typer app, its help and completion, types
+of parameters, and `reading`, which registers verbs that read a warehouse. The options of these may
+also be written as words: `run=NAME` is `--run NAME`."""
 
 import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from upath import UPath
 
-from jobs.cli.verb_help import Verb, Verbs
-from jobs.config.completion import completed, run_words
-from jobs.config.options import ReadOptions
+from jobs.config.options import KEYS, ReadOptions
 from jobs.output.cells import printable
 from pipeline.core.compose import refuse_secret
 from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
 from pipeline.files.place import as_path
 
+
+class Verb(TyperCommand):
+    """A verb; its docstring ends with an example."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["[OPTIONS]", *(_usage(param) for param in self.params if _is_argument(param))]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        arguments: list[Any] = [param for param in self.params if _is_argument(param)]
+        _section(formatter, "Arguments", [(_shown(one), one.help) for one in arguments if one.help])
+        options: list[Any] = [param for param in self.get_params(ctx) if not _is_argument(param)]
+        _section(formatter, "Options", [(_shown(one), one.help or "") for one in options])
+
+
+class VerbGroup(TyperGroup):
+    """Verbs, listed under the titles of their panels, in the order of these."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        Verb.format_options(self, ctx, formatter)  # type: ignore[arg-type]  # same attributes
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name, verb in self.commands.items():
+            panel = getattr(verb, "rich_help_panel", None)
+            title = panel if isinstance(panel, str) else "Verbs"
+            panels.setdefault(title, []).append((name, verb.get_short_help_str(200)))
+        for title, rows in panels.items():
+            _section(formatter, title, rows)
+
+
+class Verbs(typer.Typer):
+    """A Typer app of such verbs."""
+
+    def __init__(self, cls: type[TyperGroup] = VerbGroup, **more: Any) -> None:
+        super().__init__(cls=cls, rich_markup_mode=None, **more)
+
+    def command(
+        self, name: str | None = None, *, cls: type[TyperCommand] | None = None, **more: Any
+    ) -> Callable[..., Any]:
+        return super().command(name, cls=cls or Verb, **more)
+
+
+def _is_argument(param: Any) -> bool:
+    return bool(param.param_type_name == "argument")
+
+
+def _usage(param: Any) -> str:
+    shown = _shown(param)
+    return shown if param.required or shown.startswith("[") else f"[{shown}]"
+
+
+def _shown(param: Any) -> str:
+    """An argument's name, or an option with its value in words; flags have none."""
+    word = param.metavar or param.name.upper()
+    if _is_argument(param):
+        return str(word)
+    names = ", ".join(param.opts)
+    return names if param.is_flag or param.count else f"{names} {word}"
+
+
+def _section(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)
+
+
 app = Verbs(pretty_exceptions_enable=False)
 
 # The panels of `gistmill --help`.
 MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
 RUN = ("warehouse", "run")  # options of most verbs that read
+
+# Completion of words: at every press of the key, so no file but the folder of runs is read.
+_MAKING = (
+    "experiment", "corpus", "corpus.path", "methods", "engine",
+    "engine.model", "rater", "rater.model", "memory", "embedder.model", "family", "limit", "sample",
+    "repeats",
+    "repeat_from", "run", "warehouse", "plugins", "cluster", "cluster.address",
+    "cluster.deadline", "reply_format",
+)  # fmt: skip
+_NOT_OF_ASK = {"experiment", "corpus", "corpus.path", "methods", "run"}
+_OF_ASK = ("method", *(key for key in _MAKING if key not in _NOT_OF_ASK))
+_KEYS = dict(
+    **KEYS,
+    ask=_OF_ASK,
+    score=("predictions", "method", *_MAKING),
+)
+_PARTS = ("limit", "schedule", "machines", "cache", "peers", "units", "driver", "rates")  # of bench
+_WAREHOUSE = Path("warehouse")
+
+
+def completed(ctx: object, incomplete: str) -> list[str]:
+    """The words that complete what was typed to a verb that makes a run."""
+    verb = " ".join(str(getattr(ctx, "command_path", "")).split()[1:])
+    parts = [part for part in _PARTS if verb == "bench" and part.startswith(incomplete)]
+    return [*parts, *run_words(incomplete, _KEYS.get(verb, _MAKING))]
+
+
+def run_words(incomplete: str, keys: Iterable[str]) -> list[str]:
+    """The keys that begin so, or `run=` with a run's name."""
+    words = [f"{key}=" for key in keys]
+    if incomplete.startswith("run="):
+        words = sorted(f"run={run.name}" for run in (_WAREHOUSE / "runs").glob("[!.]*/"))
+    return [word for word in words if word.startswith(incomplete)]
+
 
 Words = Annotated[
     list[str] | None,

@@ -12,15 +12,13 @@ import typer
 from jobs.api.library import run_and_report
 from jobs.ask.asker import MOST_WORDS
 from jobs.ask.show_answer import ask as ask_files
-from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, warn
-from jobs.config.completion import completed
+from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, completed, warn
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Table, Verbatim
 from jobs.output.print_tables import is_fitted, print_found, print_json, print_parts
 from jobs.problems.cause_lines import healed_line, problem_counts
-from jobs.report.headline import headline_parts
-from jobs.report.render import parts_of
+from jobs.report.render import headline_parts, parts_of
 from jobs.run.stored_run import run_again, with_predictions
 from pipeline.core.errors import UsageError
 from pipeline.store import connect

@@ -6,8 +6,7 @@ import typer
 
 from jobs.cite.cite import statement
 from jobs.cite.show_cite import cite_parts
-from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
-from jobs.cli.verb_help import Verbs
+from jobs.cli.app import LOOK, RUN, Force, Json, Verbs, app, reading, warn
 from jobs.config.options import ReadOptions
 from jobs.export.export_frontier import exported_frontier
 from jobs.export.export_predictions import exported_predictions as predictions_text

@@ -1,20 +1,26 @@
-"""Verbs that maintain a warehouse."""
+"""Verbs that maintain a warehouse, plugins and families of prompts."""
 
 import dataclasses
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.cli.app import KEEP, RUN, Json, reading
+from jobs.cli.app import KEEP, RUN, Json, Verbs, app, reading
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
+from jobs.plugin.new_plugin import new_plugin
 from jobs.warehouse.delete import removal_line, remove, run_to_remove, show_gc
-from jobs.warehouse.verify import refuse_damaged, verified_lines
+from jobs.warehouse.verify import verified_lines
 from jobs.warehouse.verify import verify as verify_files
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import AccountingError, UsageError
+from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.settings import CONF
+from pipeline.families.family_copy import export_family
 from pipeline.store.runs.people import num_labels
+from pipeline.work.check_family import check_family
 
 
 @reading(*RUN, panel=KEEP)
@@ -80,4 +86,86 @@ def verify(options: ReadOptions, json: Json = False) -> None:
     """
     found = verify_files(options.warehouse)
     print_found(found, verified_lines, json)
-    refuse_damaged(found)
+    if damaged := found["damaged"]:
+        raise AccountingError(f"{counted(len(damaged), 'file')} damaged; see above")
+
+
+plugin = Verbs(help="Begin a plugin.")
+app.add_typer(plugin, name="plugin", rich_help_panel=KEEP)
+
+
+@plugin.command()
+def new(  # noqa: PLR0913  # they are its options
+    name: Annotated[str, typer.Argument(help="Of the plugin, of its folder, and of what it has.")],
+    method: Annotated[bool, typer.Option("--method", help="A way to answer; the default.")] = False,
+    metric: Annotated[bool, typer.Option("--metric", help="A score of answers.")] = False,
+    engine: Annotated[bool, typer.Option("--engine", help="What replies to prompts.")] = False,
+    judge: Annotated[bool, typer.Option("--judge", help="A rubric of verdicts.")] = False,
+    corpus: Annotated[bool, typer.Option("--corpus", help="A format of documents.")] = False,
+    family: Annotated[bool, typer.Option("--family", help="Prompts in other words.")] = False,
+    json: Json = False,
+) -> None:
+    """Write a folder with a plugin that works, and its test.
+
+    \b
+    Example:
+      gistmill plugin new my_method --method
+    """
+    given = {"method": method, "metric": metric, "engine": engine, "judge": judge,
+             "corpus": corpus, "family": family}  # fmt: skip
+    kinds = [kind for kind, is_given in given.items() if is_given]
+    if len(kinds) > 1:
+        raise UsageError(f"--{', --'.join(kinds)}: one of them at a time")
+    files = new_plugin(name, kinds[0] if kinds else "method")
+    lines = "\n".join(map(str, files))
+    print_found({"files": files}, lambda _: [lines, f"pytest {name} tests it"], json)
+
+
+prompts = Verbs(help="Check or copy a family of prompts.")
+app.add_typer(prompts, name="prompts", rich_help_panel=KEEP)
+
+_ALL_GOOD = "all prompts render and all example replies are read"
+
+
+@reading("plugins", of=prompts)
+def check(
+    folder: Annotated[
+        Path | None, typer.Argument(help="A family; by default all are checked.")
+    ] = None,
+    *,
+    options: ReadOptions,
+    json: Json = False,
+) -> None:
+    """Render every prompt of a family (default: all families) and parse its example replies.
+
+    \b
+    Example:
+      gistmill prompts check my_prompts
+    """
+    roots = [conf / "prompts" for conf in [*load_plugins(plugin_folders(options.plugins)), CONF]]
+    every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
+    families = every if folder is None else [folder]
+    failures = [line for family in families for line in check_family(family, roots)]
+    print_found({"failures": failures}, lambda _: ["\n".join(failures) or _ALL_GOOD], json)
+    raise typer.Exit(2 if failures else 0)
+
+
+@reading("plugins", of=prompts)
+def export(
+    family: Annotated[str, typer.Argument(help="A family's name, or its folder.")],
+    folder: Annotated[Path, typer.Argument(help="A new folder.")],
+    options: ReadOptions,
+    json: Json = False,
+) -> None:
+    """Copy a family to FOLDER, to read and to change.
+
+    With all that it inherits; plugins=FOLDER where it is a plugin's.
+
+    \b
+    Example:
+      gistmill prompts export qmsum my_prompts
+    """
+    made = export_family(family, folder, options.plugins)
+    files = f"family.yaml and {len(made.templates)} templates"
+    line = f"{made.folder}: {files}; family={made.folder} reads with them"
+    print_found(made, lambda _: [line], json)

@@ -1,6 +1,6 @@
 """The verb that prints the report of a run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,12 +15,11 @@ from jobs.config.options import ReadOptions
 from jobs.output.cells import Heading, Part
 from jobs.output.print_tables import is_fitted, print_found
 from jobs.report.columns import with_columns
-from jobs.report.headline import GROUPS, group_parts, headline_parts
 from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
 from jobs.report.names import CANONICAL, named, read_names
 from jobs.report.published import published as published_figures
 from jobs.report.published import published_parts
-from jobs.report.render import parts_of, score_parts
+from jobs.report.render import GROUPS, group_parts, headline_parts, parts_of, score_parts
 from jobs.report.report import Report, make_report
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
@@ -60,9 +59,9 @@ def report(  # noqa: PLR0913  # they are its options
     Example:
       gistmill report by=question_type --only scores
     """
-    is_other = bool(corpus or picture or html or published)
-    _refuse_together(options, bool(corpus or picture), html is not None, published)
-    _refuse_unprinted(options, {"baseline": baseline, "all": whole, "only": only}, is_other)
+    pages = {"published": published, "corpus": corpus or picture, "html": html}
+    own = {"baseline": baseline, "all": whole, "only": only}
+    _refuse_unused(options, [page for page, is_asked in pages.items() if is_asked], own)
     if published:
         print_found(published_figures(options), published_parts, json, markdown)
     elif corpus or picture:
@@ -77,13 +76,13 @@ def report(  # noqa: PLR0913  # they are its options
         show_written(options, html, json)
     else:
         is_headline = is_fitted(markdown or whole)
-        own_parts = _chosen_parts(only, options.columns, is_headline, baseline)
+        own_parts = _chosen_parts(only, options.columns, is_headline)
         made, parts = _printed(options, baseline, own_parts)
         print_found(made, lambda _: parts, json, markdown)
 
 
 def _chosen_parts(
-    only: str | None, columns: str | None, is_headline: bool, baseline: str | None
+    only: str | None, columns: str | None, is_headline: bool
 ) -> Callable[[Report], list[Part]]:
     """The function that makes a report's printed parts. Raises UsageError for an unknown one."""
     if only is not None:
@@ -94,7 +93,7 @@ def _chosen_parts(
         return partial(group_parts, group=GROUPS[only])
     if not is_headline:
         return partial(parts_of, costs=columns is None)
-    return partial(headline_parts, baseline=baseline) if columns is None else score_parts
+    return headline_parts if columns is None else score_parts
 
 
 def _printed(
@@ -124,34 +123,26 @@ def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
     return replace(options, metric=",".join(named))
 
 
-def _refuse_unprinted(options: ReadOptions, own: Mapping[str, Any], is_other: bool) -> None:
-    """Raise UsageError for options of the printed report (`own`, and of reading verbs), if it
-    `is_other`, and for names that it would not print."""
+# The options that each other page has of those of the printed report.
+_USED: Mapping[str, Sequence[str]] = {
+    "published": ("by", "where", "rater"),
+    "corpus": (),
+    "html": ("by", "where", "rater", "columns", "names", "plugins"),
+    "printed": ("by", "where", "rater", "columns", "names", "price", "split_shared", "baseline",
+                "all", "only"),
+}  # fmt: skip
+
+
+def _refuse_unused(options: ReadOptions, pages: Sequence[str], own: Mapping[str, Any]) -> None:
+    """Raise UsageError for `pages` that are several, and for options that would do nothing.
+    `own`: those that other verbs do not have."""
+    if len(pages) > 1:
+        raise UsageError(f"--{', --'.join(pages)}: one of them at a time")
+    page = pages[0] if pages else "printed"
+    given = {name: value for used in _USED.values() for name in used
+             if (value := own.get(name) or getattr(options, name, None))}  # fmt: skip
+    if unused := [name.replace("_", "-") for name in given if name not in _USED[page]]:
+        where = f"with --{page}" if pages else "without --html"
+        raise UsageError(f"{', '.join(unused)}: does nothing {where}; leave it out")
     if own["baseline"] and options.names:
         raise UsageError("--baseline prints the names that compare takes; leave names= out")
-    given = {**own, "price": options.price, "split-shared": options.split_shared}
-    names = [f"--{name}" for name, value in given.items() if value]
-    if is_other and names:
-        raise UsageError(
-            f"{', '.join(names)}: of the printed report; leave --corpus, --picture, --html and "
-            "--published out"
-        )
-
-
-def _refuse_together(options: ReadOptions, corpus: bool, html: bool, published: bool) -> None:
-    """Raise UsageError for options of `report` of which one would do nothing."""
-    if published and (corpus or html or options.columns or options.names):
-        raise UsageError(
-            "--published stands alone; leave --corpus, --picture, --html, columns= and names= out"
-        )
-    if options.plugins and not html:
-        raise UsageError(
-            "plugins= is for --html, which shows the rows of their tables; leave it out"
-        )
-    if corpus and html:
-        raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
-    of_methods = ("by", "where", "rater", "columns", "names")
-    if corpus and any(getattr(options, key) for key in of_methods):
-        raise UsageError(
-            f"--corpus is about all documents; leave {', '.join(f'{k}=' for k in of_methods)} out"
-        )

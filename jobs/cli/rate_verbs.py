@@ -3,10 +3,20 @@ them."""
 
 from typing import Any
 
-from jobs.cli.app import MAKE, RUN, Force, Json, WholeTables, Words, app, reading
+from jobs.cli.app import (
+    MAKE,
+    RUN,
+    Force,
+    Json,
+    VerbGroup,
+    Verbs,
+    WholeTables,
+    Words,
+    app,
+    reading,
+)
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
-from jobs.cli.verb_help import VerbGroup, Verbs
 from jobs.config.options import ReadOptions
 from jobs.export.target import Target
 from jobs.output.print_tables import print_found, print_line

@@ -4,7 +4,7 @@
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import ClusterSettings
@@ -14,7 +14,6 @@ Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]i?|m)?$")]
 DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 OneWord = Annotated[str, Field(pattern=r"^[^\s'\"#$`\\]+$")]
 _CLAIM_OR_FOLDER = r"^(/[^\n]*|[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)$"
-_MOST_SLURM_MINUTES = 1091  # and one more: sbatch --signal takes 65535 seconds at most
 Folder = Annotated[str, Field(pattern=r"^/[^\n]*$")]
 OneLine = Annotated[str, Field(pattern=r"^[^\n]*$")]
 
@@ -97,18 +96,10 @@ class SlurmCluster(ClusterSettings):
     partition: OneWord | None
     account: OneWord | None
     exclusive: bool  # no other job on the nodes
+    # Slurm signals a job 1,092 minutes (65,535 seconds) before its end at most.
+    grace_minutes: Annotated[float, Field(gt=0, le=1091)]
     sbatch: list[Annotated[str, Field(pattern=r"^--[^\n]+$")]]  # more #SBATCH options
     setup: list[OneLine]  # shell lines before anything else
-
-    @field_validator("grace_minutes")
-    @classmethod
-    def _is_told_in_time(cls, minutes: float) -> float:
-        if minutes > _MOST_SLURM_MINUTES:
-            raise UsageError(
-                f"cluster.grace_minutes={minutes:g}: Slurm signals a job {_MOST_SLURM_MINUTES} "
-                "minutes before its end at most; lower it"
-            )
-        return minutes
 
 
 AnyCluster = Annotated[

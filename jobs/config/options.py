@@ -1,13 +1,16 @@
-"""The options that reading verbs have in common, and the keys of verbs that go on with a stored
-run."""
+"""The options that reading verbs have in common, prices and rates among them, and the keys of verbs
+that go on with a stored run."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
 from upath import UPath
 
+from pipeline.core.engine import Price
+from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
@@ -61,3 +64,24 @@ class ReadOptions:
         name = run_name(self.warehouse, self.run)
         with connect(self.warehouse, name) as connection:
             yield RunFolder(self.warehouse, name), connection
+
+
+def price_of(written: str) -> Price:
+    """The price that `--price PROMPT,REPLY[,CACHED]` gives. Raises UsageError for another form."""
+    prompt, reply, *cached = numbers("price", written, "PROMPT,REPLY[,CACHED]")
+    try:
+        return Price(input=prompt, output=reply, cached_input=cached[0] if cached else None)
+    except ValidationError as error:
+        raise UsageError(f"--price {written}: {error.errors()[0]['msg']}") from None
+
+
+def numbers(option: str, written: str, form: str) -> list[float]:
+    """Two numbers, or three if the form allows a third. Raises UsageError for others."""
+    try:
+        found = [float(part) for part in written.split(",")]
+    except ValueError:
+        found = []
+    if len(found) not in (2, 2 + ("[" in form)) or not all(0 <= n < float("inf") for n in found):
+        unit = "tokens a second" if option == "rates" else "money a million tokens"
+        raise UsageError(f"--{option} {written}: write {form} in {unit}")
+    return found

@@ -1,5 +1,6 @@
 """RunConfig: the validated, frozen configuration of a run."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -21,6 +22,11 @@ from stages.corpora import Corpus
 
 load_builtin()
 MOST_RUN_NAME = 200
+SECTIONS: Mapping[Role, str] = {
+    "reader": "engine", "memory": "memory_engine", "extractor": "extractor",
+    "query_expander": "query_expander", "judge": "rater",
+}  # fmt: skip
+"""The config section that sets a role's engine."""
 METHOD_NAME = r"^\w[\w .+:@/-]{0,99}$"  # of another system, as tables and SQL show it
 
 
@@ -103,10 +109,6 @@ class RunConfig(Settings):
             elif engine.name == "reader":
                 found[sha(self.engine.identity())] = self.engine
         return list(found.values())
-
-    def section(self, role: Role) -> str:
-        """The config section that sets a role's engine."""
-        return {"reader": "engine", "memory": "memory_engine", "judge": "rater"}.get(role, role)
 
     def is_constrained(self, engine: EngineSettings) -> bool:
         """True if the engine's replies are constrained."""

@@ -7,7 +7,7 @@ from jobs.compare.paired_values import resolve_method
 from jobs.config.options import ReadOptions
 from jobs.export.target import warn_incomplete
 from jobs.output.print_tables import json_text
-from jobs.report.answer_rows import answers
+from jobs.report.chosen import answers
 from jobs.report.report import INPUTS
 from pipeline.core.errors import UsageError
 from pipeline.store.sql.connection import query

@@ -1,13 +1,11 @@
 """Refuse settings that cannot work, before the steps of a run are made of them, and repeats that
-would all be equal; report engines whose replies do not vary."""
+would all be equal."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from fsspec import available_protocols
-
 from jobs.config.clusters import parse_deadline
-from jobs.config.run_config import RunConfig
+from jobs.config.run_config import SECTIONS, RunConfig
 from jobs.graph.step_graph import StepWithEngine
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
@@ -29,25 +27,23 @@ def check_config(config: RunConfig) -> None:
     if config.limit and config.sample:
         raise UsageError("limit and sample are both set; set one of them to null")
     _refuse_useless(config)
-    if config.reply_format == "constrained" and not _takes_constraints(config):
+    engines = [(role, engine) for role in ROLES for engine in config.engines(role)]
+    if config.reply_format == "constrained" and not any(e.takes_constraints for _, e in engines):
         raise UsageError(
             f"reply_format=constrained: engine={config.engine.name} cannot constrain replies; "
-            "use vllm, openai or batch, or reply_format=free"
+            "use vllm or openai, or reply_format=free"
         )
-    if config.cluster.name == "inline":
-        _refuse_several_workers(config)
+    for role, engine in engines if config.cluster.name == "inline" else ():
+        if engine.min_workers > 1:
+            key = f"{SECTIONS[role]}.min_workers={engine.min_workers}"
+            raise UsageError(f"{key}: cluster=inline has one worker; add cluster=local")
 
 
 def _check_warehouse(warehouse: str) -> None:
     """Raise UsageError for an address that nothing can be written to."""
-    protocol = warehouse.partition("://")[0] if "://" in warehouse else ""
-    if protocol in ("http", "https") or not warehouse.strip():
+    if warehouse.startswith(("http://", "https://")) or not warehouse.strip():
         raise UsageError(
             f"warehouse={warehouse}: cannot be written; name a folder, or s3://, gs://"
-        )
-    if protocol and protocol not in available_protocols():
-        raise UsageError(
-            f"warehouse={warehouse}: no filesystem {protocol}; name a folder, or s3://"
         )
     as_path(warehouse)
 
@@ -62,18 +58,6 @@ def _refuse_useless(config: RunConfig) -> None:
             files = (CONF / "memory").glob("*.yaml")
             other = " or ".join(sorted(f.stem for f in files if f.stem != memory.name))
             raise UsageError(f"memory.{key} does nothing here; add memory={other} or remove it")
-
-
-def _refuse_several_workers(config: RunConfig) -> None:
-    for role in ROLES:
-        for engine in config.engines(role):
-            if engine.min_workers > 1:
-                key = f"{config.section(role)}.min_workers={engine.min_workers}"
-                raise UsageError(f"{key}: cluster=inline has one worker; add cluster=local")
-
-
-def _takes_constraints(config: RunConfig) -> bool:
-    return any(engine.takes_constraints for role in ROLES for engine in config.engines(role))
 
 
 def check_stages(config: RunConfig, family: Family, specs: Sequence[StageSpec]) -> None:
@@ -115,22 +99,12 @@ def refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWit
         )
 
 
-def equal_in_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> str | None:
-    """A line on the engines whose replies are equal in every repeat; None if all of them sample."""
-    memories, questions = (_asked_again(config, steps_with_engines, of) for of in (True, False))
-    equal = [(section, engine) for section, engine in (*memories, *questions)
-             if not engine.samples]  # fmt: skip
-    if config.repeats == 1 or not equal:
-        return None
-    return f"repeats={config.repeats}: some replies are the same in all, as {_reasons(equal)}"
-
-
 def _asked_again(
     config: RunConfig, steps_with_engines: Sequence[StepWithEngine], is_index: bool
 ) -> Asked:
     """The engines that make rows of memories, or else those that answer questions; never judges."""
     return [
-        ("engine" if engine is config.engine else config.section(step.stage.role), engine)
+        ("engine" if engine is config.engine else SECTIONS[step.stage.role], engine)
         for step, engine in steps_with_engines
         if step.repeat == 1 and step.stage and step.prompts and engine
         if step.stage.is_index() == is_index and step.stage.role != "judge"

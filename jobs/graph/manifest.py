@@ -2,7 +2,7 @@
 of its methods and corpus: BibTeX entries in `papers.bib` of a `conf` folder, by key."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -28,7 +28,9 @@ def papers_of(
     `named`: the origin of keys (a file or config key), and the keys. `folders`: `conf` folders.
     Raises UsageError for a key without an entry.
     """
-    known = _entries(folders)
+    files = [file for folder in folders if (file := folder / "papers.bib").is_file()]
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    known = {entry[1]: entry[0] for text in texts for entry in _ENTRY.finditer(text)}
     found: dict[str, str] = {}
     for who, keys in named:
         for key in keys:
@@ -38,12 +40,6 @@ def papers_of(
                 )
             found[key] = known[key]
     return found
-
-
-def _entries(folders: Sequence[Path]) -> Mapping[str, str]:
-    files = [file for folder in folders if (file := folder / "papers.bib").is_file()]
-    texts = [file.read_text(encoding="utf-8") for file in files]
-    return {found[1]: found[0] for text in texts for found in _ENTRY.finditer(text)}
 
 
 def run_manifest(run: ResolvedRun) -> dict[str, Any]:
@@ -65,6 +61,8 @@ def run_manifest(run: ResolvedRun) -> dict[str, Any]:
 def _report_facts(run: ResolvedRun) -> dict[str, Any]:
     config, family, steps = run.config, run.family, run.steps
     answers = bool(config.methods)
+    engines = [phase.engine for phase in run.phases if phase.engine]
+    asking = [(step, engine) for step, engine in run.steps_with_engines if engine]
     return {
         "corpus": config.corpus.name,
         "engine": config.engine.title if answers else "none",
@@ -83,10 +81,13 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
         "wording": family.wording,
         "repeats": config.repeats,
         "repeat_from": config.repeat_from,
-        "without_prompts": _without_prompts(run),
-        "prices": _prices(run),
-        "models": _models(run),
-    }
+        # The engines whose calls are stored without what was sent.
+        "without_prompts": [*dict.fromkeys(e.title for e in engines if not e.keep_prompts)],
+        "prices": {step.id: e.price.model_dump() for step, e in asking if e.price.is_known},
+        # The stages that ask a model, and whether reply_format=constrained would constrain it.
+        "models": {step.name: may_constrain(e, config.reply_format)
+                   for step, e in asking if e.is_model},
+    }  # fmt: skip
 
 
 def _known_answers(run: ResolvedRun) -> dict[str, dict[str, Any]]:
@@ -101,26 +102,6 @@ def _known_answers(run: ResolvedRun) -> dict[str, dict[str, Any]]:
         }
         for one in known
     }
-
-
-def _without_prompts(run: ResolvedRun) -> list[str]:
-    """The engines of the run whose calls are stored without what was sent."""
-    engines = (phase.engine for phase in run.phases)
-    return list(dict.fromkeys(e.title for e in engines if e and not e.keep_prompts))
-
-
-def _prices(run: ResolvedRun) -> dict[str, dict[str, float | None]]:
-    """The price of each step's engine that has one."""
-    asking = ((step, engine) for step, engine in run.steps_with_engines if engine)
-    return {step.id: engine.price.model_dump() for step, engine in asking if engine.price.is_known}
-
-
-def _models(run: ResolvedRun) -> dict[str, bool]:
-    """The stages that ask a model, and whether reply_format=constrained would constrain it."""
-    asking = ((step, engine) for step, engine in run.steps_with_engines if engine)
-    reply_format = run.config.reply_format
-    return {step.name: may_constrain(engine, reply_format)
-            for step, engine in asking if engine.is_model}  # fmt: skip
 
 
 def _papers(run: ResolvedRun) -> Iterator[tuple[str, Sequence[str]]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from jobs.config.run_config import SECTIONS
 from jobs.graph.run_plan import RunPlan, split
 from jobs.graph.step_graph import StepWithEngine
 from pipeline.asking.reader import num_slots
@@ -173,10 +174,6 @@ _NAMES: Mapping[Role, str] = {
     "reader": "reading", "memory": "building memories", "extractor": "extracting",
     "query_expander": "inferring times", "judge": "rating",
 }  # fmt: skip
-_SECTIONS: Mapping[Role, str] = {
-    "reader": "engine", "memory": "memory_engine", "extractor": "extractor",
-    "query_expander": "query_expander", "judge": "rater",
-}  # fmt: skip
 
 
 def _phase(loading: tuple[Step, ...], own: Sequence[StepWithEngine], names: Sequence[str]) -> Phase:
@@ -186,7 +183,7 @@ def _phase(loading: tuple[Step, ...], own: Sequence[StepWithEngine], names: Sequ
     engine = next(engine for _, engine in own if engine)
     times = sum(name.split(" (")[0] == _NAMES[role] for name in names)
     name = f"{_NAMES[role]} ({times + 1})" if times else _NAMES[role]
-    return Phase(name, _SECTIONS[role], engine, loading, tuple(step for step, _ in own))
+    return Phase(name, SECTIONS[role], engine, loading, tuple(step for step, _ in own))
 
 
 def with_scoring(phases: Sequence[Phase], plan: RunPlan) -> list[Phase]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jobs.config.run_config import RunConfig
+from jobs.config.run_config import SECTIONS, RunConfig
 from jobs.graph.variants import Variant
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
@@ -145,7 +145,7 @@ class _Graph:
         if stage.prompts_used() and not self.config.engines(stage.role):
             raise UsageError(
                 f"{where}: asks the role {stage.role}, which has no engine; set "
-                f"{self.config.section(stage.role)}=..."
+                f"{SECTIONS[stage.role]}=..."
             )
 
     def _step(

@@ -9,8 +9,7 @@ from typing import Any
 
 from jobs.html.run_page import with_line_numbers
 from jobs.trace.reading_map import PAGE_SPANS, READINGS, lane, pages_lane
-from jobs.trace.sent import Rows, SentCalls
-from jobs.trace.trace import STEPS, TABLES
+from jobs.trace.trace import STEPS, TABLES, Rows, SentCalls
 from pipeline.core.rows import RECORDS, Record
 from pipeline.core.sql_files import sql_beside
 from pipeline.core.trace_lines import PLACE, Line, RawText, columns_line, lines_of

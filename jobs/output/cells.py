@@ -54,9 +54,8 @@ class Table:
     """Rows with the same keys; a cell is a text, a number, a `Measured` or None. The first column
     and those in `left` are left-aligned.
 
-    On a terminal the first `num_keys` columns are repeated in each part of the table, or the
-    columns of `spare` are left out until it fits, the first one first. Columns without values are
-    left out there unless it `keeps_empty`. `about_best`: said where best values are marked.
+    On a terminal columns without values are left out, but for the first `num_keys`, unless it
+    `keeps_empty`. `about_best`: said where best values are marked.
 
     `caption`, `label` and `marks` are those of LaTeX and Markdown, where it is to be published.
     """
@@ -65,7 +64,6 @@ class Table:
     left: Sequence[str] = ()
     num_keys: int = 1
     keeps_empty: bool = False
-    spare: Sequence[str] = ()
     about_best: str = ""
     caption: str = ""
     label: str = ""

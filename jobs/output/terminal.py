@@ -1,65 +1,39 @@
-"""Parts that fit the width of a terminal, drawn by rich: no cell is cut, no line is longer than the
-terminal.
+"""Parts on a terminal, in tables that rich draws and wraps.
 
-Columns without any value are left out and named below. Columns that do not fit beside the first
-ones move to further tables under the first, which begin with the same columns. Long names are
-wrapped at commas and spaces, long texts at spaces.
+Columns without any value are left out, and of a table that is too wide the last ones; a line below
+it names them.
 """
 
-import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.box import Box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.measure import Measurement
+from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from jobs.output.cells import Heading, Measured, Part, Table, cell, on_one_line, printable
+from jobs.output.cells import Heading, Measured, Part, Table, cell, printable
 
-LEAST = 40  # characters; narrower terminals get tables of this width
+_LEAST = 40  # characters; narrower terminals get tables of this width
 _GAP = 2  # spaces between columns
-_KEY = 32  # characters that a single first column may take, or a third of the terminal
 _SHORT = 8  # characters of a heading that is not wrapped
-_TEXT = 24  # characters that a column of texts keeps, to stay beside the others
-_LEFT_OUT = "Empty in this run, so not shown: {}."
-_BREAK = "\x1f"  # white space for rich, of no width
+_TEXT = 24  # characters that a wide column keeps, to stay beside the others
+_EMPTY = "Empty in this run, so not shown: {}."
+_TOO_WIDE = "Too wide to show: {}; wider terminals and pipes have all."
 _RULE = Box("    \n    \n ─  \n    \n    \n    \n    \n    \n")
-
-
-def console(width: int) -> Console:
-    """A rich console of so many columns that only makes text, with no markup and no colors."""
-    return Console(
-        width=width,
-        color_system=None,
-        emoji=False,
-        highlight=False,
-        markup=False,
-        force_terminal=False,  # else 80 columns where TERM=dumb
-    )
-
-
-def drawn(width: int, table: RichTable) -> str:
-    """A rich table as text, without spaces at the ends of lines."""
-    made = console(width)
-    with made.capture() as capture:
-        made.print(table)
-    return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
 
 
 def fitted_to_terminal(parts: Iterable[Part], width: int) -> str:
     """The parts for a terminal of `width` characters."""
-    width = max(width, LEAST)
+    width = max(width, _LEAST)
     return "\n\n".join(text for part in parts for text in _texts(part, width))
 
 
-def _texts(part: Part, width: int) -> list[str]:
+def _texts(part: Part, width: int) -> Iterable[str]:
     if isinstance(part, Table):
-        return _tables(part, width) if part.rows else ["no rows"]
+        return _table(part, width) if part.rows else ["no rows"]
     if isinstance(part, Heading):
         return [_paragraph(part.text, width)]
     return [_paragraph(part, width) if isinstance(part, str) else part.text]
@@ -79,7 +53,6 @@ class _Column:
     heading: str
     cells: list[str]
     is_left: bool
-    is_text: bool  # may be wrapped
     width: int
 
     @classmethod
@@ -93,88 +66,54 @@ class _Column:
         if any(best):
             cells = [text + ("*" if own else " ") for text, own in zip(cells, best, strict=True)]
         words = [heading] if cell_len(heading) <= _SHORT else heading.split()
-        is_text = table.is_left(name) or any(" " in text.strip() for text in cells)
         width = max([1, *map(cell_len, (*cells, *words))])
-        return cls(name, heading, cells, table.is_left(name), is_text, width)
+        return cls(name, heading, cells, table.is_left(name), width)
+
+    @property
+    def least(self) -> int:
+        """The characters that it takes at least, with the space after it."""
+        return min(self.width, _TEXT) + _GAP
 
 
-def _tables(table: Table, width: int) -> list[str]:
-    """The tables, what columns they lack, and what their marks mean."""
+def _table(table: Table, width: int) -> Iterator[str]:
+    """The table, what its marks mean, and what columns it lacks."""
     names = table.names() if table.keeps_empty else table.filled()
-    empty = [name for name in table.names() if name not in names]
     columns = [_Column.of(table, name) for name in names]
-    spare = [name for name in table.spare if name in names]
-    while spare and len(_blocks(columns, table.num_keys, width)) > 1:
-        name = spare.pop(0)
-        columns = [column for column in columns if column.name != name]
-    found = [_drawn(block, width) for block in _blocks(columns, table.num_keys, width)]
-    if table.about_best and any(text.endswith("*") for one in columns for text in one.cells):
-        found.append(_paragraph(table.about_best, width))
-    if empty and not table.spare:
-        found.append(_paragraph(_LEFT_OUT.format(", ".join(empty)), width))
-    return found
-
-
-def _blocks(columns: Sequence[_Column], num_keys: int, width: int) -> list[list[_Column]]:
-    """The columns in as many tables as they need. Keys that are texts share two thirds of the
-    terminal; none counts for more than a single one would."""
-    keys = columns[:num_keys]
-    most = max(_KEY, width // 3)
-    most = min(most, 2 * width // 3 // max(1, sum(key.is_text for key in keys)))
-    left = width + _GAP - _taken(keys, most)
-    blocks = [list(keys)]
-    for column in columns[num_keys:]:
-        if len(blocks[-1]) > num_keys and _taken([*blocks[-1][num_keys:], column], _TEXT) > left:
-            blocks.append(list(keys))
-        blocks[-1].append(column)
-    return blocks
-
-
-def _taken(columns: Sequence[_Column], most: int) -> int:
-    """The characters that columns take at least, if texts are wrapped to `most`."""
-    return sum(min(one.width, most) if one.is_text else one.width for one in columns) + (
-        _GAP * len(columns)
-    )
+    shown = list(columns)
+    while len(shown) > 1 and sum(column.least for column in shown) - _GAP > width:
+        shown.pop()
+    yield _drawn(shown, width)
+    if table.about_best and any(text.endswith("*") for one in shown for text in one.cells):
+        yield _paragraph(table.about_best, width)
+    empty = [name for name in table.names() if name not in names]
+    for about, left_out in ((_EMPTY, empty), (_TOO_WIDE, names[len(shown) :])):
+        if left_out:
+            yield _paragraph(about.format(", ".join(left_out)), width)
 
 
 def _drawn(columns: Sequence[_Column], width: int) -> str:
-    """One table: headings, a rule, rows whose cells may have several lines."""
+    """Headings, a rule, and rows whose cells may have several lines; narrow columns of numbers are
+    never wrapped."""
     table = RichTable(box=_RULE, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
+    cells: list[list[Text]] = []
     for one in columns:
-        size: dict[str, Any] = {} if one.is_text else {"width": min(one.width, width)}
-        justify: Any = "left" if one.is_left else "right"
-        table.add_column(Text(one.heading, overflow="fold"), justify=justify, **size)
-    for row in zip(*(one.cells for one in columns), strict=True):
-        table.add_row(
-            *(_Wrapped(text, one.is_left) for text, one in zip(row, columns, strict=True))
+        is_fixed = not one.is_left and one.width <= _TEXT
+        table.add_column(
+            Text(one.heading),
+            justify="left" if one.is_left else "right",
+            overflow="fold",
+            width=one.width if is_fixed else None,
         )
-    return drawn(width, table)
-
-
-@dataclass(frozen=True)
-class _Wrapped:
-    """A cell for rich, which would cut long names anywhere."""
-
-    text: str
-    is_left: bool
-
-    def __rich_measure__(self, _: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(1, max(1, cell_len(self.text))).with_maximum(options.max_width)
-
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        width = options.max_width
-        for line in wrapped(self.text, width):
-            space = " " * (width - cell_len(line))
-            yield Text(line + space if self.is_left else space + line, justify="left")
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` characters: cut at spaces, a longer word after commas
-    and brackets. Further lines are indented if the width allows it."""
-    if cell_len(text) <= width:
-        return [text]
-    indent = "  " if width > 12 else ""
-    breakable = Text(re.sub(r"(?<=[,/(])(?=\S)", _BREAK, on_one_line(text)))
-    lines = breakable.wrap(console(width), width - len(indent), overflow="fold")
-    first, *rest = (line.plain.replace(_BREAK, "").rstrip() for line in lines)
-    return [first, *(indent + line for line in rest)]
+        # Rich would strip the space that stands in the place of a mark.
+        cells.append(
+            [Text(" " * (one.width - cell_len(text)) + text, justify="left") for text in one.cells]
+            if is_fixed
+            else [Text(text) for text in one.cells]
+        )
+    for row in zip(*cells, strict=True):
+        table.add_row(*row)
+    # A terminal with TERM=dumb would have 80 columns.
+    console = Console(width=width, color_system=None, force_terminal=False)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())

@@ -9,7 +9,7 @@ from typing import Any
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Part, Table, counted
 from jobs.people.labels import LABELS
-from jobs.report.answer_rows import answers
+from jobs.report.chosen import answers
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store import connect

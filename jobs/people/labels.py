@@ -8,7 +8,7 @@ from typing import Any
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
 from jobs.output.csv_text import csv_text
-from jobs.report.answer_rows import answers
+from jobs.report.chosen import answers
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.files.place import as_path, exists

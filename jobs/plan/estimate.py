@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from jobs.graph.loading import load_corpus
 from jobs.graph.phases import Phase
-from jobs.graph.preparation import Prepared
+from jobs.graph.preparation import Prepared, load_corpus
 from jobs.plan.counting import CountingEngine, DryRunShards, TokenCounts, token_counts
 from pipeline.asking.known_replies import SharedCopies
 from pipeline.asking.reader import Reader, reader_of

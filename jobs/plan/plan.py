@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.config.prices import numbers, price_of
+from jobs.config.options import numbers, price_of
 from jobs.graph.manifest import stage_names
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
@@ -35,7 +35,7 @@ Warn = Callable[[str], None]
 @dataclass(frozen=True)
 class Options:
     """The command's options. `rates`: PREFILL,DECODE in tokens a second of one engine; `price`: see
-    jobs/config/prices.py."""
+    jobs/config/options.py."""
 
     rates: str | None = None
     gpus: int = 1

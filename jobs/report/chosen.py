@@ -7,10 +7,12 @@ from typing import Any
 from jobs.config.options import ReadOptions
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
+from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.sql_sandbox import expression
 from pipeline.work.stage import Column
 
+_SQL = sql_beside(__file__)
 FALLBACK = Column(  # of the view `fallbacks`
     "fallback", "fallback %", 90, has_interval=False,
     about="share of the page ends of the method's memory that were chosen without a usable reply",
@@ -75,3 +77,15 @@ def shown_columns(
     columns = {c.measure: c for c in sorted(
         [*own, *of_any, FALLBACK], key=lambda c: (c.measure not in measures, c.place))}  # fmt: skip
     return tuple(columns.values()), tuple(name for name in columns if name in measures)
+
+
+def answers(connection: Any, where: str | None, method: str | None = None) -> str:
+    """A subquery: a row per answer of a method that begins with `method` for which the condition
+    holds. Its columns are those of the view `predictions`, of `questions`, `title`, and
+    `num_document_words`.
+
+    Raises UsageError where `where` is no SQL expression.
+    """
+    condition = expression(connection, "where", where or "true")
+    begins = (method or "").replace("'", "''")
+    return f"({filled(_SQL['rows'], begins=begins, condition=condition)})"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.config.prices import price_of
+from jobs.config.options import price_of
 from jobs.statistics.means import Key
 from pipeline.core.engine import Price
 from pipeline.core.sql_files import filled, sql_beside, text

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from jobs.report.report import Report
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import found_conf_folders
-from pipeline.core.settings import YAML_LOADER, Settings, refuse_nonsense
+from pipeline.core.settings import YAML_LOADER, Settings
 from pipeline.files.place import as_path, refuse_unreachable_path
 from pipeline.work.stage import Column
 
@@ -22,10 +22,10 @@ _METHOD = re.compile(r"([A-Za-z]\w*)(?:\((.*)\))?(?:\[(.*)\])?", re.DOTALL)
 
 
 class _File(Settings):
-    measures: Mapping[str, str] = {}
-    methods: Mapping[str, str] = {}
-    memories: Mapping[str, str] = {}
-    corpora: Mapping[str, str] = {}
+    measures: Mapping[str, str] | None = None
+    methods: Mapping[str, str] | None = None
+    memories: Mapping[str, str] | None = None
+    corpora: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def read_names(wanted: str, plugins: str | None = None) -> Names | None:
     return Names(
         **{
             section.name: {key: name for file in files for key, name in
-                           getattr(file, section.name).items()}
+                           (getattr(file, section.name) or {}).items()}
             for section in fields(Names)
         }
     )  # fmt: skip
@@ -124,19 +124,13 @@ def _read(path: str) -> _File:
     except UsageError as error:
         raise UsageError(f"{error}; names= is {PAPER}, {CANONICAL} or a YAML file") from None
     try:
-        content = yaml.load(text, YAML_LOADER) or {}
-        if not isinstance(content, Mapping):
-            raise UsageError(f"no sections; it has names by name under {_SECTIONS}")
-        refuse_nonsense(content)
-        return _File.model_validate({key: own for key, own in content.items() if own is not None})
+        return _File.model_validate(yaml.load(text, YAML_LOADER) or {})
     except yaml.YAMLError as error:
         why = f"not YAML: {' '.join(str(error).split())}"
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
         why = f"{key}: {first['msg']}; it has names by name under {_SECTIONS}"
-    except UsageError as error:
-        why = str(error)
     raise UsageError(f"names={path}: {why}")
 
 

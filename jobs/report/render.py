@@ -1,15 +1,18 @@
-"""The parts of a printed report: tables, intervals and provenance."""
+"""The parts of a printed report: its headline, tables, costs, intervals and provenance."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from jobs.audit.show_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.markdown import markdown
 from jobs.report.chosen import FALLBACK
+from jobs.report.columns import COST, READING, SCORES, group_of
 from jobs.report.memory_sizes import distribution_table
 from jobs.report.report import Report, Row
-from jobs.report.show_costs import by_method, cost_parts
 from jobs.statistics.means import LEAST_DOCUMENTS, Mean
 from pipeline.work.stage import Column
 
@@ -56,6 +59,20 @@ REPEATED = {
 }
 _HEADINGS = {"prompt_tokens": "prompt tokens", "cached_tokens": "cached",
              "cached_share": "cached %", "reply_tokens": "reply tokens"}  # fmt: skip
+_COST = (
+    "Calls and tokens: of each method's own stages; memory: of the memory steps that its rows "
+    "depend on, for all documents; judging: of its verdicts."
+)
+_MONEY = "Money by these calls and tokens; in that of the run every call counts once."
+_MONEY_OF = ("own stages", "memory", "judging", "all")
+_DIVIDED = "divided among them"
+_IN_EACH = "all of it in the row of each (--split-shared divides it)"
+GROUPS = {group.lower(): group for group in (SCORES, READING, COST)}
+"""The groups by the names that `--only` takes."""
+_MOST_FINDINGS = 3  # in a headline
+_BEST_OF_ALL = "*: the highest mean, and those that do not differ significantly from it."
+_MORE = "More: gistmill report --all, or --only scores, reading or cost."
+_NO_INTERVALS = f"No intervals, as there are fewer than {LEAST_DOCUMENTS} documents."
 
 
 def report_page(parts: Sequence[Part]) -> str:
@@ -67,18 +84,17 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     """The texts and tables of a report, the scores first among the tables; a run prints it without
     `intervals` at its end. `costs`: with those of methods, beside the report's columns."""
     parts: list[Part] = [Heading(report.run), *_incomplete(report), *_unread(report)]
-    parts += [*_other_models(report), _corpus(report), *_not_compared(report)]
-    parts += _answers(report, costs) if report.rows else [_UNASKED, *memory_parts(report)]
-    parts += stage_parts(report)
+    no_pages = "" if report.memories else "; no pages"
+    parts += [*_other_models(report), f"{_size(report)}{no_pages}", *_not_compared(report)]
+    if report.rows:
+        parts += [*score_parts(report), *(cost_parts(report) if costs else ())]
+    else:
+        parts.append(_UNASKED)
+    parts += [*memory_parts(report), *stage_parts(report)]
     if report.rows:
         parts += spread_parts(report, intervals)
     parts += audit_parts(report.audits, report.columns)
     return [*parts, provenance_line(report), *report.findings, *_about_engine(report)]
-
-
-def _answers(report: Report, costs: bool) -> list[Part]:
-    """The tables of methods, and the costs of their memories."""
-    return [*score_parts(report), *(cost_parts(report) if costs else ()), *memory_parts(report)]
 
 
 def score_parts(report: Report) -> list[Part]:
@@ -96,6 +112,73 @@ def score_parts(report: Report) -> list[Part]:
     return parts
 
 
+def headline_parts(report: Report) -> list[Part]:
+    """The report on a terminal: the scores of every method in one table, the main ones first and
+    with their 95% intervals; `answered` is how many of the method's answers have no problem."""
+    table = [_headline_table(report)] if report.rows else memory_parts(report)
+    lines = [*notes(report), *_about_headline(report), *report.findings[:_MOST_FINDINGS]]
+    if more := len(report.findings[_MOST_FINDINGS:]):
+        lines.append(f"{counted(more, 'more finding')} about replies: gistmill report --all.")
+    heading = Heading(f"{report.run}: {_size(report)}")
+    return [heading, *table, "\n".join([*lines, _MORE])]
+
+
+def group_parts(report: Report, group: str) -> list[Part]:
+    """All that the report has of one of the GROUPS."""
+    columns = tuple(c for c in report.columns if group_of(c, report) == group)
+    shown = replace(report, columns=columns, num_tests=report.num_tests * (group == SCORES))
+    own: list[Part]
+    if group == COST:
+        own = [*(cost_parts(report) if report.rows else []), *stage_parts(report)]
+    else:
+        own = [*score_parts(shown), *spread_parts(shown)] if report.rows else []
+        own += (
+            memory_parts(report) if group == READING else audit_parts(report.audits, shown.columns)
+        )
+    return [Heading(f"{report.run}: {_size(report)}"), *notes(report), *own]
+
+
+def _size(report: Report) -> str:
+    documents, words = report.memory["documents"], report.memory["words"]
+    return f"{counted(documents, 'document')}, {counted(words, 'word')}"
+
+
+def _headline_table(report: Report) -> Table:
+    has_intervals = any(mean.low is not None for row in report.rows for mean in row.means.values())
+    scores = [column for column in report.columns if column.measure in report.measures]
+    main = [column for column in scores if column.measure in report.main]
+    others = [column for column in scores if column not in main]
+
+    def cells(row: Row, report: Report) -> dict[str, object]:
+        answered, asked = row.counts.get("answered"), row.counts.get("n")
+        found = {c.heading: score_value(row, c, report, has_intervals and c in main)
+                 for c in (*main, *others)}  # fmt: skip
+        return {"answered": f"{answered}/{asked}", **{k: _bare(v) for k, v in found.items()}}
+
+    table = by_method(report, cells)
+    table = replace(table, left=("by",), num_keys=table.num_keys + 1)
+    shown = table.filled()
+    return replace(table, rows=[{name: row[name] for name in shown} for row in table.rows])
+
+
+def _bare(value: object) -> object:
+    """A mean without the number answered, which has a column."""
+    return replace(value, answered=None) if isinstance(value, Measured) else value
+
+
+def _about_headline(report: Report) -> Iterator[str]:
+    """Lines about the table's brackets and marks, or why it has none."""
+    means = [row.means[name] for row in report.rows for name in report.main if name in row.means]
+    if any(mean.low is not None for mean in means):
+        yield "[..]: 95% interval over documents."
+    elif means:
+        yield _NO_INTERVALS
+    if any(row.best for row in report.rows):
+        yield _BEST_OF_ALL
+    elif report.num_tests:
+        yield "No *, as no difference between methods is significant."
+
+
 def memory_parts(report: Report) -> list[Part]:
     """The run's memories, and where nothing was asked their sizes."""
     parts: list[Part] = []
@@ -107,6 +190,75 @@ def memory_parts(report: Report) -> list[Part]:
 def stage_parts(report: Report) -> list[Part]:
     """The costs of each stage."""
     return [Table([_stage(row) for row in report.stages])] if report.stages else []
+
+
+def cost_parts(report: Report) -> list[Part]:
+    """The calls and tokens of every method and group, what is shared, and money if there is a
+    price."""
+    shared = shared_lines(report.memory_steps, report.is_split)
+    parts: list[Part] = [by_method(report, _cost), "\n".join([_COST, *shared])]
+    if "money" not in report.total:
+        return parts
+    without = f" Without a price: {', '.join(report.unpriced)}." if report.unpriced else ""
+    return [*parts, f"{_MONEY}{without}", _money(report)]
+
+
+def by_method(report: Report, columns: Callable[[Row, Report], dict[str, object]]) -> Table:
+    """A row per method and group of questions."""
+    groups = any(row.by is not None for row in report.rows)
+    rows = [
+        {"method": row.method, **({"by": row.by} if groups else {}), **columns(row, report)}
+        for row in report.rows
+    ]
+    return Table(rows, num_keys=1 + groups)
+
+
+def _cost(row: Row, report: Report) -> dict[str, object]:
+    """The counts of a method: of memories, of judging and of money where any method has them."""
+    others = [f"{part}{name}" for part in ("memory_", "judging_") for name in ("calls", "tokens")]
+    spent = [name for name in others if any(one.counts.get(name) for one in report.rows)]
+    cells = {name: row.counts.get(name) for name in ("answered", "unscored", "calls", "tokens")}
+    cells |= {name: row.counts.get(name) for name in spent}
+    return {name.replace("_", " "): value for name, value in cells.items()}
+
+
+def _money(report: Report) -> Table:
+    """The money of each method's parts and of all of them; below, that of the run."""
+
+    def of_method(row: Row, _: Report) -> dict[str, object]:
+        own = [row.counts.get(f"{part}money") or 0 for part in ("", "memory_", "judging_")]
+        return dict(zip(_MONEY_OF, map(_price, [*own, sum(own)]), strict=True))
+
+    table = by_method(report, of_method)
+    last = {**dict.fromkeys(table.names()), "method": "run", "all": _price(report.total["money"])}
+    return Table([*table.rows, last], num_keys=table.num_keys)
+
+
+def _price(money: float) -> str:
+    """With cents, or where it is less than 1 with two digits."""
+    return f"{money:.2f}" if money >= 1 else f"{money:.2g}"
+
+
+def shared_lines(steps: Sequence[Mapping[str, Any]], is_split: bool) -> list[str]:
+    """A line per memory and set of methods: the costs of steps that several methods rest on, or
+    none."""
+    key = itemgetter("memory", "methods")
+    others = sorted((step for step in steps if len(step["methods"]) != 1), key=key)
+    return [
+        _shared_line(memory, methods, list(own), is_split)
+        for (memory, methods), own in groupby(others, key=key)
+    ]
+
+
+def _shared_line(
+    memory: str, methods: Sequence[str], own: Sequence[Mapping[str, Any]], is_split: bool
+) -> str:
+    what = f"{', '.join(dict.fromkeys(step['stage'] for step in own))} of {memory}"
+    calls = counted(sum(step["calls"] for step in own), "call")
+    took = f"{calls}, {counted(sum(step['tokens'] for step in own), 'token')}"
+    if not methods:
+        return f"No method rests on {what}: {took}."
+    return f"{len(methods)} methods rest on {what}: {took}, {_DIVIDED if is_split else _IN_EACH}."
 
 
 def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
@@ -231,12 +383,6 @@ def _sd(mean: Mean | None, repeats: int) -> str | None:
     if mean is None or mean.sd is None:
         return None
     return f"{mean.sd:.2f}" + ("" if mean.repeats == repeats else f" (n={mean.repeats})")
-
-
-def _corpus(report: Report) -> str:
-    documents, words = report.memory["documents"], report.memory["words"]
-    size = f"{counted(documents, 'document')}, {counted(words, 'word')}"
-    return size if report.memories else f"{size}; no pages"
 
 
 def _memories(report: Report) -> list[dict[str, object]]:

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from jobs.config.options import ReadOptions
-from jobs.trace.sent import id_as_stored, refuse_unknown
+from jobs.trace.trace import stored_id
 from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
 
@@ -105,10 +105,9 @@ def read_reading_map(options: ReadOptions, question: str) -> ReadingMap:
     """The reading map of a run's question; of several repeats the first. Raises UsageError if the
     run has no such question."""
     with options.opened() as (_, connection):
-        question = id_as_stored(connection, "question", question)
+        question = stored_id(connection, "question", question)
         connection.execute("set variable question = ?", [question])
         connection.execute("set variable questions = ?", [[question]])
-        refuse_unknown(connection, "question", question)
         (found,) = query(connection, _SQL["question"])
         connection.execute("set variable documents = ?", [[found["document_id"]]])
         num_chars, gold = found["num_chars"], found["evidence"] or ()

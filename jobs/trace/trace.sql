@@ -4,10 +4,6 @@ select q.*, d.title, d.num_words as document_words,
     as evidence_texts
 from questions q left join documents d using (document_id) where question_id = getvariable('question');
 
--- name: like
-select question_id from questions
-order by jaro_winkler_similarity(question_id, getvariable('question')) desc, question_id limit 3;
-
 -- name: tables
 -- The tables that each stage of the run wrote, in the order of the stages.
 with columns as (
@@ -21,3 +17,12 @@ order by list_position(getvariable('stages'), s.stage), table_name;
 -- name: rests_on
 select distinct memory from rests_on where list_contains(getvariable('methods'), method)
 order by memory;
+
+-- name: question_id
+from calls where question_id in (select unnest(getvariable('asked_about')))
+order by list_position(getvariable('stages'), stage), method, repeat, step_id, unit, call_index;
+
+-- name: document_id
+from calls where document_id in (select unnest(getvariable('asked_about'))) and method is null
+  and question_id is null
+order by list_position(getvariable('stages'), stage), memory, step_id, unit, call_index;

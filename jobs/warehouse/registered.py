@@ -1,13 +1,19 @@
-"""Stages, prompts, engines, metrics, rubrics, formats of corpora, extractors, report columns: each
-of one class or function, ours or a loaded plugin's."""
+"""Rows and texts for `gistmill ls` and `gistmill schema`: all that is registered, each of one class
+or function (stages, prompts, engines, metrics ...), and the YAML files of `conf`."""
 
+import ast
+import inspect
+import io
+import textwrap
+import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from itertools import groupby
+from itertools import count, groupby, takewhile
+from pathlib import Path
 from typing import Any
 
+from jobs.graph.read_run import GROUPS
 from jobs.output.cells import Part, Table, on_one_line
-from jobs.warehouse.field_comments import field_comments
 from pipeline.core.registry import REGISTRIES
 from stages.builtin import load_builtin
 
@@ -80,3 +86,50 @@ def _with_kinds(names: Sequence[str]) -> Iterator[str]:
             yield name
         if any(kinds):
             yield f"{name} ({', '.join(filter(None, kinds))})"
+
+
+def conf_files(folders: Sequence[Path]) -> Rows:
+    """A row per method, family and choice of a config group in these folders: name, kind, file."""
+    rows: Rows = []
+    for folder in folders:
+        for group in ("method", *GROUPS):
+            rows += [{"name": file.stem, "is": group, "file": str(file)}
+                     for file in sorted(folder.glob(f"{group}/*.yaml"))]  # fmt: skip
+        rows += [{"name": file.parent.name, "is": "family", "file": str(file)}
+                 for file in sorted(folder.glob("prompts/*/family.yaml"))]  # fmt: skip
+    return rows
+
+
+def field_comments(cls: type) -> dict[str, str]:
+    """The comment of every field, inherited ones included, by name: that on its own lines, else
+    that right above it.
+
+    Fields without a comment are left out, and all fields of a class whose source cannot be found.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__ != "builtins":
+            found |= dict(_own_comments(base))
+    return found
+
+
+def _own_comments(cls: type) -> Iterator[tuple[str, str]]:
+    try:
+        source = textwrap.dedent(inspect.getsource(cls))
+    except (OSError, TypeError):
+        return
+    comments = {
+        token.start[0]: token
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT and "fmt:" not in token.string
+    }
+    alone = {line for line, token in comments.items() if token.line.lstrip().startswith("#")}
+    (tree,) = ast.parse(source).body
+    assert isinstance(tree, ast.ClassDef)
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            beside = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            above = takewhile(alone.__contains__, count(node.lineno - 1, -1))
+            lines = [line for line in beside if line in comments] or sorted(above)
+            if lines:
+                yield node.target.id, " ".join(comments[n].string.lstrip("# ") for n in lines)

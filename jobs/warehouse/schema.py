@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pipeline.store.sql
-from jobs.output.cells import Heading, Part, Table, on_one_line
-from jobs.warehouse.described_files import conf_files, described_files, file_parts
-from jobs.warehouse.field_comments import field_comments
+from jobs.output.cells import Heading, Part, Table, Verbatim, on_one_line
 from jobs.warehouse.registered import (
     Rows,
+    conf_files,
     described,
     described_parts,
+    field_comments,
     names_table,
     registered,
 )
@@ -171,7 +171,8 @@ def named(found: Schema, name: str) -> list[Described]:
     is registered, and files. Raises UsageError where nothing has it."""
     known = {table.name: table for table in found.tables}
     table = known.get(name.removeprefix("all_"))
-    files = described_files(found.files, name)
+    files = [{**row, "text": Path(row["file"]).read_text(encoding="utf-8")}
+             for row in found.files if row["name"] == name]  # fmt: skip
     of_name: list[Described] = [*([table] if table else []), *described(name), *files]
     if of_name:
         return of_name
@@ -194,7 +195,8 @@ def named_parts(found: Sequence[Described]) -> Iterator[Part]:
             yield f"{one.name}, a {_kind(one)}: {one.about}"
             yield _columns(one)
         elif "file" in one:
-            yield from file_parts(one)
+            yield f"{one['name']}, {one['is']} of {one['file']}:"
+            yield Verbatim(one["text"])
         else:
             yield from described_parts(one)
 
@@ -212,10 +214,6 @@ def schema_page(found: Schema) -> Iterator[Part]:
             yield _columns(table)
     yield Heading("Problem codes", level=2)
     yield _problems(found)
-    yield from _registered(found)
-
-
-def _registered(found: Schema) -> Iterator[Part]:
     for kind, rows in found.registered.items():
         yield Heading(kind.capitalize(), level=2)
         yield Table(rows, left=("about", "module"))

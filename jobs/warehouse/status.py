@@ -1,11 +1,10 @@
 """`gistmill status`: the done, running and failed parts of a run, from the files alone."""
 
-import shutil
 import sys
-import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -14,9 +13,8 @@ from rich.live import Live
 from rich.text import Text
 
 from jobs.config.options import ReadOptions
-from jobs.output.cells import Table, counted, printable
-from jobs.output.markdown import markdown
-from jobs.output.print_tables import print_json, print_line
+from jobs.output.cells import Part, Table, counted
+from jobs.output.print_tables import print_found, print_line
 from jobs.output.terminal import fitted_to_terminal
 from jobs.problems.cause_lines import cause_lines, reply_findings
 from jobs.run.progress import document_text, progress_line, refusal_text
@@ -26,13 +24,10 @@ from pipeline.store.sql.accounts import parts_of_run
 from pipeline.store.sql.connection import query
 
 Rows = list[dict[str, Any]]
-_NO_LIMIT = 10**6
+_MOST_LINES = 10  # of problems, and of workers
 _COUNTS = ("inputs", "ok", "problem", "skipped", "not_done", "calls", "prompt_tokens",
            "cached_tokens", "reply_tokens", "seconds")  # fmt: skip
 _STEPS = f"select stage, method, repeat, step_id, {', '.join(_COUNTS)} from runs"
-# Columns that are left out where the table is too wide, the first one first.
-_SPARED = ("seconds", "cached tokens", "steps", "reply tokens", "skipped", "prompt tokens", "calls",
-           "ok")  # fmt: skip
 _ACTIVE = ("PENDING", "RUNNING")  # of jobs
 
 
@@ -40,25 +35,20 @@ def show_status(
     options: ReadOptions, as_json: bool, steps: bool, seconds: float | None = None
 ) -> None:
     """Print a row per stage, or with `steps` per step, a line per cause of problems, and the
-    workers; in a terminal at most a screen of it. With `seconds` again after so many, in a
-    terminal in place, until the run is no longer at work."""
-    console = Console(file=sys.stdout, markup=False, highlight=False)
+    workers. With `seconds` again after so many, in a terminal in place, until the run is no longer
+    at work."""
     looks = _looks(options, seconds)
-    if as_json or seconds is None or not console.is_terminal:
-        columns, lines = shutil.get_terminal_size()
-        size = (columns, lines - 1) if sys.stdout.isatty() else None
+    if as_json or seconds is None or not sys.stdout.isatty():
         for number, found in enumerate(looks):
             if number:
                 print_line()
-            if as_json:
-                print_json(found)
-            else:
-                print_line("\n".join(status_lines(found, size, steps)))
+            print_found(found, partial(status_parts, steps=steps), as_json)
         return
-    with Live(console=console, auto_refresh=False) as live:
+    console = Console(file=sys.stdout)
+    with Live(console=console, auto_refresh=False) as live:  # which cuts what a screen has not
         for found in looks:
-            text = "\n".join(status_lines(found, (console.width, console.height - 1), steps))
-            live.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)
+            text = fitted_to_terminal(status_parts(found, steps), console.width)
+            live.update(Text(text), refresh=True)
 
 
 def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
@@ -127,49 +117,36 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
     return {"id": job.id, "status": job.status, "exit_code": job.exit_code}
 
 
-def status_lines(
-    found: Mapping[str, Any], size: tuple[int, int] | None = None, steps: bool = False
-) -> list[str]:
-    """The status as text: a row per stage, or with `steps` per step, problems and workers. `size`:
-    of a terminal, in columns and lines, which are enough for all but the rows of steps."""
-    width, height = size or (_NO_LIMIT, _NO_LIMIT)
-
-    def draw(*tables: Table) -> list[str]:
-        return (fitted_to_terminal(tables, width) if size else markdown(tables)).splitlines()
-
-    lines = [*_head(found, width), ""]
+def status_parts(found: Mapping[str, Any], steps: bool = False) -> Iterator[Part]:
+    """The status: a row per stage, or with `steps` per step, problems and workers."""
+    yield "\n".join(_head(found))
     if progress := found["progress"]:
-        lines += [progress_line(progress), ""]
-    lines += draw(_steps(found["steps"]) if steps else _stages(found["steps"]))
-    workers = [*map(_at_work, found["alive"]), *_refused(found["alive"], found["silent"])]
+        yield progress_line(progress)
+    yield _steps(found["steps"]) if steps else _stages(found["steps"])
     if problems := [*found["problems"], *found["findings"]]:
-        room = max(height - len(lines) - min(len(workers), 2), 1)
-        causes = _causes(problems, width, room)
-        lines += [*[""][: room - len(causes)], *causes]
-    lines += _first(workers, max(height - len(lines), 2))
-    return [_cut(printable(line), width) for line in lines]
+        yield _first(problems)
+    if workers := [*map(_at_work, found["alive"]), *_refused(found["alive"], found["silent"])]:
+        yield _first(workers)
 
 
 def _not_done(steps: Rows) -> int:
     return sum(step["not_done"] for step in steps)
 
 
-def _head(found: Mapping[str, Any], width: int) -> list[str]:
+def _head(found: Mapping[str, Any]) -> Iterator[str]:
     state = "complete" if found["complete"] else f"{_not_done(found['steps'])} inputs not done"
     if bad := sum(step["problem"] for step in found["steps"]):
         state += f", {counted(bad, 'input')} with a problem"
-    first, who = f"run {found['run']}: {state}", _who(found["driver"], found["alive"])
     is_at_work = found["driver"] or found["alive"]
-    both = f"{first}, {who}" if is_at_work or not found["complete"] else first
-    head = [both] if len(both) <= width else [first, who]
+    who = [_who(found["driver"], found["alive"])] if is_at_work or not found["complete"] else []
+    yield ", ".join([f"run {found['run']}: {state}", *who])
     if found["ended"] and not found["complete"] and not is_at_work:
-        head += textwrap.wrap(f"the last launch ended early: {found['ended']}", width)
+        yield f"the last launch ended early: {found['ended']}"
     if job := found["job"]:
-        head.append(f"job {job['id']}: {job['status'].lower()}")
+        yield f"job {job['id']}: {job['status'].lower()}"
     if (calls := found["calls"])["bytes"]:
         of_all, sent = (decimal(calls[name]) for name in ("bytes", "prompt_bytes"))
-        head.append(_cut(f"calls of the warehouse: {of_all}, {sent} of it what was sent", width))
-    return head
+        yield f"calls of the warehouse: {of_all}, {sent} of it what was sent"
 
 
 def _who(driver: str | None, alive: Rows) -> str:
@@ -196,7 +173,7 @@ def _stages(steps: Rows) -> Table:
         {"stage": stage, **{name.replace("_", " "): round(row[name]) for name in names}}
         for stage, row in rows.items()
     ]
-    return Table(shown, spare=_SPARED)
+    return Table(shown)
 
 
 def _steps(steps: Rows) -> Table:
@@ -209,24 +186,11 @@ def _steps(steps: Rows) -> Table:
     return Table(shown, left=("method", "step id"), num_keys=2)
 
 
-def _causes(problems: Sequence[str], width: int, room: int) -> list[str]:
-    """The causes in full, wrapped; where there is no room for that, the first ones, each a line to
-    be cut."""
-    wrapped = (textwrap.wrap(cause, width, subsequent_indent="  ") for cause in problems)
-    whole = [line for lines in wrapped for line in lines]
-    if len(whole) <= room:
-        return whole
-    if room > 1:
-        return _first(problems, room)
-    return [f"problems of {counted(len(problems), 'cause')}, such as {problems[0]}"]
-
-
-def _first(lines: Sequence[str], room: int) -> list[str]:
-    """The lines, or the first of them and the number of the others."""
-    if len(lines) <= room:
-        return list(lines)
-    shown = lines[: room - 1]
-    return [*shown, f"and {len(lines) - len(shown)} more lines like these; --json has all"]
+def _first(lines: Sequence[str]) -> str:
+    """The first lines, and the number of the others."""
+    left = len(lines) - _MOST_LINES
+    more = [f"and {left} more lines like these; --json has all"] if left > 0 else []
+    return "\n".join([*lines[:_MOST_LINES], *more])
 
 
 def _at_work(worker: Mapping[str, Any]) -> str:
@@ -251,7 +215,3 @@ def _refused(alive: Rows, silent: Mapping[str, float]) -> Iterator[str]:
             yield f"worker {worker['worker']}: its heartbeat {refusal_text(worker['refused'])}"
     for name, seconds in silent.items():
         yield f"worker {name}: no heartbeat for {seconds:.0f} s; it died, hangs or cannot write"
-
-
-def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: width - 1] + "…"

@@ -9,7 +9,7 @@ import yaml
 from upath import UPath
 
 from jobs.output.cells import Part, counted
-from pipeline.core.errors import AccountingError, DamagedError, LeftOutWarning
+from pipeline.core.errors import DamagedError, LeftOutWarning
 from pipeline.core.settings import YAML_LOADER
 from pipeline.files.parquet import read_parquet
 from pipeline.files.place import list_paths, read
@@ -71,9 +71,3 @@ def verified_lines(found: Mapping[str, Any]) -> Iterator[Part]:
     """A line per damaged file, and the counts."""
     yield from (f"{row['file']}: {row['why']}" for row in found["damaged"])
     yield f"checked {counted(found['files'], 'file')}"
-
-
-def refuse_damaged(found: Mapping[str, Any]) -> None:
-    """Raise AccountingError if some file is damaged."""
-    if found["damaged"]:
-        raise AccountingError(f"{counted(len(found['damaged']), 'file')} damaged; see above")

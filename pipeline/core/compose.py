@@ -45,7 +45,6 @@ _DEFAULT_RESOLVERS = (
     "oc.create", "oc.decode", "oc.deprecated", "oc.env", "oc.select", "oc.dict.keys",
     "oc.dict.values",
 )  # fmt: skip
-_NOT_READ = "{} is not read, as the config is stored with the run; write the value itself"
 _MISSING = "Missing mandatory value"
 _HYDRA_RESOLVERS = ("hydra", "now", "python_version")  # Hydra registers them whenever it starts
 
@@ -172,15 +171,6 @@ def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path
     if _MISSING in text:
         key = getattr(error, "full_key", None) or text.rpartition(" ")[2]
         return f"{key} is not set; add {key}=..."
-    resolver = re.search(r"Unsupported interpolation type ([\w.]+)", text)
-    if resolver:
-        return (
-            f"{getattr(error, 'full_key', None)}: {_NOT_READ.format('${' + resolver[1] + ':...}')}"
-        )
-    choice = re.search(r"Error resolving interpolation '([^']+)'", text)
-    if choice:  # among the defaults of the config or of a plugin's file
-        key = next((w.partition("=")[0] for w in overrides if choice[1] in w), "defaults")
-        return f"{key}: {_NOT_READ.format(choice[1])}"
     option = re.search(r"Could not find '([^']+)'", text)
     if option:
         group, _, name = option[1].rpartition("/")

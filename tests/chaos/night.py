@@ -16,8 +16,8 @@ from pathlib import Path
 
 import yaml
 
-from jobs.graph.loading import load_corpus
 from jobs.graph.manifest import run_manifest
+from jobs.graph.preparation import load_corpus
 from jobs.graph.read_run import read_run
 from jobs.run.provenance import provenance
 from pipeline.asking.reader import Reader, start_reader

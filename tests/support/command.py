@@ -100,10 +100,10 @@ def _argv(*words: str) -> Iterator[None]:
         sys.argv = before
 
 
-def in_terminal(width: int, *words: str, pager: str = "cat") -> str:
+def in_terminal(width: int, *words: str) -> str:
     """What the command prints in a terminal of so many columns and 50 lines."""
     ours, theirs = pty.openpty()
-    env = {"COLUMNS": str(width), "LINES": "50", "PAGER": pager, "TERM": "xterm"}
+    env = {"COLUMNS": str(width), "LINES": "50", "TERM": "xterm"}
     process = started().start(["gistmill", *words], ROOT, env, theirs, theirs, 2)
     os.close(theirs)
     found = b""

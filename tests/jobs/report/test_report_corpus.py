@@ -76,7 +76,5 @@ def test_mistakes_are_one_line(hand: HandRun, tmp_path: Path) -> None:
     assert "nowhere" in told and told.endswith("write it elsewhere")
     for word in ("by=question_type", "where=true", "rater=x"):
         told = refused("report", warehouse, "--corpus", word)
-        assert told == (
-            "--corpus is about all documents; leave by=, where=, rater=, columns=, names= out"
-        )
-    assert "plugins= is for --html" in refused("report", warehouse, "plugins=x")
+        assert told.startswith(f"{word.partition('=')[0]}: ")
+    assert refused("report", warehouse, "plugins=x").startswith("plugins: ")

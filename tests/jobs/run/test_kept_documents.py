@@ -35,7 +35,7 @@ class Night:
             self.planned.append(key.document_id)
             return plan_document(steps, key, *how)
 
-        monkeypatch.setattr("jobs.graph.loading.plan_document", noted)
+        monkeypatch.setattr("jobs.graph.preparation.plan_document", noted)
 
     def run(self, documents: Rows, questions: Rows, *words: str) -> launch.Outcome:
         self.planned.clear()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import jobs.graph.loading
+import jobs.graph.preparation
 from jobs.graph.preparation import CorpusSha, prepare
 from jobs.graph.read_run import read_run
 from jobs.graph.run_plan import RunPlan
@@ -49,7 +49,7 @@ class Slow:
         self._calls = warehouse / "tables" / "calls"
         self._load = load
         monkeypatch.setattr(planning, "_SECONDS_BEFORE_THE_FIRST", 0.0)
-        monkeypatch.setattr(jobs.graph.loading, "load", self)
+        monkeypatch.setattr(jobs.graph.preparation, "load", self)
 
     def __call__(self, corpus: Any) -> Iterator[Any]:
         for number, loaded in enumerate(self._load(corpus)):

@@ -100,7 +100,7 @@ def test_nodes_are_ours_alone_unless_it_is_said(more: list[str]) -> None:
 def test_a_longer_grace_than_slurm_signals_is_refused() -> None:
     assert "#SBATCH --signal=B:TERM@65520\n" in script(*WORDS, "cluster.grace_minutes=1091.0")
     line = refused("submit", "--print", *WORDS, "cluster.grace_minutes=1200.0")
-    assert line.startswith("cluster.grace_minutes=1200: Slurm signals a job 1091 minutes before")
+    assert line.startswith("cluster.grace_minutes=1200.0: ") and "1091" in line
 
 
 @dataclass

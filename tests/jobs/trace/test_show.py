@@ -1,4 +1,4 @@
-"""`gistmill show`: pages and gists side by side, and what cannot be shown."""
+"""`gistmill show`: pages, each with its gist, and what cannot be shown."""
 
 import json
 from pathlib import Path
@@ -17,17 +17,13 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return FinishedRun(tmp_path_factory.mktemp("made")).warehouse
 
 
-def test_a_gist_stands_beside_its_page(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    title, *lines = succeed("show", "d1", f"warehouse={warehouse}").splitlines()
+def test_a_gist_follows_its_page(warehouse: Path) -> None:
+    title, *parts = succeed("show", "d1", f"warehouse={warehouse}").strip().split("\n\n")
     assert title == "d1: 120 words, 3 pages (memory shared of run night)"
-    headings = [line for line in lines if line.startswith("page ")]
-    assert headings == [f"page {n}, 40 words · gist, 3 words" for n in range(3)]
-    assert max(map(len, lines)) <= 80
-    first = lines[lines.index(headings[0]) + 1]
-    page, gist = first[:47].rstrip(), first[47:].strip()
-    assert PARAGRAPH.startswith(page) and len(page) > 40
-    assert gist == "as it was"
+    assert parts[0] == "page 0, 40 words" and parts[1].startswith(PARAGRAPH[:40])
+    headings = [part for part in parts if part.startswith("gist of")]
+    assert headings == [f"gist of page {n}, 3 words" for n in range(3)]
+    assert parts.count("as it was") == 3
 
 
 def test_pages_are_chosen_by_number_and_range(warehouse: Path) -> None:

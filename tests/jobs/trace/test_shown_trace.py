@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
-from tests.support.command import in_terminal, sql, succeed
+from tests.support.command import sql, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 METHODS = "methods=gist_only,full_text,bm25(top_k=1)"
@@ -48,13 +47,3 @@ def test_every_method_shows_what_it_read(warehouse: Path) -> None:
     (words,) = sql(warehouse, "select sum(num_words)::int as n from gists")
     assert f"context: {words['n']} words, {words['n']} of them of gists" in of["gist_only"]
     assert "of gists" not in of["full_text"] + of["bm25(top_k=1)"]
-
-
-@pytest.mark.slow
-def test_a_terminal_gets_it_wrapped_and_through_the_pager(warehouse: Path, tmp_path: Path) -> None:
-    place = f"warehouse={warehouse}"
-    text = in_terminal(60, "trace", "q1", place, "--full", pager=f"tee {tmp_path / 'paged'}")
-    assert max(map(cell_len, text.splitlines())) <= 60
-    assert (tmp_path / "paged").read_text() == text
-    short = in_terminal(80, "trace", "q1", place, "method=gist_only", pager="false")
-    assert "== gist_only" in short, "a screen needs no pager"

@@ -1,4 +1,4 @@
-"""`gistmill status`: a screenful at 80 columns; with --watch until the run is not at work."""
+"""`gistmill status`: what is done and at work; with --watch until the run is not at work."""
 
 import json
 import re
@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from jobs.warehouse.status import status_lines
+from jobs.output.terminal import fitted_to_terminal
+from jobs.warehouse.status import status_parts
 from pipeline.core.errors import ClusterError
 from pipeline.files.lease import RUN, lease
 from pipeline.files.place import as_path
@@ -60,20 +61,20 @@ def night(num_workers: int = 64, num_problems: int = 30) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("width", [80, 100, 120, 200])
-@pytest.mark.parametrize(("num_workers", "num_problems"), [(0, 0), (2, 1), (64, 30), (1, 30)])
-def test_a_screenful_has_what_matters(width: int, num_workers: int, num_problems: int) -> None:
-    lines = status_lines(night(num_workers, num_problems), (width, 23))
-    text = "\n".join(lines)
-    assert len(lines) <= 23 and max(map(len, lines)) <= width
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize(("num_workers", "num_problems"), [(0, 0), (2, 1), (64, 30)])
+def test_what_matters_is_shown(width: int, num_workers: int, num_problems: int) -> None:
+    text = fitted_to_terminal(status_parts(night(num_workers, num_problems)), width)
+    lines = text.splitlines()
+    assert len(lines) <= 70 and max(map(len, lines)) <= width
     assert lines[0].startswith("run night: 2574000 inputs not done")
-    assert "executed on head (process 99)" in text
+    assert "executed on head (process 99)" in " ".join(lines)
     assert "reading 37%: ends 05:12, in 3 h 40 min" in text
     assert all(f"\n{stage} " in text for stage in STAGES)
     assert "not done" in text and "skipped" not in text
-    assert ("book-0 for 312 s, pages 37 of about 300" in text) == (num_workers > 0)
+    assert ("pages 37 of about 300" in " ".join(lines)) == (num_workers > 0)
     assert ("truncated in stage0: 1 rows" in text) == (num_problems > 0)
-    assert num_workers < 64 or re.search(r"and \d+ more lines like these; --json has all", text)
+    assert num_workers < 64 or "and 55 more lines like these; --json has all" in text
 
 
 @pytest.mark.slow

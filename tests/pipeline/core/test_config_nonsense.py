@@ -143,7 +143,7 @@ REFUSED = [
     ),
     ("cluster.grace_minutes=1e300", "cluster.grace_minutes=1e+300: Input should be less than"),
     ("repeats=1000000000", "repeats=1000000000: Input should be less than or equal to 1000"),
-    ("warehouse=nosuch://x", "warehouse=nosuch://x: no filesystem nosuch; name a folder, or s3://"),
+    ("warehouse=nosuch://x", "nosuch://x: Unsupported filesystem: 'nosuch'"),
     ("warehouse=http://h/x", "warehouse=http://h/x: cannot be written; name a folder, or s3://"),
     ("warehouse=https://h/x", "warehouse=https://h/x: cannot be written"),
     ("warehouse= ", "warehouse= : cannot be written"),

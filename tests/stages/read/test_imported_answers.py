@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.config.run_config import RunConfig
-from jobs.graph.loading import OwnInputs
+from jobs.graph.preparation import OwnInputs
 from jobs.graph.read_run import read_run, run_of
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.stored_run import with_predictions

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from upath import UPath
 
-from jobs.graph.loading import chosen_documents
+from jobs.graph.preparation import chosen_documents
 from jobs.graph.read_run import read_run
 from stages.corpora import Loaded
 from stages.corpora.reading.corpus_row import Row

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.loading import chosen_documents
+from jobs.graph.preparation import chosen_documents
 from jobs.graph.read_run import read_run
 from tests.support.texts.small_corpus import document, question, write
 

@@ -1,11 +1,3 @@
--- name: like
-select document_id from documents where not skipped
-order by jaro_winkler_similarity(document_id, getvariable('document')) desc, document_id limit 3;
-
--- name: elsewhere
-select distinct run from all_documents
-where document_id = getvariable('document') and run is not null order by run limit 3;
-
 -- name: memories
 select distinct memory from page_texts where document_id = getvariable('document')
 order by memory;
