@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jobs.compare.paired_values import resolve_method
+from jobs.compare.compare import resolve_method
 from jobs.config.options import ReadOptions
 from jobs.export.target import warn_incomplete
 from jobs.output.print_tables import json_text
