@@ -1,9 +1,9 @@
 """The rows that a report marks as the best of a column: from the highest mean down to the last that
 does not differ significantly from it by the paired test of `compare` (paired_test.py)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 from operator import attrgetter
 from typing import Any
 
@@ -38,18 +38,16 @@ def pairs_of(means: Means, columns: Sequence[Column]) -> list[Pair]:
     """
     tested = [column.measure for column in columns if column.more_is_better
               and not (column.geometric_mean_of or column.mean_of_means)]  # fmt: skip
-    groups = dict.fromkeys(by for _, by in means)
-    return [pair for measure in tested for by in groups for pair in _pairs(means, measure, by)]
-
-
-def _pairs(means: Means, measure: str, by: str | None) -> Iterator[Pair]:
-    own = {method: of[measure] for (method, group), of in means.items()
-           if group == by and measure in of}  # fmt: skip
-    most = max((mean.n for mean in own.values()), default=0)
-    known = {method: mean.mean for method, mean in own.items()
-             if mean.n == most and mean.mean is not None}  # fmt: skip
-    leader, *others = sorted(known, key=known.__getitem__, reverse=True) or [""]
-    return (Pair(by, measure, leader, method) for method in others)
+    found: list[Pair] = []
+    for measure, by in product(tested, dict.fromkeys(by for _, by in means)):
+        own = {method: of[measure] for (method, group), of in means.items()
+               if group == by and measure in of}  # fmt: skip
+        most = max((mean.n for mean in own.values()), default=0)
+        known = {method: mean.mean for method, mean in own.items()
+                 if mean.n == most and mean.mean is not None}  # fmt: skip
+        leader, *others = sorted(known, key=known.__getitem__, reverse=True) or [""]
+        found += [Pair(by, measure, leader, method) for method in others]
+    return found
 
 
 def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:

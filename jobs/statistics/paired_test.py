@@ -49,7 +49,7 @@ def paired(a: Sequence[float], b: Sequence[float], documents: Sequence[str]) -> 
     differences = np.where(is_tie(of_a, of_b), 0.0, of_a - of_b)
     _, place, counts = np.unique(np.asarray(documents), return_inverse=True, return_counts=True)
     sums = np.bincount(place, weights=differences)
-    low, high = interval([list(sums)], list(counts)) or (None, None)
+    low, high = interval(list(sums), list(counts)) or (None, None)
     p, draws = sign_flip(sums)
     return Paired(
         n=len(differences),
