@@ -59,16 +59,21 @@ def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> dict[
         if row["theirs"] is not None:
             mine = row["mine"] if row["mine"] in labels else _TWO[1]
             confusion[mine, row["theirs"]] += row["n"]
+    n, equal = sum(confusion.values()), sum(confusion[label, label] for label in labels)
     return {
         **dict(zip(("person", "other", "rubric"), key, strict=True)),
-        "n": sum(confusion.values()),
+        "n": n,
         "unscored": sum(row["n"] for row in rows if row["theirs"] is None),
-        "percent": percent(confusion),
+        "percent": 100 * equal / n if n else None,
         "kappa": kappa(confusion),
         "weighted_kappa": kappa(confusion, labels),
         "labels": labels,
         "confusion": [[confusion[a, b] for b in labels] for a in labels],
     }
+
+
+def _shown(kappa: float | None) -> str | None:
+    return None if kappa is None else f"{kappa:.2f}"
 
 
 def parts_of(found: Mapping[str, Any]) -> list[Part]:
@@ -83,8 +88,8 @@ def parts_of(found: Mapping[str, Any]) -> list[Part]:
             "rubric": one["rubric"] or "people",
             "n": one["n"],
             "agreement %": one["percent"],
-            "kappa": _two_places(one["kappa"]),
-            "weighted": _two_places(one["weighted_kappa"]),
+            "kappa": _shown(one["kappa"]),
+            "weighted": _shown(one["weighted_kappa"]),
             "unscored": one["unscored"],
         }
         for one in found["agreements"]
@@ -101,17 +106,6 @@ def parts_of(found: Mapping[str, Any]) -> list[Part]:
         ]
         parts.append(Table(matrix, keeps_empty=True))
     return parts
-
-
-def _two_places(number: float | None) -> str | None:
-    return None if number is None else f"{number:.2f}"
-
-
-def percent(confusion: Mapping[tuple[str, str], int]) -> float | None:
-    """The share of answers with the same label from both, 0-100; None if there are no answers. The
-    keys are the labels of the one and the other."""
-    total = sum(confusion.values())
-    return 100 * sum(n for (a, b), n in confusion.items() if a == b) / total if total else None
 
 
 def kappa(

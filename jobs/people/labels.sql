@@ -9,7 +9,7 @@ where len(options) = 0 and len("references") > 0 and problem is null and answer 
 
 -- name: of_rows
 select row, method, repeat, document_id, question_id, sha256(answer) as answer_sha
-from ({labelled}) where row in ({ids});
+from ({labelled}) where row in (select unnest(getvariable('sheet_rows')));
 
 -- name: drawn
 with drawn as (
