@@ -1,19 +1,16 @@
 """Count the mistakes of raters, by answers whose worth is known or that people have labelled, and
 correct the means of their verdicts."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
-from jobs.statistics.corrected_means import (
-    corrected_interval,
-    effective_size,
-    exact_interval,
-    rogan_gladen,
-)
+from jobs.statistics.means import LEAST_DOCUMENTS
 from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
@@ -23,6 +20,10 @@ from pipeline.work.stage import Column
 _SQL = sql_beside(__file__)
 PERSON = "human:"  # how the names of people begin among raters
 _LEAST = 10  # answers of a kind that counts in means
+_Z = NormalDist().inv_cdf(0.975)
+Limits = tuple[float, float]
+Share = tuple[float, float]
+"""A share, 0 to 1, and the size of the sample that it is of."""
 
 
 class Verdict(NamedTuple):
@@ -169,7 +170,7 @@ def _audit(
     by_kind: dict[tuple[str, str, bool], list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         by_kind[verdict.measure, verdict.kind, verdict.is_right].append(verdict)
-    rates = [_rate(own) for own in by_kind.values()]
+    rates = [_rate(of[0], of[0].kind, _mistakes(of), len(of)) for of in by_kind.values()]
     means, corrected, unusable = list[Rate](), list[Corrected](), list[tuple[str, str]]()
     for column in columns:
         own = [v for v in verdicts if v.measure == column.measure and v.is_typical]
@@ -190,11 +191,14 @@ def _audit(
     return JudgeAudit(rater, source, num_questions, *found)
 
 
-def _rate(verdicts: Sequence[Verdict]) -> Rate:
-    """The rate of mistakes in verdicts on answers of one kind and worth."""
-    first, n = verdicts[0], len(verdicts)
-    share = sum(v.is_accepted != v.is_right for v in verdicts) / n
-    return _rate_of(first, first.kind, share, n)
+def _mistakes(verdicts: Sequence[Verdict]) -> float:
+    """The share of verdicts that are mistakes, 0 to 1."""
+    return sum(v.is_accepted != v.is_right for v in verdicts) / len(verdicts)
+
+
+def _rate(like: Verdict, kind: str, share: float, n: int) -> Rate:
+    percent = (100 * value for value in (share, *exact_interval(share, n)))
+    return Rate(like.measure, kind, like.is_right, like.is_typical, n, *percent)
 
 
 def mean_rate(verdicts: Sequence[Verdict]) -> Rate | None:
@@ -207,17 +211,10 @@ def mean_rate(verdicts: Sequence[Verdict]) -> Rate | None:
     for verdict in verdicts:
         kinds[verdict.kind].append(verdict)
     found = [own for own in kinds.values() if len(own) >= _LEAST] or [*kinds.values()]
-    share = sum(_rate(own).mistakes for own in found) / len(found) / 100
+    share = sum(100 * _mistakes(own) for own in found) / len(found) / 100
     n = len(found) ** 2 / sum(1 / len(own) for own in found)
     num_questions = len({verdict.question_id for own in found for verdict in own})
-    return _rate_of(verdicts[0], "mean", share, min(round(n), num_questions))
-
-
-def _rate_of(like: Verdict, kind: str, share: float, n: int) -> Rate:
-    low, high = exact_interval(share, n)
-    is_typical = like.is_typical
-    values = (100 * share, 100 * low, 100 * high)
-    return Rate(like.measure, kind, like.is_right, is_typical, n, *values)
+    return _rate(verdicts[0], "mean", share, min(round(n), num_questions))
 
 
 def _why_unusable(right: Rate | None, wrong: Rate | None) -> str | None:
@@ -259,3 +256,58 @@ def _corrected(rows: Iterable[Mapping[str, Any]], right: Rate, wrong: Rate) -> I
         found = share * rogan_gladen(observed, sensitivity, specificity)
         is_cut = not 1 - specificity <= observed <= sensitivity
         yield Corrected(method, by, measure, n, share * observed, found, *limits, is_cut)
+
+
+def exact_interval(share: float, n: int) -> Limits:
+    """The 95% interval of Clopper and Pearson (1934) of a share of `n`, both 0 to 1. The share may
+    be a mean of shares: share x n need not be a whole number."""
+    from scipy.stats import beta  # imported here, as it takes seconds
+
+    k = share * n
+    low = float(beta.ppf(0.025, k, n - k + 1)) if k > 0 else 0.0
+    high = float(beta.ppf(0.975, k + 1, n - k)) if k < n else 1.0
+    return low, high
+
+
+def rogan_gladen(observed: float, sensitivity: float, specificity: float) -> float:
+    """The true share of right answers where a judge accepts the share `observed` (Rogan and Gladen
+    1978), 0 to 1. Sensitivity + specificity must be above 1."""
+    found = (observed + specificity - 1) / (sensitivity + specificity - 1)
+    return min(1.0, max(0.0, found))
+
+
+def corrected_interval(observed: Share, sensitivity: Share, specificity: Share) -> Limits:
+    """The 95% interval of `rogan_gladen`, to which all three samples contribute.
+
+    Lang and Reiczigel (2014, Preventive Veterinary Medicine 113, 13-22): Agresti and Coull's shares
+    in the formula of Rogan and Gladen, its standard error, and a shift towards the middle.
+    """
+    share, n = _added(*observed, _Z**2)
+    se, n_se = _added(*sensitivity, 2)
+    sp, n_sp = _added(*specificity, 2)
+    of_se, of_sp = se * (1 - se) / n_se, sp * (1 - sp) / n_sp
+    found = (share + sp - 1) / (se + sp - 1)
+    variance = share * (1 - share) / n + found**2 * of_se + (1 - found) ** 2 * of_sp
+    middle = found + 2 * _Z**2 * (found * of_se - (1 - found) * of_sp)
+    half = _Z * math.sqrt(variance) / abs(se + sp - 1)
+    return max(0.0, min(1.0, middle - half)), min(1.0, max(0.0, middle + half))
+
+
+def _added(share: float, n: float, more: float) -> tuple[float, float]:
+    """The share and size of a sample with `more` answers more, half of them accepted."""
+    return (share * n + more / 2) / (n + more), n + more
+
+
+def effective_size(accepted: Sequence[float], counts: Sequence[int]) -> float | None:
+    """The number of independent answers whose share accepted would vary as much as this one does,
+    where documents are drawn (Kish 1965); at most the answers there are.
+
+    `accepted` and `counts`: of each document. None below 10 documents, as for other intervals.
+    """
+    if len(counts) < LEAST_DOCUMENTS:
+        return None
+    n = sum(counts)
+    share = sum(accepted) / n
+    squares = sum((a - share * m) ** 2 for a, m in zip(accepted, counts, strict=True))
+    variance = squares / n**2 * len(counts) / (len(counts) - 1)
+    return min(n, share * (1 - share) / variance) if variance else n

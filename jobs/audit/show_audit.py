@@ -1,7 +1,6 @@
 """The parts of a report on its rater's mistakes, and on means corrected for them."""
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
 
 from jobs.audit.judge_audit import PERSON, Corrected, JudgeAudit, Rate
 from jobs.output.cells import Part, Table, counted
@@ -45,56 +44,47 @@ def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iter
         how = _BY_PERSON if is_by_person else _BY_RUN
         questions = counted(audit.num_questions, "question")
         yield f"{how.format(rater=audit.rater, source=audit.source, questions=questions)} {_RATES}"
-        yield rates_table(rates, headings)
+        yield _rates_table(rates, headings)
         if audit.not_done:
             yield _INCOMPLETE.format(audit.not_done)
         if audit.means and not is_by_person:
             yield _WEIGHTS
         yield from (line for measure, line in audit.unusable if measure in headings)
-        yield from _corrected_parts(audit, headings)
+        corrected = [one for one in audit.corrected if one.measure in headings]
+        if corrected:
+            yield _CORRECTED
+            yield _corrected_table(corrected, headings)
+        if any(one.is_cut for one in corrected):
+            yield _CUT
+        if any(one.low is None for one in corrected):
+            yield _FEWER
 
 
-def rates_table(rates: Sequence[Rate], headings: dict[str, str]) -> Table:
+def _rates_table(rates: Sequence[Rate], headings: Mapping[str, str]) -> Table:
     """A row per kind and worth, a column per measure."""
+    by_kind: dict[tuple[str, bool, bool], dict[str, Rate]] = {}
+    for rate in rates:
+        key = (rate.kind, rate.is_right, rate.is_typical)
+        by_kind.setdefault(key, {})[rate.measure] = rate
     measures = [name for name in headings if any(rate.measure == name for rate in rates)]
-    rows = []
-    order = list(dict.fromkeys(_key(rate) for rate in rates))
-    for (kind, is_right, _), own in groupby(
-        sorted(rates, key=lambda r: order.index(_key(r))), _key
-    ):
-        by_measure = {rate.measure: rate for rate in own}
-        (first, *_) = by_measure.values()
-        rows.append({
-            "kind": kind if first.is_typical else f"{kind} *",
+    rows = [
+        {
+            "kind": kind if is_typical else f"{kind} *",
             "worth": "right" if is_right else "wrong",
             "mistake": f"false {'rejection' if is_right else 'acceptance'}",
-            "n": max(rate.n for rate in by_measure.values()),
-            **{headings[name]: shown(by_measure.get(name)) for name in measures},
-        })  # fmt: skip
+            "n": max(rate.n for rate in own.values()),
+            **{headings[name]: _cell(own.get(name)) for name in measures},
+        }
+        for (kind, is_right, is_typical), own in by_kind.items()
+    ]
     return Table(rows, left=("worth", "mistake"), num_keys=3)
 
 
-def _key(rate: Rate) -> tuple[str, bool, bool]:
-    return rate.kind, rate.is_right, rate.is_typical
-
-
-def shown(rate: Rate | None) -> str | None:
-    """The rate and its interval."""
+def _cell(rate: Rate | None) -> str | None:
     return f"{rate.mistakes:.1f} [{rate.low:.1f}, {rate.high:.1f}]" if rate else None
 
 
-def _corrected_parts(audit: JudgeAudit, headings: dict[str, str]) -> Iterator[Part]:
-    corrected = [one for one in audit.corrected if one.measure in headings]
-    if corrected:
-        yield _CORRECTED
-        yield _corrected(corrected, headings)
-    if any(one.is_cut for one in corrected):
-        yield _CUT
-    if any(one.low is None for one in corrected):
-        yield _FEWER
-
-
-def _corrected(corrected: Sequence[Corrected], headings: dict[str, str]) -> Table:
+def _corrected_table(corrected: Sequence[Corrected], headings: Mapping[str, str]) -> Table:
     has_groups = any(one.by is not None for one in corrected)
     rows = []
     for one in corrected:
