@@ -94,83 +94,66 @@ class Asked:
     results: Sequence[AskedAnswer]
 
 
-class Asker:
-    """Asks the files of `words` their question. `warn` prints what is no answer. Raises UsageError
-    where nothing can be asked."""
-
-    def __init__(self, words: AskWords, warn: Callable[[str], None]) -> None:
-        self._words, self._question, self._warn = words, words.question, warn
-        self._run = run_of(words.asking(words.question))
-        self._warehouse = self._run.config.warehouse
-        if not self._run.methods:
-            methods = self._run.config.methods
-            raise UsageError(f"ask: methods={methods} asks nothing; name a method")
-        corpus = self._run.config.corpus
-        assert isinstance(corpus, AskCorpus)
-        corpus.check()
-        self._files = corpus.named_files()
-        self._name = corpus.path.resolve().name or "files"
-
-    def ask(self, each: bool, most_words: int) -> Asked:
-        """Ask all files at once, by pages of `most_words`, or `each` by itself. Raises as `run`
-        does."""
-        at_once = len(self._files) > 1 and not each
-        asked = self._asked_at_once(most_words) if at_once else self._asked_each()
-        if not self._run.config.engine.is_model:
-            self._warn(_NO_MODEL.format(self._run.config.engine.title))
-        return asked
-
-    def _asked_each(self) -> Asked:
-        outcome, (rows, pages) = self._execute(self._run, _read_answers_and_pages)
-        weight = rarity([page.text for page in pages])
-        answers = Quoting(self._question, self._files, weight).answers(rows, pages)
-        return self._asked(outcome, outcome.run, answers)
-
-    def _asked_at_once(self, most_words: int) -> Asked:
-        memories_run, memories = self._memories()
-        chosen = gather(self._name, memories, self._files, self._question, most_words)
-        outcome, (rows, pages) = self._execute(self._of_gathered(chosen), _read_answers_and_pages)
-        weight = rarity([page.text for page in memories])
-        quoting = Quoting(self._question, self._files, weight, chosen.pages)
-        return self._asked(outcome, memories_run, quoting.answers(rows, pages))
-
-    def _memories(self) -> tuple[str, list[MemoryPage]]:
-        """The run that makes the pages of all files, and these. Raises IncompleteError where some
-        are left to do, UsageError where there are none."""
-        # Every bad file is a line already.
-        own = {"name": f"memories-{self._name}", "methods": "", "max_problem_rate": 1.0}
-        resolved = run_of({**self._words.asking(""), **own})
-        outcome, pages = self._execute(resolved, read_pages)
-        if outcome.exit_code == INCOMPLETE:
-            raise IncompleteError("; ".join(outcome.complaints))
-        if not (found := of_methods(pages, resolved.steps)):
-            raise UsageError(f"{self._name}: no page of it could be read; see run={outcome.run}")
-        return outcome.run, found
-
-    def _of_gathered(self, chosen: Gathered) -> ResolvedRun:
-        """The run that asks a gathered document, which is kept in its folder."""
-        tables = chosen.tables(self._question)
-        shas = [self._run.settings_sha, *map(bytes.decode, tables.values())]
-        name = f"ask-{sha(shas, 8)}"
-        folder = RunFolder(self._warehouse, name).path / "asked"
-        for file, content in tables.items():
-            write(folder / file, content)
-        place = folder if is_remote(folder) else folder.absolute()  # read again from any folder
-        return run_of({**self._words.reading_memory(str(place)), "run": name})
-
-    def _execute(self, resolved: ResolvedRun, read: Callable[[Any], T]) -> tuple[Outcome, T]:
-        """The outcome of a run, its complaints printed, and what is `read` by a connection that
-        shows it."""
-        found: list[T] = []
-        outcome = execute(resolved, self._warn, look=lambda views, _: found.append(read(views)))
-        for complaint in outcome.complaints:
-            self._warn(complaint)
-        return outcome, found[0]
-
-    def _asked(self, outcome: Outcome, memories_run: str, answers: Sequence[AskedAnswer]) -> Asked:
-        return Asked(self._question, outcome.run, memories_run, self._warehouse, outcome.exit_code,
-                     len(self._files), answers)  # fmt: skip
+def ask_files(words: AskWords, each: bool, most_words: int, warn: Callable[[str], None]) -> Asked:
+    """Ask all files at once, by pages of `most_words`, or `each` by itself; `warn` prints what is
+    no answer. Raises UsageError where nothing can be asked, and as `run` does."""
+    run = run_of(words.asking(words.question))
+    config, corpus = run.config, run.config.corpus
+    if not run.methods:
+        raise UsageError(f"ask: methods={config.methods} asks nothing; name a method")
+    assert isinstance(corpus, AskCorpus)
+    corpus.check()
+    files, name = corpus.named_files(), corpus.path.resolve().name or "files"
+    memories_run: str | None = None
+    memories: Sequence[MemoryPage] = ()
+    sources: Sequence[MemoryPage] | None = None
+    if len(files) > 1 and not each:
+        memories_run, memories = _memories(words, name, warn)
+        chosen = gather(name, memories, files, words.question, most_words)
+        sources, run = chosen.pages, _of_gathered(words, chosen, run)
+    outcome, (rows, pages) = _execute(run, lambda v: (read_answers(v), read_pages(v)), warn)
+    weight = rarity([page.text for page in memories or pages])
+    answers = Quoting(words.question, files, weight, sources).answers(rows, pages)
+    if not config.engine.is_model:
+        warn(_NO_MODEL.format(config.engine.title))
+    return Asked(words.question, outcome.run, memories_run or outcome.run, config.warehouse,
+                 outcome.exit_code, len(files), answers)  # fmt: skip
 
 
-def _read_answers_and_pages(views: Any) -> tuple[list[dict[str, Any]], list[MemoryPage]]:
-    return read_answers(views), read_pages(views)
+def _memories(
+    words: AskWords, name: str, warn: Callable[[str], None]
+) -> tuple[str, list[MemoryPage]]:
+    """The run that makes the pages of all files, and these. Raises IncompleteError where some are
+    left to do, UsageError where there are none."""
+    # Every bad file is a line already.
+    own = {"name": f"memories-{name}", "methods": "", "max_problem_rate": 1.0}
+    resolved = run_of({**words.asking(""), **own})
+    outcome, pages = _execute(resolved, read_pages, warn)
+    if outcome.exit_code == INCOMPLETE:
+        raise IncompleteError("; ".join(outcome.complaints))
+    if not (found := of_methods(pages, resolved.steps)):
+        raise UsageError(f"{name}: no page of it could be read; see run={outcome.run}")
+    return outcome.run, found
+
+
+def _of_gathered(words: AskWords, chosen: Gathered, asked: ResolvedRun) -> ResolvedRun:
+    """The run that asks a gathered document, which is kept in its folder, as `asked` asks files."""
+    tables = chosen.tables(words.question)
+    name = f"ask-{sha([asked.settings_sha, *map(bytes.decode, tables.values())], 8)}"
+    folder = RunFolder(asked.config.warehouse, name).path / "asked"
+    for file, content in tables.items():
+        write(folder / file, content)
+    place = folder if is_remote(folder) else folder.absolute()  # read again from any folder
+    return run_of({**words.reading_memory(str(place)), "run": name})
+
+
+def _execute(
+    resolved: ResolvedRun, read: Callable[[Any], T], warn: Callable[[str], None]
+) -> tuple[Outcome, T]:
+    """The outcome of a run, its complaints printed, and what is `read` by a connection that shows
+    it."""
+    found: list[T] = []
+    outcome = execute(resolved, warn, look=lambda views, _: found.append(read(views)))
+    for complaint in outcome.complaints:
+        warn(complaint)
+    return outcome, found[0]

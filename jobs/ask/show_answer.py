@@ -4,16 +4,16 @@ and page, and the commands that go on from there."""
 import shlex
 import shutil
 import sys
-import textwrap
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
-from jobs.ask.asker import Asked, Asker, ask_words
+from jobs.ask.asker import Asked, ask_files, ask_words
 from jobs.config.options import ReadOptions
 from jobs.html.page_file import check_page_name, write_page
 from jobs.output.cells import counted
+from jobs.output.pager import hanging
 from jobs.output.print_tables import print_json, print_line
 from pipeline.files.place import as_path
 from pipeline.store.sql.memory_names import SHARED
@@ -21,7 +21,6 @@ from stages.gathered.quoted import AskedAnswer, QuotedPage
 
 _MOST_QUOTES = 3
 _LEAST_SCORE = 0.3  # of the best passage's
-_INDENT = "  "
 
 
 def ask(
@@ -36,26 +35,32 @@ def ask(
     named = ask_words(words)
     if html:
         check_page_name(html)  # before anything is read
-    asked = Asker(named, warn).ask(each, most_words)
+    asked = ask_files(named, each, most_words, warn)
     if as_json:
         print_json(asked)
     else:
-        _print(asked)
+        for answer in asked.results:
+            _print(answer, asked)
     if html:
         _write_html(asked, html)
     return asked.exit_code
 
 
-def _print(asked: Asked) -> None:
-    """Print every answer, wrapped to the terminal's width."""
-    for answer in asked.results:
-        if len(asked.results) > 1:
-            print_line(f"== {answer.document_id}, {answer.method}")
-        print_line(_wrapped(answer.answer or _why_none(answer), ""))
-        for line in _lines(answer, asked):
-            print_line(line)
-        if len(asked.results) > 1:
-            print_line()
+def _print(answer: AskedAnswer, asked: Asked) -> None:
+    """Print an answer, its passages and what was read, wrapped to a terminal's width; then the
+    commands, which are not."""
+    why_none = f"no answer: {answer.problem} {answer.detail or ''}".rstrip()
+    quoted = _quoted(answer.pages)
+    quotes = [f'  {page.file}, page {page.page_index}:\n    "{page.passage}"' for page in quoted]
+    text = "\n".join([answer.answer or why_none, "", *quotes, _read(answer, asked)])
+    if len(asked.results) > 1:
+        print_line(f"== {answer.document_id}, {answer.method}")
+    is_terminal = sys.stdout.isatty()
+    print_line(hanging(text, shutil.get_terminal_size().columns) if is_terminal else text)
+    for command in _commands(answer, asked, quoted):
+        print_line(f"  {command}")
+    if len(asked.results) > 1:
+        print_line()
 
 
 def _write_html(asked: Asked, file: Path) -> None:
@@ -71,20 +76,6 @@ def _write_html(asked: Asked, file: Path) -> None:
         webbrowser.open(address)
 
 
-def _lines(answer: AskedAnswer, asked: Asked) -> Iterator[str]:
-    yield ""
-    quoted = _quoted(answer.pages)
-    for page in quoted:
-        yield _wrapped(f"{page.file}, page {page.page_index}:", _INDENT)
-        yield _wrapped(f'"{page.passage}"', 2 * _INDENT)
-    yield _wrapped(_read(answer, asked), "")
-    yield from (_INDENT + command for command in _commands(answer, asked, quoted))
-
-
-def _why_none(answer: AskedAnswer) -> str:
-    return f"no answer: {answer.problem} {answer.detail or ''}".rstrip()
-
-
 def _quoted(pages: Sequence[QuotedPage]) -> list[QuotedPage]:
     """The pages whose passages are printed, the best first."""
     least = _LEAST_SCORE * max((page.score for page in pages), default=0.0)
@@ -96,7 +87,7 @@ def _read(answer: AskedAnswer, asked: Asked) -> str:
     words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
     if not answer.pages:
         return f"no passages to quote, as {answer.method} read no whole page; {words}"
-    indexes = ", ".join(str(page.page_index) for page in _in_order(answer.pages))
+    indexes = ", ".join(map(str, sorted(page.page_index for page in answer.pages)))
     which = f"page{'' if len(answer.pages) == 1 else 's'} {indexes} of {answer.num_pages}"
     if asked.memories_run != asked.run:
         files = {page.file for page in answer.pages}
@@ -105,36 +96,17 @@ def _read(answer: AskedAnswer, asked: Asked) -> str:
     return f"rests on {which}; {words}"
 
 
-def _in_order(pages: Sequence[QuotedPage]) -> list[QuotedPage]:
-    return sorted(pages, key=lambda page: (page.file, page.page_index))
-
-
 def _commands(answer: AskedAnswer, asked: Asked, quoted: Sequence[QuotedPage]) -> Iterator[str]:
     """The commands that show the pages and the trace of an answer."""
     is_usual = asked.warehouse == "warehouse"
     where = [] if is_usual else [f"warehouse={asked.warehouse}"]
     shown = quoted[0].document_id if quoted else answer.document_id
-    own = [page for page in _in_order(answer.pages) if page.document_id == shown]
+    own = sorted(page.page_index for page in answer.pages if page.document_id == shown)
     if answer.num_pages:
-        read = [f"page={','.join(str(page.page_index) for page in own)}"] if own else []
+        read = [f"page={','.join(map(str, own))}"] if own else []
         is_own = asked.memories_run != asked.run or answer.memory in (None, SHARED)
         of = [] if is_own else [f"memory={answer.memory}"]
         mark = ["--"] if shown.startswith("-") else []  # the id is no option
         run = asked.memories_run if own else asked.run
         yield shlex.join(["gistmill", "show", *mark, shown, *read, *of, f"run={run}", *where])
     yield shlex.join(["gistmill", "trace", answer.question_id, f"run={asked.run}", *where])
-
-
-def _wrapped(text: str, indent: str) -> str:
-    """The lines of a text at the terminal's width, or as they are where there is no terminal; no
-    word is cut."""
-    if not sys.stdout.isatty():
-        return textwrap.indent(text, indent)
-    width = shutil.get_terminal_size().columns
-    return "\n".join(
-        textwrap.fill(
-            line, width, initial_indent=indent, subsequent_indent=indent,
-            break_long_words=False, break_on_hyphens=False,
-        )
-        for line in text.splitlines()
-    )  # fmt: skip
