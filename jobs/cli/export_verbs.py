@@ -9,9 +9,9 @@ from jobs.cite.show_cite import cite_parts
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
 from jobs.cli.verb_help import Verbs
 from jobs.config.options import ReadOptions
-from jobs.export.export_frontier import exported_frontier
 from jobs.export.export_predictions import exported_predictions as predictions_text
 from jobs.export.export_report import exported_report
+from jobs.export.frontier import exported_frontier
 from jobs.export.target import Target
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found, print_json

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from jobs.frontier.frontier import Point, drawn_columns, frontier_svg, points_of, tones_of
+from jobs.export.frontier import Point, drawn_columns, frontier_svg, points_of, tones_of
 from jobs.problems.causes import causes, question_problems
 from jobs.report.columns import group_of
 from jobs.report.names import Names, named

@@ -1,21 +1,26 @@
 """Score against tokens read: a point per method of a report, those on the Pareto frontier, and the
-picture of it as SVG."""
+picture of it as SVG; exported, and part of the page of a run."""
 
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from textwrap import wrap
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from jobs.config.options import ReadOptions
+from jobs.export.target import STANDARD_OUTPUT, warn_incomplete
 from jobs.output.cells import on_one_line, printable
+from jobs.output.csv_text import csv_text
+from jobs.output.print_tables import json_text
 from jobs.report.columns import measures_by_name
 from jobs.report.names import PAPER, read_names
-from jobs.report.report import Report, Row
+from jobs.report.render import notes
+from jobs.report.report import Report, make_report
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 
@@ -33,7 +38,6 @@ _CAPTION = (
     "tokens. Bars: 95% intervals over documents, where there are ten. Means over fewer answers "
     "than others are not compared."
 )
-_FAMILY = re.compile(r"\w+(?=[(\[]|$)")  # of a method and its variants
 
 Link = Callable[["Point"], str]
 """The address that a point leads to; empty: none."""
@@ -64,6 +68,36 @@ class Point:
     def place(self) -> tuple[float, float] | None:
         """Tokens and score; None if one is missing."""
         return None if self.tokens is None or self.score is None else (self.tokens, self.score)
+
+
+def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
+    """The points of `metric=`, in the format that `to=` ends in, and their number. `warn` gets a
+    line if the run is not complete. In CSV true and false are 1 and 0.
+
+    Raises UsageError for other endings and unknown metrics, and where no method has a score and
+    tokens.
+    """
+    is_file = options.to != STANDARD_OUTPUT
+    ending = PurePosixPath(options.to).suffix.lower() if is_file else ".csv"
+    if ending not in (".svg", ".csv", ".json"):
+        raise UsageError(f"to={options.to}: write a file that ends in .svg, .csv or .json")
+    report = make_report(options)
+    column = chosen_column(report, options.metric)
+    points = points_of(report, column)
+    if not any(point.place for point in points):
+        raise UsageError(
+            f"run={report.run}: no method has both {column.measure} and tokens of its contexts; "
+            "imported answers have no tokens, nor have those of gistmill 0.2"
+        )
+    warn_incomplete(report.run, report.inputs, warn)
+    if ending == ".svg":
+        return frontier_svg(report.run, column.heading, points, notes(report)), len(points)
+    rows = [asdict(point) for point in points]
+    if ending == ".json":
+        found = {"run": report.run, "metric": column.measure, "points": rows}
+        return json_text(found, indent=2) + "\n", len(points)
+    as_numbers = [{k: int(v) if isinstance(v, bool) else v for k, v in r.items()} for r in rows]
+    return csv_text(as_numbers, list(rows[0])), len(points)
 
 
 def drawn_columns(report: Report) -> list[Column]:
@@ -97,7 +131,16 @@ def points_of(report: Report, column: Column) -> list[Point]:
     behind: by a higher score with at most as many tokens, or as high a one with fewer. Floors and
     ceilings take part as all methods do.
     """
-    points = [_point(row, column) for row in report.rows]
+    (part, *_) = column.geometric_mean_of or column.mean_of_means or (column.measure,)
+    points = []
+    for row in report.rows:
+        score, tokens = row.means.get(column.measure), row.tokens.get(part)
+        points.append(Point(
+            row.method, row.by,
+            tokens=tokens.mean if tokens else None, tokens_n=tokens.n if tokens else 0,
+            score=score.mean if score else None, n=score.n if score else 0,
+            low=score.low if score else None, high=score.high if score else None,
+        ))  # fmt: skip
     most = {p.by: max((o.n for o in points if o.by == p.by and o.place), default=0) for p in points}
     points = [replace(p, competes=p.place is not None and p.n == most[p.by]) for p in points]
 
@@ -109,17 +152,6 @@ def points_of(report: Report, column: Column) -> list[Point]:
     return [replace(point, on_frontier=is_on_frontier(point)) for point in points]
 
 
-def _point(row: Row, column: Column) -> Point:
-    (part, *_) = column.geometric_mean_of or column.mean_of_means or (column.measure,)
-    score, tokens = row.means.get(column.measure), row.tokens.get(part)
-    return Point(
-        method=row.method, by=row.by,
-        tokens=tokens.mean if tokens else None, tokens_n=tokens.n if tokens else 0,
-        score=score.mean if score else None, n=score.n if score else 0,
-        low=score.low if score else None, high=score.high if score else None,
-    )  # fmt: skip
-
-
 def _rounded(point: Point) -> tuple[float, float]:
     """Tokens and score without their last digits, in which equal means may differ."""
     tokens, score = point.place or (math.inf, -math.inf)
@@ -129,12 +161,9 @@ def _rounded(point: Point) -> tuple[float, float]:
 def tones_of(methods: Iterable[str]) -> dict[str, int]:
     """The colour of each method in every picture of a run, as a number of TONES; variants of one
     method have the same."""
-    families: dict[str, int] = {}
-    found = {method: _FAMILY.match(method) for method in methods}
-    return {
-        method: families.setdefault(family[0] if family else method, len(families)) % len(TONES)
-        for method, family in found.items()
-    }
+    found: dict[str, int] = {}  # by the name without arguments
+    return {m: found.setdefault(re.split(r"[(\[]", m)[0], len(found)) % len(TONES)
+            for m in methods}  # fmt: skip
 
 
 def frontier_svg(

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from jobs.frontier.frontier import Point, chosen_column, drawn_columns, frontier_svg, points_of
+from jobs.export.frontier import Point, chosen_column, drawn_columns, frontier_svg, points_of
 from jobs.report.report import Report, Row, Tokens
 from jobs.statistics.means import Mean
 from pipeline.core.errors import UsageError
