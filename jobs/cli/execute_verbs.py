@@ -183,7 +183,7 @@ def plan(
     """
     from jobs.plan.plan import Options, show_plan  # here: numpy and the engines take a moment
 
-    show_plan(words or [], Options(rates, gpus, price), json, warn)
+    show_plan(words or [], Options.of(rates, gpus, price), json, warn)
 
 
 def execute(

@@ -54,7 +54,7 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
     if isinstance(settings, ExtractiveSettings):
         return TokenCounts(num_tokens, 0, "words and signs, as the engine counts")
     if not isinstance(settings, VllmSettings | OpenAISettings):
-        return TokenCounts(_words, 0, "words, as the engine counts")
+        return TokenCounts(lambda text: len(text.split()), 0, "words, as the engine counts")
     chat = local_chat_tokenizer(settings.model, settings) if texts else None
     if chat is None:
         how = f"estimated, no tokenizer on this machine: {_TOKENS_PER_BYTE:g} a byte of text"
@@ -65,10 +65,6 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
     rate = total / sum(len(text.encode()) for text in tried)
     how = f"the model's tokenizer on some documents: {rate:.3f} a byte of text"
     return TokenCounts(_by_bytes(rate), around, how)
-
-
-def _words(text: str) -> int:
-    return len(text.split())
 
 
 def _by_bytes(tokens_per_byte: float) -> Callable[[str], int]:
@@ -94,7 +90,6 @@ class CountingEngine:
         self.context_tokens = total - self._thinking_tokens if total else sys.maxsize
         self._counts = counts
         self._prefixes = None if settings.name in _WITHOUT_CACHE else Prefixes()
-        self._counted: dict[int, int] = {}
 
     async def generate(self, request: Request) -> Reply:
         """The expected reply, after half of the thinking budget; one that other prompts may show is
@@ -114,10 +109,7 @@ class CountingEngine:
         )
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
-        name = hash(tuple(message["content"] for message in messages))
-        if name not in self._counted:  # when it is admitted, and when it is answered
-            self._counted[name] = self._counts.of(messages)
-        return self._counted[name]
+        return self._counts.of(messages)
 
     def _cached(self, messages: Sequence[Message], tokens: int) -> int:
         if self._prefixes is None:

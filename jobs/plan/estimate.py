@@ -7,7 +7,7 @@ In this process, without Ray, on copies in memory: the warehouse is read, never 
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -25,8 +25,7 @@ from pipeline.asking.readers import reader_of
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.rows import Document
 from pipeline.store.shards.shard_content import shard_content
-from pipeline.work.executions import Execution, PlannedDocument
-from pipeline.work.steps import Step
+from pipeline.work.executions import PlannedDocument, weight
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Attempt
 from pipeline.worker.executor import DocumentExecutor, Summary
@@ -37,7 +36,7 @@ Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 NO_COST: Numbers = np.zeros(len(MEASURES))
 T = TypeVar("T")
 _MAX_WORDS = 10_000_000  # of all prompts that are counted, roughly
-_MIN_DOCUMENTS, _MAX_QUESTIONS = 8, 200  # of a corpus; of a document
+_MIN_DOCUMENTS = 8
 _TRIED_TEXTS = 12  # tokenized to find the tokens per byte
 
 
@@ -107,32 +106,28 @@ _Left = tuple[int, str, float, frozenset[str]]
 
 def choose_sample(prepared: Prepared) -> Sample:
     """The documents of the remaining work that are counted, and what they are scaled by."""
+    asking = frozenset(step.id for step in prepared.run.steps if step.prompts)
     left, all_work = list[_Left](), Counter[str]()
-    for document, words in _to_ask(prepared):
-        steps = frozenset(unit.step_id for unit in document.units if not unit.is_done)
+    for document in _to_ask(prepared, asking):
+        pending = [unit for unit in document.units if not unit.is_done]
+        words = sum(weight(unit, document.num_words, unit.step_id in asking) for unit in pending)
+        steps = frozenset(unit.step_id for unit in pending)
         left.append((document.num_words, document.document_id, words, steps))
         all_work += _work(document, prepared)
-    chosen, per_unit = _some(left), prepared.run.config.questions_per_unit
-    counted = [
-        document._replace(units=_some_chunks(document.units, per_unit))
-        for document, _ in _to_ask(prepared)
-        if document.document_id in chosen
-    ]
+    chosen = _some(left)
+    counted = [d for d in _to_ask(prepared, asking) if d.document_id in chosen]
     counted.sort(key=lambda document: (document.num_words, document.document_id))
     own_work = sum((_work(document, prepared) for document in counted), Counter[str]())
     scale = {step_id: all_work[step_id] / own_work[step_id] for step_id in own_work}
     return Sample(len(left), counted, scale)
 
 
-def _to_ask(prepared: Prepared) -> Iterator[tuple[PlannedDocument, float]]:
-    """The documents with model calls to make, and the words that these read."""
-    asking = frozenset(step.id for step in prepared.run.steps if step.prompts)
-    every = frozenset(step.id for step in prepared.run.steps)
-    whole = Execution("", every, every, asking)
+def _to_ask(prepared: Prepared, asking: Collection[str]) -> Iterator[PlannedDocument]:
+    """The documents with model calls to make, by the steps that ask a model."""
     for document in prepared.plan.documents():
         asks = any(unit.step_id in asking and not unit.is_done for unit in document.units)
         if asks and not document.is_bad:
-            yield document, sum(work.words for work in whole.work(document))
+            yield document
 
 
 def _some(left: Sequence[_Left]) -> set[str]:
@@ -142,14 +137,13 @@ def _some(left: Sequence[_Left]) -> set[str]:
     num = max(_MIN_DOCUMENTS, int(len(left) * _MAX_WORDS / max(1.0, total)))
     ordered = sorted(left)
     groups = np.array_split(np.arange(len(ordered)), min(num, len(ordered)) or 1)
-    spaced = [ordered[places[len(places) // 2]] for places in groups if len(places)]
-    chosen = {document_id for _, document_id, _, _ in spaced}
-    covered = {step_id for *_, steps in spaced for step_id in steps}
-    for _, document_id, _, steps in ordered:
-        if not steps <= covered:
-            chosen.add(document_id)
-            covered |= steps
-    return chosen
+    chosen = [ordered[places[len(places) // 2]] for places in groups if len(places)]
+    covered = {step_id for *_, steps in chosen for step_id in steps}
+    for one in ordered:
+        if not one[-1] <= covered:
+            chosen.append(one)
+            covered |= one[-1]
+    return {document_id for _, document_id, _, _ in chosen}
 
 
 def _work(document: PlannedDocument, prepared: Prepared) -> Counter[str]:
@@ -161,13 +155,6 @@ def _work(document: PlannedDocument, prepared: Prepared) -> Counter[str]:
             size = len(unit.inputs) if unit.step_id in by_question else document.num_words
             found[unit.step_id] += max(1, size)
     return found
-
-
-def _some_chunks(planned: Sequence[Unit], per_unit: int) -> list[Unit]:
-    """A document's units; of those that are pending only some chunks of questions: about 200."""
-    chunks = dict.fromkeys(u.chunk for u in planned if u.inputs and not u.is_done)
-    kept = {None, *list(chunks)[: max(1, _MAX_QUESTIONS // per_unit)]}
-    return [unit for unit in planned if unit.is_done or not unit.inputs or unit.chunk in kept]
 
 
 class _InOrder(ThreadPoolExecutor):
@@ -220,15 +207,11 @@ def _scaled(
     for record, step, unit, rows in shards.kept.values():
         scale = sample.scale.get(step.id, 0.0)
         disk[record.table] += round(scale * len(shard_content(record, step, unit, rows)))
-        if record is Call and rows:
-            thinking = getattr(engines[step.id], "thinking_tokens", 0)
-            own = [_cost(step, call, thinking) for call in rows if not call.is_shared]
-            costs[step.id] = costs[step.id] + scale * np.array([NO_COST, *own]).sum(axis=0)
+        for call in rows if record is Call else ():
+            if not call.is_shared:
+                uncached = call.prompt_tokens - call.cached_tokens
+                thinking = getattr(engines[step.id], "thinking_tokens", 0)
+                budget = step.prompts[call.prompt]["max_reply_tokens"] + thinking
+                own = [1, call.prompt_tokens, uncached, call.reply_tokens, budget]  # MEASURES
+                costs[step.id] = costs[step.id] + scale * np.array(own)
     return costs, dict(disk)
-
-
-def _cost(step: Step, call: Call, thinking_tokens: int) -> tuple[float, ...]:
-    """The `MEASURES` of a call."""
-    uncached = call.prompt_tokens - call.cached_tokens
-    budget = step.prompts[call.prompt]["max_reply_tokens"] + thinking_tokens
-    return 1, call.prompt_tokens, uncached, call.reply_tokens, budget

@@ -67,21 +67,6 @@ def test_a_step_that_few_documents_lack_is_counted_too(
     assert estimated.costs[answer.id][0] == 1
 
 
-def test_of_a_documents_many_questions_some_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of one chunk of three; which ones, their ids' hashes say."""
-    monkeypatch.setattr(counting, "_MAX_QUESTIONS", 3)
-    words = written(tmp_path, 1, *(question(n, of=1) for n in range(9)))
-    made = prepared(tmp_path, *words, "methods=closed_book", "questions_per_unit=3")
-    (step,) = [step for step in made.run.steps if step.name == "answer"]
-    estimated = estimate(made)
-    assert 0 < estimated.sample.num_questions < 9
-    calls, *_, budgets = estimated.costs[step.id]
-    assert calls == pytest.approx(9)
-    assert budgets == pytest.approx(9 * 512)
-
-
 @pytest.mark.slow
 @pytest.mark.sampled
 def test_a_sample_speaks_for_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
