@@ -18,7 +18,7 @@ from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Table, Verbatim
 from jobs.output.print_tables import is_fitted, print_found, print_json, print_parts
-from jobs.problems.cause_lines import healed_line, problem_counts
+from jobs.problems.causes import healed_line, problem_counts
 from jobs.report.headline import headline_parts
 from jobs.report.render import parts_of
 from jobs.run.stored_run import run_again, with_predictions

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cite.cite import statement
-from jobs.cite.show_cite import cite_parts
+from jobs.cite.cite import cite_parts, statement
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
 from jobs.cli.verb_help import Verbs
 from jobs.config.options import ReadOptions

@@ -39,9 +39,6 @@ _CAPTION = (
     "than others are not compared."
 )
 
-Link = Callable[["Point"], str]
-"""The address that a point leads to; empty: none."""
-
 
 @dataclass(frozen=True)
 class Point:
@@ -166,13 +163,7 @@ def tones_of(methods: Iterable[str]) -> dict[str, int]:
             for m in methods}  # fmt: skip
 
 
-def frontier_svg(
-    run: str,
-    heading: str,
-    points: Sequence[Point],
-    notes: Sequence[str] = (),
-    link: Link = lambda point: "",
-) -> str:
+def frontier_svg(run: str, heading: str, points: Sequence[Point], notes: Sequence[str] = ()) -> str:
     """A picture with a panel and its legend per group of the points, of which there is one at
     least; `heading`: of their score. Texts and axes have the colour of the page around it."""
     tones = tones_of(point.method for point in points)
@@ -181,7 +172,7 @@ def frontier_svg(
         for place, (method, tone) in enumerate(tones.items())
     }
     groups = dict.fromkeys(point.by for point in points)
-    panels = [_panel([p for p in points if p.by == by], looks, link) for by in groups]
+    panels = [_panel([p for p in points if p.by == by], looks) for by in groups]
     title = f"{run}: {heading} against tokens of the final context"
     foot = [line for text in (f"{title}. {_CAPTION}", *notes) for line in wrap(text, _OF_A_LINE)]
     templates = Environment(
@@ -195,9 +186,7 @@ def frontier_svg(
     return printable(made).translate(_NO_XML)
 
 
-def _panel(
-    points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]], link: Link
-) -> dict[str, Any]:
+def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The picture of one group: numbers at the ticks of its axes, marks, and the frontier's steps.
     Tokens are drawn by their logarithm, none as 1."""
     placed = [(point, *point.place) for point in points if point.place]
@@ -224,7 +213,7 @@ def _panel(
         "marks": [
             {**looks[p.method], "place": p.place and (across(p.place[0]), up(p.place[1])),
              "bar": None if p.low is None or p.high is None else (up(p.high), up(p.low)),
-             "is_filled": p.on_frontier, "told": _told(p), "href": link(p)}
+             "is_filled": p.on_frontier, "told": _told(p)}
             for p in points
         ],
         "height": _BOTTOM + 62 + _LINE * len(points),

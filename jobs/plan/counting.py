@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pipeline.core.calls import Call
 from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.prompts import Message
 from pipeline.core.rows import Record
@@ -177,7 +176,3 @@ class DryRunShards(Shards):
     def load(self, record: type[R], step_id: str, unit: str, attempt: int = 1) -> tuple[R, ...]:
         kept = self.kept.get((record.table, step_id, unit, attempt))
         return super().load(record, step_id, unit, attempt) if kept is None else kept[-1]
-
-    def recorded(self, step_id: str, unit: str, attempt: int = 1) -> tuple[Call, ...] | None:
-        kept = self.kept.get((Call.table, step_id, unit, attempt))
-        return super().recorded(step_id, unit, attempt) if kept is None else kept[-1]

@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.audit.judge_audit import JudgeAudit, judge_audits
 from jobs.config.options import ReadOptions
-from jobs.problems.cause_lines import reply_findings
+from jobs.problems.causes import reply_findings
 from jobs.report.chosen import (
     FALLBACK,
     chosen_methods,

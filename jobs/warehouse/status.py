@@ -18,7 +18,7 @@ from jobs.output.cells import Table, counted, printable
 from jobs.output.markdown import markdown
 from jobs.output.print_tables import print_json, print_line
 from jobs.output.terminal import fitted_to_terminal
-from jobs.problems.cause_lines import cause_lines, reply_findings
+from jobs.problems.causes import cause_lines, reply_findings
 from jobs.run.progress import document_text, progress_line, refusal_text
 from pipeline.core.errors import UsageError
 from pipeline.files.lease import RUN, holder
