@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.people.agreement import kappa
+from jobs.people.labels import kappa
 from tests.support.command import refused, sql, succeed
 from tests.support.runs.hand_numbers import FREE, ORDER, WORKED
 from tests.support.runs.hand_run import QUESTIONS, HandRun
