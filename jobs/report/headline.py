@@ -4,7 +4,7 @@ the whole report by the names of its groups of columns."""
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from jobs.audit.show_audit import audit_parts
+from jobs.audit.judge_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.terminal import fitted_to_terminal
 from jobs.report.columns import COST, READING, SCORES, group_of

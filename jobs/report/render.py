@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.audit.show_audit import audit_parts
+from jobs.audit.judge_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.markdown import markdown
 from jobs.report.chosen import FALLBACK
