@@ -151,16 +151,15 @@ def _of_run(
     """The audit of every rater by the known answers of a run; `known`: their kinds, by method."""
     (sampled,) = query(connection, _SQL["sampled"])
     found = query(connection, filled(_SQL["verdicts"], measures=measures))
-    verdicts = [row for row in found if row["method"] in known]
-    places = {method: place for place, method in enumerate(known)}
-    verdicts.sort(key=lambda row: (row["rater"], places[row["method"]]))
-    for rater, own in groupby(verdicts, itemgetter("rater")):
-        own_verdicts = [
-            Verdict(row["measure"], **known[row["method"]], question_id=row["question_id"],
+    for rater in sorted({row["rater"] for row in found if row["method"] in known}):
+        verdicts = [
+            Verdict(row["measure"], **of_kind, question_id=row["question_id"],
                     is_accepted=row["is_accepted"])
-            for row in own
+            for method, of_kind in known.items()
+            for row in found
+            if row["rater"] == rater and row["method"] == method
         ]  # fmt: skip
-        yield _audit(rater, f"run {run}", sampled["n"], own_verdicts, columns, rows)
+        yield _audit(rater, f"run {run}", sampled["n"], verdicts, columns, rows)
 
 
 def _of_people(
@@ -212,8 +211,8 @@ def _audit(
         elif of_worth[0] and of_worth[1]:
             mine = [row for row in rows if row["measure"] == column.measure]
             corrected += _corrected(mine, of_worth[0], of_worth[1])
-    found = (tuple(rates), tuple(means), tuple(corrected), tuple(unusable))
-    return JudgeAudit(rater, source, num_questions, *found)
+    return JudgeAudit(rater, source, num_questions, tuple(rates), tuple(means), tuple(corrected),
+                      tuple(unusable))  # fmt: skip
 
 
 def _mistakes(verdicts: Sequence[Verdict]) -> float:

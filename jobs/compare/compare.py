@@ -165,7 +165,9 @@ def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = Fa
         wanted = [(metric, a, b) for metric in metrics for a, b in _pairs(runs, methods, metric)]
         if is_baseline:
             wanted = [(metric, b, a) for metric, a, b in wanted]
-        of_answers = {name for run in runs for name in _measures_of_answers(run)}
+        of_answers = {measure for run in runs for name, column in run.columns.items()
+                      if column.more_is_better or name in run.quality
+                      for measure in _parts(run.columns, name)}  # fmt: skip
         rows = [_row(metric, a, b, runs, metric in of_answers, by)
                 for by in runs[0].groups for metric, a, b in wanted]  # fmt: skip
         _refuse_nothing(rows, metrics)
@@ -237,12 +239,6 @@ def _parts(columns: Mapping[str, Column], name: str) -> tuple[str, ...]:
     if column is None:
         return (name,)
     return (*column.geometric_mean_of,) or (*column.mean_of_means[:1],) or (name,)
-
-
-def _measures_of_answers(run: RunValues) -> set[str]:
-    """The measures of which more is better and a problem counts 0."""
-    better = [name for name, column in run.columns.items() if column.more_is_better]
-    return {measure for name in (*better, *run.quality) for measure in _parts(run.columns, name)}
 
 
 def resolve_method(name: str, methods: Sequence[str], run: str) -> str:

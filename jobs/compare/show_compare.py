@@ -43,8 +43,13 @@ def comparison_parts(found: Comparison, warehouse: UPath) -> list[Part]:
     head = ["\n".join(f"{name}: {value}" for name, value in constant.items())] if constant else []
     if not found.is_one_pair:
         return [*head, table, "\n".join([*_lines(found), _ONE_PAIR])]
-    questions = [_differences(row) for row in found.rows]
-    return [*head, table, "\n".join(_lines(found)), *questions, *_hint(found.rows, warehouse)]
+    parts = [*head, table, "\n".join(_lines(found)), *map(_differences, found.rows)]
+    if example := next((one for row in found.rows for one in row.differences), None):
+        place = [] if warehouse == WAREHOUSE else [f"warehouse={warehouse}"]
+        run = f"run={found.rows[0].a.run}"
+        hint = shlex.join(["gistmill", "trace", example.question_id, *place, run])
+        parts.append(f"Look at one: {on_one_line(hint)}")
+    return parts
 
 
 def _p(p: float) -> str:
@@ -106,7 +111,11 @@ def _lines(found: Comparison) -> list[str]:
     if any(row.otherwise for row in rows):
         most = max(row.otherwise for row in rows)
         lines.append(f"left out: {most} ids that stand for other questions in the other run")
-    return [*lines, *_of_raters(found)]
+    names = {name for name in found.raters.values() if name}
+    if names and len({*found.raters.values()}) > 1:
+        by_run = (f"{on_one_line(rater or 'none')} in {run}" for run, rater in found.raters.items())
+        return [*lines, f"raters differ: {', '.join(by_run)}"]
+    return [*lines, *(f"rater {on_one_line(name)}" for name in names)]
 
 
 def _problems(rows: Sequence[Row]) -> str:
@@ -124,24 +133,6 @@ def _range(of_a: str, a: Sequence[int], of_b: str, b: Sequence[int]) -> str:
     """Two counts with their names, as a range if rows differ."""
     low_high = [f"{min(n)} to {max(n)}" if min(n) < max(n) else str(n[0]) for n in (a, b)]
     return f"{of_a}: {low_high[0]}, {of_b}: {low_high[1]}"
-
-
-def _of_raters(found: Comparison) -> list[str]:
-    names = {name for name in found.raters.values() if name}
-    if len({*found.raters.values()}) > 1 and names:
-        return ["raters differ: " + ", ".join(f"{on_one_line(r or 'none')} in {run}"
-                for run, r in found.raters.items())]  # fmt: skip
-    return [f"rater {on_one_line(name)}" for name in names]
-
-
-def _hint(rows: Sequence[Row], warehouse: UPath) -> list[str]:
-    """The command that shows one of the questions."""
-    example = next((one for row in rows for one in row.differences), None)
-    if example is None:
-        return []
-    place = [] if warehouse == WAREHOUSE else [f"warehouse={warehouse}"]
-    hint = shlex.join(["gistmill", "trace", example.question_id, *place, f"run={rows[0].a.run}"])
-    return [f"Look at one: {on_one_line(hint)}"]
 
 
 def _differences(row: Row) -> str:

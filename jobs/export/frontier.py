@@ -141,18 +141,16 @@ def points_of(report: Report, column: Column) -> list[Point]:
     most = {p.by: max((o.n for o in points if o.by == p.by and o.place), default=0) for p in points}
     points = [replace(p, competes=p.place is not None and p.n == most[p.by]) for p in points]
 
+    def rounded(point: Point) -> tuple[float, float]:  # in their last digits equal means may differ
+        tokens, score = point.place or (math.inf, -math.inf)
+        return round(tokens, 6), round(score, 6)
+
     def is_on_frontier(point: Point) -> bool:
-        own, rivals = _rounded(point), [p for p in points if p.competes and p.by == point.by]
-        better = ((x, y) for x, y in map(_rounded, rivals) if x <= own[0] and y >= own[1])
+        own, rivals = rounded(point), [p for p in points if p.competes and p.by == point.by]
+        better = ((x, y) for x, y in map(rounded, rivals) if x <= own[0] and y >= own[1])
         return point.competes and all(rival == own for rival in better)
 
     return [replace(point, on_frontier=is_on_frontier(point)) for point in points]
-
-
-def _rounded(point: Point) -> tuple[float, float]:
-    """Tokens and score without their last digits, in which equal means may differ."""
-    tokens, score = point.place or (math.inf, -math.inf)
-    return round(tokens, 6), round(score, 6)
 
 
 def tones_of(methods: Iterable[str]) -> dict[str, int]:
