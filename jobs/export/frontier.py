@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.options import ReadOptions
 from jobs.export.target import STANDARD_OUTPUT, warn_incomplete
-from jobs.output.cells import on_one_line, printable
+from jobs.output.cells import printable
 from jobs.output.csv_text import csv_text
 from jobs.output.print_tables import json_text
 from jobs.report.columns import measures_by_name
@@ -26,10 +26,6 @@ from pipeline.work.stage import Column
 
 TONES = ("#2f6fca", "#b3541e", "#1f8a4c", "#8a3a9c", "#c03650", "#12808c", "#85701a", "#68758a",
          "#6a5acd", "#a0522d", "#4d7f17", "#b0409c")  # fmt: skip
-_SHAPES = (  # around a point
-    "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z", "m-4 -4h8v8h-8z", "m0 -5.5l5 9h-10z",
-    "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z", "m0 5.5l5 -9h-10z",
-)  # fmt: skip
 _LEFT, _TOP, _RIGHT, _BOTTOM = 54, 28, 732, 372  # of the points, in pixels
 _LINE, _OF_A_LINE = 17, 110  # pixels; characters
 _NO_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}  # beside control characters
@@ -165,10 +161,8 @@ def frontier_svg(run: str, heading: str, points: Sequence[Point], notes: Sequenc
     """A picture with a panel and its legend per group of the points, of which there is one at
     least; `heading`: of their score. Texts and axes have the colour of the page around it."""
     tones = tones_of(point.method for point in points)
-    looks = {
-        method: {"tone": tone, "color": TONES[tone], "shape": _SHAPES[place % len(_SHAPES)]}
-        for place, (method, tone) in enumerate(tones.items())
-    }
+    looks = {method: {"tone": tone, "color": TONES[tone], "number": number}
+             for number, (method, tone) in enumerate(tones.items())}  # fmt: skip
     groups = dict.fromkeys(point.by for point in points)
     panels = [_panel([p for p in points if p.by == by], looks) for by in groups]
     title = f"{run}: {heading} against tokens of the final context"
@@ -209,9 +203,9 @@ def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> d
         "up": [(up(number), f"{number:,g}") for number in scores],
         "steps": [(across(tokens), up(score)) for tokens, score in best],
         "marks": [
-            {**looks[p.method], "place": p.place and (across(p.place[0]), up(p.place[1])),
-             "bar": None if p.low is None or p.high is None else (up(p.high), up(p.low)),
-             "is_filled": p.on_frontier, "told": _told(p)}
+            {**looks[p.method], "point": p,
+             "place": p.place and (across(p.place[0]), up(p.place[1])),
+             "bar": None if p.low is None or p.high is None else (up(p.high), up(p.low))}
             for p in points
         ],
         "height": _BOTTOM + 62 + _LINE * len(points),
@@ -225,11 +219,3 @@ def _round_numbers(low: float, high: float) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough)
     return [n * step for n in range(math.floor(low / step), max(math.ceil(high / step), 1) + 1)]
-
-
-def _told(point: Point) -> str:
-    """A point in words."""
-    score = "no score" if point.score is None else f"{point.score:.1f} (n={point.n})"
-    tokens = "not counted in tokens" if point.tokens is None else f"{point.tokens:,.0f} tokens"
-    on = ", on the frontier" if point.on_frontier else "" if point.place else "; not drawn"
-    return on_one_line(f"{point.method}: {score}, {tokens}{on}")

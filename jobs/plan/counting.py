@@ -88,13 +88,16 @@ class CountingEngine:
         total = settings.context_tokens
         self.context_tokens = total - self._thinking_tokens if total else sys.maxsize
         self._counts = counts
-        self._prefixes = None if settings.name in _WITHOUT_CACHE else Prefixes()
+        self._has_cache = settings.name not in _WITHOUT_CACHE
+        self._beginnings: set[int] = set()  # of all prompts so far
 
     async def generate(self, request: Request) -> Reply:
         """The expected reply, after half of the thinking budget; one that other prompts may show is
         cut to its own budget. Never fails, and takes no time."""
         assert request.fields is not None, "nothing but prompts is counted"
         prompt_tokens = await self.count_tokens(request.messages)
+        prompt = "\n".join(message["content"] for message in request.messages)
+        cached = int(prompt_tokens * self.cached_share(prompt)) if self._has_cache else 0
         text, most = request.fields.expected(), request.max_reply_tokens
         reply_tokens = self._counts.of_text(text)
         if reply_tokens > most and request.fields.is_whole:
@@ -103,38 +106,23 @@ class CountingEngine:
             text=text,
             finish_reason="stop",
             prompt_tokens=prompt_tokens,
-            cached_tokens=self._cached(request.messages, prompt_tokens),
+            cached_tokens=cached // _BLOCK_TOKENS * _BLOCK_TOKENS,
             reply_tokens=min(reply_tokens, most) + self._thinking_tokens // 2,
         )
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         return self._counts.of(messages)
 
-    def _cached(self, messages: Sequence[Message], tokens: int) -> int:
-        if self._prefixes is None:
-            return 0
-        text = "\n".join(message["content"] for message in messages)
-        return int(tokens * self._prefixes.share(text)) // _BLOCK_TOKENS * _BLOCK_TOKENS
-
-
-class Prefixes:
-    """The beginnings of all prompts so far, in pieces of 64 characters."""
-
-    def __init__(self) -> None:
-        self._known: set[int] = set()
-
-    def share(self, text: str) -> float:
-        """The share of the text, 0 to 1, with which an earlier one began; records the text's
-        beginnings."""
-        found, before, is_known = 0, 0, True
-        for end in range(_PIECE_CHARS, len(text) + 1, _PIECE_CHARS):
-            before = hash((before, text[end - _PIECE_CHARS : end]))
-            is_known = is_known and before in self._known
-            if is_known:
-                found = end
-            else:
-                self._known.add(before)
-        return found / len(text) if text else 0.0
+    def cached_share(self, prompt: str) -> float:
+        """The share of a prompt, 0 to 1, with which an earlier one began, in pieces of 64
+        characters; records its beginnings."""
+        cached, beginning, is_known = 0, 0, True
+        for end in range(_PIECE_CHARS, len(prompt) + 1, _PIECE_CHARS):
+            beginning = hash((beginning, prompt[end - _PIECE_CHARS : end]))
+            is_known = is_known and beginning in self._beginnings
+            cached = end if is_known else cached
+            self._beginnings.add(beginning)
+        return cached / len(prompt) if prompt else 0.0
 
 
 class NoEmbedder(EmbedderSettings):
