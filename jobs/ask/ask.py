@@ -201,7 +201,8 @@ def _print(answer: AskedAnswer, asked: Asked) -> None:
     """Print an answer, its passages and what was read, wrapped to a terminal's width; then the
     commands, which are not."""
     why_none = f"no answer: {answer.problem} {answer.detail or ''}".rstrip()
-    quoted = _quoted(answer.pages)
+    least = _LEAST_SCORE * max((page.score for page in answer.pages), default=0.0)
+    quoted = [page for page in answer.pages if page.score and page.score >= least][:_MOST_QUOTES]
     quotes = [f'  {page.file}, page {page.page_index}:\n    "{page.passage}"' for page in quoted]
     text = "\n".join([answer.answer or why_none, "", *quotes, _read(answer, asked)])
     if len(asked.results) > 1:
@@ -225,12 +226,6 @@ def _write_html(asked: Asked, file: Path) -> None:
     print_line(address)
     if sys.stdout.isatty():
         webbrowser.open(address)
-
-
-def _quoted(pages: Sequence[QuotedPage]) -> list[QuotedPage]:
-    """The pages whose passages are printed, the best first."""
-    least = _LEAST_SCORE * max((page.score for page in pages), default=0.0)
-    return [page for page in pages if page.score and page.score >= least][:_MOST_QUOTES]
 
 
 def _read(answer: AskedAnswer, asked: Asked) -> str:

@@ -12,16 +12,11 @@ from jobs.export.target import warn_incomplete
 from jobs.output.cells import Marks, Measured, Table, counted
 from jobs.output.csv_text import csv_text
 from jobs.output.latex import latex
-from jobs.report.columns import COST_COLUMNS, with_columns
+from jobs.report.columns import COST_COLUMNS, COUNTS, with_columns
 from jobs.report.names import PAPER, named, read_names
 from jobs.report.render import ANSWERED, REPEATED, report_page, score_table
 from jobs.report.report import Report, Row, make_report
 from pipeline.core.errors import UsageError
-
-_COUNTS = (
-    *("answered", "unscored", "calls", "tokens"),
-    *("memory_calls", "memory_tokens", "judging_calls", "judging_tokens"),
-)
 
 _MARKS: dict[str, Marks] = {"bold": "bold", "stars": "stars", "none": "none"}
 _SAYS = {"bold": "Bold", "stars": "*"}
@@ -49,7 +44,7 @@ def _csv(report: Report, options: ReadOptions, with_intervals: bool) -> str:
     """A column per measure with all digits, and the number of answers that each mean is over; with
     intervals their ends, the mean over answered questions and the sd over repeats, too. Names are
     the canonical ones."""
-    counts = _COUNTS if options.columns is None else ()
+    counts = [column.measure for column in COUNTS] if options.columns is None else []
     shown = with_columns(report, options.columns, None)
     rows = [dict(_cells(row, shown, with_intervals, counts)) for row in report.rows]
     return csv_text(rows, list(rows[0]) if rows else ["method"])

@@ -16,8 +16,15 @@ from jobs.graph.read_run import read_config
 from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.output.cells import Heading, Part, Table, counted
 from jobs.output.print_tables import print_found
-from jobs.plan.counting import DryRunShards, NoEmbedder
-from jobs.plan.estimate import MEASURES, NO_COST, Estimate, Numbers, estimate
+from jobs.plan.estimate import (
+    MEASURES,
+    NO_COST,
+    DryRunShards,
+    Estimate,
+    NoEmbedder,
+    Numbers,
+    estimate,
+)
 from jobs.run.compatibility import merge_with_stored_run
 from pipeline.core.engine import EngineSettings, Price
 from pipeline.core.errors import UsageError
@@ -225,16 +232,17 @@ def _parts(plan: Mapping[str, Any]) -> list[Part]:
 
 def _stage_row(stage: Mapping[str, Any], has_price: bool) -> dict[str, object]:
     expected, budgets = stage["expected"], stage["budgets"]
-    cells: dict[str, object] = {"stage": stage["stage"], "calls": short(expected["calls"])}
-    cells["prompt tokens"] = short(expected["prompt_tokens"])
-    share = expected["uncached_tokens"] / max(1, expected["prompt_tokens"])
-    cells["cached %"] = 100 * (1 - share) if expected["prompt_tokens"] else None
-    cells["reply tokens"] = short(expected["reply_tokens"])
-    cells["reply budgets"] = short(budgets["reply_tokens"])
-    if has_price:
-        for heading, own in (("money", expected), ("with budgets", budgets)):
-            cells[heading] = None if own["money"] is None else f"{own['money']:.2f}"
-    return cells
+    prompt, uncached = expected["prompt_tokens"], expected["uncached_tokens"]
+    money = {"money": expected["money"], "with budgets": budgets["money"]} if has_price else {}
+    return {
+        "stage": stage["stage"],
+        "calls": short(expected["calls"]),
+        "prompt tokens": short(prompt),
+        "cached %": 100 * (1 - uncached / prompt) if prompt else None,
+        "reply tokens": short(expected["reply_tokens"]),
+        "reply budgets": short(budgets["reply_tokens"]),
+        **{name: None if own is None else f"{own:.2f}" for name, own in money.items()},
+    }
 
 
 def _phase_row(phase: Mapping[str, Any]) -> dict[str, object]:

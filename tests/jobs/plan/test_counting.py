@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.plan.counting import CountingEngine, TokenCounts, token_counts
+from jobs.plan.estimate import CountingEngine, TokenCounts, token_counts
 from pipeline.core.compose import compose
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer

@@ -11,8 +11,7 @@ import pytest
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.read_run import read_run
 from jobs.plan import estimate as counting
-from jobs.plan.counting import DryRunShards
-from jobs.plan.estimate import choose_sample, estimate
+from jobs.plan.estimate import DryRunShards, choose_sample, estimate
 from tests.support.command import QMSUM
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
