@@ -5,18 +5,17 @@ output/     tables for terminals, Markdown, CSV; warnings of damaged files
 graph/      words -> checked config -> steps -> phases, and the corpus's documents -> units
 run/        gistmill run, retry, rate, score: execute the phases, one command at a time;
             progress, deadlines, compaction meanwhile
-statistics/ means with intervals, paired tests, means corrected for raters' mistakes
-audit/      gistmill rate audit: how often raters are wrong
+statistics/ means with intervals, paired tests
+audit/      gistmill rate audit: how often raters are wrong, and means corrected for that
 report/     gistmill report: the table of a run, costs of its rows
 cite/       gistmill cite: the facts a paper must state
-frontier/   gistmill export frontier: scores against tokens read, and the picture
 trace/      gistmill trace, show: one question or document as it was read
 compare/    gistmill compare: methods paired on the same questions
 plan/       gistmill plan: calls, hours and money before anything runs
 people/     gistmill rate sheet, import, agreement: labels by people
 submit/     gistmill submit: Ray Jobs, KubeRay, Slurm
 html/       gistmill report --html, view: the page of a run
-export/     gistmill export: files for other programs
+export/     gistmill export: files for other programs, and the picture of scores against tokens
 warehouse/  gistmill ls, status, schema, rm, gc
 api/        `import gistmill`; make demo
 plugin/     gistmill plugin new: a user's folder of stages, metrics, engines ...

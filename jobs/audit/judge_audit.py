@@ -1,19 +1,17 @@
 """Count the mistakes of raters, by answers whose worth is known or that people have labelled, and
-correct the means of their verdicts."""
+correct the means of their verdicts; the parts of a report that say so."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
-from jobs.statistics.corrected_means import (
-    corrected_interval,
-    effective_size,
-    exact_interval,
-    rogan_gladen,
-)
+from jobs.output.cells import Part, Table, counted
+from jobs.statistics.means import LEAST_DOCUMENTS
 from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
@@ -23,6 +21,34 @@ from pipeline.work.stage import Column
 _SQL = sql_beside(__file__)
 PERSON = "human:"  # how the names of people begin among raters
 _LEAST = 10  # answers of a kind that counts in means
+_Z = NormalDist().inv_cdf(0.975)
+Limits = tuple[float, float]
+Share = tuple[float, float]
+"""A share, 0 to 1, and the size of the sample that it is of."""
+_BY_RUN = "Audit of {rater} by known answers to {questions}, {source}."
+_BY_PERSON = "Audit of {rater} by the labels of {source}, of answers to {questions}."
+_RATES = (
+    "Of each kind, the share of mistakes in % [95% interval]: wrong answers accepted, right ones "
+    "rejected."
+)
+_INCOMPLETE = (
+    "INCOMPLETE: {} inputs of the audit are not done, so that no mean is corrected; run the same "
+    "gistmill rate audit again."
+)
+_WEIGHTS = (
+    "mean: over kinds, each of the same weight, without those marked *, which systems do not give, "
+    "and those of fewer than 10 answers where others have more."
+)
+_CORRECTED = (
+    "Means corrected for these mistakes (Rogan and Gladen 1978) [95% interval: Lang and Reiczigel "
+    "2014, over the documents of the run and the questions of the audit], beside the raw ones. "
+    "Answers with a problem, which no rater sees, stay wrong."
+)
+_CUT = (
+    "cut: limited to 0 or 100; the rater accepts fewer of these answers than of those known to be "
+    "wrong, or more than of those known to be right: by chance, or as they are of other kinds."
+)
+_FEWER = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
 
 
 class Verdict(NamedTuple):
@@ -125,16 +151,15 @@ def _of_run(
     """The audit of every rater by the known answers of a run; `known`: their kinds, by method."""
     (sampled,) = query(connection, _SQL["sampled"])
     found = query(connection, filled(_SQL["verdicts"], measures=measures))
-    verdicts = [row for row in found if row["method"] in known]
-    places = {method: place for place, method in enumerate(known)}
-    verdicts.sort(key=lambda row: (row["rater"], places[row["method"]]))
-    for rater, own in groupby(verdicts, itemgetter("rater")):
-        own_verdicts = [
-            Verdict(row["measure"], **known[row["method"]], question_id=row["question_id"],
+    for rater in sorted({row["rater"] for row in found if row["method"] in known}):
+        verdicts = [
+            Verdict(row["measure"], **of_kind, question_id=row["question_id"],
                     is_accepted=row["is_accepted"])
-            for row in own
+            for method, of_kind in known.items()
+            for row in found
+            if row["rater"] == rater and row["method"] == method
         ]  # fmt: skip
-        yield _audit(rater, f"run {run}", sampled["n"], own_verdicts, columns, rows)
+        yield _audit(rater, f"run {run}", sampled["n"], verdicts, columns, rows)
 
 
 def _of_people(
@@ -169,7 +194,7 @@ def _audit(
     by_kind: dict[tuple[str, str, bool], list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         by_kind[verdict.measure, verdict.kind, verdict.is_right].append(verdict)
-    rates = [_rate(own) for own in by_kind.values()]
+    rates = [_rate(of[0], of[0].kind, _mistakes(of), len(of)) for of in by_kind.values()]
     means, corrected, unusable = list[Rate](), list[Corrected](), list[tuple[str, str]]()
     for column in columns:
         own = [v for v in verdicts if v.measure == column.measure and v.is_typical]
@@ -186,15 +211,18 @@ def _audit(
         elif of_worth[0] and of_worth[1]:
             mine = [row for row in rows if row["measure"] == column.measure]
             corrected += _corrected(mine, of_worth[0], of_worth[1])
-    found = (tuple(rates), tuple(means), tuple(corrected), tuple(unusable))
-    return JudgeAudit(rater, source, num_questions, *found)
+    return JudgeAudit(rater, source, num_questions, tuple(rates), tuple(means), tuple(corrected),
+                      tuple(unusable))  # fmt: skip
 
 
-def _rate(verdicts: Sequence[Verdict]) -> Rate:
-    """The rate of mistakes in verdicts on answers of one kind and worth."""
-    first, n = verdicts[0], len(verdicts)
-    share = sum(v.is_accepted != v.is_right for v in verdicts) / n
-    return _rate_of(first, first.kind, share, n)
+def _mistakes(verdicts: Sequence[Verdict]) -> float:
+    """The share of verdicts that are mistakes, 0 to 1."""
+    return sum(v.is_accepted != v.is_right for v in verdicts) / len(verdicts)
+
+
+def _rate(like: Verdict, kind: str, share: float, n: int) -> Rate:
+    percent = (100 * value for value in (share, *exact_interval(share, n)))
+    return Rate(like.measure, kind, like.is_right, like.is_typical, n, *percent)
 
 
 def mean_rate(verdicts: Sequence[Verdict]) -> Rate | None:
@@ -207,17 +235,10 @@ def mean_rate(verdicts: Sequence[Verdict]) -> Rate | None:
     for verdict in verdicts:
         kinds[verdict.kind].append(verdict)
     found = [own for own in kinds.values() if len(own) >= _LEAST] or [*kinds.values()]
-    share = sum(_rate(own).mistakes for own in found) / len(found) / 100
+    share = sum(100 * _mistakes(own) for own in found) / len(found) / 100
     n = len(found) ** 2 / sum(1 / len(own) for own in found)
     num_questions = len({verdict.question_id for own in found for verdict in own})
-    return _rate_of(verdicts[0], "mean", share, min(round(n), num_questions))
-
-
-def _rate_of(like: Verdict, kind: str, share: float, n: int) -> Rate:
-    low, high = exact_interval(share, n)
-    is_typical = like.is_typical
-    values = (100 * share, 100 * low, 100 * high)
-    return Rate(like.measure, kind, like.is_right, is_typical, n, *values)
+    return _rate(verdicts[0], "mean", share, min(round(n), num_questions))
 
 
 def _why_unusable(right: Rate | None, wrong: Rate | None) -> str | None:
@@ -259,3 +280,125 @@ def _corrected(rows: Iterable[Mapping[str, Any]], right: Rate, wrong: Rate) -> I
         found = share * rogan_gladen(observed, sensitivity, specificity)
         is_cut = not 1 - specificity <= observed <= sensitivity
         yield Corrected(method, by, measure, n, share * observed, found, *limits, is_cut)
+
+
+def exact_interval(share: float, n: int) -> Limits:
+    """The 95% interval of Clopper and Pearson (1934) of a share of `n`, both 0 to 1. The share may
+    be a mean of shares: share x n need not be a whole number."""
+    from scipy.stats import beta  # imported here, as it takes seconds
+
+    k = share * n
+    low = float(beta.ppf(0.025, k, n - k + 1)) if k > 0 else 0.0
+    high = float(beta.ppf(0.975, k + 1, n - k)) if k < n else 1.0
+    return low, high
+
+
+def rogan_gladen(observed: float, sensitivity: float, specificity: float) -> float:
+    """The true share of right answers where a judge accepts the share `observed` (Rogan and Gladen
+    1978), 0 to 1. Sensitivity + specificity must be above 1."""
+    found = (observed + specificity - 1) / (sensitivity + specificity - 1)
+    return min(1.0, max(0.0, found))
+
+
+def corrected_interval(observed: Share, sensitivity: Share, specificity: Share) -> Limits:
+    """The 95% interval of `rogan_gladen`, to which all three samples contribute.
+
+    Lang and Reiczigel (2014, Preventive Veterinary Medicine 113, 13-22): Agresti and Coull's shares
+    in the formula of Rogan and Gladen, its standard error, and a shift towards the middle.
+    """
+    share, n = _added(*observed, _Z**2)
+    se, n_se = _added(*sensitivity, 2)
+    sp, n_sp = _added(*specificity, 2)
+    of_se, of_sp = se * (1 - se) / n_se, sp * (1 - sp) / n_sp
+    found = (share + sp - 1) / (se + sp - 1)
+    variance = share * (1 - share) / n + found**2 * of_se + (1 - found) ** 2 * of_sp
+    middle = found + 2 * _Z**2 * (found * of_se - (1 - found) * of_sp)
+    half = _Z * math.sqrt(variance) / abs(se + sp - 1)
+    return max(0.0, min(1.0, middle - half)), min(1.0, max(0.0, middle + half))
+
+
+def _added(share: float, n: float, more: float) -> tuple[float, float]:
+    """The share and size of a sample with `more` answers more, half of them accepted."""
+    return (share * n + more / 2) / (n + more), n + more
+
+
+def effective_size(accepted: Sequence[float], counts: Sequence[int]) -> float | None:
+    """The number of independent answers whose share accepted would vary as much as this one does,
+    where documents are drawn (Kish 1965); at most the answers there are.
+
+    `accepted` and `counts`: of each document. None below 10 documents, as for other intervals.
+    """
+    if len(counts) < LEAST_DOCUMENTS:
+        return None
+    n = sum(counts)
+    share = sum(accepted) / n
+    squares = sum((a - share * m) ** 2 for a, m in zip(accepted, counts, strict=True))
+    variance = squares / n**2 * len(counts) / (len(counts) - 1)
+    return min(n, share * (1 - share) / variance) if variance else n
+
+
+def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iterator[Part]:
+    """The tables of every audit; the measures in the order of `columns`."""
+    headings = {column.measure: column.heading for column in columns}
+    for audit in audits:
+        rates = [rate for rate in (*audit.rates, *audit.means) if rate.measure in headings]
+        if not rates:  # the report is of other columns
+            continue
+        is_by_person = audit.source.startswith(PERSON)
+        how = _BY_PERSON if is_by_person else _BY_RUN
+        questions = counted(audit.num_questions, "question")
+        yield f"{how.format(rater=audit.rater, source=audit.source, questions=questions)} {_RATES}"
+        yield _rates_table(rates, headings)
+        if audit.not_done:
+            yield _INCOMPLETE.format(audit.not_done)
+        if audit.means and not is_by_person:
+            yield _WEIGHTS
+        yield from (line for measure, line in audit.unusable if measure in headings)
+        corrected = [one for one in audit.corrected if one.measure in headings]
+        if corrected:
+            yield _CORRECTED
+            yield _corrected_table(corrected, headings)
+        if any(one.is_cut for one in corrected):
+            yield _CUT
+        if any(one.low is None for one in corrected):
+            yield _FEWER
+
+
+def _rates_table(rates: Sequence[Rate], headings: Mapping[str, str]) -> Table:
+    """A row per kind and worth, a column per measure."""
+    by_kind: dict[tuple[str, bool, bool], dict[str, Rate]] = {}
+    for rate in rates:
+        key = (rate.kind, rate.is_right, rate.is_typical)
+        by_kind.setdefault(key, {})[rate.measure] = rate
+    measures = [name for name in headings if any(rate.measure == name for rate in rates)]
+    rows = [
+        {
+            "kind": kind if is_typical else f"{kind} *",
+            "worth": "right" if is_right else "wrong",
+            "mistake": f"false {'rejection' if is_right else 'acceptance'}",
+            "n": max(rate.n for rate in own.values()),
+            **{headings[name]: _cell(own.get(name)) for name in measures},
+        }
+        for (kind, is_right, is_typical), own in by_kind.items()
+    ]
+    return Table(rows, left=("worth", "mistake"), num_keys=3)
+
+
+def _cell(rate: Rate | None) -> str | None:
+    return f"{rate.mistakes:.1f} [{rate.low:.1f}, {rate.high:.1f}]" if rate else None
+
+
+def _corrected_table(corrected: Sequence[Corrected], headings: Mapping[str, str]) -> Table:
+    has_groups = any(one.by is not None for one in corrected)
+    rows = []
+    for one in corrected:
+        limits = "n/a" if one.low is None else f"{one.low:.1f}, {one.high:.1f}"
+        rows.append({
+            "method": one.method,
+            **({"by": one.by} if has_groups else {}),
+            "measure": headings[one.measure],
+            "n": one.n,
+            "raw": one.raw,
+            "corrected": f"{one.corrected:.1f} [{limits}]{' cut' if one.is_cut else ''}",
+        })  # fmt: skip
+    return Table(rows, left=("by", "measure"), num_keys=2 + has_groups)

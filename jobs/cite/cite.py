@@ -1,14 +1,19 @@
 """The facts that a paper must state of a run: corpus, methods, models, prompts, raters, metrics and
-versions."""
+versions; as JSON, and as they are printed."""
 
 import importlib.metadata
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from jobs.config.options import ReadOptions
+from jobs.output.cells import Heading, Part, Verbatim
 from jobs.report.columns import known_columns
 from jobs.report.names import PAPER, Names, read_names
+from jobs.report.render import REPEATED
 from jobs.report.report import Report, report_of
 from jobs.statistics.means import LEAST_DOCUMENTS, RESAMPLES
 from pipeline.store.sql.connection import query
@@ -17,6 +22,14 @@ MEANS = (
     "Means are over all answers of a method; an answer with a problem counts 0. Intervals are "
     f"95% percentile intervals of {RESAMPLES:,} bootstrap samples of documents (cluster "
     f"bootstrap), not given below {LEAST_DOCUMENTS} documents."
+)
+_NO_PAPERS = "not known: the run was last started by an earlier version of gistmill; start it again"
+_WORDING = {"ours": "in our own words, not the papers'", "authors": "in the authors' words"}
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    autoescape=False,
 )
 
 
@@ -32,10 +45,12 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         report = report_of(connection, folder, ReadOptions(rater=models[0] if models else None))
     facts = folder.report_facts("methods", "judging")
     judging = facts["judging"]
+    size = {key: report.memory[key] for key in ("documents", "words")}
+    started = ("started_at", "python", "hardware")
     return {
         "run": folder.path.name,
         "inputs": report.inputs,
-        "corpus": {"name": report.foot["corpus"], **_size(report), "questions": num_questions},
+        "corpus": {"name": report.foot["corpus"], **size, "questions": num_questions},
         "repeats": report.foot["repeats"],
         "repeat_from": report.foot["repeat_from"],
         "methods": _methods(report, facts.get("imported", {})),
@@ -50,7 +65,9 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         "fallback": memories,
         "commits": report.foot["commits"],
         "versions": report.foot["versions"],
-        "launches": [_launch(launch) for launch in folder.readable_launches()],
+        "launches": [
+            {key: launch.get(key) for key in started} for launch in folder.readable_launches()
+        ],
         "papers": facts.get("papers"),
         "licences": facts.get("licences"),
         "other_models": report.foot["other_models"],
@@ -65,10 +82,6 @@ def _defined(report: Report, names: Names | None) -> list[dict[str, str]]:
         {"name": column.measure, "heading": column.heading, "about": column.about}
         for column in (names.of_columns(known) if names else known)
     ]
-
-
-def _size(report: Report) -> dict[str, Any]:
-    return {key: report.memory[key] for key in ("documents", "words")}
 
 
 def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -93,27 +106,32 @@ def _engine(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"stage": row["stage"], "engine": json.loads(row["engine"]), "prompts": prompts}
 
 
-def _launch(launch: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: launch.get(key) for key in ("started_at", "python", "hardware")}
-
-
 def _itself(report: Report) -> str:
-    """BibTeX of the gistmill version that made the last rows."""
+    """BibTeX of the gistmill version that made the last rows, with the repository that
+    `[project.urls]` of pyproject.toml names, if it names one."""
     made = report.foot["versions"].get("gistmill", importlib.metadata.version("gistmill"))
-    commits: Sequence[str] = report.foot["commits"]
+    urls = importlib.metadata.metadata("gistmill").get_all("Project-URL") or []
+    url = next((url.partition(", ")[2] for url in urls if url.startswith("Repository,")), "")
     return (
         "@software{gistmill,\n"
         "  title = {gistmill: reads very long documents and answers from memory},\n"
         "  author = {{The gistmill contributors}},\n"
-        f"  url = {{{_url()}}},\n"
-        f"  version = {{{made}, commit {', '.join(commits)}}}\n}}"
+        f"  url = {{{url}}},\n"
+        f"  version = {{{made}, commit {', '.join(report.foot['commits'])}}}\n}}"
     )
 
 
-def _url() -> str:
-    """The repository that `[project.urls]` of pyproject.toml names; empty where it names none."""
-    found = importlib.metadata.metadata("gistmill").get_all("Project-URL") or []
-    return next((url.partition(", ")[2] for url in found if url.startswith("Repository,")), "")
+def cite_parts(found: Mapping[str, Any]) -> list[Part]:
+    """A paragraph per subject, then BibTeX."""
+    wording = found["prompts"]["wording"]
+    text = _TEMPLATES.get_template("cite.jinja").render(
+        found, repeated=REPEATED, wording=_WORDING.get(wording, f"in {wording} words")
+    )
+    paragraphs = [part.strip("\n") for part in text.split("\n\n") if part.strip()]
+    unknown = [f"% papers of methods and datasets: {_NO_PAPERS}"]
+    papers = unknown if found["papers"] is None else found["papers"].values()
+    entries = map(Verbatim, (found["gistmill"], *papers))
+    return [Heading(found["run"]), *paragraphs, "BibTeX:", *entries]
 
 
 _QUESTIONS = "select count(*) as questions from questions where problem is null"

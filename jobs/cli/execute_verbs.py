@@ -10,14 +10,14 @@ from typing import Annotated
 import typer
 
 from jobs.api.library import run_and_report
-from jobs.ask.asker import MOST_WORDS
-from jobs.ask.show_answer import ask as ask_files
+from jobs.ask.ask import MOST_WORDS
+from jobs.ask.ask import ask as ask_files
 from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, completed, warn
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Table, Verbatim
 from jobs.output.print_tables import is_fitted, print_found, print_json, print_parts
-from jobs.problems.cause_lines import healed_line, problem_counts
+from jobs.problems.causes import healed_line, problem_counts
 from jobs.report.render import headline_parts, parts_of
 from jobs.run.stored_run import run_again, with_predictions
 from pipeline.core.errors import UsageError
@@ -181,7 +181,7 @@ def plan(
     """
     from jobs.plan.plan import Options, show_plan  # here: numpy and the engines take a moment
 
-    show_plan(words or [], Options(rates, gpus, price), json, warn)
+    show_plan(words or [], Options.of(rates, gpus, price), json, warn)
 
 
 def execute(

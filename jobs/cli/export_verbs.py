@@ -4,13 +4,12 @@ from typing import Annotated
 
 import typer
 
-from jobs.cite.cite import statement
-from jobs.cite.show_cite import cite_parts
+from jobs.cite.cite import cite_parts, statement
 from jobs.cli.app import LOOK, RUN, Force, Json, Verbs, app, reading, warn
 from jobs.config.options import ReadOptions
-from jobs.export.export_frontier import exported_frontier
 from jobs.export.export_predictions import exported_predictions as predictions_text
 from jobs.export.export_report import exported_report
+from jobs.export.frontier import exported_frontier
 from jobs.export.target import Target
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found, print_json

@@ -20,8 +20,14 @@ from jobs.cli.export_verbs import give
 from jobs.config.options import ReadOptions
 from jobs.export.target import Target
 from jobs.output.print_tables import print_found, print_line
-from jobs.people.agreement import agreements, parts_of
-from jobs.people.labels import LABELS, import_sheet, imported_lines, sheet
+from jobs.people.labels import (
+    LABELS,
+    agreements,
+    import_sheet,
+    imported_lines,
+    parts_of,
+    sheet,
+)
 from jobs.run.rate_audit import audit_run
 from jobs.run.stored_run import with_rater
 from pipeline.core.errors import UsageError

@@ -1,22 +1,31 @@
 """Compare methods pair by pair, on the questions that both have a value of, by the paired test of
-jobs/statistics/paired_test.py."""
+jobs/statistics/paired_test.py. The values are read from the views of one run, or of two."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from typing import Any
 
-from jobs.compare.paired_values import (
-    RunValues,
-    Side,
-    Value,
-    chosen_metrics,
-    measures_of_answers,
-    resolve_method,
-)
 from jobs.config.options import ReadOptions
-from jobs.statistics.paired_test import Paired, holm, is_tie, paired
+from jobs.report.chosen import chosen_rater, create_chosen_table, shown_columns
+from jobs.statistics.paired_test import Paired, holm, is_tie, paired, swapped
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import nearest
+from pipeline.core.sql_files import sql_beside
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connection import query
+from pipeline.work.stage import Column
+
+_SQL = sql_beside(__file__)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two methods of a pair, and its run."""
+
+    run: str
+    method: str
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,74 @@ class Comparison:
     left_out: tuple[dict[str, Any], ...]  # damaged files, and why
 
 
+@dataclass(frozen=True)
+class Value:
+    """A method's value of one metric for one question: the mean over its repeats. `asked`
+    identifies the question's content: equal values mean the same question."""
+
+    document_id: str
+    question_id: str
+    value: float
+    has_problem: bool
+    asked: str
+
+
+Values = Mapping[tuple[str, str], Value]
+"""By document and question."""
+
+
+class RunValues:
+    """The values of one run, of the questions that `where` leaves and by one rater.
+
+    `methods` are in the run's order, `measures` those with values, `quality` the names of the
+    report's `columns` that measure answers, `groups` those of `by`.
+    """
+
+    def __init__(self, connection: Any, folder: RunFolder, options: ReadOptions) -> None:
+        facts = folder.report_facts("methods", "columns")
+        self._connection, self.name = connection, folder.path.name
+        create_chosen_table(connection, options)
+        self.rater = chosen_rater(connection, options.rater)
+        connection.execute("set variable rater = ?", [self.rater])
+        query(connection, _SQL["valued"])
+        self.groups: list[str | None] = [row["by_value"] for row in query(connection, _GROUPS)]
+        self.methods: list[str] = facts["methods"]
+        columns, self.quality = shown_columns(connection, facts["columns"])
+        self.columns = {column.measure: column for column in columns}
+        self.measures = [row["measure"] for row in query(connection, _MEASURES)]
+        self.not_done: int = query(connection, _NOT_DONE)[0]["not_done"]
+        self.left_out = query(connection, "from left_out")
+
+    @staticmethod
+    @contextmanager
+    def opened(options: ReadOptions) -> "Iterator[RunValues]":
+        """The values of the run that the options name. Raises UsageError as `gistmill report`
+        does."""
+        with options.opened() as (folder, connection):
+            yield RunValues(connection, folder, options)
+
+    def values(self, method: str, metric: str, by: str | None = None) -> Values:
+        """The values of a method in a group."""
+        for name, value in (("method", method), ("metric", metric), ("by_value", by)):
+            self._connection.execute(f"set variable {name} = ?", [value])
+        rows = query(self._connection, _SQL["values"])
+        return {(row["document_id"], row["question_id"]): Value(**row) for row in rows}
+
+    def best(self, metric: str) -> str | None:
+        """The method with the highest mean, of those over the most questions, as means over fewer
+        are over other questions; of equal ones the first; None if none has values."""
+        self._connection.execute("set variable metric = ?", [metric])
+        rows = query(self._connection, _SQL["means"])
+        most = max((row["n"] for row in rows), default=0)
+        means = {row["method"]: row["mean"] for row in rows if row["n"] == most}
+        return max((m for m in self.methods if m in means), key=means.__getitem__, default=None)
+
+
+_GROUPS = "select distinct by_value from chosen order by 1 nulls first"
+_MEASURES = "select distinct measure from valued order by measure"
+_NOT_DONE = "select count(*) filter (not_done) as not_done from planned_done_rows"
+
+
 def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = False) -> Comparison:
     """Compare two methods, the first of a pair as A; one as A with every other, or as B if it
     `is_baseline`; or (none given) all with the best by each metric, which is B. With two runs A is
@@ -81,22 +158,25 @@ def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = Fa
         raise UsageError(f"{methods[2]}: a third method; compare takes two: gistmill compare A B")
     names = _run_names(options)
     with ExitStack() as stack:
-        opened = {
-            name: stack.enter_context(RunValues.opened(replace(options, run=name)))
-            for name in dict.fromkeys(names)
-        }
+        opened = {name: stack.enter_context(RunValues.opened(replace(options, run=name)))
+                  for name in dict.fromkeys(names)}  # fmt: skip
         runs = [opened[name] for name in names]
         metrics, notes = chosen_metrics(runs, options.metric)
         wanted = [(metric, a, b) for metric in metrics for a, b in _pairs(runs, methods, metric)]
         if is_baseline:
             wanted = [(metric, b, a) for metric, a, b in wanted]
-        is_one_pair = len({(a, b) for _, a, b in wanted}) == 1
-        of_answers = {name for run in runs for name in measures_of_answers(run)}
+        of_answers = {measure for run in runs for name, column in run.columns.items()
+                      if column.more_is_better or name in run.quality
+                      for measure in _parts(run.columns, name)}  # fmt: skip
         rows = [_row(metric, a, b, runs, metric in of_answers, by)
                 for by in runs[0].groups for metric, a, b in wanted]  # fmt: skip
         _refuse_nothing(rows, metrics)
+        is_one_pair = len({(a, b) for _, a, b in wanted}) == 1
+        if not is_one_pair:
+            rows = [replace(row, differences=()) for row in rows]
+        adjusted = iter(holm([row.figures.p for row in rows if row.figures]))
         return Comparison(
-            rows=_finished(rows, is_one_pair),
+            rows=tuple(replace(row, p_holm=next(adjusted)) if row.figures else row for row in rows),
             is_best=not methods and len(runs) == 1,
             is_one_pair=is_one_pair,
             raters={run.name: run.rater for run in runs},
@@ -116,35 +196,96 @@ def _run_names(options: ReadOptions) -> list[str | None]:
     return [*names] if len(set(names)) == 2 else [names[0]]
 
 
+def chosen_metrics(runs: Sequence[RunValues], wanted: str | None) -> tuple[list[str], list[str]]:
+    """The measures to compare by, and notes on columns that stand for several measures.
+
+    `wanted`: names of measures or headings of the report, with commas between them; None: the
+    columns that measure answers. Raises UsageError for unknown names and if there are no values.
+    """
+    measures = [*dict.fromkeys(m for run in runs for m in run.measures)]
+    columns = {name: column for run in runs for name, column in run.columns.items()}
+    if wanted is None:
+        names = [name for name in columns if name in runs[0].quality]
+    else:
+        names = [_named(name.strip(), columns, measures) for name in wanted.split(",")]
+    parts = {name: _parts(columns, name) for name in names}
+    notes = [
+        f"{name} is no mean over questions: compared by {', '.join(own)}"
+        for name, own in parts.items()
+        if own != (name,)
+    ]
+    found = [*dict.fromkeys(m for own in parts.values() for m in own if m in measures)]
+    if not found:
+        known = nearest("", measures) or "none, as no question is answered"
+        raise UsageError(f"no answer has a score; add metric=one of {known}")
+    return found, notes
+
+
+def _named(name: str, columns: Mapping[str, Column], measures: Sequence[str]) -> str:
+    """The measure of this name, or of this heading in the report."""
+    headings = {column.heading.casefold(): column.measure for column in columns.values()}
+    found = name if name in measures else headings.get(name.casefold(), name)
+    if found not in measures and found not in columns:
+        known = [*dict.fromkeys([*measures, *columns])]
+        raise UsageError(f"metric={name}: no such metric; nearest: {nearest(name, known, 5)}")
+    if not set(_parts(columns, found)) <= set(measures):
+        raise UsageError(f"metric={name}: no question has a value of it")
+    return found
+
+
+def _parts(columns: Mapping[str, Column], name: str) -> tuple[str, ...]:
+    """The measures of questions that a column is computed from: mostly itself."""
+    column = columns.get(name)
+    if column is None:
+        return (name,)
+    return (*column.geometric_mean_of,) or (*column.mean_of_means[:1],) or (name,)
+
+
+def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
+    """The method of this name, of this name without arguments, or whose name begins so.
+
+    `methods` are those of the run called `run`. Raises UsageError if it has none, or several.
+    """
+    ways = (
+        [m for m in methods if m == name],
+        [m for m in methods if m.partition("(")[0] == name],
+        [m for m in methods if m.startswith(name)],
+    )
+    found = next((way for way in ways if way), [])
+    if not found:
+        near = nearest(name, methods, 5)
+        raise UsageError(f"{name[:200]!r}: no such method in run {run}; nearest: {near}")
+    if len(found) > 1:
+        near = nearest(name, found, 5)
+        raise UsageError(f"{name!r}: {len(found)} methods of run {run}; write one of them: {near}")
+    return found[0]
+
+
 def _pairs(
     runs: Sequence[RunValues], methods: Sequence[str], metric: str
-) -> Iterator[tuple[Side, Side]]:
+) -> list[tuple[Side, Side]]:
     """The pairs to compare by a metric, each side a run and a method."""
     first, last = runs[0], runs[-1]
+
+    def side(run: RunValues, method: str) -> Side:
+        return Side(run.name, resolve_method(method, run.methods, run.name))
+
     if methods and (len(methods) == 2 or len(runs) == 2):
-        yield _pair(first, last, methods[0], methods[-1])
-        return
+        a, b = side(first, methods[0]), side(last, methods[-1])
+        if a == b:
+            both = f"A and B are both {a.method} of run {a.run}"
+            raise UsageError(f"{methods[-1]}: {both}; name two methods")
+        return [(a, b)]
     if len(runs) == 2:
-        both = [method for method in first.methods if method in last.methods]
-        if not both:
+        both_have = [method for method in first.methods if method in last.methods]
+        if not both_have:
             raise UsageError(f"run={first.name},{last.name}: no method in both; name A and B")
-        yield from ((Side(first.name, method), Side(last.name, method)) for method in both)
-        return
-    chosen = (
-        resolve_method(methods[0], first.methods, first.name) if methods else first.best(metric)
-    )
-    for method in first.methods if chosen is not None else ():
-        if method != chosen:
-            pair = (Side(first.name, str(chosen)), Side(first.name, method))
-            yield pair if methods else pair[::-1]
-
-
-def _pair(first: RunValues, last: RunValues, of_a: str, of_b: str) -> tuple[Side, Side]:
-    a = Side(first.name, resolve_method(of_a, first.methods, first.name))
-    b = Side(last.name, resolve_method(of_b, last.methods, last.name))
-    if a == b:
-        raise UsageError(f"{of_b}: A and B are both {a.method} of run {a.run}; name two methods")
-    return a, b
+        return [(Side(first.name, method), Side(last.name, method)) for method in both_have]
+    chosen = side(first, methods[0]).method if methods else first.best(metric)
+    if chosen is None:
+        return []
+    pairs = [(Side(first.name, chosen), Side(first.name, m)) for m in first.methods if m != chosen]
+    return pairs if methods else [(b, a) for a, b in pairs]
 
 
 def _row(
@@ -156,25 +297,34 @@ def _row(
     by: str | None,
 ) -> Row:
     of_a, of_b = runs[0].values(a.method, metric, by), runs[-1].values(b.method, metric, by)
-    both = [key for key in sorted(of_a) if key in of_b]
-    same = [key for key in both if of_a[key].asked == of_b[key].asked]
-    pairs = [(of_a[key], of_b[key]) for key in same]
-    values = [value for pair in pairs for value in (pair[0].value, pair[1].value)]
+    pairs, num_both = _same(of_a, of_b), len(of_a.keys() & of_b.keys())
+    differences = [
+        Difference(a.question_id, a.document_id, a.value, b.value, a.value - b.value)
+        for a, b in pairs
+        if not is_tie(a.value, b.value)
+    ]
     return Row(
         metric=metric,
         a=a,
         b=b,
         figures=_figures(pairs),
-        only_a=len(of_a) - len(both),
-        only_b=len(of_b) - len(both),
-        otherwise=len(both) - len(same),
+        only_a=len(of_a) - num_both,
+        only_b=len(of_b) - num_both,
+        otherwise=num_both - len(pairs),
         problems_a=sum(one.has_problem for one, _ in pairs),
         problems_b=sum(one.has_problem for _, one in pairs),
         measures_answers=measures_answers,
-        is_right_or_wrong=measures_answers and all(value in (0, 100) for value in values),
-        differences=_differences(pairs),
+        is_right_or_wrong=measures_answers
+        and all(one.value in (0, 100) for pair in pairs for one in pair),
+        differences=tuple(sorted(differences, key=lambda d: (-d.difference, d.question_id))),
         by=by,
     )
+
+
+def _same(a: Values, b: Values) -> list[tuple[Value, Value]]:
+    """The values of both, of each question of which both have one; not where the id stands for
+    other questions in the other run."""
+    return [(a[key], b[key]) for key in sorted(a) if key in b and a[key].asked == b[key].asked]
 
 
 def _figures(pairs: Sequence[tuple[Value, Value]]) -> Paired | None:
@@ -184,28 +334,6 @@ def _figures(pairs: Sequence[tuple[Value, Value]]) -> Paired | None:
     return paired(a, b, [one.document_id for one, _ in pairs])
 
 
-def _differences(pairs: Sequence[tuple[Value, Value]]) -> tuple[Difference, ...]:
-    found = [
-        Difference(a.question_id, a.document_id, a.value, b.value, a.value - b.value)
-        for a, b in pairs
-        if not is_tie(a.value, b.value)
-    ]
-    return tuple(sorted(found, key=lambda one: (-one.difference, one.question_id)))
-
-
-def _finished(rows: Sequence[Row], is_one_pair: bool) -> tuple[Row, ...]:
-    """The rows with their p-values adjusted over all that have one; the questions of one pair."""
-    adjusted = iter(holm([row.figures.p for row in rows if row.figures]))
-    return tuple(
-        replace(
-            row,
-            p_holm=next(adjusted) if row.figures else None,
-            differences=row.differences if is_one_pair else (),
-        )
-        for row in rows
-    )
-
-
 def _refuse_nothing(rows: Sequence[Row], metrics: Sequence[str]) -> None:
     """Raise UsageError unless there is something to compare."""
     of = ", ".join(metrics)
@@ -213,11 +341,42 @@ def _refuse_nothing(rows: Sequence[Row], metrics: Sequence[str]) -> None:
         raise UsageError(
             f"only one method has a value of {of}; there is nothing to compare it with"
         )
-    if any(row.figures for row in rows):
-        return
-    row = rows[0]
-    raise UsageError(
-        f"no question in common: {row.only_a} have a value of {of} by {row.a.method} of run "
-        f"{row.a.run} alone, {row.only_b} by {row.b.method} of run {row.b.run} alone, and "
-        f"{row.otherwise} ids stand for other questions in the other run"
-    )
+    if not any(row.figures for row in rows):
+        row = rows[0]
+        raise UsageError(
+            f"no question in common: {row.only_a} have a value of {of} by {row.a.method} of run "
+            f"{row.a.run} alone, {row.only_b} by {row.b.method} of run {row.b.run} alone, and "
+            f"{row.otherwise} ids stand for other questions in the other run"
+        )
+
+
+def against_each(run: RunValues, metric: str) -> dict[str, list[dict[str, Any]]]:
+    """Every method of a run against every other: by baseline the others in the run's order, as
+    `_against` has them; without those that have no question in common with it."""
+    values = {method: run.values(method, metric) for method in run.methods}
+    figures: dict[tuple[str, str], Paired] = {}
+    for a, b in combinations(run.methods, 2):
+        if found := _figures(_same(values[a], values[b])):
+            figures[a, b], figures[b, a] = found, swapped(found)
+    by_baseline = {
+        b: _against({a: figures[a, b] for a in run.methods if (a, b) in figures})
+        for b in run.methods
+    }
+    return {baseline: rows for baseline, rows in by_baseline.items() if rows}
+
+
+def against_run(run: RunValues, other: RunValues, metric: str) -> list[dict[str, Any]]:
+    """Each method of a run against the same one of another run, as `_against` has them; without
+    those that have no question in common."""
+    both = [method for method in run.methods if method in other.methods]
+    found = {m: _figures(_same(run.values(m, metric), other.values(m, metric))) for m in both}
+    return _against({method: figures for method, figures in found.items() if figures})
+
+
+def _against(figures: Mapping[str, Paired]) -> list[dict[str, Any]]:
+    """A row per method: its `figures` against the baseline, and `p_holm`, adjusted over these."""
+    adjusted = holm([of.p for of in figures.values()])
+    return [
+        {"method": method, "figures": asdict(of), "p_holm": p}
+        for (method, of), p in zip(figures.items(), adjusted, strict=True)
+    ]

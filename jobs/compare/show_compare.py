@@ -1,6 +1,5 @@
 """The parts of a printed comparison."""
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 
@@ -8,9 +7,8 @@ from upath import UPath
 
 from jobs.compare.compare import Comparison, Difference, Row
 from jobs.config.options import WAREHOUSE
-from jobs.output.cells import Part, Table
+from jobs.output.cells import Part, Table, on_one_line
 from jobs.statistics.means import LEAST_DOCUMENTS
-from jobs.statistics.paired_test import Paired
 
 _SHOWN = 5  # questions of either side
 _NOTE = """\
@@ -30,68 +28,64 @@ _ONE_PAIR = "gistmill compare A B lists the questions on which two methods diffe
 
 
 def comparison_parts(found: Comparison, warehouse: UPath) -> list[Part]:
-    """The table, notes on its numbers, and for a single pair the questions that differ. A hint
-    names the `warehouse`."""
-    constant = _constant(found.rows)
-    rows = [_cells(row, found.rows, constant) for row in found.rows]
+    """The sides and the kind of test, where they are equal in all rows; the table, notes on its
+    numbers, and for a single pair the questions that differ. A hint names the `warehouse`."""
+    named = [_named(row, found.rows) for row in found.rows]
+    constant = {key: value for key, value in named[0].items()
+                if all(other[key] == value for other in named)}  # fmt: skip
+    has_groups = any(row.by is not None for row in found.rows)
+    rows = [
+        _cells(row, {key: value for key, value in own.items() if key not in constant}, has_groups)
+        for row, own in zip(found.rows, named, strict=True)
+    ]
     num_keys = sum(name in ("metric", "by", "A", "B") for name in rows[0])
     table = Table(rows, left=("by", "A", "B"), num_keys=num_keys)
     head = ["\n".join(f"{name}: {value}" for name, value in constant.items())] if constant else []
     if not found.is_one_pair:
         return [*head, table, "\n".join([*_lines(found), _ONE_PAIR])]
-    questions = [_differences(row) for row in found.rows]
-    return [*head, table, "\n".join(_lines(found)), *questions, *_hint(found.rows, warehouse)]
+    parts = [*head, table, "\n".join(_lines(found)), *map(_differences, found.rows)]
+    if example := next((one for row in found.rows for one in row.differences), None):
+        place = [] if warehouse == WAREHOUSE else [f"warehouse={warehouse}"]
+        run = f"run={found.rows[0].a.run}"
+        hint = shlex.join(["gistmill", "trace", example.question_id, *place, run])
+        parts.append(f"Look at one: {on_one_line(hint)}")
+    return parts
 
 
-def p_text(p: float | None) -> str:
+def _p(p: float) -> str:
     """A p-value with three digits, never 0."""
-    if p is None:
-        return "-"
     return "<0.001" if p < 0.001 else f"{p:.3g}"
-
-
-def _constant(rows: Sequence[Row]) -> dict[str, str]:
-    """The values equal in all rows, which are printed above the table: sides, and the kind of
-    test."""
-    named = [_named(row, rows) for row in rows]
-    return {key: value for key, value in named[0].items() if all(n[key] == value for n in named)}
 
 
 def _named(row: Row, rows: Sequence[Row]) -> dict[str, str]:
     """A and B by name, with their runs if rows are of two, and the kind of test."""
     of_two = any(r.a.run != r.b.run for r in rows)
     sides = {
-        name: _one_line(f"{side.method} of {side.run}" if of_two else side.method)
+        name: on_one_line(f"{side.method} of {side.run}" if of_two else side.method)
         for name, side in (("A", row.a), ("B", row.b))
     }
     draws = row.figures.draws if row.figures else None
     return {**sides, "test": "exact" if draws is None else f"{draws} flips drawn"}
 
 
-def _cells(row: Row, rows: Sequence[Row], constant: Mapping[str, str]) -> dict[str, object]:
-    named = {k: v for k, v in _named(row, rows).items() if k not in constant}
-    test = {"test": named.pop("test")} if "test" in named else {}
+def _cells(row: Row, named: Mapping[str, str], has_groups: bool) -> dict[str, object]:
+    """The cells of a row; `named`: the sides and the kind of test that differ between rows."""
     of = row.figures
-    group = {"by": row.by} if any(other.by is not None for other in rows) else {}
     return {
         "metric": row.metric,
-        **group,
-        **named,
+        **({"by": row.by} if has_groups else {}),
+        **{name: side for name, side in named.items() if name != "test"},
         "n": of.n if of else 0,
         "documents": of and of.documents,
         "mean of A": of and of.mean_a,
         "mean of B": of and of.mean_b,
         "A - B": of and f"{of.difference:+.1f}",
-        "95% interval": of and _interval(of),
-        "p": p_text(of.p if of else None),
-        **test,
-        "p (Holm)": p_text(row.p_holm),
+        "95% interval": of and ("n/a" if of.low is None else f"{of.low:+.1f}..{of.high:+.1f}"),
+        "p": of and _p(of.p),
+        **{name: kind for name, kind in named.items() if name == "test"},
+        "p (Holm)": None if row.p_holm is None else _p(row.p_holm),
         "A higher/tied/lower": of and f"{of.wins}/{of.ties}/{of.losses}",
     }
-
-
-def _interval(figures: Paired) -> str:
-    return "n/a" if figures.low is None else f"{figures.low:+.1f}..{figures.high:+.1f}"
 
 
 def _lines(found: Comparison) -> list[str]:
@@ -117,7 +111,11 @@ def _lines(found: Comparison) -> list[str]:
     if any(row.otherwise for row in rows):
         most = max(row.otherwise for row in rows)
         lines.append(f"left out: {most} ids that stand for other questions in the other run")
-    return [*lines, *_of_raters(found)]
+    names = {name for name in found.raters.values() if name}
+    if names and len({*found.raters.values()}) > 1:
+        by_run = (f"{on_one_line(rater or 'none')} in {run}" for run, rater in found.raters.items())
+        return [*lines, f"raters differ: {', '.join(by_run)}"]
+    return [*lines, *(f"rater {on_one_line(name)}" for name in names)]
 
 
 def _problems(rows: Sequence[Row]) -> str:
@@ -137,24 +135,6 @@ def _range(of_a: str, a: Sequence[int], of_b: str, b: Sequence[int]) -> str:
     return f"{of_a}: {low_high[0]}, {of_b}: {low_high[1]}"
 
 
-def _of_raters(found: Comparison) -> list[str]:
-    names = {name for name in found.raters.values() if name}
-    if len({*found.raters.values()}) > 1 and names:
-        return ["raters differ: " + ", ".join(f"{_one_line(r or 'none')} in {run}"
-                for run, r in found.raters.items())]  # fmt: skip
-    return [f"rater {_one_line(name)}" for name in names]
-
-
-def _hint(rows: Sequence[Row], warehouse: UPath) -> list[str]:
-    """The command that shows one of the questions."""
-    example = next((one for row in rows for one in row.differences), None)
-    if example is None:
-        return []
-    place = [] if warehouse == WAREHOUSE else [f"warehouse={warehouse}"]
-    hint = shlex.join(["gistmill", "trace", example.question_id, *place, f"run={rows[0].a.run}"])
-    return [f"Look at one: {_one_line(hint)}"]
-
-
 def _differences(row: Row) -> str:
     """The questions that flipped, or those with the largest differences."""
     if not row.differences:
@@ -172,13 +152,8 @@ def _differences(row: Row) -> str:
 
 def _side(title: str, of: Sequence[Difference], flipped: bool) -> str:
     texts = [
-        _one_line(one.question_id) + ("" if flipped else f" ({one.difference:+.1f})")
+        on_one_line(one.question_id) + ("" if flipped else f" ({one.difference:+.1f})")
         for one in of[:_SHOWN]
     ]
     more = [f"and {len(of) - _SHOWN} more (--json has all)"] if len(of) > _SHOWN else []
     return f"  {title} ({len(of)}): {', '.join([*texts, *more]) or '-'}"
-
-
-def _one_line(text: str) -> str:
-    """A name without line breaks, which could pass for lines of the command."""
-    return re.sub(r"[\n\r\t]", lambda found: ascii(found[0])[1:-1], text)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jobs.compare.paired_values import resolve_method
+from jobs.compare.compare import resolve_method
 from jobs.config.options import ReadOptions
 from jobs.export.target import warn_incomplete
 from jobs.output.print_tables import json_text
@@ -52,7 +52,7 @@ def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> t
         raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
     with options.opened() as (folder, connection):
         name = folder.path.name
-        method = method_of(connection, options.method, name)
+        method = _method_of(connection, options.method, name)
         source = answers(connection, options.where)
         statement = _ANSWERS.format(source=source, method=method.replace("'", "''"))
         rows = query(connection, statement)
@@ -68,16 +68,14 @@ def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> t
     return FORMATS[form](rows), len(rows)
 
 
-def method_of(connection: Any, wanted: str | None, run: str) -> str:
+def _method_of(connection: Any, wanted: str | None, run: str) -> str:
     """The method of this name, resolved as in `compare`; without a name the run's only one."""
     names = [str(row["method"]) for row in query(connection, _METHODS)]
     if not names:
         raise UsageError(f"run={run} has no answers yet; gistmill status says what is done")
-    if wanted is not None:
-        return resolve_method(wanted, names, run)
-    if len(names) > 1:
+    if wanted is None and len(names) > 1:
         raise UsageError(f"method= must name one method of the run: {', '.join(names)}")
-    return names[0]
+    return resolve_method(names[0] if wanted is None else wanted, names, run)
 
 
 _METHODS = "select distinct method from predictions order by method"

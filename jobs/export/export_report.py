@@ -1,23 +1,27 @@
-"""Export the table of a run as CSV, LaTeX or Markdown."""
+"""Export the table of a run as CSV; or, as a paper prints it, as LaTeX or Markdown: with printed
+names, scores before reading and cost, and a caption that says what the numbers are."""
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.export.paper_table import paper_table
 from jobs.export.target import warn_incomplete
-from jobs.output.cells import Part
+from jobs.output.cells import Marks, Measured, Table, counted
 from jobs.output.csv_text import csv_text
 from jobs.output.latex import latex
-from jobs.report.columns import with_columns
-from jobs.report.render import report_page
+from jobs.report.columns import COST_COLUMNS, COUNTS, with_columns
+from jobs.report.names import PAPER, named, read_names
+from jobs.report.render import ANSWERED, REPEATED, report_page, score_table
 from jobs.report.report import Report, Row, make_report
 from pipeline.core.errors import UsageError
 
-_COUNTS = (
-    *("answered", "unscored", "calls", "tokens"),
-    *("memory_calls", "memory_tokens", "judging_calls", "judging_tokens"),
-)
+_MARKS: dict[str, Marks] = {"bold": "bold", "stars": "stars", "none": "none"}
+_SAYS = {"bold": "Bold", "stars": "*"}
+_IN_NO_LABEL = re.compile(r"[^A-Za-z0-9:._-]")
+_HEADINGS = {"method": "Method", "by": "Group"}
 
 
 def exported_report(
@@ -40,7 +44,7 @@ def _csv(report: Report, options: ReadOptions, with_intervals: bool) -> str:
     """A column per measure with all digits, and the number of answers that each mean is over; with
     intervals their ends, the mean over answered questions and the sd over repeats, too. Names are
     the canonical ones."""
-    counts = _COUNTS if options.columns is None else ()
+    counts = [column.measure for column in COUNTS] if options.columns is None else []
     shown = with_columns(report, options.columns, None)
     rows = [dict(_cells(row, shown, with_intervals, counts)) for row in report.rows]
     return csv_text(rows, list(rows[0]) if rows else ["method"])
@@ -68,20 +72,80 @@ def _cells(
 
 def _latex(report: Report, options: ReadOptions, with_intervals: bool) -> str:
     """A float with a row per method and group, below comments on where it is from."""
-    return latex([*_notes(report), paper_table(report, options, with_intervals)])
+    foot = report.foot
+    notes = [f"gistmill, run {report.run}, corpus {foot['corpus']}, engine {foot['engine']}"]
+    notes.append(r"Needs \usepackage{booktabs}.")
+    if report.inputs["not_done"]:
+        of = "{not_done} of {planned} inputs are not done".format(**report.inputs)
+        notes.append(f"INCOMPLETE: {of}.")
+    return latex([*notes, _paper_table(report, options, with_intervals)])
 
 
 def _markdown(report: Report, options: ReadOptions, with_intervals: bool) -> str:
     """The caption, then the table."""
-    return report_page([paper_table(report, options, with_intervals)]) + "\n"
+    return report_page([_paper_table(report, options, with_intervals)]) + "\n"
 
 
-def _notes(report: Report) -> Iterator[Part]:
-    foot = report.foot
-    yield f"gistmill, run {report.run}, corpus {foot['corpus']}, engine {foot['engine']}"
-    yield r"Needs \usepackage{booktabs}."
-    if report.inputs["not_done"]:
-        yield "INCOMPLETE: {not_done} of {planned} inputs are not done.".format(**report.inputs)
+def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> Table:
+    """The table of the columns that `columns=` names, by default all and the cost. Raises
+    UsageError for `columns`, `names`, `marks` or a `label` that cannot be used, and for a run
+    without methods."""
+    marks = options.marks or "bold"
+    if marks not in _MARKS:
+        raise UsageError(f"marks={marks}: no such marks; there are {', '.join(_MARKS)}")
+    if _IN_NO_LABEL.search(options.label or ""):
+        raise UsageError(f"label={options.label}: write letters, digits and any of : . _ -")
+    if not report.rows:
+        raise UsageError(f"run={report.run} has no methods; gistmill report shows its memories")
+    names = read_names(options.names or PAPER, report.foot.get("plugins"))
+    shown = named(with_columns(report, options.columns, names, COST_COLUMNS), names)
+    table = score_table(shown, with_intervals)
+    rows = [{_HEADINGS.get(k, k): value for k, value in row.items()} for row in table.rows]
+    made = replace(
+        table,
+        rows=rows,
+        left=["Group"],
+        label=options.label or f"tab:{report.run}",
+        marks=_MARKS[marks],
+    )
+    text = options.caption or " ".join(_caption(made, shown, options, with_intervals))
+    return replace(made, caption=text)
+
+
+def _caption(
+    table: Table, report: Report, options: ReadOptions, with_intervals: bool
+) -> Iterator[str]:
+    """Corpus and number of questions, the answers that means are over, marks and brackets."""
+    means = [value for row in table.rows for value in row.values() if isinstance(value, Measured)]
+    corpus = report.foot["corpus"].rpartition(" ")[0]
+    documents = counted(report.memory["documents"], "document")
+    chosen = f", where {options.where}" if options.where else ""
+    chosen += f", by {options.by}" if options.by else ""
+    yield f"{corpus}, {_questions(report)} about {documents}{chosen}."
+    yield "Means over all answers; a problem counts 0."
+    if any(mean.n != mean.of for mean in means):
+        yield "(n=...): over so many answers, those that have such a value."
+    if any(mean.answered not in (None, mean.n) for mean in means):
+        yield ANSWERED
+    if table.marks != "none" and any(mean.is_best for mean in means):
+        yield f"{_SAYS[table.marks]}: {table.about_best.removeprefix('*: ')}"
+    if with_intervals:
+        yield "In brackets: 95% interval over documents (cluster bootstrap)."
+    if any(" sd " in mean.small for mean in means):
+        yield "sd: standard deviation of the repeats' means (n - 1)."
+
+
+def _questions(report: Report) -> str:
+    """The number of questions that methods were asked, over all groups, and how often."""
+    repeats = report.foot["repeats"]
+    asked: Counter[str] = Counter()
+    for row in report.rows:
+        asked[row.method] += int(row.counts.get("n") or 0) // repeats
+    found = sorted({*asked.values()})
+    least = "" if len(found) == 1 else f"{found[0]} to "
+    again = f", {REPEATED[report.foot['repeat_from']]}" if repeats > 1 else ""
+    often = f" ({repeats} repeats{again})" if repeats > 1 else ""
+    return f"{least}{counted(found[-1], 'question')}{often}"
 
 
 _PAPER = ("latex", "markdown")

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 from urllib.parse import quote, unquote
 
-from jobs.compare.paired_values import RunValues
+from jobs.compare.compare import RunValues
 from jobs.config.options import ReadOptions
 from jobs.html.run_page import compressed_chunk, page
 from jobs.html.source import Source

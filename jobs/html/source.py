@@ -6,8 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from jobs.compare.against_each import against_each, against_run
-from jobs.compare.paired_values import RunValues
+from jobs.compare.compare import RunValues, against_each, against_run
 from jobs.config.options import ReadOptions
 from jobs.html.page_traces import Part, Traces
 from jobs.html.run_page import Chunk, compressed_chunk

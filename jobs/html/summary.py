@@ -5,9 +5,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlencode
 
-from jobs.frontier.frontier import Point, drawn_columns, frontier_svg, points_of, tones_of
+from jobs.export.frontier import drawn_columns, frontier_svg, points_of, tones_of
 from jobs.problems.causes import causes, question_problems
 from jobs.report.columns import group_of
 from jobs.report.names import Names, named
@@ -97,20 +96,14 @@ def _problems(connection: Any, questions: Rows) -> Rows:
 
 
 def _frontiers(report: Report) -> dict[str, str]:
-    """By measure of answers, the picture of score against tokens read as SVG, in which a method
-    leads to its questions; none where no method has tokens."""
+    """By measure of answers, the picture of score against tokens read as SVG; none where no method
+    has tokens."""
     found = {}
     for column in drawn_columns(report):
         points = points_of(report, column)
         if any(point.place for point in points):
-            found[column.measure] = frontier_svg(
-                report.run, column.heading, points, link=_questions
-            )
+            found[column.measure] = frontier_svg(report.run, column.heading, points)
     return found
-
-
-def _questions(point: Point) -> str:
-    return "#" + urlencode({"view": "questions", "method": point.method})
 
 
 def measures(connection: Any) -> list[str]:

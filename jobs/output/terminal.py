@@ -35,14 +35,21 @@ def _texts(part: Part, width: int) -> Iterable[str]:
     if isinstance(part, Table):
         return _table(part, width) if part.rows else ["no rows"]
     if isinstance(part, Heading):
-        return [_paragraph(part.text, width)]
-    return [_paragraph(part, width) if isinstance(part, str) else part.text]
+        return [wrapped(part.text, width)]
+    return [wrapped(part, width) if isinstance(part, str) else part.text]
 
 
-def _paragraph(text: str, width: int) -> str:
-    """Every line wrapped at spaces; a word longer than the terminal stays whole."""
+def wrapped(text: str, width: int) -> str:
+    """Every line wrapped at spaces, its further lines indented as it is; a word longer than the
+    terminal stays whole."""
     return "\n".join(
-        textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+        textwrap.fill(
+            line,
+            width,
+            subsequent_indent=" " * (len(line) - len(line.lstrip(" "))),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
         for line in printable(text).splitlines()
     )
 
@@ -84,11 +91,11 @@ def _table(table: Table, width: int) -> Iterator[str]:
         shown.pop()
     yield _drawn(shown, width)
     if table.about_best and any(text.endswith("*") for one in shown for text in one.cells):
-        yield _paragraph(table.about_best, width)
+        yield wrapped(table.about_best, width)
     empty = [name for name in table.names() if name not in names]
     for about, left_out in ((_EMPTY, empty), (_TOO_WIDE, names[len(shown) :])):
         if left_out:
-            yield _paragraph(about.format(", ".join(left_out)), width)
+            yield wrapped(about.format(", ".join(left_out)), width)
 
 
 def _drawn(columns: Sequence[_Column], width: int) -> str:

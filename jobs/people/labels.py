@@ -1,31 +1,40 @@
-"""A sheet of answers for a person to label, who sees neither methods nor verdicts, and the import
-of the labels of a filled one."""
+"""Labels by people: a sheet of answers to label, which shows neither methods nor verdicts, the
+import of a filled one, and the agreement of people with raters and with each other."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.output.cells import counted
+from jobs.output.cells import Part, Table, counted
 from jobs.output.csv_text import csv_text
 from jobs.report.chosen import answers
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside
-from pipeline.files.place import as_path, exists
+from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.runs.people import add_labels
 from pipeline.store.sql.connection import query
-from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.files import read_rows
 
 _SQL = sql_beside(__file__)
 LABELS = ("yes", "partially", "no")
 _COLUMNS = tuple("row question references answer label comment".split())  # noqa: SIM905  # one is a stage, too
-_ADVICE = "name the sheet that rate sheet has written"
-_ROW_ID = re.compile("r[0-9a-f]{15}")
+_ADVICE = "name the sheet that rate sheet has written, as CSV"
 _PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
 _KEY = ("method", "repeat", "document_id", "question_id", "answer_sha")
 _OF_PERSON = f"select {', '.join(_KEY)} from people where rater = ?"
+_ANSWER = "method, repeat, document_id, question_id"
+_TWO = (LABELS[0], LABELS[-1])
+_NOTE = (
+    "Of the answers that both labelled; unscored: the rater's verdict could not be read. kappa: "
+    "Cohen's, unweighted; weighted: partially is half as far from yes and no as these are from "
+    "each other. lr: exact, partial, none as yes, partially, no. A rubric without partially counts "
+    "a person's partially as no."
+)
 
 
 def sheet(options: ReadOptions) -> tuple[str, int]:
@@ -58,22 +67,19 @@ def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
     person = options.person
     if not _PERSON.fullmatch(person):
         raise UsageError(f"person={person}: write a name of a-z, 0-9 and _.-, such as person=ann")
-    found = list(_labelled(file))
-    labels = {row_id: row for row_id, row in found if row["label"]}
+    rows = _sheet_rows(file)
     with options.opened() as (folder, connection):
         run = folder.path.name
-        of_run = _answers(connection, run, {row_id: row["line"] for row_id, row in found}, file)
+        of_run = _answers(connection, run, rows, file)
         before = {*connection.execute(_OF_PERSON, [f"human:{person}"]).fetchall()}
+    labels = [{**of_run[row_id], "label": row["label"], "comment": row["comment"]}
+              for row_id, row in rows.items() if row["label"]]  # fmt: skip
     if not labels:
         raise UsageError(f"{file}: no row has a label; write {', '.join(LABELS)} into the column")
-    blank = [of_run[row_id] for row_id, row in found if not row["label"]]
+    blank = [of_run[row_id] for row_id, row in rows.items() if not row["label"]]
     kept = len({tuple(row[key] for key in _KEY) for row in blank} & before)
-    rows = [
-        {**of_run[row_id], "label": row["label"], "comment": row["comment"]}
-        for row_id, row in labels.items()
-    ]
-    changed = add_labels(folder.path, person, rows)
-    facts = {"rater": f"human:{person}", "run": run, "rows": len(found), "labels": len(labels)}
+    changed = add_labels(folder.path, person, labels)
+    facts = {"rater": f"human:{person}", "run": run, "rows": len(rows), "labels": len(labels)}
     return {**facts, "changed": changed, "kept": kept}
 
 
@@ -89,51 +95,140 @@ def imported_lines(found: Mapping[str, Any]) -> list[str]:
     return ["\n".join(lines)]
 
 
-def _labelled(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a sheet by their id: label (None if there is none), comment, line."""
-    path = as_path(file)
-    if not exists(path):
-        raise UsageError(f"{file}: no such file; {_ADVICE}")
-    if path.suffix != ".csv":
-        raise UsageError(f"{file}: no .csv file; {_ADVICE}, saved as CSV")
-    lines: dict[str, int] = {}
-    for row in read_rows(path, _ADVICE):
-        row_id, label, comment = _cells(row)
-        if first := lines.get(row_id):
+def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:
+    """The rows of a sheet by their id: label and comment, None if there is none, and line."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in read_rows(as_path(file), _ADVICE):
+        value = row.sure().value or {}
+        if missing := [name for name in ("row", "label") if name not in value]:
+            raise UsageError(row.detail(f"no column {' and '.join(missing)}; {_ADVICE}"))
+        cells = (str(value.get(name) or "").strip() for name in ("row", "label", "comment"))
+        row_id, label, comment = cells
+        if row_id in found:
+            first = found[row_id]["line"]
             raise UsageError(row.detail(f"row {row_id} is there twice, first in line {first}"))
-        lines[row_id] = row.line
-        yield row_id, {"label": label, "comment": comment, "line": row.line}
-
-
-def _cells(row: Row) -> tuple[str, str | None, str | None]:
-    value = row.sure().value or {}
-    if missing := [name for name in ("row", "label") if name not in value]:
-        raise UsageError(
-            row.detail(f"no column {' and '.join(missing)}; import what rate sheet has written")
-        )
-    row_id = str(value["row"] or "").strip()
-    if not _ROW_ID.fullmatch(row_id):
-        raise UsageError(row.detail(f"row {row_id[:80]!r} is no id of a sheet; put it back"))
-    label = str(value["label"] or "").strip().casefold()
-    if label and label not in LABELS:
-        raise UsageError(row.detail(f"label {label[:80]!r} is none of {', '.join(LABELS)}; fix it"))
-    comment = str(value.get("comment") or "").strip()
-    return row_id, label or None, comment or None
+        if label.casefold() not in ("", *LABELS):
+            known = ", ".join(LABELS)
+            raise UsageError(row.detail(f"label {label[:80]!r} is none of {known}; fix it"))
+        found[row_id] = {"label": label.casefold() or None, "comment": comment or None,
+                         "line": row.line}  # fmt: skip
+    return found
 
 
 def _answers(
-    connection: Any, run: str, lines: Mapping[str, int], file: str
+    connection: Any, run: str, sheet_rows: Mapping[str, Mapping[str, Any]], file: str
 ) -> dict[str, dict[str, Any]]:
     """The answers that rows of a sheet are about, by row id. Raises UsageError for a row that is no
     answer of the run."""
-    ids = ", ".join(f"'{row_id}'" for row_id in lines) or "''"
+    connection.execute("set variable sheet_rows = ?", [list(sheet_rows)])
     labelled = filled(_SQL["labelled"], source=answers(connection, None))
-    found = query(connection, filled(_SQL["of_rows"], labelled=labelled, ids=ids))
+    found = query(connection, filled(_SQL["of_rows"], labelled=labelled))
     rows = {row.pop("row"): row for row in found}
-    for row_id, line in lines.items():
+    for row_id, row in sheet_rows.items():
         if row_id not in rows:
             raise UsageError(
-                f"{file}:{line}: row {row_id} is no answer of run={run}, as it is now; name the "
-                "run of the sheet, or make a new sheet where the run was answered again"
+                f"{file}:{row['line']}: row {row_id[:80]} is no answer of run={run}, as it is now; "
+                "name the run of the sheet, or make a new sheet where the run was answered again"
             )
     return rows
+
+
+def agreements(options: ReadOptions) -> dict[str, Any]:
+    """The `agreements` of a run's people, on answers that `method=` and `where=` select, and the
+    number of `labels` that these have; `outdated` of them are of answers that have changed since.
+
+    Raises UsageError if the run has no labels.
+    """
+    with connect(options.warehouse, options.run) as connection:
+        if not query(connection, "from people limit 1"):
+            raise UsageError(
+                "the run has no labels of people; make a sheet with gistmill rate sheet, and "
+                "import it with gistmill rate import"
+            )
+        source = answers(connection, options.where, options.method)
+        is_all = options.where is None and options.method is None
+        chosen = "" if is_all else f"semi join {source} using ({_ANSWER})"
+        counts = query(connection, filled(_SQL["counts"], labels=_SQL["labels"], chosen=chosen))[0]
+        rows = query(connection, filled(_SQL["pairs"], labels=_SQL["labels"], source=source))
+    groups = groupby(rows, itemgetter("person", "other", "rubric"))  # by which they are sorted
+    found = [_agreement(key, [*of]) for key, of in groups]
+    return {"agreements": found, "labels": counts["labels"], "outdated": counts["outdated"]}
+
+
+def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The agreement of one person and one rater by one rubric; or of two people, if that is None.
+
+    `confusion[i][j]`: answers that the person gave `labels[i]` and the other `labels[j]`.
+    """
+    labels = LABELS if rows[0]["has_partially"] else _TWO
+    confusion = {(a, b): 0 for a in labels for b in labels}
+    for row in rows:
+        if row["theirs"] is not None:
+            mine = row["mine"] if row["mine"] in labels else _TWO[1]
+            confusion[mine, row["theirs"]] += row["n"]
+    n, equal = sum(confusion.values()), sum(confusion[label, label] for label in labels)
+    return {
+        **dict(zip(("person", "other", "rubric"), key, strict=True)),
+        "n": n,
+        "unscored": sum(row["n"] for row in rows if row["theirs"] is None),
+        "percent": 100 * equal / n if n else None,
+        "kappa": kappa(confusion),
+        "weighted_kappa": kappa(confusion, labels),
+        "labels": labels,
+        "confusion": [[confusion[a, b] for b in labels] for a in labels],
+    }
+
+
+def _shown(kappa: float | None) -> str | None:
+    return None if kappa is None else f"{kappa:.2f}"
+
+
+def parts_of(found: Mapping[str, Any]) -> list[Part]:
+    """The output of `gistmill rate agreement`."""
+    labels, outdated = (counted(found[name], "label") for name in ("labels", "outdated"))
+    if not found["agreements"]:
+        return [f"{labels}, none of an answer that a rater or another person labelled"]
+    lines = [
+        {
+            "person": one["person"],
+            "other": one["other"],
+            "rubric": one["rubric"] or "people",
+            "n": one["n"],
+            "agreement %": one["percent"],
+            "kappa": _shown(one["kappa"]),
+            "weighted": _shown(one["weighted_kappa"]),
+            "unscored": one["unscored"],
+        }
+        for one in found["agreements"]
+    ]
+    parts: list[Part] = [Table(lines, left=("other", "rubric"), num_keys=3), _NOTE]
+    if found["outdated"]:
+        parts.append(f"Left out: {outdated} of answers that changed since.")
+    for one in found["agreements"]:
+        other = f"{one['other']}, {one['rubric']}" if one["rubric"] else one["other"]
+        parts.append(f"{one['person']} (rows), {other} (columns), n = {one['n']}:")
+        matrix = [
+            {"": label, **dict(zip(one["labels"], row, strict=True)), "all": sum(row)}
+            for label, row in zip(one["labels"], one["confusion"], strict=True)
+        ]
+        parts.append(Table(matrix, keeps_empty=True))
+    return parts
+
+
+def kappa(
+    confusion: Mapping[tuple[str, str], int], order: Sequence[str] | None = None
+) -> float | None:
+    """Cohen's kappa: 1 - disagreement / that of two raters with the same shares of labels by
+    chance; None if the latter is 0. Unweighted (1960), or with labels in an `order` by weights that
+    are linear in the distance of two of them (1968)."""
+
+    def distance(a: str, b: str) -> int:
+        return abs(order.index(a) - order.index(b)) if order else int(a != b)
+
+    ours, theirs = Counter[str](), Counter[str]()
+    for (a, b), n in confusion.items():
+        ours[a] += n
+        theirs[b] += n
+    by_chance = sum(distance(a, b) * ours[a] * theirs[b] for a in ours for b in theirs)
+    found = sum(distance(a, b) * n for (a, b), n in confusion.items()) * ours.total()
+    return (by_chance - found) / by_chance if by_chance else None

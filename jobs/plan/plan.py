@@ -16,8 +16,15 @@ from jobs.graph.read_run import read_config
 from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.output.cells import Heading, Part, Table, counted
 from jobs.output.print_tables import print_found
-from jobs.plan.counting import DryRunShards, NoEmbedder
-from jobs.plan.estimate import MEASURES, NO_COST, Estimate, Numbers, estimate
+from jobs.plan.estimate import (
+    MEASURES,
+    NO_COST,
+    DryRunShards,
+    Estimate,
+    NoEmbedder,
+    Numbers,
+    estimate,
+)
 from jobs.run.compatibility import merge_with_stored_run
 from pipeline.core.engine import EngineSettings, Price
 from pipeline.core.errors import UsageError
@@ -34,23 +41,21 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """The command's options. `rates`: PREFILL,DECODE in tokens a second of one engine; `price`: see
-    jobs/config/options.py."""
+    """The command's options. `rates`: prompt and reply tokens a second of one engine; `price`: in
+    place of the engines' own."""
 
-    rates: str | None = None
-    gpus: int = 1
-    price: str | None = None
+    rates: tuple[float, float] | None
+    gpus: int
+    price: Price | None
 
-    def check(self, settings: EngineSettings) -> None:
-        """Raise UsageError for an option that cannot be used, before any work."""
-        self.num_engines(settings)
-        if self.rates is not None and min(numbers("rates", self.rates, "PREFILL,DECODE")) <= 0:
-            raise UsageError(f"--rates {self.rates}: both must be above 0")
-        self.price_for(settings)
-
-    def price_for(self, settings: EngineSettings) -> Price:
-        """The price that is given, else the engine's own."""
-        return settings.price if self.price is None else price_of(self.price)
+    @classmethod
+    def of(cls, rates: str | None, gpus: int, price: str | None) -> "Options":
+        """The options as they are written. Raises UsageError for one that cannot be used."""
+        found = None if rates is None else numbers("rates", rates, "PREFILL,DECODE")
+        if found and min(found) <= 0:
+            raise UsageError(f"--rates {rates}: both must be above 0")
+        priced = None if price is None else price_of(price)
+        return cls((found[0], found[1]) if found else None, gpus, priced)
 
     def num_engines(self, settings: EngineSettings) -> int:
         """The number of engines that run at once; of engines without GPUs, as many as the config
@@ -67,7 +72,7 @@ class Options:
 def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn) -> None:
     """Print the plan of the run of these words."""
     config = read_config(words)
-    options.check(config.engine)
+    options.num_engines(config.engine)  # refused before any work
     without_model = NoEmbedder(**config.embedder.model_dump())
     plan = make_plan(resolve(config.model_copy(update={"embedder": without_model})), options, warn)
     print_found(plan, _parts, as_json)
@@ -84,7 +89,7 @@ def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
     run = merge_with_stored_run(run, folder)
     prepared = prepare(run, folder.warehouse, warn, DryRunShards(folder.warehouse))
     estimated = estimate(prepared)
-    steps = [_step(step, estimated.costs[step.id], options.price_for(engine))
+    steps = [_step(step, estimated.costs[step.id], options.price or engine.price)
              for step, engine in run.steps_with_engines
              if engine and step.id in estimated.costs]  # fmt: skip
     speeds = _own_speeds(folder)
@@ -117,9 +122,8 @@ def _step(step: Step, costs: Numbers, price: Price) -> Json:
     expected: Json = dict(zip(MEASURES, map(int, costs.round()), strict=True))
     budgets: Json = {"reply_tokens": expected.pop("budget_tokens")}
     prompt = expected["prompt_tokens"]
-    cached = prompt - expected["uncached_tokens"]
     for own in (expected, budgets):
-        own["money"] = price.of(prompt, cached, own["reply_tokens"])
+        own["money"] = price.of(prompt, prompt - expected["uncached_tokens"], own["reply_tokens"])
     return {**about, "expected": expected, "budgets": budgets}
 
 
@@ -152,8 +156,7 @@ def _phase(
     options, else the run's own `speed`, else those that the engine's settings say."""
     rates, how = engine.token_rates(), "the engine's settings"
     if options.rates is not None:
-        prefill, decode = numbers("rates", options.rates, "PREFILL,DECODE")
-        rates, how = (prefill, decode), f"--rates {options.rates}"
+        rates, how = options.rates, "--rates {:.15g},{:.15g}".format(*options.rates)
     elif speed is not None:
         rates = (speed, speed / REPLY_COSTS)
         how = f"by the run's own clock, a reply's token as {REPLY_COSTS:.0f} of a prompt's"
@@ -171,10 +174,9 @@ def _phase(
     }
     if rates:
         costs = sum(estimated.costs.get(step.id, NO_COST) for step in phase.steps)
-        own = dict(zip(MEASURES, np.asarray(costs).tolist(), strict=True))
-        replies = {"expected": own["reply_tokens"], "budgets": own["budget_tokens"]}
-        prefill = own["uncached_tokens"] / rates[0]
-        seconds = {name: prefill + reply / rates[1] for name, reply in replies.items()}
+        _, _, uncached, *replies = np.asarray(costs).tolist()  # in the order of MEASURES
+        both = zip(("expected", "budgets"), replies, strict=True)
+        seconds = {name: uncached / rates[0] + reply / rates[1] for name, reply in both}
         found["hours"] = {name: s / num / 3600 for name, s in seconds.items()}
         found["gpu_hours"] = {name: s * gpus / 3600 for name, s in seconds.items()}
     return found
@@ -230,16 +232,17 @@ def _parts(plan: Mapping[str, Any]) -> list[Part]:
 
 def _stage_row(stage: Mapping[str, Any], has_price: bool) -> dict[str, object]:
     expected, budgets = stage["expected"], stage["budgets"]
-    cells: dict[str, object] = {"stage": stage["stage"], "calls": short(expected["calls"])}
-    cells["prompt tokens"] = short(expected["prompt_tokens"])
-    share = expected["uncached_tokens"] / max(1, expected["prompt_tokens"])
-    cells["cached %"] = 100 * (1 - share) if expected["prompt_tokens"] else None
-    cells["reply tokens"] = short(expected["reply_tokens"])
-    cells["reply budgets"] = short(budgets["reply_tokens"])
-    if has_price:
-        for heading, own in (("money", expected), ("with budgets", budgets)):
-            cells[heading] = None if own["money"] is None else f"{own['money']:.2f}"
-    return cells
+    prompt, uncached = expected["prompt_tokens"], expected["uncached_tokens"]
+    money = {"money": expected["money"], "with budgets": budgets["money"]} if has_price else {}
+    return {
+        "stage": stage["stage"],
+        "calls": short(expected["calls"]),
+        "prompt tokens": short(prompt),
+        "cached %": 100 * (1 - uncached / prompt) if prompt else None,
+        "reply tokens": short(expected["reply_tokens"]),
+        "reply budgets": short(budgets["reply_tokens"]),
+        **{name: None if own is None else f"{own:.2f}" for name, own in money.items()},
+    }
 
 
 def _phase_row(phase: Mapping[str, Any]) -> dict[str, object]:

@@ -1,16 +1,39 @@
 """The problems of a run by their causes: each stands once, with the rows that failed because of it
-and the questions and documents that it reached."""
+and the questions and documents that it reached; as rows, and as lines that say what to do. And the
+findings about the replies of its models."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from jobs.output.cells import counted, on_one_line
+from pipeline.asking.reply_health import findings
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.sql.connection import query
+from pipeline.work.units import RETRYABLE
 
 _SQL = sql_beside(__file__)
 _COLUMNS = ("method", "memory", "document_id", "question_id", "detail")
 _LOADED = ("documents", "questions")  # tables of the corpus
 Rows = list[dict[str, Any]]
+_REPLIES = "from reply_health order by stage, method, repeat, prompt"
+_MOST_CHARS = 120  # of a detail
+_PLACE = re.compile(r'^  File "([^"]+)", line (\d+)', re.MULTILINE)
+_AGAIN = "gistmill retry asks again"
+_ADVICE: Mapping[str, str] = {
+    "truncated": f"raise the prompt's reply_tokens.PROMPT=; {_AGAIN}",
+    "unparseable": f"{_AGAIN}; reply_format=constrained allows no other reply",
+    "no_answer": "gistmill trace QUESTION shows where the method ended",
+    "out_of_range": f"{_AGAIN}; reply_format=constrained allows no other reply",
+    "context_overflow": "take a longer context, or shorter pages (memory.words=)",
+    "empty_input": "give the text words, or leave it out of the corpus",
+    "timeout": f"raise engine.deadline_seconds=; {_AGAIN}",
+    "refused": f"see the status that calls.reply begins with; {_AGAIN}",
+    "engine_failed": f"see the engine's log; {_AGAIN}",
+    "unit_failed": f"see the error; {_AGAIN}",
+    "bad_input": "then run the same command again",
+}
 
 
 def causes(connection: Any, where: str = "true") -> Rows:
@@ -18,7 +41,14 @@ def causes(connection: Any, where: str = "true") -> Rows:
     first: `num_rows` are its own, `num_after` those that have the problem `upstream` because of it,
     `num_details` its different details, of which `detail` is the first; `documents` and `questions`
     are the ids that it reached. `where`: SQL over document_id and question_id."""
-    parts = [_failed(table, columns) for table, columns in _tables(connection)]
+    parts = []  # the rows of a table that have a problem, with all of _COLUMNS
+    for table, columns in _tables(connection).items():
+        own = ", ".join(f"t.{n}" if n in columns else f"null::varchar as {n}" for n in _COLUMNS)
+        is_made = table not in _LOADED and "step_id" in columns
+        step = "left join steps s using (step_id)" if is_made else ""
+        stage = "coalesce(s.stage, 'corpus')" if is_made else "'corpus'"
+        parts.append(f"select {stage} as stage, '{table}' as table_name, {own}, t.problem"
+                     f" from {table} t {step} where t.problem is not null")  # fmt: skip
     if not parts:
         return []
     connection.execute(filled(_SQL["failed"], parts=" union all ".join(parts), where=where))
@@ -30,27 +60,76 @@ def question_problems(connection: Any) -> Rows:
     """A row per question, method and problem, by those three."""
     parts = [
         f"select question_id, method, problem from {table} where problem is not null"
-        for table, columns in _tables(connection)
+        for table, columns in _tables(connection).items()
         if {"question_id", "method"} <= columns
     ]
     return query(connection, f"{' union '.join(parts)} order by all") if parts else []
 
 
-def _failed(table: str, columns: set[str]) -> str:
-    """The rows of a table that have a problem, with all of _COLUMNS."""
-    own = ", ".join(
-        f"t.{name}" if name in columns else f"null::varchar as {name}" for name in _COLUMNS
-    )
-    is_made = table not in _LOADED and "step_id" in columns
-    step = "left join steps s using (step_id)" if is_made else ""
-    stage = "coalesce(s.stage, 'corpus')" if is_made else "'corpus'"
-    return (
-        f"select {stage} as stage, '{table}' as table_name, {own}, t.problem"
-        f" from {table} t {step} where t.problem is not null"
-    )
-
-
-def _tables(connection: Any) -> Iterator[tuple[str, set[str]]]:
+def _tables(connection: Any) -> dict[str, set[str]]:
     """The tables of the run whose rows may have a problem, with the names of their columns."""
-    for row in query(connection, _SQL["tables"]):
-        yield row["table_name"], set(row["columns"])
+    return {row["table_name"]: set(row["columns"]) for row in query(connection, _SQL["tables"])}
+
+
+def cause_lines(connection: Any) -> Iterator[str]:
+    """A line per cause, those that reached most rows first."""
+    yield from map(_line, causes(connection))
+
+
+def reply_findings(connection: Any, facts: Mapping[str, Any]) -> list[str]:
+    """A line per finding about the replies of models, by stage; `facts`: the run's. Where options
+    were chosen without a call, they were of the run's own engine."""
+    models: Mapping[str, bool] = facts.get("models", {})
+    if not models and not facts.get("is_model"):
+        return []
+    found: dict[str, None] = {}
+    for row in query(connection, _REPLIES):
+        if row["stage"] in models or (row["prompt"] is None and facts.get("is_model")):
+            lines = findings(row, models.get(row["stage"], False)).values()
+            found |= dict.fromkeys(map(on_one_line, lines))
+    return [*found]
+
+
+def _line(cause: Mapping[str, Any]) -> str:
+    such_as = f", such as: {_example(cause['detail'])[:_MOST_CHARS]}" if cause["detail"] else ""
+    advice = _ADVICE.get(cause["problem"], "gistmill trace QUESTION shows it")
+    return f"{cause['problem']} in {cause['stage']}: {_size(cause)}{such_as}; {advice}"
+
+
+def _example(detail: str) -> str:
+    """A detail on one line; of a traceback the error, and the place that raised it."""
+    places = _PLACE.findall(detail)
+    if not places or not detail.startswith("Traceback"):
+        return on_one_line(detail)
+    file, line = places[-1]
+    return f"{on_one_line(detail.splitlines()[-1])} ({Path(file).name}:{line})"
+
+
+def _size(cause: Mapping[str, Any]) -> str:
+    """The number of rows, and of the questions and documents that the cause reached; of the corpus
+    that of its bad entries: a question about a missing document is one, and two rows."""
+    after = f" and {cause['num_after']} after" if cause["num_after"] else ""
+    if cause["problem"] == "bad_input":
+        number = cause["num_details"]
+        return f"{number} {'entry' if number == 1 else 'entries'}{after}"
+    documents = counted(len(cause["documents"] or ()), "document")
+    asked = len(cause["questions"])
+    of = f"{counted(asked, 'question')} of {documents}" if asked else documents
+    return f"{counted(cause['num_rows'], 'row')}{after}, {of}"
+
+
+def problem_counts(connection: Any) -> dict[str, int]:
+    """The rows of a run that have a problem themselves, by problem."""
+    found: dict[str, int] = {}
+    for cause in causes(connection):
+        found[cause["problem"]] = found.get(cause["problem"], 0) + cause["num_rows"]
+    return found
+
+
+def healed_line(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """The rows that have each problem, before a retry and after it."""
+    names = [name for name in {**before, **after} if name in RETRYABLE]
+    if not names:
+        return "retry: no row has a problem that another reply may avoid"
+    counts = (f"{name} {before.get(name, 0)} -> {after.get(name, 0)}" for name in names)
+    return f"retry: {', '.join(counts)}"

@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from jobs.audit.show_audit import audit_parts
+from jobs.audit.judge_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.markdown import markdown
 from jobs.report.chosen import FALLBACK

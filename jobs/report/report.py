@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.audit.judge_audit import JudgeAudit, judge_audits
 from jobs.config.options import ReadOptions
-from jobs.problems.cause_lines import reply_findings
+from jobs.problems.causes import reply_findings
 from jobs.report.chosen import (
     FALLBACK,
     chosen_methods,
@@ -17,8 +17,8 @@ from jobs.report.chosen import (
 )
 from jobs.report.costs import Costs, Prices, costs_of
 from jobs.report.memory_sizes import Distribution, distributions
-from jobs.statistics.claims import best_of, p_values, pairs_of
 from jobs.statistics.means import Key, Mean, means_of
+from jobs.statistics.paired_test import best_of, p_values, pairs_of
 from pipeline.core.engine import ENGINES
 from pipeline.core.rows import RECORDS
 from pipeline.core.settings import sha
@@ -49,7 +49,7 @@ class Row:
     by: str | None
     means: dict[str, Mean]
     counts: dict[str, int | float | None]
-    best: tuple[str, ...] = ()  # measures in which the row is marked; see claims.py
+    best: tuple[str, ...] = ()  # measures in which the row is marked; see paired_test.py
     tokens: dict[str, Tokens] = field(default_factory=dict)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import counted
-from jobs.problems.cause_lines import cause_lines
+from jobs.problems.causes import cause_lines
 from pipeline.store.sql.accounts import StepCounts
 from pipeline.store.sql.connection import query
 

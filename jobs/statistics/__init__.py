@@ -1,1 +1,1 @@
-"""Means with intervals, paired tests, and what raters' mistakes change of them."""
+"""Means with intervals, and paired tests."""

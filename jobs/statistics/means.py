@@ -18,26 +18,25 @@ RESAMPLES = 2000
 _DRAWN_AT_ONCE = 1_000_000  # documents: some 30 MB
 
 
-def interval(sums: Sequence[Sequence[float]], counts: Sequence[int]) -> tuple[float, float] | None:
-    """The 95% percentile interval of a mean, sum / count, or of the geometric mean of several (a
-    list of sums each), documents drawn with replacement.
+def interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, float] | None:
+    """The 95% percentile interval of a mean, sum / count; one of each per document.
 
-    One sum and one count per document. Questions about the same document are correlated, so whole
-    documents are drawn (cluster bootstrap). None below 10 documents.
+    Questions about the same document are correlated, so whole documents are drawn, with replacement
+    (cluster bootstrap). None below 10 documents.
     """
     if len(counts) < LEAST_DOCUMENTS:
         return None
-    *drawn, num = _resampled([*sums, counts])
-    return _limits([one / num for one in drawn])
+    total, num = resampled([sums, counts])
+    return percentiles([total / num])
 
 
-def _limits(means: Sequence[Any]) -> tuple[float, float]:
+def percentiles(means: Sequence[Any]) -> tuple[float, float]:
     """The 95% percentile interval of the geometric mean of means, each an array over resamples."""
     low, high = np.percentile(np.prod(means, axis=0) ** (1 / len(means)), [2.5, 97.5])
     return float(low), float(high)
 
 
-def _resampled(columns: Sequence[Sequence[float]]) -> Any:
+def resampled(columns: Sequence[Sequence[float]]) -> Any:
     """The sums of columns, which have a value per document, over documents drawn with replacement,
     the same ones for all columns: an array of columns x RESAMPLES."""
     values, draw = np.column_stack(columns).astype(float), np.random.default_rng(0)
@@ -111,7 +110,7 @@ def _draw(rows: Sequence[dict[str, Any]]) -> None:
         by_num[len(row["counts"])].append(row)
     for num, own in by_num.items():
         if num >= LEAST_DOCUMENTS:
-            drawn = _resampled([row[name] for row in own for name in ("sums", "counts")])
+            drawn = resampled([row[name] for row in own for name in ("sums", "counts")])
             for row, sums, counts in zip(own, drawn[::2], drawn[1::2], strict=True):
                 row["drawn"] = sums / counts
 
@@ -134,7 +133,7 @@ def _mean(parts: Sequence[Mapping[str, Any]]) -> Mean:
     """The geometric mean of the parts' means, which is the mean of a single part. All parts are
     over the same answers; in the interval documents are drawn once for all of them."""
     first = parts[0]
-    low, high = _limits([part["drawn"] for part in parts]) if "drawn" in first else (None, None)
+    low, high = percentiles([part["drawn"] for part in parts]) if "drawn" in first else (None, None)
     repeats = zip(*(part["repeats"] for part in parts), strict=True)
     by_repeat = [geometric_mean(means) for means in repeats]
     answered = [part["answered_mean"] for part in parts]

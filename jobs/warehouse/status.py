@@ -16,7 +16,7 @@ from jobs.config.options import ReadOptions
 from jobs.output.cells import Part, Table, counted
 from jobs.output.print_tables import print_found, print_line
 from jobs.output.terminal import fitted_to_terminal
-from jobs.problems.cause_lines import cause_lines, reply_findings
+from jobs.problems.causes import cause_lines, reply_findings
 from jobs.run.progress import document_text, progress_line, refusal_text
 from pipeline.core.errors import UsageError
 from pipeline.files.lease import RUN, holder

@@ -47,7 +47,7 @@ FLOORS = (
     ("jobs.statistics", "jobs.problems"),
     ("jobs.audit",),
     ("jobs.run", "jobs.report", "jobs.trace"),
-    ("jobs.frontier", "jobs.cite"),
+    ("jobs.cite",),
     ("jobs.compare", "jobs.plan", "jobs.people", "jobs.submit"),
     ("jobs.export", "jobs.warehouse", "jobs.api"),
     ("jobs.html", "jobs.plugin"),

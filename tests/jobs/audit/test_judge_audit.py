@@ -2,8 +2,7 @@
 
 import pytest
 
-from jobs.audit.judge_audit import JudgeAudit, Rate, Verdict, mean_rate
-from jobs.audit.show_audit import audit_parts
+from jobs.audit.judge_audit import JudgeAudit, Rate, Verdict, audit_parts, mean_rate
 from pipeline.work.stage import Column
 
 

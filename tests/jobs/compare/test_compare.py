@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.compare.against_each import against_run
-from jobs.compare.compare import compare
-from jobs.compare.paired_values import RunValues
+from jobs.compare.compare import RunValues, against_run, compare
 from jobs.config.options import ReadOptions
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Record
@@ -335,7 +333,7 @@ def test_hostile_ids_are_printed_on_one_line(tmp_path: Path) -> None:
     )
     text = made.compared("m|", "m2", "metric=accuracy")
     assert "\x1b" not in text and "\n| <b>" not in text
-    assert r"""gistmill trace 'a'"'"'; rm -rf $(x) \x1b[31m|\n| <b>' warehouse=""" in text
+    assert r"""gistmill trace 'a'"'"'; rm -rf $(x) \x1b[31m| | <b>' warehouse=""" in text
     json.loads(made.compared("m|", "m2", "metric=accuracy", "--json"))
     assert r"A: m|1\x1b[2J" in text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.people.agreement import kappa, percent
+from jobs.people.labels import kappa
 from tests.support.command import refused, sql, succeed
 from tests.support.runs.hand_numbers import FREE, ORDER, WORKED
 from tests.support.runs.hand_run import QUESTIONS, HandRun
@@ -187,7 +187,7 @@ def test_labels_of_answers_that_changed_do_not_count(sheets: Sheets) -> None:
     [
         ({"label": "maybe"}, "ann.csv:3: label 'maybe' is none of yes, partially, no; fix it"),
         ({"row": "r000000000000000"}, "ann.csv:3: row r000000000000000 is no answer of run=hand"),
-        ({"row": "7"}, "ann.csv:3: row '7' is no id of a sheet; put it back"),
+        ({"row": "7' or true --"}, "ann.csv:3: row 7' or true -- is no answer of run=hand"),
         ({"row": "FIRST"}, "is there twice, first in line 2"),
     ],
 )
@@ -213,7 +213,7 @@ def test_mistakes(sheets: Sheets) -> None:
     assert "other.csv:2: no column row and label" in refused(
         "rate", "import", other, "person=ann", *words
     )
-    assert "no such file" in refused("rate", "import", "none.csv", "person=ann", *words)
+    assert "none.csv: No such file" in refused("rate", "import", "none.csv", "person=ann", *words)
     for place in (sheets.folder, sheets.folder / "sheet.xlsx", sheets.folder / "folder.csv"):
         if place.suffix:
             place.write_bytes(b"PK\x03\x04") if place.suffix == ".xlsx" else place.mkdir()
@@ -265,8 +265,3 @@ def test_kappa(
     confusion = {(L[a], L[b]): n for a, row in enumerate(rows) for b, n in enumerate(row)}
     found = kappa(confusion, order)
     assert found == (None if expected is None else pytest.approx(expected, abs=1e-6))
-
-
-def test_percent_of_equal_labels() -> None:
-    confusion = {("yes", "yes"): 20, ("yes", "no"): 5, ("no", "yes"): 10, ("no", "no"): 15}
-    assert (percent(confusion), percent({})) == (70, None)

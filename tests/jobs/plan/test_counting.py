@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.plan.counting import Prefixes, token_counts
+from jobs.plan.estimate import CountingEngine, TokenCounts, token_counts
 from pipeline.core.compose import compose
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
@@ -47,9 +47,9 @@ def test_without_one_tokens_are_estimated(tmp_path: Path) -> None:
     assert any(line.startswith("tokens of reading: estimated") for line in told)
 
 
-def test_a_prompt_finds_what_an_earlier_one_began_with() -> None:
-    prefixes = Prefixes()
+def test_a_prompt_finds_what_an_earlier_one_began_with(tmp_path: Path) -> None:
+    engine = CountingEngine(settings(tmp_path), TokenCounts(len, 0, ""))
     begin = "".join(f"{n:04}" for n in range(160))  # 640 characters, none of it twice
-    assert prefixes.share(begin + "x" * 360) == 0
-    assert prefixes.share(begin + "y" * 360) == 0.64
-    assert prefixes.share(begin[::-1]) == 0
+    assert engine.cached_share(begin + "x" * 360) == 0
+    assert engine.cached_share(begin + "y" * 360) == 0.64
+    assert engine.cached_share(begin[::-1]) == 0

@@ -11,8 +11,7 @@ import pytest
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.read_run import read_run
 from jobs.plan import estimate as counting
-from jobs.plan.counting import DryRunShards
-from jobs.plan.estimate import choose_sample, estimate
+from jobs.plan.estimate import DryRunShards, choose_sample, estimate
 from tests.support.command import QMSUM
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
@@ -65,21 +64,6 @@ def test_a_step_that_few_documents_lack_is_counted_too(
     assert [document.num_words for document in estimated.sample.documents] == [30, 180]
     (answer,) = [step for step in made.run.steps if step.name == "answer"]
     assert estimated.costs[answer.id][0] == 1
-
-
-def test_of_a_documents_many_questions_some_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of one chunk of three; which ones, their ids' hashes say."""
-    monkeypatch.setattr(counting, "_MAX_QUESTIONS", 3)
-    words = written(tmp_path, 1, *(question(n, of=1) for n in range(9)))
-    made = prepared(tmp_path, *words, "methods=closed_book", "questions_per_unit=3")
-    (step,) = [step for step in made.run.steps if step.name == "answer"]
-    estimated = estimate(made)
-    assert 0 < estimated.sample.num_questions < 9
-    calls, *_, budgets = estimated.costs[step.id]
-    assert calls == pytest.approx(9)
-    assert budgets == pytest.approx(9 * 512)
 
 
 @pytest.mark.slow

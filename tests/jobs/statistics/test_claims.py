@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.statistics.claims import Pair, best_of, pairs_of
 from jobs.statistics.means import Key, Mean
-from jobs.statistics.paired_test import quick_sign_flip, sign_flip
+from jobs.statistics.paired_test import Pair, best_of, pairs_of, quick_sign_flip, sign_flip
 from pipeline.work.stage import Column
 from tests.support.command import refused, succeed
 from tests.support.runs.compared_run import ComparedRun, Values

@@ -6,14 +6,14 @@ import statistics
 
 import pytest
 
-from jobs.statistics.means import LEAST_DOCUMENTS, interval, sd
+from jobs.statistics.means import LEAST_DOCUMENTS, interval, percentiles, resampled, sd
 
 # 12 documents of 1 to 12 questions; per document the sum of 0-100 scores and their number.
 COUNTS = list(range(1, 13))
 SUMS = [100.0 * (7 * n % 5) * n / 8 for n in COUNTS]
 
 
-def resampled(sums: list[float], counts: list[int], times: int) -> tuple[float, float]:
+def plainly_resampled(sums: list[float], counts: list[int], times: int) -> tuple[float, float]:
     """Documents drawn with replacement, 2.5th and 97.5th percentile of the mean over questions."""
     draw = random.Random(11)
     means = []
@@ -25,9 +25,9 @@ def resampled(sums: list[float], counts: list[int], times: int) -> tuple[float, 
 
 
 def test_the_interval_is_that_of_resampled_documents() -> None:
-    found = interval([SUMS], COUNTS)
+    found = interval(SUMS, COUNTS)
     assert found is not None
-    expected = resampled(SUMS, COUNTS, 20_000)
+    expected = plainly_resampled(SUMS, COUNTS, 20_000)
     width = expected[1] - expected[0]
     assert found[0] == pytest.approx(expected[0], abs=0.06 * width)
     assert found[1] == pytest.approx(expected[1], abs=0.06 * width)
@@ -37,7 +37,7 @@ def test_the_interval_is_that_of_resampled_documents() -> None:
 def test_documents_are_drawn_not_questions() -> None:
     """Ten documents, each all right or all wrong: were their 1,000 questions drawn one by one,
     the interval would be about 100 * 2 * 1.96 * sqrt(0.25 / 1000) = 6.2 wide."""
-    found = interval([[0.0, 10_000.0] * 5], [100] * 10)
+    found = interval([0.0, 10_000.0] * 5, [100] * 10)
     assert found is not None
     # By hand: the number right of 10 is binomial(10, 0.5), whose 95% lie within 2..8.
     assert list(found) == pytest.approx([20.0, 80.0])
@@ -46,8 +46,8 @@ def test_documents_are_drawn_not_questions() -> None:
 def test_the_interval_of_a_geometric_mean() -> None:
     """Of two parts, against a plain resampling that draws documents once for both."""
     others = [50.0 * n + 300 * (n % 3) for n in COUNTS]
-    found = interval([SUMS, others], COUNTS)
-    assert found is not None
+    *drawn, num = resampled([SUMS, others, COUNTS])
+    found = percentiles([sums / num for sums in drawn])
     draw, means = random.Random(11), []
     for _ in range(20_000):
         chosen = [draw.randrange(len(COUNTS)) for _ in COUNTS]
@@ -62,9 +62,9 @@ def test_the_interval_of_a_geometric_mean() -> None:
 
 def test_nothing_is_said_below_ten_documents() -> None:
     assert LEAST_DOCUMENTS == 10
-    assert interval([SUMS[:9]], COUNTS[:9]) is None
-    assert interval([SUMS[:10]], COUNTS[:10]) is not None
-    assert interval([[]], []) is None
+    assert interval(SUMS[:9], COUNTS[:9]) is None
+    assert interval(SUMS[:10], COUNTS[:10]) is not None
+    assert interval([], []) is None
 
 
 def test_spread_by_hand() -> None:

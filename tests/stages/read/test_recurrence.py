@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from jobs.plan.counting import CountingEngine, token_counts
+from jobs.plan.estimate import CountingEngine, token_counts
 from pipeline.asking.known_replies import SharedReplies
 from pipeline.core.compose import compose
 from pipeline.core.rows import Question, UnitRows

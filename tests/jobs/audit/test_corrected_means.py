@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from jobs.statistics.corrected_means import (
+from jobs.audit.judge_audit import (
     corrected_interval,
     effective_size,
     exact_interval,

@@ -1,30 +1,31 @@
 """Score against tokens read: a point per method of a report, those on the Pareto frontier, and the
-picture of it as SVG."""
+picture of it as SVG; exported, and part of the page of a run."""
 
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from textwrap import wrap
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from jobs.output.cells import on_one_line, printable
+from jobs.config.options import ReadOptions
+from jobs.export.target import STANDARD_OUTPUT, warn_incomplete
+from jobs.output.cells import printable
+from jobs.output.csv_text import csv_text
+from jobs.output.print_tables import json_text
 from jobs.report.columns import measures_by_name
 from jobs.report.names import PAPER, read_names
-from jobs.report.report import Report, Row
+from jobs.report.render import notes
+from jobs.report.report import Report, make_report
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 
 TONES = ("#2f6fca", "#b3541e", "#1f8a4c", "#8a3a9c", "#c03650", "#12808c", "#85701a", "#68758a",
          "#6a5acd", "#a0522d", "#4d7f17", "#b0409c")  # fmt: skip
-_SHAPES = (  # around a point
-    "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z", "m-4 -4h8v8h-8z", "m0 -5.5l5 9h-10z",
-    "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z", "m0 5.5l5 -9h-10z",
-)  # fmt: skip
 _LEFT, _TOP, _RIGHT, _BOTTOM = 54, 28, 732, 372  # of the points, in pixels
 _LINE, _OF_A_LINE = 17, 110  # pixels; characters
 _NO_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}  # beside control characters
@@ -33,10 +34,6 @@ _CAPTION = (
     "tokens. Bars: 95% intervals over documents, where there are ten. Means over fewer answers "
     "than others are not compared."
 )
-_FAMILY = re.compile(r"\w+(?=[(\[]|$)")  # of a method and its variants
-
-Link = Callable[["Point"], str]
-"""The address that a point leads to; empty: none."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +61,36 @@ class Point:
     def place(self) -> tuple[float, float] | None:
         """Tokens and score; None if one is missing."""
         return None if self.tokens is None or self.score is None else (self.tokens, self.score)
+
+
+def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
+    """The points of `metric=`, in the format that `to=` ends in, and their number. `warn` gets a
+    line if the run is not complete. In CSV true and false are 1 and 0.
+
+    Raises UsageError for other endings and unknown metrics, and where no method has a score and
+    tokens.
+    """
+    is_file = options.to != STANDARD_OUTPUT
+    ending = PurePosixPath(options.to).suffix.lower() if is_file else ".csv"
+    if ending not in (".svg", ".csv", ".json"):
+        raise UsageError(f"to={options.to}: write a file that ends in .svg, .csv or .json")
+    report = make_report(options)
+    column = chosen_column(report, options.metric)
+    points = points_of(report, column)
+    if not any(point.place for point in points):
+        raise UsageError(
+            f"run={report.run}: no method has both {column.measure} and tokens of its contexts; "
+            "imported answers have no tokens, nor have those of gistmill 0.2"
+        )
+    warn_incomplete(report.run, report.inputs, warn)
+    if ending == ".svg":
+        return frontier_svg(report.run, column.heading, points, notes(report)), len(points)
+    rows = [asdict(point) for point in points]
+    if ending == ".json":
+        found = {"run": report.run, "metric": column.measure, "points": rows}
+        return json_text(found, indent=2) + "\n", len(points)
+    as_numbers = [{k: int(v) if isinstance(v, bool) else v for k, v in r.items()} for r in rows]
+    return csv_text(as_numbers, list(rows[0])), len(points)
 
 
 def drawn_columns(report: Report) -> list[Column]:
@@ -97,62 +124,47 @@ def points_of(report: Report, column: Column) -> list[Point]:
     behind: by a higher score with at most as many tokens, or as high a one with fewer. Floors and
     ceilings take part as all methods do.
     """
-    points = [_point(row, column) for row in report.rows]
+    (part, *_) = column.geometric_mean_of or column.mean_of_means or (column.measure,)
+    points = []
+    for row in report.rows:
+        score, tokens = row.means.get(column.measure), row.tokens.get(part)
+        points.append(Point(
+            row.method, row.by,
+            tokens=tokens.mean if tokens else None, tokens_n=tokens.n if tokens else 0,
+            score=score.mean if score else None, n=score.n if score else 0,
+            low=score.low if score else None, high=score.high if score else None,
+        ))  # fmt: skip
     most = {p.by: max((o.n for o in points if o.by == p.by and o.place), default=0) for p in points}
     points = [replace(p, competes=p.place is not None and p.n == most[p.by]) for p in points]
 
+    def rounded(point: Point) -> tuple[float, float]:  # in their last digits equal means may differ
+        tokens, score = point.place or (math.inf, -math.inf)
+        return round(tokens, 6), round(score, 6)
+
     def is_on_frontier(point: Point) -> bool:
-        own, rivals = _rounded(point), [p for p in points if p.competes and p.by == point.by]
-        better = ((x, y) for x, y in map(_rounded, rivals) if x <= own[0] and y >= own[1])
+        own, rivals = rounded(point), [p for p in points if p.competes and p.by == point.by]
+        better = ((x, y) for x, y in map(rounded, rivals) if x <= own[0] and y >= own[1])
         return point.competes and all(rival == own for rival in better)
 
     return [replace(point, on_frontier=is_on_frontier(point)) for point in points]
 
 
-def _point(row: Row, column: Column) -> Point:
-    (part, *_) = column.geometric_mean_of or column.mean_of_means or (column.measure,)
-    score, tokens = row.means.get(column.measure), row.tokens.get(part)
-    return Point(
-        method=row.method, by=row.by,
-        tokens=tokens.mean if tokens else None, tokens_n=tokens.n if tokens else 0,
-        score=score.mean if score else None, n=score.n if score else 0,
-        low=score.low if score else None, high=score.high if score else None,
-    )  # fmt: skip
-
-
-def _rounded(point: Point) -> tuple[float, float]:
-    """Tokens and score without their last digits, in which equal means may differ."""
-    tokens, score = point.place or (math.inf, -math.inf)
-    return round(tokens, 6), round(score, 6)
-
-
 def tones_of(methods: Iterable[str]) -> dict[str, int]:
     """The colour of each method in every picture of a run, as a number of TONES; variants of one
     method have the same."""
-    families: dict[str, int] = {}
-    found = {method: _FAMILY.match(method) for method in methods}
-    return {
-        method: families.setdefault(family[0] if family else method, len(families)) % len(TONES)
-        for method, family in found.items()
-    }
+    found: dict[str, int] = {}  # by the name without arguments
+    return {m: found.setdefault(re.split(r"[(\[]", m)[0], len(found)) % len(TONES)
+            for m in methods}  # fmt: skip
 
 
-def frontier_svg(
-    run: str,
-    heading: str,
-    points: Sequence[Point],
-    notes: Sequence[str] = (),
-    link: Link = lambda point: "",
-) -> str:
+def frontier_svg(run: str, heading: str, points: Sequence[Point], notes: Sequence[str] = ()) -> str:
     """A picture with a panel and its legend per group of the points, of which there is one at
     least; `heading`: of their score. Texts and axes have the colour of the page around it."""
     tones = tones_of(point.method for point in points)
-    looks = {
-        method: {"tone": tone, "color": TONES[tone], "shape": _SHAPES[place % len(_SHAPES)]}
-        for place, (method, tone) in enumerate(tones.items())
-    }
+    looks = {method: {"tone": tone, "color": TONES[tone], "number": number}
+             for number, (method, tone) in enumerate(tones.items())}  # fmt: skip
     groups = dict.fromkeys(point.by for point in points)
-    panels = [_panel([p for p in points if p.by == by], looks, link) for by in groups]
+    panels = [_panel([p for p in points if p.by == by], looks) for by in groups]
     title = f"{run}: {heading} against tokens of the final context"
     foot = [line for text in (f"{title}. {_CAPTION}", *notes) for line in wrap(text, _OF_A_LINE)]
     templates = Environment(
@@ -166,9 +178,7 @@ def frontier_svg(
     return printable(made).translate(_NO_XML)
 
 
-def _panel(
-    points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]], link: Link
-) -> dict[str, Any]:
+def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The picture of one group: numbers at the ticks of its axes, marks, and the frontier's steps.
     Tokens are drawn by their logarithm, none as 1."""
     placed = [(point, *point.place) for point in points if point.place]
@@ -193,9 +203,9 @@ def _panel(
         "up": [(up(number), f"{number:,g}") for number in scores],
         "steps": [(across(tokens), up(score)) for tokens, score in best],
         "marks": [
-            {**looks[p.method], "place": p.place and (across(p.place[0]), up(p.place[1])),
-             "bar": None if p.low is None or p.high is None else (up(p.high), up(p.low)),
-             "is_filled": p.on_frontier, "told": _told(p), "href": link(p)}
+            {**looks[p.method], "point": p,
+             "place": p.place and (across(p.place[0]), up(p.place[1])),
+             "bar": None if p.low is None or p.high is None else (up(p.high), up(p.low))}
             for p in points
         ],
         "height": _BOTTOM + 62 + _LINE * len(points),
@@ -209,11 +219,3 @@ def _round_numbers(low: float, high: float) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough)
     return [n * step for n in range(math.floor(low / step), max(math.ceil(high / step), 1) + 1)]
-
-
-def _told(point: Point) -> str:
-    """A point in words."""
-    score = "no score" if point.score is None else f"{point.score:.1f} (n={point.n})"
-    tokens = "not counted in tokens" if point.tokens is None else f"{point.tokens:,.0f} tokens"
-    on = ", on the frontier" if point.on_frontier else "" if point.place else "; not drawn"
-    return on_one_line(f"{point.method}: {score}, {tokens}{on}")
