@@ -40,7 +40,9 @@ def comparison_parts(found: Comparison, warehouse: UPath) -> list[Part]:
     ]
     num_keys = sum(name in ("metric", "by", "A", "B") for name in rows[0])
     table = Table(rows, left=("by", "A", "B"), num_keys=num_keys)
-    head = ["\n".join(f"{name}: {value}" for name, value in constant.items())] if constant else []
+    head: list[Part] = []
+    if constant:
+        head.append("\n".join(f"{name}: {value}" for name, value in constant.items()))
     if not found.is_one_pair:
         return [*head, table, "\n".join([*_lines(found), _ONE_PAIR])]
     parts = [*head, table, "\n".join(_lines(found)), *map(_differences, found.rows)]

@@ -286,7 +286,7 @@ class AnswerFromPages(AnswerFromContext):
 
     kind = "pages"
     version = 2
-    reads = (Page, Lookup)
+    reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return raw_pages(rows, used, self.first_page)
