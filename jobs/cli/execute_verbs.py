@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from jobs.api.library import run_and_report
-from jobs.ask.ask import MOST_WORDS
-from jobs.ask.ask import ask as ask_files
+from jobs.ask.ask_files import MOST_WORDS
+from jobs.ask.ask_files import ask as ask_files
 from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, completed, warn
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun

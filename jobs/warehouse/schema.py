@@ -49,7 +49,9 @@ _COLUMNS_OF_RUN = r"""
 select table_name, column_name, data_type from duckdb_columns()
 where not internal and not regexp_matches(table_name, '^(all|raw|no)_|_rows$')
 order by table_name, column_index"""
-_VIEW = re.compile(r"create view (?:\{prefix\})?(\w+) as\s*\n((?:\s*--.*\n)*)", re.IGNORECASE)
+_VIEW = re.compile(
+    r"create (?:view|\{kind\}) (?:\{prefix\})?(\w+) as\s*\n((?:\s*--.*\n)*)", re.IGNORECASE
+)
 _MEANING = re.compile(r"^\s*-- (\w+): (.+)$", re.MULTILINE)
 Views = dict[str, tuple[str, dict[str, str]]]
 """What each view is about, and the meanings of its own columns."""

@@ -1,4 +1,4 @@
-"""What to search a text for: clues from a memory of it (MemoRAG section 2), whose prompts begin
+"""Prompts for what to search a text for: clues from a memory of it (MemoRAG section 2), which begin
 with the same words, for the prefix cache; and its baselines HyDE (arXiv 2212.10496, section 3) and
 RQ-RAG (arXiv 2404.00610): what that paper trains a model for, any model is asked for here."""
 

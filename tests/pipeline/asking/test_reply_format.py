@@ -212,12 +212,8 @@ def test_a_constrained_rater_leaves_what_a_free_reader_made(family: Path) -> Non
 
 
 def test_constrained_replies_need_an_engine_that_takes_constraints() -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match="reply_format=constrained: engine=extractive"):
         read_run([CONSTRAINED])
-    assert str(caught.value) == (
-        "reply_format=constrained: engine=extractive cannot constrain replies; "
-        "use vllm, openai or batch, or reply_format=free"
-    )
 
 
 SERVER = ("engine=openai", "engine.base_url=http://127.0.0.1:9/v1", "engine.model=m")
