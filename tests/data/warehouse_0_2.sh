@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Made warehouse_0_2.tar.gz by the code of commit b54ca124, in /tmp/gistmill:
+# Made warehouse_0_2.tar.gz by the code of commit b54ca124 with today's conf/prompts/generic/_question.jinja (a run is
+# continued by the prompts that it was begun with alone), in /tmp/gistmill:
 #   cd /tmp/gistmill && bash .../warehouse_0_2.sh && tar czf warehouse_0_2.tar.gz -C /tmp warehouse
 w=/tmp/warehouse mill=/tmp/mill
 gistmill() { python -m gistmill "$@" "warehouse=$w"; }
@@ -29,6 +30,6 @@ gistmill run corpus=text corpus.path=$mill/books corpus.corrections=$mill/correc
 gistmill run corpus=demo run=batch engine=batch engine.base_url=http://127.0.0.1:9/v1 engine.model=none engine.api_key_env=null cluster=inline rater=none limit=1 memory=uniform methods=closed_book
 # A run that is killed when some of its answers are committed.
 touch $mill/begun
-gistmill run experiment=demo run=half cluster=inline rater=none memory=uniform &
+python -m gistmill run experiment=demo run=half cluster=inline rater=none memory=uniform "warehouse=$w" &
 until [ "$(find $w/tables/answers -newer $mill/begun -name '*.parquet' | wc -l)" -ge 8 ]; do sleep 0.1; done
 kill -9 $!
