@@ -98,7 +98,10 @@ def with_retries(
 
 def filesystem_errors() -> tuple[type[Exception], ...]:
     """The errors of filesystems; those of an object store's library once it is imported."""
-    return (OSError, *(getattr(sys.modules[m], own) for m, (own, _) in _imported()))
+    return (
+        OSError,
+        *(found for m, (name, _) in _LIBRARIES.items() for found in _imported(m, name)),
+    )
 
 
 def storage_errors() -> tuple[type[Exception], ...]:
@@ -115,7 +118,7 @@ def is_transient(error: Exception) -> bool:
     code = str(getattr(error, "code", ""))  # gcsfs: the HTTP status
     if code.isdecimal():
         return int(code) >= _SERVER_ERRORS or int(code) == _TOO_MANY_REQUESTS
-    passing = [getattr(sys.modules[m], name) for m, (_, names) in _imported() for name in names]
+    passing = (found for m, (_, names) in _LIBRARIES.items() for found in _imported(m, *names))
     return isinstance(error, tuple(passing))
 
 
@@ -143,8 +146,10 @@ def refusal_reason(error: Exception) -> str:
     return f"{reason}, which {' or '.join(proxies())} names" if is_proxys else reason
 
 
-def _imported() -> list[tuple[str, tuple[str, tuple[str, ...]]]]:
-    return [(module, names) for module, names in _LIBRARIES.items() if module in sys.modules]
+def _imported(module: str, *names: str) -> list[type[Exception]]:
+    """The errors of a library, none before it is imported: another thread may be at that."""
+    found = sys.modules.get(module)
+    return [getattr(found, name) for name in names if hasattr(found, name)]
 
 
 @contextmanager
