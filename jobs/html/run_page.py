@@ -37,7 +37,7 @@ def page(
     connected = "'none'" if root is None else "'self'"
     policy = "; ".join([
         "default-src 'none'", f"script-src {_source(script)}",
-        f"style-src {_source(style)}", f"connect-src {connected}",
+        f"style-src {_source(style)}", "img-src data:", f"connect-src {connected}",
         "base-uri 'none'", "form-action 'none'",
     ])  # fmt: skip
     made = Environment(
