@@ -3,6 +3,7 @@ machine's memory and use all of its cores. Imports no vllm but to read that memo
 
 import asyncio
 import functools
+import json
 import math
 import os
 import sys
@@ -127,6 +128,8 @@ class VllmSettings(EngineSettings):
         """
         self._refuse_contradictions()
         model, template = local_model(self.model), self.chat_template
+        if model and not template and not {"tokenizer", "tokenizer_mode"} & self.args.keys():
+            _refuse_without_template(model)
         return {
             "model": content_hash(model) if model else self.model,
             "revision": self.revision,
@@ -213,6 +216,23 @@ def local_model(model: str) -> Path | None:
             "engine=openai"
         )
     return path
+
+
+def _refuse_without_template(model: Path) -> None:
+    """Raise UsageError for a folder in Hugging Face's format whose files hold no chat template."""
+    try:
+        tokenizer = json.loads((model / "tokenizer_config.json").read_bytes())
+        kind = str(json.loads((model / "config.json").read_bytes()).get("model_type"))
+    except (OSError, ValueError):
+        return  # vLLM says what is wrong, or has a tokenizer of its own for the format
+    own = kind.startswith("deepseek_v") or any(model.glob("tekken*.json"))
+    own = own or any(model.glob("tokenizer.model.v*"))
+    if own or tokenizer.get("chat_template") or any(model.glob("chat_template*")):
+        return  # own: vLLM's tokenizers of DeepSeek and Mistral render chats without a template
+    raise UsageError(
+        f"engine.model={model} has no chat template, as a base model that takes no instructions; "
+        "set it to the model's instruct or chat variant, or set engine.chat_template=FILE.jinja"
+    )
 
 
 def _template_file(chat_template: str) -> Path:
