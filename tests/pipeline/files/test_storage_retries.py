@@ -4,8 +4,10 @@ import ast
 import errno
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -26,6 +28,7 @@ from pipeline.files.place import (
 )
 from pipeline.files.storage_retries import (
     Advisory,
+    ignore_refusals,
     is_transient,
     limit_retries,
     retry_for,
@@ -207,6 +210,16 @@ def test_libraries_of_object_stores() -> None:
     assert not is_transient(exceptions.NoCredentialsError())
     assert not is_transient(PermissionError("Access Denied"))
     assert not is_transient(FileNotFoundError("The specified bucket does not exist"))
+
+
+def test_a_library_that_another_thread_imports_has_no_errors_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("aiohttp", "botocore.exceptions"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    with ignore_refusals():
+        raise OSError(errno.EIO, "once")
+    assert not is_transient(ValueError("of no library"))
 
 
 def test_advisory_files_are_tried_once_and_what_failed_is_kept(pauses: list[float]) -> None:
