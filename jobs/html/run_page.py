@@ -33,7 +33,8 @@ def page(
     """The page of a run in pieces. It opens as soon as the chunks `first` are there. A served one
     holds no chunks, but requests them from its own address as data/NAME, and those of the warehouse
     from `root`."""
-    script, style = _script(), _style()
+    script = _inlined('"use strict";\n' + _joined(_SCRIPTS.split(), "js"))
+    style = _inlined(_joined(_STYLES, "css"))
     connected = "'none'" if root is None else "'self'"
     policy = "; ".join([
         "default-src 'none'", f"script-src {_source(script)}",
@@ -59,14 +60,6 @@ def _texts(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str]]:
 def _source(text: str) -> str:
     """The hash by which a content security policy names an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _script() -> str:
-    return _inlined('"use strict";\n' + _joined(_SCRIPTS.split(), "js"))
-
-
-def _style() -> str:
-    return _inlined(_joined(_STYLES, "css"))
 
 
 def _joined(names: Iterable[str], suffix: str) -> str:
