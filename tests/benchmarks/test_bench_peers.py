@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks import side_by_side
+from benchmarks.parts import part_config
 from benchmarks.peers.measured import Measured, Watched, measured_peer, watch
 from benchmarks.peers.openai_server import flags
 from benchmarks.peers.replayed import Job, Replayed, write
@@ -228,7 +229,8 @@ def test_all_answer_the_same_requests(tmp_path: Path, monkeypatch: pytest.Monkey
              "engine.sequences=8", "reply_tokens.gist=20", "reply_format=constrained"]  # fmt: skip
     monkeypatch.setenv("RAY_OVERRIDE_RESOURCES", '{"CPU": 8}')  # a stage of Ray's own takes one
     monkeypatch.setitem(side_by_side.PEERS, "nobody", "benchmarks.peers.nobody")
-    found = {one.what: one.figure for one in peers(read_run(words).config, tmp_path / "b", 1)}
+    config = part_config("peers", words, tmp_path)  # as `bench` makes it, with its plugin
+    found = {one.what: one.figure for one in peers(config, tmp_path / "b", 1)}
     assert len(found) == 4 + 3 * 3 + 1
     (failed,) = (what for what, figure in found.items() if figure is None)
     assert failed.startswith("nobody does not run here: ")

@@ -173,6 +173,8 @@ class VllmEngine:
 
     async def close(self) -> None:
         """End the engine's processes, and free the GPU."""
+        if self.llm.output_handler:  # else it logs the end of the processes as an error
+            self.llm.output_handler.cancel()
         await to_thread(self.llm.shutdown)
 
     async def generate(self, request: Request) -> Reply:
