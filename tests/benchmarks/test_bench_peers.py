@@ -20,7 +20,6 @@ from benchmarks.peers.replayed import Job, Replayed, write
 from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded, Sent
 from benchmarks.side_by_side import figures, job_of, peers, replayed_of
-from jobs.graph.read_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply
 from pipeline.core.errors import EngineError
