@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from email.utils import mktime_tz, parsedate_tz
 from itertools import count
 from typing import Any, TypeVar
 
@@ -405,11 +406,12 @@ def _said(body: object, depth: int = 5) -> str:
 
 
 def _seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """The seconds of a Retry-After; 0 without one, or with a date."""
-    with suppress(ValueError):
-        seconds = float(headers.get("retry-after", ""))
-        return seconds if 0 < seconds < math.inf else 0.0
-    return 0.0
+    """The seconds of a Retry-After, which is a number or a date; 0 without one."""
+    after, seconds = headers.get("retry-after", ""), 0.0
+    with suppress(ValueError, OverflowError):
+        date = parsedate_tz(after)
+        seconds = mktime_tz((*date[:9], date[9] or 0)) - time.time() if date else float(after)
+    return seconds if 0 < seconds < math.inf else 0.0
 
 
 def _listed(value: Any) -> list[Any]:
