@@ -97,11 +97,11 @@ class Phase:
         whole = plan.work(self.execution)
         if whole.num_documents == 0:
             return
-        if plan.is_complete and plan.has_chunks:
+        if plan.has_chunks:
             of_questions = [step.id for step in self.with_upstream().values() if step.per_question]
             memory, chunks = split(self.execution, of_questions)
             first, second = plan.work(memory), plan.work(chunks)
-            if (second.num_documents or 0) > (whole.num_documents or 0) and num_workers() > 1:
+            if second.num_documents > whole.num_documents and num_workers() > 1:
                 if first.num_documents:
                     yield memory, first
                     chunks = replace(chunks, name=f"{self.name}: questions")
@@ -193,7 +193,7 @@ def with_scoring(phases: Sequence[Phase], plan: RunPlan) -> list[Phase]:
     A worker takes more than a second of CPU to start, which a small run would pay twice. No GPU is
     held for scoring: if the engine holds one, scoring is a phase of its own, on CPUs.
     """
-    if len(phases) < 2 or phases[-1].engine is not None or not plan.is_complete:
+    if len(phases) < 2 or phases[-1].engine is not None:
         return list(phases)
     *others, asking, scoring = phases
     holds_gpu = asking.engine is not None and asking.engine.gpus > 0

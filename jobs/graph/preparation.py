@@ -7,7 +7,6 @@ Used by `run`, `plan` and `bench`.
 
 import hashlib
 import heapq
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -23,7 +22,6 @@ from pipeline.core.settings import sha
 from pipeline.files.place import AnyPath
 from pipeline.store import Shards
 from pipeline.work.executions import PlannedDocument
-from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
 from pipeline.work.units import (
     Committed,
@@ -65,15 +63,13 @@ class CorpusSha:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run before its execution. `committed`: what the store held before. `left`: writes the rest
-    of the plan, a file at each step, if it is not complete; then `corpus` is, too."""
+    """A run before its execution. `committed`: what the store held before."""
 
     run: ResolvedRun
     shards: Shards
     committed: Committed
     plan: RunPlan
     corpus: CorpusSha
-    left: Iterator[None]
 
 
 def prepare(
@@ -82,51 +78,30 @@ def prepare(
     warn: Callable[[str], None],
     shards: Shards | None = None,
     retry_policy: RetryPolicy | None = None,
-    plan: RunPlan | None = None,
 ) -> Prepared:
     """Load the corpus into the warehouse, or into the given `shards`, whose loaded rows stay
-    pending, and plan every unit, but those of documents that the plan keeps.
+    pending, and plan every unit.
 
-    `retry_policy`: the committed units that are planned again, by default none. `plan`: where the
-    plan is written, and whether a part of it is left. `warn` gets a line per bad row, and on
-    missing answers. Raises UsageError if corpus or predictions cannot be used, or a step cannot be
-    executed on this machine.
+    `retry_policy`: the committed units that are planned again, by default none. `warn` gets a line
+    per bad row, and on missing answers. Raises UsageError if corpus or predictions cannot be used,
+    or a step cannot be executed on this machine.
     """
     run.refuse_unusable()
     steps, are_kept, shards = run.steps, shards is None, shards or Shards(warehouse)
     committed = replace(shards.committed(steps), retry_policy=retry_policy)
-    prepared = Prepared(run, shards, committed, plan or RunPlan(steps), CorpusSha(), iter(()))
-    left = prepared.plan.write(_planned(prepared, are_kept, warn))
-    for _ in left:
-        if prepared.plan.seconds < math.inf:
-            break
-    return replace(prepared, left=left)
+    corpus, own_inputs = CorpusSha(), OwnInputs(run.config, steps)
+    loading = {step.id for step in steps[:2]} if are_kept else set[str]()
 
+    def planned() -> Iterator[PlannedDocument]:
+        for sha_of_rows, key, units in load_corpus(run.config, shards, steps, committed, warn):
+            corpus.add(sha_of_rows)
+            own_inputs.add(key.questions)
+            units = [replace(u, is_done=True) if u.step_id in loading else u for u in units]
+            usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
+            yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units)
+        own_inputs.check(warn)
 
-def _planned(
-    prepared: Prepared, are_kept: bool, warn: Callable[[str], None]
-) -> Iterator[PlannedDocument]:
-    """Every document, once it is loaded, with its units, but for those that the plan keeps.
-    `are_kept`: its rows are committed now."""
-    run, shards, committed, plan = prepared.run, prepared.shards, prepared.committed, prepared.plan
-    config, steps = run.config, run.steps
-    loading, own_inputs = {step.id for step in steps[:2]}, OwnInputs(config, steps)
-    stages = [type(step.stage) for step in steps if step.stage]
-    if all(stage.inputs_per_question is Stage.inputs_per_question for stage in stages):
-        plan.look_for_finished(committed)  # else a stage's own inputs may have changed
-    for own_sha, key, planned in load_corpus(config, shards, steps, committed, warn, plan.keeps):
-        prepared.corpus.add(own_sha)
-        if key is None:
-            continue
-        own_inputs.add(key.questions)
-        units = [
-            replace(unit, is_done=True) if are_kept and unit.step_id in loading else unit
-            for unit in planned
-        ]
-        usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
-        plan_sha = plan.sha_of(own_sha)
-        yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units, plan_sha)
-    own_inputs.check(warn)
+    return Prepared(run, shards, committed, RunPlan(steps, planned()), corpus)
 
 
 def load_corpus(
@@ -135,11 +110,9 @@ def load_corpus(
     steps: Sequence[Step],
     committed: Committed,
     warn: Callable[[str], None],
-    is_finished: Callable[[str, str], bool] = lambda document_id, rows_sha: False,
-) -> Iterator[tuple[str, DocumentKey | None, list[Unit]]]:
+) -> Iterator[tuple[str, DocumentKey, list[Unit]]]:
     """Commit the rows of every chosen document that are not `committed`; yields the hash of each
-    document's rows, its key and its units after that, in corpus order. A document that, by its id
-    and that hash, `is_finished` has no key and units.
+    document's rows, its key and its units after that, in corpus order.
 
     The first two of `steps` are those of documents and questions. `warn` gets a line per bad row,
     up to 20, at the end. Raises UsageError if the corpus cannot be used.
@@ -147,11 +120,6 @@ def load_corpus(
     documents, questions = steps[:2]
     said = _LoadingWarnings(warn)
     for loaded in chosen_documents(config):
-        own_sha = rows_sha(loaded.document, loaded.questions, loaded.is_named_only)
-        if is_finished(loaded.document.document_id, own_sha):
-            said.add(loaded)
-            yield own_sha, None, []
-            continue
         key = DocumentKey.of(loaded.document, loaded.questions, steps, loaded.is_named_only)
         by_id = {question.question_id: question for question in loaded.questions}
         units = plan_document(steps, key, committed, config.questions_per_unit)
@@ -163,7 +131,7 @@ def load_corpus(
             elif unit.step_id == questions.id:
                 shards.commit(Question, questions, unit, [by_id[own] for own in unit.inputs])
         said.add(loaded)
-        yield own_sha, key, units
+        yield rows_sha(loaded.document, loaded.questions, loaded.is_named_only), key, units
     said.warn_all()
 
 

@@ -1,92 +1,37 @@
-"""The plan of a run: the units of its documents, in files, and the sums over them. The driver holds
-no more than what has not been written yet."""
+"""The plan of a run: the units of its documents, in a file, and the sums over them."""
 
-import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from upath import UPath
-
-from pipeline.core.settings import sha
 from pipeline.store.runs.planned_units import PlannedWork, read_plan, write_plan
 from pipeline.work.executions import Execution, PlannedDocument, Work, weight
 from pipeline.work.steps import Step
-from pipeline.work.units import UNIT_NAMES, Committed
 
 Steps = Collection[str]
 """Ids of steps."""
 
 
 class RunPlan:
-    """The plan of one launch of these steps, in `folder`, by default a temporary one. `seconds`: of
-    loading, after which the documents of a file are executed while others are loaded. `finished`
-    returns the `sha_of` each document that an earlier launch has finished; those that still have it
-    are `kept` as they were planned.
+    """The plan of one launch: `documents` with their units in these steps, written to the temporary
+    `file`, so that the process holds only sums.
 
-    The sums are those of the documents that were planned so far: `num_units` and `num_pending`
-    units; `has_chunks`: some document has pending questions in several chunks.
+    `num_pending`: units; `has_chunks`: some document has pending questions in several chunks.
     """
 
-    def __init__(
-        self,
-        steps: Sequence[Step],
-        folder: UPath | None = None,
-        seconds: float = math.inf,
-        finished: Callable[[Committed], Mapping[str, str]] = lambda committed: {},
-    ) -> None:
-        if folder is None:
-            self._temporary = TemporaryDirectory(prefix="gistmill-plan-")
-        self.folder = folder or UPath(self._temporary.name)
-        self.seconds = seconds
-        self.kept = set[str]()
-        fields = [[step.id, step.document_fields, step.question_fields] for step in steps]
-        self._units_by = sha([UNIT_NAMES, fields])
-        self._find_finished = finished
-        self._finished: Mapping[str, str] = {}
+    def __init__(self, steps: Sequence[Step], documents: Iterable[PlannedDocument]) -> None:
+        self._folder = TemporaryDirectory(prefix="gistmill-plan-")
+        self.file = Path(self._folder.name) / "units.parquet"
         self._asking = {step.id for step in steps if step.prompts}
         self._documents = Counter[frozenset[str]]()  # by the steps that they have pending units in
         self._words = dict[str, float]()  # of pending units, by step
-        self.num_units = self.num_pending = 0
-        self.has_chunks = self.is_complete = self._is_stopped = self._is_cut = False
-
-    def write(self, documents: Iterable[PlannedDocument]) -> Iterator[None]:
-        """Write the documents, those that come within `seconds` into one file at each step, until
-        `stop` is called."""
-        counted = map(self._counted, takewhile(self._goes_on, documents))
-        for is_last in write_plan(self.folder, counted, self.seconds):
-            self.is_complete = is_last and not self._is_cut
-            yield
-
-    def stop(self) -> None:
-        """Plan no more documents; those that are left make the plan incomplete."""
-        self._is_stopped = True
-
-    def look_for_finished(self, committed: Committed) -> None:
-        """Look for the documents that can be kept."""
-        self._finished = self._find_finished(committed)
-
-    def sha_of(self, rows_sha: str) -> str:
-        """A hash of all that a document's units follow from, but for what is committed: its rows,
-        the steps, and the fields that they use. `rows_sha`: of its rows and its questions'."""
-        return sha([self._units_by, rows_sha], 32)
-
-    def keeps(self, document_id: str, rows_sha: str) -> bool:
-        """True if the document is kept: it is finished, with these rows."""
-        is_kept = self._finished.get(document_id) == self.sha_of(rows_sha)
-        if is_kept:
-            self.kept.add(document_id)
-        return is_kept
-
-    def _goes_on(self, document: PlannedDocument) -> bool:
-        self._is_cut = self._is_stopped
-        return not self._is_cut
+        self.num_pending, self.has_chunks = 0, False
+        write_plan(self.file, map(self._counted, documents))
 
     def _counted(self, document: PlannedDocument) -> PlannedDocument:
         pending = [unit for unit in document.units if not unit.is_done]
-        self.num_units += len(document.units)
         self.num_pending += len(pending)
         self._documents[frozenset(unit.step_id for unit in pending)] += 1
         self.has_chunks |= len({unit.chunk for unit in pending if unit.inputs}) > 1
@@ -96,9 +41,8 @@ class RunPlan:
         return document
 
     def documents(self, steps: Steps | None = None) -> Iterator[PlannedDocument]:
-        """The documents with their units in `steps`, or in all; waits for those that are not
-        planned yet."""
-        return read_plan(self.folder, steps)
+        """The documents with their units in `steps`, or in all."""
+        return read_plan(self.file, steps)
 
     def pending(self) -> set[str]:
         """The steps with pending units."""
@@ -115,13 +59,12 @@ class RunPlan:
 
     def work(self, execution: Execution) -> Work:
         """The work of an execution."""
-        work = Work(PlannedWork(self.folder, execution), None, None)
-        if not self.is_complete:
-            return work
-        num_documents = self.num_documents(execution.own)
+        documents = PlannedWork(self.file, execution)
         if execution.by_chunk:
-            num_documents = sum(1 for _ in work.documents)
-        return replace(work, num_documents=num_documents, words=self.words(execution))
+            num_documents = sum(1 for _ in documents)
+        else:
+            num_documents = self.num_documents(execution.own)
+        return Work(documents, num_documents, self.words(execution))
 
     def words(self, execution: Execution) -> float:
         """The words of an execution's work."""

@@ -1,11 +1,10 @@
 """Run compatibility: a named run may gain methods, raters, repeats, documents and questions;
 nothing else of it may change."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
-
-from upath import UPath
 
 from jobs.config.run_config import RunConfig
 from jobs.graph.read_run import parsed_config
@@ -124,13 +123,12 @@ _BAD = {
 }
 
 
-def refuse_fewer(folder: RunFolder, plan: UPath, kept: Collection[str] = ()) -> None:
-    """Raise UsageError if the run has documents or questions that the files of this command's
-    `plan`, and the documents `kept`, leave out, except those that could not be used: they may be
-    fixed, which gives some another id, or deleted, and files that were never read may be converted
-    or moved, as their rows advise."""
+def refuse_fewer(folder: RunFolder, plan: Path) -> None:
+    """Raise UsageError if the run has documents or questions that the file of this command's `plan`
+    leaves out, except those that could not be used: they may be fixed, which gives some another id,
+    or deleted, and files that were never read may be converted or moved, as their rows advise."""
     for what in ("document", "question"):
-        missing = folder.missing_from(plan, f"{what}_id", kept)
+        missing = folder.missing_from(plan, f"{what}_id")
         if missing:
             with connect(folder.warehouse, folder.path.name) as connection:
                 missing -= {row["id"] for row in query(connection, _BAD[what])}

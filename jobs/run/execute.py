@@ -2,7 +2,6 @@
 one worker in this process."""
 
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -13,9 +12,9 @@ from jobs.run.progress import Progress
 from pipeline.asking.reader import start_reader
 from pipeline.core.errors import CommandError, EndedError
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.executions import Execution, Work
+from pipeline.work.executions import Work
 from pipeline.worker.executor import Summary
-from pipeline.worker.inline import ShouldStop, execute_inline
+from pipeline.worker.inline import execute_inline
 from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS
 
 
@@ -38,10 +37,9 @@ class RunExecutor:
             self.plan.num_pending, self._publish, refused=folder.advisory.state
         )
 
-    def execute(self, stop: GracefulStop, look: Callable[[], None] = lambda: None) -> None:
-        """Execute the phases, until `stop` has begun. `look` is called every second, and raises the
-        errors of planning. Raises UsageError if there is no Ray to join, ClusterError if a local
-        one does not start, and the errors of workers."""
+    def execute(self, stop: GracefulStop) -> None:
+        """Execute the phases, until `stop` has begun. Raises UsageError if there is no Ray to join,
+        ClusterError if a local one does not start, and the errors of workers."""
         if not self._is_inline:
             from pipeline.cluster import join  # imported here, as ray takes a second
 
@@ -49,39 +47,25 @@ class RunExecutor:
         with self.progress:
             for phase in self._phases:
                 with suppress(EndedError):  # units still in flight are not committed
-                    self._phase(phase, stop, look)
+                    self._phase(phase, stop)
                 if stop.has_begun:
                     self.progress.ended = stop.reason
                     return
 
-    def _phase(self, phase: Phase, stop: GracefulStop, look: Callable[[], None]) -> None:
+    def _phase(self, phase: Phase, stop: GracefulStop) -> None:
         num_workers = (lambda: 1) if self._is_inline else phase.pool(self._cluster).size
         for execution, work in phase.executions(self.plan, num_workers):
-            words = self.plan.words(execution)
-            self.progress.start(execution.name, work.num_documents, words)
+            self.progress.start(execution.name, work.num_documents, work.words)
             self._publish(self.progress.state())
             stop.watch(self._folder, self._launch, self.progress.alive)
-
-            def should_stop(execution: Execution = execution) -> CommandError | None:
-                try:
-                    look()
-                except CommandError as error:
-                    return error
-                if not self.plan.is_complete:  # workers may wait for documents
-                    stop.moved()
-                self.progress.planned(self.plan.num_pending, self.plan.words(execution))
-                return stop.should_stop()
-
             try:
-                self._execution(phase, execution.name, work, stop, should_stop)
+                self._execution(phase, execution.name, work, stop)
             finally:
                 self._folder.took(self.progress.took())
             if stop.has_begun:
                 return
 
-    def _execution(
-        self, phase: Phase, name: str, work: Work, stop: GracefulStop, should_stop: ShouldStop
-    ) -> None:
+    def _execution(self, phase: Phase, name: str, work: Work, stop: GracefulStop) -> None:
         def done(outcome: Summary | CommandError) -> None:
             stop.done(outcome)
             if isinstance(outcome, Summary):
@@ -93,12 +77,12 @@ class RunExecutor:
         make = phase.make_worker(self._folder.path, self._launch, start)
         if self._is_inline:
             in_flight = phase.slots + DOCUMENTS_OVER_SLOTS
-            execute_inline(make, in_flight, work, should_stop, done)
+            execute_inline(make, in_flight, work, stop.should_stop, done)
         else:
             from pipeline.cluster import execute_documents
 
             tags = {"run": self._folder.path.name, "phase": name}  # of the metrics of workers
             pool = phase.pool(self._cluster)
-            execute_documents(make, pool, tags, work, should_stop, done)
+            execute_documents(make, pool, tags, work, stop.should_stop, done)
         if stop.failure:  # last, so that the other documents are committed
             raise stop.failure

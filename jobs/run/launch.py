@@ -16,12 +16,14 @@ from upath import UPath
 
 from jobs.config.clusters import PassedError, refuse_elsewhere
 from jobs.config.run_config import RunConfig
-from jobs.graph.preparation import Prepared
+from jobs.graph.manifest import run_manifest
+from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import ResolvedRun
+from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
 from jobs.run.exceeded_limits import exceeded_limits
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
-from jobs.run.planning import planned_meanwhile, prepare_launch, start_launch
+from jobs.run.provenance import provenance
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, holder, lease
 from pipeline.files.place import (
@@ -37,7 +39,7 @@ from pipeline.files.place import (
 from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.shards.layout import check_layout
+from pipeline.store.shards.layout import check_layout, raise_layout
 from pipeline.store.sql.accounts import accounts, answering_models, other_models
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
 from pipeline.store.upkeep.garbage import removal_records
@@ -84,13 +86,41 @@ def run(
         check_layout(folder.warehouse)
         with run_lock(folder.path, stop, warn):
             compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
-            prepared = prepare_launch(resolved, folder, warn, retry_policy)
-            has_work = start_launch(prepared, folder)
+            prepared = _prepared(resolved, folder, warn, retry_policy)
+            has_work = prepared.plan.num_pending > 0
+            _start(prepared, folder, has_work)
             executor = RunExecutor(prepared, folder)
             with _end_noted(folder, executor):
                 _execute(executor, prepared, folder, warn, stop if has_work else None)
             del prepared  # all that is committed, by name: a kilobyte a document
             return _outcome(executor, folder, warn, look)
+
+
+def _prepared(
+    resolved: ResolvedRun,
+    folder: RunFolder,
+    warn: Callable[[str], None],
+    retry_policy: RetryPolicy | None,
+) -> Prepared:
+    """The run with what it was started with before, prepared."""
+    resolved = merge_with_stored_run(resolved, folder)
+    cluster = resolved.config.cluster
+    if cluster.address:  # check the cluster's size before a long load of the corpus
+        for phase in resolved.phases:
+            phase.pool(cluster).size()
+    prepared = prepare(resolved, folder.warehouse, warn, retry_policy=retry_policy)
+    refuse_fewer(folder, prepared.plan.file)
+    return prepared
+
+
+def _start(prepared: Prepared, folder: RunFolder, has_work: bool) -> None:
+    """Write the run's manifest and planned units."""
+    raise_layout(folder.warehouse)
+    made_by = provenance(None) if has_work or not folder.launches() else {}
+    folder.start(run_manifest(prepared.run), made_by, has_work)
+    folder.plan(prepared.run.steps, prepared.plan.file)
+    delete_folder(folder.path / "plan")  # of a launch of version 0.2 that was killed
+    folder.has_read(prepared.corpus.digest())
 
 
 @contextmanager
@@ -166,16 +196,12 @@ def _execute(
     """Execute what is pending, until `stop`; None: nothing is."""
     if stop:
         try:
-            with (
-                compact_periodically(folder.warehouse),
-                planned_meanwhile(prepared, folder, stop) as look,
-            ):
-                executor.execute(stop, look)
+            with compact_periodically(folder.warehouse):
+                executor.execute(stop)
         finally:
             folder.all_gone()
             compact_if_worth_it(folder.warehouse, warn)
         prepared.shards.verify(prepared.run.steps, prepared.committed)
-    delete_folder(folder.plan_files)
 
 
 def compact_if_worth_it(
@@ -240,11 +266,9 @@ def _outcome(
             warn(line)
         look(connection, folder)
     code = PROBLEMS if found else COMPLETE
-    not_done, is_planned = sum(step.not_done for step in counts), executor.plan.is_complete
-    progress = executor.progress
-    if not_done or not is_planned:
-        left = f"{not_done} inputs" if is_planned else f"{not_done} inputs and documents not loaded"
-        why = f"{left} are left; run the same command to resume"
+    not_done, progress = sum(step.not_done for step in counts), executor.progress
+    if not_done:
+        why = f"{not_done} inputs are left; run the same command to resume"
         code, found = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)
     workers = {phase: dict(n) for phase, n in progress.workers.items()}
     return Outcome(folder.path.name, code, found, dict(progress.calls), workers)

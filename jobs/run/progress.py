@@ -78,9 +78,8 @@ class Progress:
         elif self._num_units:
             self._print()
 
-    def start(self, phase: str, num_documents: int | None, words: float) -> None:
-        """Start a phase or execution on so many documents, or chunks, with these words in all; None
-        while documents are still being loaded."""
+    def start(self, phase: str, num_documents: int, words: float) -> None:
+        """Start a phase or execution on so many documents, or chunks, with these words in all."""
         self._gone |= set(self._alive)
         self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
         self._inside = []
@@ -88,13 +87,7 @@ class Progress:
         self._bar.reset(self._task.id, total=words, description=phase, parts="")
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
-            shown = "the first" if num_documents is None else num_documents
-            self._console.print(f"{phase}: {shown} {what}", highlight=False)
-
-    def planned(self, num_units: int, words: float) -> None:
-        """Take it that so many units are planned by now, and so many words in this execution."""
-        self._num_units = num_units
-        self._bar.update(self._task.id, total=words)
+            self._console.print(f"{phase}: {num_documents} {what}", highlight=False)
 
     def took(self) -> dict[str, Any]:
         """The seconds, workers, calls and tokens of the phase so far, as JSON."""

@@ -34,6 +34,7 @@ from pipeline.core.rows import RECORDS, STAMPS, Record
 from pipeline.core.settings import CONF
 from pipeline.core.sql_files import sql_sections
 from pipeline.store import connect
+from pipeline.store.runs.planned_units import write_plan
 from pipeline.store.runs.run_folder import RunFolder
 
 _HEAD = """\
@@ -119,7 +120,9 @@ def _typed() -> dict[str, dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
         run = RunFolder(folder, _RUN)
         run.start({}, {}, True)
-        run.plan([], run.plan_files)
+        plan = Path(folder) / "plan.parquet"
+        write_plan(plan, [])
+        run.plan([], plan)
         with connect(folder, _RUN) as connection:
             rows = connection.execute(_COLUMNS_OF_RUN).fetchall()
     tables = groupby(rows, itemgetter(0))

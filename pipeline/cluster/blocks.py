@@ -11,8 +11,6 @@ _PER_WORKER = 32  # or more, so that workers end at about the same time
 
 def words_per_block(work: Work, num_workers: int) -> float:
     """The words of a block with several documents."""
-    if work.words is None:
-        return _WORDS
     return min(_WORDS, work.words / (num_workers * _PER_WORKER))
 
 

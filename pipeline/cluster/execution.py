@@ -143,12 +143,12 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
 def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool: Pool) -> Any:
     """A block per row, and as many in flight as a worker can use: no engine idles while documents
     queue at another. The pool grows onto machines that join later."""
-    num_documents, there = pool.slots + DOCUMENTS_OVER_SLOTS, work.num_documents or _MANY
+    num_documents, there = pool.slots + DOCUMENTS_OVER_SLOTS, max(1, work.num_documents)
     size = min(pool.size(), there)
     in_flight = min(num_documents, -(-there // min(pool.most(size), there)))
     make = pickle_with_plugins(make_worker)
     _set_context(pool)
-    source = PlanSource(work.parts, words_per_block(work, size), pool.cluster.storage_seconds)
+    source = PlanSource(work.documents, words_per_block(work, size))
     here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
     return ray.data.read_datasource(
         source, override_num_blocks=1, num_cpus=0, label_selector=here

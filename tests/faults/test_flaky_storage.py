@@ -182,7 +182,7 @@ def test_status_says_what_could_not_be_written(tmp_path: Path) -> None:
     folder = RunFolder(small.shards.warehouse, "night")
     prepared = small.prepared()
     folder.start(run_manifest(small.resolved), {}, has_work=True)
-    folder.plan(prepared.run.steps, prepared.plan.folder)
+    folder.plan(prepared.run.steps, prepared.plan.file)
     executor = RunExecutor(prepared, folder)
     executor.progress.start("reading", 1, 1.0)
     folder.write_progress("launch", executor.progress.state())

@@ -1,7 +1,6 @@
 """What of a corpus may change, and what is then redone: files rewritten after a run."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ from upath import UPath
 from jobs.graph.preparation import prepare
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.graph.run_plan import RunPlan
-from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import sql, succeed
 from tests.support.runs.written_plan import planned_units
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
@@ -54,9 +51,7 @@ def pending(resolved: ResolvedRun, warehouse: Path) -> dict[str, set[str]]:
     Loading is done by then: `documents` and `questions` name the rows that were loaded anew.
     """
     before = {file for table in LOADING for file in _files(warehouse, table)}
-    finished = partial(RunFolder(warehouse, "before").finished, resolved.steps)
-    plan = RunPlan(resolved.steps, finished=finished)
-    prepared = prepare(resolved, UPath(warehouse), lambda line: None, plan=plan)
+    prepared = prepare(resolved, UPath(warehouse), lambda line: None)
     steps = {step.id: step for step in prepared.run.steps}
     found: dict[str, set[str]] = {}
     for unit in planned_units(prepared):

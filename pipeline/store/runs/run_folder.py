@@ -8,10 +8,11 @@ import json
 import math
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from errno import ENOENT
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -20,7 +21,6 @@ from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.settings import YAML_LOADER
-from pipeline.files.parquet import parquet_content
 from pipeline.files.place import (
     AnyPath,
     as_path,
@@ -36,15 +36,10 @@ from pipeline.files.place import (
 from pipeline.files.storage_retries import Advisory, refusal_error
 from pipeline.store.runs.planned_units import (
     KNOWN_ANSWERS,
-    PLAN,
-    PLANNED,
-    finished_documents,
     left_out_of_plan,
-    planned_inputs,
 )
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.work.steps import Step
-from pipeline.work.units import Committed
 
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
 
@@ -83,7 +78,6 @@ class RunFolder:
         self.known_answers = self.path / KNOWN_ANSWERS  # of an audit
         self._progress = self.path / "alive" / "progress"
         self._units = self.path / "units.parquet"
-        self.plan_files = self.path / PLAN  # of the current launch
         self.advisory = Advisory()  # of the progress file and the heartbeats
         self.left_out = DamagedFiles()  # of the files that are advisory
 
@@ -205,15 +199,10 @@ class RunFolder:
         """True if the run was started before."""
         return exists(self._units)
 
-    def finished(self, steps: Sequence[Step], committed: Committed) -> dict[str, str]:
-        """The documents that `finished_documents` finds, with their `plan_sha`. Raises
-        DamagedError."""
-        return finished_documents(self._units, steps, committed) if self.is_planned else {}
-
-    def missing_from(self, plan: UPath, column: str, kept: Collection[str] = ()) -> set[str]:
+    def missing_from(self, plan: Path, column: str) -> set[str]:
         """The values of `column` (document_id or question_id) that the run has planned so far, and
-        that are not in the files of `plan` nor of the documents `kept`. Raises DamagedError."""
-        return left_out_of_plan(plan, self._units, column, kept) if self.is_planned else set()
+        that are not in the file of `plan`. Raises DamagedError."""
+        return left_out_of_plan(plan, self._units, column) if self.is_planned else set()
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
@@ -245,12 +234,10 @@ class RunFolder:
                 delete(file)
             delete_folder(self.path / "in_flight")
 
-    def plan(self, steps: Iterable[Step], plan: UPath, kept: Collection[str] = ()) -> None:
-        """Write the description of each step, once, and every input in the files of `plan`; those
-        of the documents `kept` stay as they are."""
+    def plan(self, steps: Iterable[Step], plan: Path) -> None:
+        """Write the description of each step, once, and keep the file of the `plan`."""
         map_in_threads(self._describe, steps)
-        inputs = planned_inputs(plan, self._units, kept)
-        write(self._units, parquet_content(PLANNED, inputs))
+        write(self._units, plan.read_bytes())
 
     def _describe(self, step: Step) -> None:
         """Write a step's description, unless it exists.

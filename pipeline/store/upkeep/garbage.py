@@ -36,9 +36,7 @@ from pipeline.files.place import (
 from pipeline.files.processes import is_abandoned
 from pipeline.store.runs.people import num_labels
 from pipeline.store.runs.planned_units import (
-    PLAN,
     UnitKey,
-    files_of_run,
     planned_files,
     units_in,
 )
@@ -90,7 +88,7 @@ def remove_run(root: UPath, name: str) -> Removed:
     """
     folder = root / "runs" / name
     removed = Removed(labels=num_labels(folder))
-    if planned := files_of_run(folder):
+    if planned := [file for file in _plans(root) if folder in file.parents]:
         own = units_in(planned)
         others = units_in(file for file in _plans(root) if folder not in file.parents)
         removed = Removed(len(own), len(own & others), removed.labels)
@@ -150,8 +148,8 @@ def _delete_removed(root: UPath, records: list[UPath]) -> list[int] | None:
 
 
 def _plans(root: UPath) -> list[UPath]:
-    """The planned units of every run, and the plans of launches that were killed."""
-    return [*planned_files(root), *list_paths(root / "runs", f"*/{PLAN}/*.parquet")]
+    """The planned units of every run, and the plans of launches of 0.2 that were killed."""
+    return [*planned_files(root), *list_paths(root / "runs", "*/plan/*.parquet")]
 
 
 def _files_of(root: UPath, gone: set[UnitKey]) -> list[UPath]:

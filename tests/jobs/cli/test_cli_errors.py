@@ -9,6 +9,7 @@ import pytest
 from jobs.cli.app import complain, warn
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import gistmill, refused
+from tests.support.runs.written_plan import write_units
 
 pytestmark = pytest.mark.sampled
 
@@ -138,7 +139,7 @@ def test_other_verbs(words: list[str], says: str) -> None:
 def test_a_warehouse_with_another_run(place: Place) -> None:
     here = RunFolder(place.warehouse, "here")
     here.start({}, {}, True)
-    here.plan([], here.plan_files)
+    write_units(here, [], [])
     warehouse = f"warehouse={place.warehouse}"
     for verb in (["report"], ["status"], ["trace", "q1"], ["sql", "select 1"]):
         line = refused(*verb, warehouse, "run=gone")

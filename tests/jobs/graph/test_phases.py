@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from jobs.graph.phases import Phase, phases, with_scoring
 from jobs.graph.read_run import read_run
-from jobs.graph.run_plan import RunPlan
 from pipeline.core.rows import Document, Question
 from pipeline.work.units import Committed, DocumentKey, RetryPolicy, Unit, plan_document
-from tests.support.runs.written_plan import documents, plan_of
+from tests.support.runs.written_plan import plan_of
 
 NOTHING = Committed(units={}, inputs={})
 STEPS = read_run(["methods=gist_only", "memory=uniform"]).steps
@@ -93,16 +92,6 @@ def test_no_engine_starts_for_a_document_that_asks_it_nothing() -> None:
         assert with_scoring(found, plan_of(STEPS, planned)) == found
     done = [replace(unit, is_done=True) for unit in old]
     assert len(with_scoring(found, plan_of(STEPS, [*done, *new]))) == 1
-
-
-def test_a_plan_that_is_not_complete_may_still_bring_what_only_scores() -> None:
-    found, units = _planned(_key("long", 3))
-    plan = RunPlan(STEPS, seconds=0)
-    next(plan.write(documents(units)))
-    assert not plan.is_complete
-    assert with_scoring(found, plan) == found
-    ((_, work),) = found[0].executions(plan, lambda: 4)
-    assert work.num_documents is None, "a worker for each that is still to come"
 
 
 def _planned(key: DocumentKey, *words: str) -> tuple[list[Phase], list[Unit]]:

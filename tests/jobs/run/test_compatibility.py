@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from upath import UPath
 
 from jobs.graph.manifest import run_manifest
 from jobs.graph.read_run import read_run
@@ -147,16 +146,16 @@ def test_a_run_keeps_its_questions(warehouse: Warehouse) -> None:
         refuse_fewer(folder, planned(warehouse, ("d1", "q1")))
 
 
-def planned(warehouse: Warehouse, *asked: tuple[str, *tuple[str, ...]]) -> UPath:
-    """The files of a plan of these documents, each with its questions."""
+def planned(warehouse: Warehouse, *asked: tuple[str, *tuple[str, ...]]) -> Path:
+    """The file of a plan of these documents, each with its questions."""
     units = [
         unit
         for name, *questions in asked
         for unit in (document_unit(DOCUMENTS, name), chunk(QUESTIONS, name, *questions))
     ]
-    folder = UPath(warehouse.folder / "plan")
-    assert [*write_plan(folder, documents(units))] == [True]
-    return folder
+    file = warehouse.folder / "plan.parquet"
+    write_plan(file, documents(units))
+    return file
 
 
 def test_rate_is_the_run_with_one_rater_more(warehouse: Warehouse) -> None:

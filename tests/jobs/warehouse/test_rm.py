@@ -240,13 +240,14 @@ def test_within_the_retention_the_run_can_be_made_again_without_a_call(tmp_path:
 
 
 def test_what_was_planned_when_a_run_was_killed_goes(folder: Path) -> None:
-    """While it loaded its corpus: its planned units lack d3 still, and d4 that it never had."""
+    """By version 0.2, while it loaded its corpus: its planned units lack d3 still, and d4 that it
+    never had."""
     gone, late = RunFolder(folder, "gone"), document_unit(GISTS, "d3")
     others = document_unit(GISTS, "d4")
     for unit in (late, others):
         Warehouse(folder).commit(GISTS, unit, [gist(0, "late", unit.document_id)])
-    for _ in write_plan(gone.plan_files, documents([SHARED, OWN, late])):
-        pass
+    (plan := folder / "runs/gone/plan").mkdir()
+    write_plan(plan / "000000.parquet", documents([SHARED, OWN, late]))
     assert remove(as_path(folder), "gone").kept_units == 1
     assert collect(folder, older_than=0)
     with connect(folder) as connection:

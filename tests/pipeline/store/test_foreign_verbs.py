@@ -114,7 +114,7 @@ def test_a_damaged_step(made: FinishedRun, warehouse: Path, kind: str) -> None:
     assert survives(warehouse, "trace", file, why)["question"]["question_id"] == "q1"
     prepared = made.small.prepared()
     with pytest.raises(DamagedError) as caught:  # a run is refused
-        RunFolder(warehouse, "night").plan(prepared.run.steps, prepared.plan.folder)
+        RunFolder(warehouse, "night").plan(prepared.run.steps, prepared.plan.file)
     assert caught.value.file == str(file)
     assert "move the file and the step's folders" in caught.value.why
 
@@ -198,8 +198,7 @@ def test_damaged_units_hide_their_run_alone(made: FinishedRun, warehouse: Path, 
     for words in ([], ["run=second"]):  # another run's numbers are not what was asked for
         refuses(warehouse, "report", file, why, *words)
     with pytest.raises(DamagedError, match="start the run again"):
-        second = RunFolder(warehouse, "second")
-        second.missing_from(second.plan_files, "document_id")
+        RunFolder(warehouse, "second").missing_from(runs / "night/units.parquet", "document_id")
 
 
 @pytest.mark.parametrize("content", [b'{"launch": ', b"[]"])

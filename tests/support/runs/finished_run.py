@@ -27,7 +27,7 @@ class FinishedRun:
         night = RunFolder(self.warehouse, "night")
         named = resolve(self.small.config.model_copy(update={"run": "night"}))
         night.start(run_manifest(named), provenance(prepared.corpus.digest()), True)
-        night.plan(prepared.run.steps, prepared.plan.folder)
+        night.plan(prepared.run.steps, prepared.plan.file)
 
     def copied(self, folder: Path) -> Path:
         """A copy of the warehouse, in `folder`."""

@@ -128,7 +128,7 @@ class HostileRun:
         night = RunFolder(self.shards.warehouse, "night")
         raise_layout(night.warehouse)
         night.start(run_manifest(self.resolved), provenance(prepared.corpus.digest()), True)
-        night.plan(prepared.run.steps, prepared.plan.folder)
+        night.plan(prepared.run.steps, prepared.plan.file)
 
         async def all_of_them() -> None:
             worker = Worker(

@@ -74,7 +74,7 @@ def finished(folder: Path, *words: str, methods: str = METHODS) -> Path:
     night = RunFolder(warehouse, "night")
     raise_layout(night.warehouse)
     night.start(run_manifest(resolved), provenance(prepared.corpus.digest()), True)
-    night.plan(prepared.run.steps, prepared.plan.folder)
+    night.plan(prepared.run.steps, prepared.plan.file)
 
     async def reader() -> Reader:
         return await start_reader(resolved.config.engine, resolved.family, "free")

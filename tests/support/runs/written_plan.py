@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from jobs.graph.preparation import Prepared
 from jobs.graph.run_plan import RunPlan
-from pipeline.files.place import delete_folder
-from pipeline.store.runs.planned_units import write_plan
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import PlannedDocument
 from pipeline.work.steps import Step
@@ -32,13 +30,9 @@ def documents(units: Iterable[Unit]) -> list[PlannedDocument]:
 
 def plan_of(steps: Sequence[Step], units: Iterable[Unit]) -> RunPlan:
     """The plan of these units."""
-    plan = RunPlan(steps)
-    assert [*plan.write(documents(units))] == [None]
-    return plan
+    return RunPlan(steps, documents(units))
 
 
 def write_units(folder: RunFolder, steps: Sequence[Step], units: Iterable[Unit]) -> None:
     """Write the planned units of a run, and nothing else of a plan."""
-    assert [*write_plan(folder.plan_files, documents(units))] == [True]
-    folder.plan(steps, folder.plan_files)
-    delete_folder(folder.plan_files)
+    folder.plan(steps, plan_of(steps, units).file)

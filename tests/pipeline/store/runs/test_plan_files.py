@@ -1,17 +1,14 @@
-"""The plan of a launch: written in files as documents are loaded, read while later ones are not."""
+"""The plan of a launch, which is the file of the run's planned units."""
 
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from upath import UPath
 
-from pipeline.core.errors import StorageError
+from pipeline.core.errors import DamagedError
 from pipeline.store.runs.planned_units import PlannedWork, read_plan, write_plan
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import Execution, PlannedDocument
@@ -60,74 +57,48 @@ def book(name: str, words: int, *questions: str, is_done: bool = False) -> Plann
 @settings(deadline=None, max_examples=60)
 @given(documents())
 def test_what_is_read_is_what_was_written_the_longest_first(planned: list[PlannedDocument]) -> None:
-    folder = UPath(f"memory://plan/{time.monotonic_ns()}")
-    assert [*write_plan(folder, planned)] == [True]
-    expected = sorted(planned, key=lambda one: -one.num_words)  # stable: in the order of the corpus
-    assert [*read_plan(folder)] == expected
+    with TemporaryDirectory() as folder:
+        plan = written(Path(folder), planned)
+        expected = sorted(planned, key=lambda one: -one.num_words)  # stable: in the corpus's order
+        assert [*read_plan(plan)] == expected
 
 
 def test_only_the_steps_that_are_asked_for(tmp_path: Path) -> None:
-    folder = UPath(tmp_path)
-    assert [*write_plan(folder, [book("a", 3, "q")])] == [True]
-    (found,) = read_plan(folder, {"answer-0", "gist-0"})
+    plan = written(tmp_path, [book("a", 3, "q")])
+    (found,) = read_plan(plan, {"answer-0", "gist-0"})
     assert [unit.step_id for unit in found.units] == ["answer-0"]
-    assert [*read_plan(folder, set())] == []
-
-
-def test_files_are_read_while_later_ones_are_not_written(tmp_path: Path) -> None:
-    """Each of a document that waits until the one before has been read."""
-    folder, is_read = UPath(tmp_path), threading.Event()
-
-    def loaded() -> Iterator[PlannedDocument]:
-        for name, words in (("a", 1), ("b", 9)):
-            yield book(name, words)
-            assert is_read.wait(20)
-
-    files = write_plan(folder, loaded(), seconds=0)
-    assert next(files) is False
-    writer = threading.Thread(target=lambda: [*files])
-    writer.start()
-    found = []
-    for document in read_plan(folder):
-        found.append(document.document_id)
-        is_read.set()
-    writer.join()
-    assert found == ["a", "b"], "a file has what came first"
-    assert sorted(file.name for file in tmp_path.iterdir()) == [
-        "000000.parquet", "000001.parquet", "000002.end.parquet",
-    ]  # fmt: skip
-
-
-def test_a_plan_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="No such file"):
-        next(read_plan(UPath(tmp_path / "gone")))
+    assert [*read_plan(plan, set())] == []
 
 
 def test_the_words_of_work_are_those_that_pending_units_read(tmp_path: Path) -> None:
     """By hand: 7 words and 1 of a page's memory; two questions read two tenths each, and 300."""
-    folder = UPath(tmp_path)
-    assert [*write_plan(folder, [book("a", 7, "q1", "q2"), book("b", 9, is_done=True)])] == [True]
+    plan = written(tmp_path, [book("a", 7, "q1", "q2"), book("b", 9, is_done=True)])
     steps = frozenset({"paginate-0", "answer-0"})
-    whole = PlannedWork(folder, Execution("reading", steps, steps, steps))
-    assert [[(one.document_id, round(one.words, 6)) for one in part] for part in whole] == [
-        [("a", 8 + 2.8 + 300)]
-    ]
-    own = PlannedWork(folder, Execution("reading", frozenset({"paginate-0"}), steps, steps))
-    (((_, found, words),),) = own
+    whole = PlannedWork(plan, Execution("reading", steps, steps, steps))
+    assert [(one.document_id, round(one.words, 6)) for one in whole] == [("a", 8 + 2.8 + 300)]
+    own = PlannedWork(plan, Execution("reading", frozenset({"paginate-0"}), steps, steps))
+    ((_, found, words),) = own
     assert words == 8 and [unit.is_done for unit in found] == [False, True]
 
 
 def test_the_planned_inputs_of_a_run_are_those_of_its_plan(tmp_path: Path) -> None:
     night = RunFolder(tmp_path, "night")
-    planned = [book("a", 3, "q1", "q2"), book("b", 4)]
-    assert [*write_plan(night.plan_files, planned, seconds=0)] == [False, False, True]
-    night.plan([], night.plan_files)
+    night.plan([], written(tmp_path, [book("a", 3, "q1", "q2"), book("b", 4)]))
     file = tmp_path / "runs" / "night" / "units.parquet"
-    assert duckdb.execute(f"from '{file}' order by all").fetchall() == [
-        ("answer-0", "1a", "a", "q1", None, 1), ("answer-0", "1a", "a", "q2", None, 1),
-        ("answer-0", "1b", "b", None, None, 1), ("paginate-0", "0a", "a", None, None, 1),
-        ("paginate-0", "0b", "b", None, None, 1),
+    columns = "step_id, unit, document_id, question_id"
+    assert duckdb.execute(f"select {columns} from '{file}' order by all").fetchall() == [
+        ("answer-0", "1a", "a", "q1"), ("answer-0", "1a", "a", "q2"),
+        ("answer-0", "1b", "b", None), ("paginate-0", "0a", "a", None),
+        ("paginate-0", "0b", "b", None),
     ]  # fmt: skip
-    assert [*write_plan(UPath(tmp_path / "next"), [book("b", 4, "q2")])] == [True]
-    assert night.missing_from(UPath(tmp_path / "next"), "document_id") == {"a"}
-    assert night.missing_from(UPath(tmp_path / "next"), "question_id") == {"q1"}
+    plan = written(tmp_path, [book("b", 4, "q2")])
+    assert night.missing_from(plan, "document_id") == {"a"}
+    assert night.missing_from(plan, "question_id") == {"q1"}
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(DamagedError):
+        night.missing_from(plan, "question_id")
+
+
+def written(folder: Path, documents: list[PlannedDocument]) -> Path:
+    write_plan(folder / "plan.parquet", documents)
+    return folder / "plan.parquet"
