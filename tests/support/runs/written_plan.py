@@ -35,4 +35,5 @@ def plan_of(steps: Sequence[Step], units: Iterable[Unit]) -> RunPlan:
 
 def write_units(folder: RunFolder, steps: Sequence[Step], units: Iterable[Unit]) -> None:
     """Write the planned units of a run, and nothing else of a plan."""
-    folder.plan(steps, plan_of(steps, units).file)
+    plan = plan_of(steps, units)
+    folder.plan(steps, plan.file)
