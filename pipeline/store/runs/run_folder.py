@@ -30,6 +30,7 @@ from pipeline.files.place import (
     list_paths,
     map_in_threads,
     modified_at,
+    read,
     write,
     write_json,
 )
@@ -237,7 +238,7 @@ class RunFolder:
     def plan(self, steps: Iterable[Step], plan: Path) -> None:
         """Write the description of each step, once, and keep the file of the `plan`."""
         map_in_threads(self._describe, steps)
-        write(self._units, plan.read_bytes())
+        write(self._units, read(as_path(plan)))
 
     def _describe(self, step: Step) -> None:
         """Write a step's description, unless it exists.
