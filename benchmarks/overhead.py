@@ -78,7 +78,7 @@ def driver(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     started = [_started(words, folder / f"warehouse-{pair}") for pair in range(pairs)]
     first, memory = zip(*started, strict=True)
     return [
-        figure_of("driver", "seconds to the first reply", first),
+        figure_of("driver", "seconds to the first reply", first, ("at most", 120.0)),
         figure_of("driver", "MB of the driver", memory, ("at most", 2048.0)),
     ]
 

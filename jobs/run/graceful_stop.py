@@ -80,7 +80,7 @@ class GracefulStop:
     def done(self, outcome: Summary | CommandError) -> None:
         """Take note of a document that is done, which is progress, or of its error, which the run
         ends with: after the grace period if it is storage's."""
-        self.moved()
+        self._moved = time.monotonic()
         if not isinstance(outcome, CommandError):
             return
         if self.failure is None or isinstance(outcome, AccountingError):
@@ -88,10 +88,6 @@ class GracefulStop:
         if isinstance(outcome, StorageError):
             self._is_refused = True
             self._begin(str(outcome))
-
-    def moved(self) -> None:
-        """Take note of progress."""
-        self._moved = time.monotonic()
 
     def should_stop(self) -> CommandError | None:
         """The error to end with now; None while there is no reason, or in the grace period. Signals

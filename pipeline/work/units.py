@@ -172,8 +172,6 @@ class RetryPolicy:
         return bool(own) and attempt < self.most_attempts
 
 
-UNIT_NAMES = 1
-"""Raised when units are named otherwise, so that no document is kept as it was planned before."""
 RETRY_TIMEOUTS_ONCE = RetryPolicy(frozenset(UNANSWERED), most_attempts=2)
 RETRYABLE = (*UNANSWERED, "truncated", "unparseable", "out_of_range", "unit_failed")
 """The problems that another reply may avoid; the others follow from the unit's inputs."""

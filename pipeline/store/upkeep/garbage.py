@@ -88,9 +88,9 @@ def remove_run(root: UPath, name: str) -> Removed:
     """
     folder = root / "runs" / name
     removed = Removed(labels=num_labels(folder))
-    if planned := [file for file in _plans(root) if folder in file.parents]:
-        own = units_in(planned)
-        others = units_in(file for file in _plans(root) if folder not in file.parents)
+    plans = _plans(root)
+    if planned := [file for file in plans if folder in file.parents]:
+        own, others = units_in(planned), units_in(file for file in plans if file not in planned)
         removed = Removed(len(own), len(own & others), removed.labels)
         for file in planned:
             write(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", read(file))
