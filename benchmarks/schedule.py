@@ -26,7 +26,7 @@ from jobs.graph.read_run import read_run
 from pipeline.core.calls import Call
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from pipeline.work.executions import DocumentWork
 
 NUM_DOCUMENTS = 400

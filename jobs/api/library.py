@@ -21,8 +21,7 @@ from jobs.trace.reading_map import ReadingMap, read_reading_map
 from jobs.trace.trace import read_sent
 from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
-from pipeline.files.place import AnyPath, as_path
-from pipeline.files.storage_retries import filesystem_errors, refusal_error
+from pipeline.files.storage import AnyPath, as_path, filesystem_errors, refusal_error
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy

@@ -30,7 +30,7 @@ from jobs.run.launch import INCOMPLETE, Outcome
 from jobs.run.launch import run as execute
 from pipeline.core.errors import IncompleteError, UsageError
 from pipeline.core.settings import sha
-from pipeline.files.place import as_path, is_remote, write
+from pipeline.files.storage import as_path, is_remote, write
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.memory_names import SHARED
 from stages.corpora.own.text_files import AskCorpus

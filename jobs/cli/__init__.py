@@ -24,7 +24,7 @@ from jobs.cli.app import app, complain, warn
 from jobs.output.print_tables import warn_in_lines
 from jobs.run.interruption import INTERRUPTED, raise_at_ctrl_c
 from pipeline.core.errors import CommandError, IncompleteError, UsageError
-from pipeline.files.storage_retries import filesystem_errors, refusal_error
+from pipeline.files.storage import filesystem_errors, refusal_error
 
 # ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]

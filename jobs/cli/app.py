@@ -21,7 +21,7 @@ from jobs.output.cells import printable
 from pipeline.core.compose import refuse_secret
 from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 
 
 class Verb(TyperCommand):

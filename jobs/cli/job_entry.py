@@ -13,7 +13,7 @@ if __name__ == "__main__":
 from jobs.cli import main
 from jobs.submit.submission import take_marker
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 
 if __name__ == "__main__":
     job_id, warehouse, *words = sys.argv[1:]

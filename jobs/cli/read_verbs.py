@@ -16,7 +16,7 @@ from jobs.trace.show import document_parts, show_trace, shown_document
 from jobs.warehouse.ls import listing, listing_parts
 from jobs.warehouse.schema import named, named_parts, read_schema, schema_page, schema_parts
 from jobs.warehouse.status import show_status
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from pipeline.store import connect
 from pipeline.store.sql.sql_sandbox import only_select, rows_within
 

@@ -11,7 +11,7 @@ from upath import UPath
 
 from pipeline.core.engine import Price
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import run_name

@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.files.place import (
+from pipeline.files.storage import (
     as_path,
     delete_abandoned,
     path_kind,

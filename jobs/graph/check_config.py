@@ -13,7 +13,7 @@ from pipeline.core.prompts import PROMPTS
 from pipeline.core.registry import hint
 from pipeline.core.settings import CONF
 from pipeline.families.family import Family
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from pipeline.work.check_family import wrong_settings
 from pipeline.work.methods import StageSpec, stage_specs
 from pipeline.work.stage import ROLES

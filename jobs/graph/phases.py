@@ -17,7 +17,7 @@ from jobs.graph.step_graph import StepWithEngine
 from pipeline.asking.reader import num_slots
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import ClusterSettings
-from pipeline.files.place import AnyPath
+from pipeline.files.storage import AnyPath
 from pipeline.work.executions import Execution, Work
 from pipeline.work.stage import ROLES, Role
 from pipeline.work.steps import Step

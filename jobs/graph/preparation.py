@@ -19,7 +19,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
 from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
-from pipeline.files.place import AnyPath
+from pipeline.files.storage import AnyPath
 from pipeline.store import Shards
 from pipeline.work.executions import PlannedDocument
 from pipeline.work.steps import Step

@@ -15,7 +15,7 @@ from jobs.html.site import GZIP, Site
 from jobs.output.print_tables import print_found
 from pipeline.core.errors import CommandError, UsageError
 from pipeline.core.redaction import redacted
-from pipeline.files.storage_retries import filesystem_errors
+from pipeline.files.storage import filesystem_errors
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import DatabaseError
 

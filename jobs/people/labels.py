@@ -14,7 +14,7 @@ from jobs.output.csv_text import csv_text
 from jobs.report.chosen import answers
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from pipeline.store import connect
 from pipeline.store.runs.people import add_labels
 from pipeline.store.sql.connection import query

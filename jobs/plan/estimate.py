@@ -35,7 +35,7 @@ from pipeline.engines.extractive import ExtractiveSettings, num_tokens
 from pipeline.engines.openai import OpenAISettings
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
-from pipeline.files.place import AnyPath
+from pipeline.files.storage import AnyPath
 from pipeline.store import Shards
 from pipeline.store.shards.shard_content import shard_content
 from pipeline.work.executions import PlannedDocument, weight

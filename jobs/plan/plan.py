@@ -28,7 +28,7 @@ from jobs.plan.estimate import (
 from jobs.run.compatibility import merge_with_stored_run
 from pipeline.core.engine import EngineSettings, Price
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout
 from pipeline.work.steps import Step

@@ -14,7 +14,7 @@ from jobs.report.report import Report
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import found_conf_folders
 from pipeline.core.settings import YAML_LOADER, Settings
-from pipeline.files.place import as_path, refuse_unreachable_path
+from pipeline.files.storage import as_path, refuse_unreachable_path
 from pipeline.work.stage import Column
 
 CANONICAL, PAPER = "canonical", "paper"

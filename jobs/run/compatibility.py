@@ -13,7 +13,7 @@ from jobs.output.cells import counted
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders
 from pipeline.core.settings import sha
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import query

@@ -23,7 +23,7 @@ from pipeline.core.errors import (
     StorageError,
 )
 from pipeline.core.settings import ClusterSettings
-from pipeline.files.storage_retries import ignore_refusals
+from pipeline.files.storage import ignore_refusals
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.executor import Summary
 from pipeline.worker.heartbeat import SECONDS_BETWEEN_BEATS, StopSignal

@@ -26,17 +26,19 @@ from jobs.run.graceful_stop import GracefulStop
 from jobs.run.provenance import provenance
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, holder, lease
-from pipeline.files.place import (
+from pipeline.files.storage import (
     as_path,
     delete_folder,
     is_remote,
     make_again,
     never_make,
+    refusal_reason,
     refuse_unreachable_path,
+    retry_for,
+    storage_errors,
     unwritable,
     write,
 )
-from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout, raise_layout

@@ -16,7 +16,7 @@ from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.run.compatibility import stored_config
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path, exists, write
+from pipeline.files.storage import as_path, exists, write
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import run_name

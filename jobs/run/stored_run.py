@@ -12,7 +12,7 @@ from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.compatibility import stored_config
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path, is_remote
+from pipeline.files.storage import as_path, is_remote
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import run_name
 from pipeline.work.methods import methods_in

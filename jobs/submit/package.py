@@ -14,7 +14,7 @@ from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import plugin_folders
 from pipeline.core.settings import CONF, ClusterSettings
-from pipeline.files.place import as_path, is_remote
+from pipeline.files.storage import as_path, is_remote
 
 _CODE = Path(__file__).parents[2]
 _PACKAGES = ("pipeline", "stages", "jobs", "gistmill")

@@ -8,7 +8,7 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
-from pipeline.files.place import refuse_unreachable_path, write
+from pipeline.files.storage import refuse_unreachable_path, write
 
 INCOMPLETE = 4
 

@@ -25,7 +25,7 @@ from jobs.submit.submission import (
 )
 from pipeline.cluster.ray_jobs import Job, RayJobs
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 
 _SECONDS_TO_STOP = 30  # in addition to the run's grace period
 _DRIVERS_OWN = (1, 2, 3, 4)  # exit codes of `gistmill run`

@@ -12,7 +12,7 @@ from jobs.output.print_tables import print_found
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
 from pipeline.files.lease import RUN, holder, lease
-from pipeline.files.place import exists, is_remote
+from pipeline.files.storage import exists, is_remote
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import RETENTION, Removed, collect, remove_run, run_names

@@ -12,7 +12,7 @@ from jobs.output.cells import Part, counted
 from pipeline.core.errors import DamagedError, LeftOutWarning
 from pipeline.core.settings import YAML_LOADER
 from pipeline.files.parquet import read_parquet
-from pipeline.files.place import list_paths, read
+from pipeline.files.storage import list_paths, read
 from pipeline.store import connect
 from pipeline.store.sql.connect import readable_run
 from pipeline.store.sql.connection import query

@@ -35,8 +35,17 @@ from upath import UPath
 from pipeline.core.calls import SENT, UNANSWERED, Call, CallKey, call_key
 from pipeline.core.errors import StorageError
 from pipeline.core.rows import Record
-from pipeline.files.place import commit, delete, is_remote, list_paths, prepare_folder, read, write
-from pipeline.files.storage_retries import ignore_refusals, with_retries
+from pipeline.files.storage import (
+    commit,
+    delete,
+    ignore_refusals,
+    is_remote,
+    list_paths,
+    prepare_folder,
+    read,
+    with_retries,
+    write,
+)
 
 Make = Callable[[], Awaitable[Call]]
 Slot = AbstractAsyncContextManager[None]

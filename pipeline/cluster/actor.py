@@ -17,7 +17,7 @@ from ray.util.metrics import Counter
 from pipeline.cluster.joining import is_lost
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import EngineError
-from pipeline.files.storage_retries import retry_for
+from pipeline.files.storage import retry_for
 from pipeline.work.executions import DocumentWork
 from pipeline.work.pickling import unpickle_with_plugins
 from pipeline.worker.crashes import Placement

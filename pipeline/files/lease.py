@@ -21,9 +21,17 @@ from typing import Any
 
 from upath import UPath
 
-from pipeline.files.place import commit, delete, exists, is_remote, list_paths, read_object, write
 from pipeline.files.processes import has_ended
-from pipeline.files.storage_retries import ignore_refusals
+from pipeline.files.storage import (
+    commit,
+    delete,
+    exists,
+    ignore_refusals,
+    is_remote,
+    list_paths,
+    read_object,
+    write,
+)
 
 UPKEEP, RUN = "upkeep", "run"
 SECONDS = 60.0  # after which a lease that is not renewed expires

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.core.errors import UsageError
-from pipeline.files.place import AnyPath, as_path
+from pipeline.files.storage import AnyPath, as_path
 
 _LARGE = 100_000  # bytes: of a smaller file, to give the memory back costs more than to keep it
 

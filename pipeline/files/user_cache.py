@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path, write
-from pipeline.files.storage_retries import ignore_refusals
+from pipeline.files.storage import as_path, ignore_refusals, write
 
 _SECONDS_UNUSED = 30 * 24 * 3600.0
 

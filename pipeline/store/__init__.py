@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from pipeline.files.place import AnyPath
+from pipeline.files.storage import AnyPath
 from pipeline.store.shards.shards import Shards
 
 __all__ = ["Shards", "connect"]

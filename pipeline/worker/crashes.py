@@ -19,16 +19,16 @@ from upath import UPath
 
 from pipeline.core.errors import EngineError, StartError
 from pipeline.core.settings import sha
-from pipeline.files.place import (
+from pipeline.files.storage import (
     AnyPath,
     as_path,
     delete,
     delete_if_empty,
+    ignore_refusals,
     list_paths,
     read_object,
     write_json,
 )
-from pipeline.files.storage_retries import ignore_refusals
 
 _MOST_ALONE = 2  # crashes with a single document in flight, before its unit is given up
 _MOST_STARTING = 2

@@ -15,9 +15,17 @@ from itertools import chain, count
 from typing import Any
 
 from pipeline.core.calls import UnitProgress, UsageCounters
-from pipeline.files.place import AnyPath, as_path, exists, write, write_json
 from pipeline.files.processes import process_name
-from pipeline.files.storage_retries import Advisory, ignore_refusals, limit_retries
+from pipeline.files.storage import (
+    Advisory,
+    AnyPath,
+    as_path,
+    exists,
+    ignore_refusals,
+    limit_retries,
+    write,
+    write_json,
+)
 from pipeline.work.executions import weight
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit

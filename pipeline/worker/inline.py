@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 
 from pipeline.core.errors import CommandError, EngineError, StartError
-from pipeline.files.storage_retries import ignore_refusals
+from pipeline.files.storage import ignore_refusals
 from pipeline.work.executions import DocumentWork, Work
 from pipeline.worker.crashes import Placement
 from pipeline.worker.worker import AnyWorker, Done, MakeWorker, outcome, take

@@ -31,8 +31,7 @@ from pipeline.core.errors import (
     StorageError,
     UsageError,
 )
-from pipeline.files.place import AnyPath, as_path, exists, never_make
-from pipeline.files.storage_retries import refusal_error
+from pipeline.files.storage import AnyPath, as_path, exists, never_make, refusal_error
 from pipeline.store import Shards
 from pipeline.work.executions import DocumentWork
 from pipeline.work.steps import Step

@@ -18,7 +18,7 @@ from upath import UPath
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Question, Record, UnitRows
-from pipeline.files.place import as_path, exists, refuse_unreachable_path
+from pipeline.files.storage import as_path, exists, refuse_unreachable_path
 from pipeline.work.stage import Columns, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE, read_known_answers
 from stages.corpora.reading.corpus_row import (

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from tests.chaos.boundary import CRASHED, Boundary
 from tests.chaos.night import Night
 from tests.chaos.tables import Tables, difference, tables

@@ -11,8 +11,7 @@ import pytest
 
 from pipeline.core.errors import StorageError
 from pipeline.core.settings import CONF
-from pipeline.files.place import as_path, commit, exists, is_file, list_paths, read
-from pipeline.files.storage_retries import limit_retries
+from pipeline.files.storage import as_path, commit, exists, is_file, limit_retries, list_paths, read
 from tests.support.clusters.s3_server import BUCKET, How, Outage, client, flaky_s3_server, names
 from tests.support.command import gistmill, sql, succeed
 

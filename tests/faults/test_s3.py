@@ -15,7 +15,7 @@ import pytest
 import ray
 
 from pipeline.core.settings import CONF
-from pipeline.files.place import as_path, commit, map_in_threads, write
+from pipeline.files.storage import as_path, commit, map_in_threads, write
 from tests.support.clusters.s3_server import BUCKET, client, names, s3_server
 from tests.support.command import ROOT, refused, sql, succeed
 

@@ -14,7 +14,7 @@ from upath import UPath
 
 from pipeline.core.errors import DamagedError
 from pipeline.files.parquet import parquet_content, read_parquet
-from pipeline.files.place import exists, list_paths, read, write
+from pipeline.files.storage import exists, list_paths, read, write
 from pipeline.store.shards.damaged_files import DamagedFiles, check_table
 
 PEOPLE = pa.schema(

@@ -14,7 +14,7 @@ from upath import UPath
 
 from pipeline.core.errors import DamagedError
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
-from pipeline.files.place import as_path, list_paths, read, write
+from pipeline.files.storage import as_path, list_paths, read, write
 from pipeline.store.shards.damaged_files import check_table
 from pipeline.work.executions import DocumentWork, Execution, PlannedDocument
 from pipeline.work.units import Unit

@@ -21,7 +21,8 @@ from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.settings import YAML_LOADER
-from pipeline.files.place import (
+from pipeline.files.storage import (
+    Advisory,
     AnyPath,
     as_path,
     delete,
@@ -31,10 +32,10 @@ from pipeline.files.place import (
     map_in_threads,
     modified_at,
     read,
+    refusal_error,
     write,
     write_json,
 )
-from pipeline.files.storage_retries import Advisory, refusal_error
 from pipeline.store.runs.planned_units import (
     KNOWN_ANSWERS,
     left_out_of_plan,

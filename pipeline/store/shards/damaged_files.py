@@ -18,8 +18,15 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError, LeftOutWarning
 from pipeline.core.rows import RECORDS, is_per_question
 from pipeline.files.parquet import read_parquet
-from pipeline.files.place import file_size, is_remote, map_files, modified_at, read
-from pipeline.files.storage_retries import ABSENT, with_retries
+from pipeline.files.storage import (
+    ABSENT,
+    file_size,
+    is_remote,
+    map_files,
+    modified_at,
+    read,
+    with_retries,
+)
 from pipeline.store.shards.shard_content import OF_EVERY_TABLE, OF_QUESTIONS, ROWS_WRITTEN
 
 _UNREADABLE = (IsADirectoryError, PermissionError)  # the file, rather than the storage

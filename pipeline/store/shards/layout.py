@@ -10,7 +10,7 @@ import json
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
-from pipeline.files.place import commit, read, write
+from pipeline.files.storage import commit, read, write
 from pipeline.store.shards.damaged_files import RERUN
 
 LAYOUT = 2

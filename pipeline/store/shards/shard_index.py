@@ -23,8 +23,7 @@ from upath import UPath
 from pipeline.core.arrow import empty_table
 from pipeline.core.errors import DamagedError
 from pipeline.files.parquet import opened_parquet, parquet_content
-from pipeline.files.place import commit, list_paths, map_files, read
-from pipeline.files.storage_retries import with_retries
+from pipeline.files.storage import commit, list_paths, map_files, read, with_retries
 from pipeline.store.shards.damaged_files import FlawError, flaws_of_content, read_footer
 from pipeline.store.shards.shard_content import PROBLEMS
 

@@ -24,7 +24,7 @@ from pipeline.core.arrow import from_arrow
 from pipeline.core.calls import UNANSWERED, Call
 from pipeline.core.rows import Record
 from pipeline.files.parquet import read_parquet
-from pipeline.files.place import (
+from pipeline.files.storage import (
     AnyPath,
     as_path,
     commit,
@@ -35,8 +35,8 @@ from pipeline.files.place import (
     list_paths,
     map_files,
     read,
+    refusal_error,
 )
-from pipeline.files.storage_retries import refusal_error
 from pipeline.store.shards.damaged_files import damaged_shard, shard_footer
 from pipeline.store.shards.shard_content import PROBLEMS, shard_content
 from pipeline.store.shards.shard_index import Compacted, Entry, Index

@@ -18,7 +18,7 @@ from upath import UPath
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.registry import nearest
 from pipeline.files.parquet import read_parquet
-from pipeline.files.place import (
+from pipeline.files.storage import (
     AnyPath,
     as_path,
     is_remote,

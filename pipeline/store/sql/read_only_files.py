@@ -13,8 +13,7 @@ from fsspec import AbstractFileSystem
 from upath import UPath
 
 from pipeline.core.sql_files import text
-from pipeline.files.place import as_path, exists, file_size, is_remote, modified_at
-from pipeline.files.storage_retries import with_retries
+from pipeline.files.storage import as_path, exists, file_size, is_remote, modified_at, with_retries
 
 _PROTOCOL = "read"
 

@@ -17,7 +17,7 @@ from pipeline.core.calls import Call
 from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS
 from pipeline.core.sql_files import filled, sql_beside, text
-from pipeline.files.place import file_size, is_remote
+from pipeline.files.storage import file_size, is_remote
 from pipeline.store.shards.damaged_files import DamagedFiles, check_shard, read_footer
 from pipeline.store.shards.shard_index import (
     ATTEMPT,

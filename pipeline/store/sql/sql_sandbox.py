@@ -19,14 +19,14 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
-from pipeline.files.place import (
+from pipeline.files.processes import own_folder, part_name
+from pipeline.files.storage import (
     delete_abandoned,
     is_remote,
     make_folder,
     move_file,
     refuse_unwritable_path,
 )
-from pipeline.files.processes import own_folder, part_name
 from pipeline.store.sql.connection import SELECT, errors_of, is_expression, query
 from pipeline.store.sql.read_only_files import addresses
 

@@ -30,8 +30,16 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.files.lease import UPKEEP, lease
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
-from pipeline.files.place import AnyPath, as_path, commit, delete, file_size, map_in_threads, read
-from pipeline.files.storage_retries import with_retries
+from pipeline.files.storage import (
+    AnyPath,
+    as_path,
+    commit,
+    delete,
+    file_size,
+    map_in_threads,
+    read,
+    with_retries,
+)
 from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.damaged_files import check_shard
 from pipeline.store.shards.layout import raise_layout

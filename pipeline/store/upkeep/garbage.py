@@ -19,7 +19,8 @@ from upath import UPath
 from pipeline.asking.known_replies import committed_journals, journal_files
 from pipeline.core.calls import Call
 from pipeline.files.lease import UPKEEP, is_a_run_at_work, lease
-from pipeline.files.place import (
+from pipeline.files.processes import is_abandoned
+from pipeline.files.storage import (
     AnyPath,
     as_path,
     delete,
@@ -33,7 +34,6 @@ from pipeline.files.place import (
     read,
     write,
 )
-from pipeline.files.processes import is_abandoned
 from pipeline.store.runs.people import num_labels
 from pipeline.store.runs.planned_units import (
     UnitKey,

@@ -19,7 +19,7 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
-from pipeline.files.place import as_path, exists, file_size, modified_at, read
+from pipeline.files.storage import as_path, exists, file_size, modified_at, read
 from stages.prompts.judging import AGREES, agreement, rubric_of
 from stages.text.words import num_words
 

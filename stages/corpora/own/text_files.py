@@ -19,7 +19,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
 from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
-from pipeline.files.place import is_remote, refuse_unreachable_path
+from pipeline.files.storage import is_remote, refuse_unreachable_path
 from stages.corpora.reading.corpus import Address, FileCorpus, Loaded, bad_document
 from stages.corpora.reading.corpus_row import BadInputError, Row, json_text, name_of
 from stages.corpora.reading.document_files import (

@@ -22,7 +22,7 @@ import yaml
 from upath import UPath
 
 from pipeline.core.settings import YAML_LOADER, sha
-from pipeline.files.place import is_remote
+from pipeline.files.storage import is_remote
 from pipeline.files.user_cache import keep, kept
 from pipeline.store.shards.layout import FILE as WAREHOUSE
 from pipeline.store.shards.layout import FOLDERS

@@ -24,7 +24,7 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.files.parquet import read_parquet_rows
-from pipeline.files.place import is_remote
+from pipeline.files.storage import is_remote
 from stages.corpora.reading.corpus_row import Row, kind_of, without_lone_surrogates, without_nan
 from stages.text.encodings import Decoded, decoded, decoded_lines, marked, unmarked_utf_16
 

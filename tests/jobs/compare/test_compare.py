@@ -11,7 +11,7 @@ from jobs.compare.compare import RunValues, against_run, compare
 from jobs.config.options import ReadOptions
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Record
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from pipeline.store.runs.run_folder import RunFolder
 from stages.tables.answers import VALUES, Label, Rating
 from tests.support.command import succeed

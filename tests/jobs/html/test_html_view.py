@@ -16,7 +16,7 @@ from jobs.html.serve import listening
 from jobs.html.site import Site
 from jobs.run.progress import Progress
 from pipeline.core.errors import UsageError
-from pipeline.files.place import write_json
+from pipeline.files.storage import write_json
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import DatabaseError
 from tests.jobs.html.test_html import Served, opened

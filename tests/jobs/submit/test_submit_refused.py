@@ -18,7 +18,7 @@ from jobs.submit.submission import write_marker
 from jobs.submit.submit_ray_job import job_state, send
 from pipeline.cluster.ray_jobs import Job
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from tests.support.clusters.loopback import serving
 from tests.support.clusters.ray_head import free_ports
 from tests.support.command import ROOT, one_line, refused

@@ -82,7 +82,7 @@ def test_a_folder_without_a_warehouse_is_refused(tmp_path: Path) -> None:
 
 def test_one_at_a_time(tmp_path: Path) -> None:
     from pipeline.files.lease import UPKEEP, lease
-    from pipeline.files.place import as_path
+    from pipeline.files.storage import as_path
 
     commit_some(Warehouse(tmp_path), random.Random(3), range(3))
     with lease(as_path(tmp_path), UPKEEP):

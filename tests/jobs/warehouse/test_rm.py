@@ -15,7 +15,7 @@ import pytest
 from jobs.warehouse.delete import remove
 from pipeline.core.calls import Call
 from pipeline.files.lease import RUN, lease
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from pipeline.store import Shards, connect
 from pipeline.store.runs.people import add_labels
 from pipeline.store.runs.planned_units import write_plan

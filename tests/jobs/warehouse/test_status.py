@@ -13,7 +13,7 @@ from jobs.output.terminal import fitted_to_terminal
 from jobs.warehouse.status import status_parts
 from pipeline.core.errors import ClusterError
 from pipeline.files.lease import RUN, lease
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from tests.support.command import gistmill, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 

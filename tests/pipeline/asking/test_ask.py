@@ -22,7 +22,7 @@ from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.core.prompts import Asked, Message
 from pipeline.core.rows import utc_now
-from pipeline.files.place import commit
+from pipeline.files.storage import commit
 from stages.prompts.pages_and_gists import ShortenPage
 from tests.support.reading import family
 

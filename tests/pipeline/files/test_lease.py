@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pipeline.files.lease import holder, lease
-from pipeline.files.place import as_path, commit
+from pipeline.files.storage import as_path, commit
 
 HOST = socket.gethostname()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.files.place import as_path, delete_abandoned, write
 from pipeline.files.processes import has_ended, is_abandoned, own_folder, part_name, process_name
+from pipeline.files.storage import as_path, delete_abandoned, write
 from tests.support.command import ROOT, succeed
 from tests.support.runs.finished_run import FinishedRun
 

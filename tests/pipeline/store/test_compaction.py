@@ -418,7 +418,7 @@ def test_garbled_rows_of_a_compacted_file_are_no_flaky_storage(
     def repeated(seconds: float) -> None:
         raise AssertionError("the file was read again as if storage had refused it")
 
-    monkeypatch.setattr("pipeline.files.storage_retries.time.sleep", repeated)
+    monkeypatch.setattr("pipeline.files.storage.time.sleep", repeated)
     with pytest.raises(DamagedError, match="put the file back") as caught:
         Shards(warehouse.folder).load(Gist, GISTS.id, unit.unit)
     assert caught.value.file == str(file)

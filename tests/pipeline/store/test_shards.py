@@ -16,7 +16,7 @@ from upath import UPath
 from pipeline.core.calls import Call
 from pipeline.core.errors import AccountingError, StorageError, UsageError
 from pipeline.files.parquet import read_parquet_rows
-from pipeline.files.place import write_json
+from pipeline.files.storage import write_json
 from pipeline.store import Shards
 from stages.tables.answers import Answer
 from stages.tables.pages import Gist

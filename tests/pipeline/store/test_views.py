@@ -23,7 +23,7 @@ from pipeline.core.arrow import schema
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import _VIEWS, RECORDS, IndexRow, QuestionRow, Record
 from pipeline.files.parquet import read_parquet
-from pipeline.files.place import read
+from pipeline.files.storage import read
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import accounts

@@ -4,7 +4,7 @@ from typing import Any
 
 import gistmill
 from pipeline.core.engine import Request
-from pipeline.files.place import AnyPath
+from pipeline.files.storage import AnyPath
 from pipeline.store import connect
 
 

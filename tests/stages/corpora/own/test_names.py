@@ -7,7 +7,7 @@ from unicodedata import normalize
 
 import pytest
 
-from pipeline.files.place import as_path
+from pipeline.files.storage import as_path
 from stages.corpora import corpus_of as of_section
 from stages.corpora import load
 from stages.corpora.own.text_files import AskCorpus

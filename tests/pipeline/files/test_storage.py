@@ -13,26 +13,24 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import StorageError
-from pipeline.files.place import (
+from pipeline.files.storage import (
+    Advisory,
     as_path,
     commit,
     delete,
     exists,
+    ignore_refusals,
     is_file,
+    is_transient,
+    limit_retries,
     list_paths,
     make_again,
     modified_at,
     never_make,
     read,
-    write,
-)
-from pipeline.files.storage_retries import (
-    Advisory,
-    ignore_refusals,
-    is_transient,
-    limit_retries,
     retry_for,
     with_retries,
+    write,
 )
 from tests.support.command import ROOT
 
@@ -41,8 +39,8 @@ from tests.support.command import ROOT
 def pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """The pauses between attempts, on a clock of their own."""
     slept: list[float] = []
-    monkeypatch.setattr("pipeline.files.storage_retries.time.sleep", slept.append)
-    monkeypatch.setattr("pipeline.files.storage_retries.time.monotonic", lambda: sum(slept))
+    monkeypatch.setattr("pipeline.files.storage.time.sleep", slept.append)
+    monkeypatch.setattr("pipeline.files.storage.time.monotonic", lambda: sum(slept))
     yield slept
     retry_for(60.0)
 
@@ -259,7 +257,7 @@ OPERATIONS = {"exists", "glob", "is_dir", "is_file", "iterdir", "mkdir", "read_b
 @pytest.mark.parametrize("file", OF_WAREHOUSES, ids=lambda file: f"{file.parent.name}/{file.name}")
 def test_all_go_through_one_boundary(file: Path) -> None:
     """A path's own methods are not retried, and where a store does not answer some say no. Use
-    those of pipeline/files/place.py; a file that is opened, within `with_retries`."""
+    those of pipeline/files/storage.py; a file that is opened, within `with_retries`."""
     calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
     called = [call.func for call in calls if isinstance(call.func, ast.Attribute)]
     found = [f"{node.lineno}: {node.attr}" for node in called if node.attr in OPERATIONS]
