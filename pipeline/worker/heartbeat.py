@@ -36,6 +36,19 @@ _ENDINGS = chain([""], (f"-{number}" for number in count(2)))  # of this process
 
 
 @dataclass
+class Summary(UsageCounters):
+    """The result of one document in one phase; all that a worker returns to the driver. Replayed
+    and shared calls are not counted, as nothing was sent for them."""
+
+    document_id: str
+    worker: str = ""
+    asked: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
+    seconds: float = 0.0
+    words: float = 0.0  # of its work, as planned
+    findings: dict[str, str] = field(default_factory=dict)  # of its worker so far; see ReplyWatch
+
+
+@dataclass
 class _Pending:
     """A pending unit of a document. `table`: the one that it writes."""
 

@@ -37,8 +37,8 @@ from pipeline.work.executions import DocumentWork
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Crashes, InFlight, Placement
-from pipeline.worker.executor import DocumentExecutor, Summary
-from pipeline.worker.heartbeat import Heartbeat, StopSignal
+from pipeline.worker.executor import DocumentExecutor
+from pipeline.worker.heartbeat import Heartbeat, StopSignal, Summary
 
 # Bytes of text of the documents in flight (a larger document is alone). Processing a document takes
 # about thirteen times its text in memory.
