@@ -2,7 +2,6 @@
 for a reply that there is already or sends it, parses the reply and records a Call."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 from pipeline.asking.known_replies import Replies, Wanted
@@ -96,8 +95,13 @@ class Ask(EngineFacts):
         first = reader.request(prompt, subject.attempt, seeds[0])
         requests = (first, *(replace(first, seed=seed) for seed in dict.fromkeys(seeds[1:])))
         by_sha = {reader.sha_of(request): request for request in requests}
-        is_readable = partial(self._is_readable, prompt)
-        return Wanted(by_sha, subject, self._document_id, is_shared, is_readable)
+        return Wanted(
+            requests=by_sha,
+            subject=subject,
+            document_id=self._document_id,
+            is_shared=is_shared,
+            is_readable=lambda call: self._read(prompt, call) is not None,
+        )
 
     async def _send(self, request: Request, sha: str, subject: Subject) -> Call:
         """Called while a slot is held, so that waiting for one does not count."""
@@ -121,13 +125,9 @@ class Ask(EngineFacts):
         return with_sent(call, request if self._reader.keeps_prompts else None)
 
     def _read(self, prompt: Prompt[T], call: Call) -> T | None:
-        """The parsed reply; None if there is none, or it cannot be read."""
         if call.problem not in _WITH_A_REPLY:
             return None
         return self._reader.family.read(prompt, call.reply, call.problem == "truncated")
-
-    def _is_readable(self, prompt: Prompt[Any], call: Call) -> bool:
-        return self._read(prompt, call) is not None
 
     def _with_reading(self, prompt: Prompt[T], call: Call, value: T | None) -> Call:
         """The call with what was read in its reply, which the watch counts."""

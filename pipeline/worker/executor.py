@@ -21,11 +21,9 @@ from pipeline.store import Shards
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit, mask_fields
-from pipeline.worker.crashes import Attempt
+from pipeline.worker.crashes import GIVEN_UP, Attempt
 from pipeline.worker.heartbeat import DocumentProgress, Summary
 from pipeline.worker.unit_rows import Rows, commit_unit, load_rows, replies_of, stage_rows
-
-_GIVEN_UP = "a worker crashed twice while it executed only this unit"
 
 
 @dataclass(kw_only=True)
@@ -138,10 +136,10 @@ class DocumentExecutor:
         """The unit's rows and its calls; no call, and a row with a problem per input, if the unit
         has crashed its workers."""
         if self.attempt.crashes.give_up(f"{step.id}/{unit.unit}"):
-            return tuple(stage.failed(inputs, "unit_failed", _GIVEN_UP)), ()
+            return tuple(stage.failed(inputs, "unit_failed", GIVEN_UP)), ()
         document_id = inputs.document.document_id
         ask = Ask(self.reader, step.name, document_id, replies, step.repeat, self.rank)
-        self.progress.started(unit, ask.progress)
+        self.progress.begun(unit, step, ask.progress)
         ask.progress.tell(stage.expected(inputs))
         rows = await stage_rows(stage, inputs, ask)
         self.summary.asked[step.id] = self.summary.asked.get(step.id, 0) + len(ask.sent_calls)
