@@ -90,13 +90,9 @@ class Ask(EngineFacts):
             return self._with_sent(await self._replies.keep(call, wanted), request)
 
     def _wanted(self, prompt: Prompt[Any], subject: Subject, is_shared: bool) -> Wanted:
-        reader, attempts = self._reader, range(self._replies.attempt, 0, -1)
-        seeds = [reader.seed_of(self._repeat, subject.attempt, number) for number in attempts]
-        first = reader.request(prompt, subject.attempt, seeds[0])
-        requests = (first, *(replace(first, seed=seed) for seed in dict.fromkeys(seeds[1:])))
-        by_sha = {reader.sha_of(request): request for request in requests}
+        attempts = self._repeat, subject.attempt, self._replies.attempt
         return Wanted(
-            requests=by_sha,
+            requests=self._reader.requests(prompt, *attempts),
             subject=subject,
             document_id=self._document_id,
             is_shared=is_shared,
