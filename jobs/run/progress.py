@@ -13,9 +13,9 @@ from operator import itemgetter
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, Task, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as RichProgress
-from rich.text import Text
+from rich.table import Column
 
 from jobs.output.cells import counted, printable
 from pipeline.core.calls import UsageCounters
@@ -24,6 +24,7 @@ from pipeline.worker.heartbeat import Summary
 _SECONDS_BETWEEN_LINES = 60.0
 _SECONDS_OF_RATE = 300.0  # that the time left is estimated by
 _BAR_WIDTH = 20
+_ONE_LINE = Column(no_wrap=True, overflow="ellipsis")  # as much as a terminal's width leaves
 _NAMES = [field.name for field in fields(UsageCounters)]
 
 
@@ -58,7 +59,7 @@ class Progress:
             TextColumn("{task.description}"),
             BarColumn(_BAR_WIDTH, "dim", "none", "none", "none"),
             TaskProgressColumn(style="none"),
-            _Parts(),
+            TextColumn("{task.fields[parts]}", markup=False, table_column=_ONE_LINE),
             console=self._console,
             get_time=clock,
             speed_estimate_period=_SECONDS_OF_RATE,
@@ -181,13 +182,6 @@ class Progress:
 def _sum(counters: Iterable[UsageCounters]) -> UsageCounters:
     listed = list(counters)
     return UsageCounters(**{name: sum(getattr(usage, name) for usage in listed) for name in _NAMES})
-
-
-class _Parts(ProgressColumn):
-    """The part of the line that a terminal's width leaves."""
-
-    def render(self, task: Task) -> Text:
-        return Text(task.fields["parts"], no_wrap=True, overflow="ellipsis")
 
 
 def progress_line(state: Mapping[str, Any]) -> str:

@@ -59,8 +59,8 @@ _OF_SUBJECT = ("question_id", "page_index", "turn", "reference_index")
 
 
 class Wanted(NamedTuple):
-    """What a reply is looked for: the request about a subject by its hash, then those with the
-    seeds of earlier attempts at the unit. `is_shared`: other documents may send the same."""
+    """A reply that is looked for. `requests`: the request about the subject by its hash, then those
+    of earlier attempts at the unit; `is_shared`: other documents may send the same."""
 
     requests: Mapping[str, Request]
     subject: Subject
