@@ -26,7 +26,7 @@ from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import CommandError, UsageError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import DocumentWork, work_on
-from pipeline.worker.executor import Summary
+from pipeline.worker.heartbeat import Summary
 
 Order = Callable[[Sequence[DocumentWork]], Sequence[DocumentWork]]
 
@@ -121,12 +121,11 @@ def _executed(
     done = [driver[0]]
     for _, work in phase.executions(prepared.plan, pool.size):
         stop = GracefulStop(config.cluster)
-        stop.watch(folder, launch)
         should_stop = functools.partial(_look, stop, driver)
         ordered = work_on(order([*work.documents]))
-        execute_documents(
-            make, pool, {}, ordered, should_stop, functools.partial(_count, stop, done)
-        )
+        with stop.watch(folder, launch):
+            count = functools.partial(_count, stop, done)
+            execute_documents(make, pool, {}, ordered, should_stop, count)
         if stop.failure:
             raise stop.failure
     return [*driver, done[-1], Moment.now()]

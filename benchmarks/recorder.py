@@ -17,7 +17,7 @@ from pipeline.core.prompts import Message
 from pipeline.families.family import Family
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Placement
-from pipeline.worker.executor import Summary
+from pipeline.worker.heartbeat import Summary
 from pipeline.worker.worker import AnyWorker, MakeWorker
 
 

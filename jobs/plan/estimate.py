@@ -42,8 +42,8 @@ from pipeline.work.executions import PlannedDocument, weight
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Attempt
-from pipeline.worker.executor import DocumentExecutor, Summary
-from pipeline.worker.heartbeat import DocumentProgress
+from pipeline.worker.executor import DocumentExecutor
+from pipeline.worker.heartbeat import DocumentProgress, Summary
 
 MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens", "budget_tokens")
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]

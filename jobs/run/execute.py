@@ -13,7 +13,7 @@ from pipeline.asking.reader import start_reader
 from pipeline.core.errors import CommandError, EndedError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import Work
-from pipeline.worker.executor import Summary
+from pipeline.worker.heartbeat import Summary
 from pipeline.worker.inline import execute_inline
 from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS
 
@@ -57,9 +57,9 @@ class RunExecutor:
         for execution, work in phase.executions(self.plan, num_workers):
             self.progress.start(execution.name, work.num_documents, work.words)
             self._publish(self.progress.state())
-            stop.watch(self._folder, self._launch, self.progress.alive)
             try:
-                self._execution(phase, execution.name, work, stop)
+                with stop.watch(self._folder, self._launch, self.progress.alive):
+                    self._execution(phase, execution.name, work, stop)
             finally:
                 self._folder.took(self.progress.took())
             if stop.has_begun:

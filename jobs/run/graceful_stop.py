@@ -1,13 +1,14 @@
-"""The reasons why a run has to stop: its deadline, SIGTERM (which spot machines receive), storage
-that refuses what it makes, no progress.
+"""The reasons why a run has to stop: its deadline, SIGTERM (which spot machines receive), Ctrl-C,
+storage that refuses what it makes, no progress.
 
-No new unit is started then, those in flight have `cluster.grace_minutes` to be committed, and the
-command exits with code 4. The same command resumes. A slow run is not stalled: a model may take an
-hour to load. Ctrl-C ends a command at once (jobs/run/interruption.py)."""
+No new unit is started then, those in flight have `cluster.grace_minutes` to be committed (none
+after Ctrl-C), and the command exits with code 4. The same command resumes. A slow run is not
+stalled: a model may take an hour to load."""
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from math import inf
 from types import FrameType
@@ -25,8 +26,7 @@ from pipeline.core.errors import (
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage import ignore_refusals
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.worker.executor import Summary
-from pipeline.worker.heartbeat import SECONDS_BETWEEN_BEATS, StopSignal
+from pipeline.worker.heartbeat import SECONDS_BETWEEN_BEATS, StopSignal, Summary
 
 _SECONDS_BETWEEN_LOOKS = 5.0  # at heartbeats
 # By then every worker has checked the signal and written another heartbeat.
@@ -34,7 +34,8 @@ _SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS
 
 
 class GracefulStop:
-    """Context manager of a run that handles SIGTERM; `should_stop` is called every second.
+    """Context manager of a run that handles SIGTERM and Ctrl-C; `should_stop` is called every
+    second.
 
     `failure`: the error of a document that the run ends with, rows before storage.
     """
@@ -53,29 +54,36 @@ class GracefulStop:
         self._is_refused = False
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGTERM, self._terminated)
+        numbers = [n for n in (signal.SIGTERM, signal.SIGINT) if not _is_ignored(n)]
+        self._before = {number: signal.signal(number, self._signalled) for number in numbers}
         return self
 
     def __exit__(self, *error: object) -> None:
-        signal.signal(signal.SIGTERM, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     @property
     def reason(self) -> str:
         """The reason why the run ended early."""
         return f"ended by {self._why}"
 
+    @contextmanager
     def watch(
         self,
         folder: RunFolder,
         launch: str,
         on_heartbeats: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
-    ) -> None:
-        """Watch the workers of an execution that begins now: from here on a stop is gentle. Their
-        heartbeats are passed to `on_heartbeats`."""
+    ) -> Iterator[None]:
+        """Watch the workers of an execution in the `with` block: while they are at work a stop is
+        gentle. Their heartbeats are passed to `on_heartbeats`."""
         self._folder, self._launch, self._on_heartbeats = folder, launch, on_heartbeats
         self._signal = StopSignal(folder.path, launch)
         self._moved = self._looked = time.monotonic()
         self._done: dict[str, int] = {}  # worker -> calls and units finished
+        try:
+            yield
+        finally:
+            self._folder = None
 
     def done(self, outcome: Summary | CommandError) -> None:
         """Take note of a document that is done, which is progress, or of its error, which the run
@@ -147,9 +155,19 @@ class GracefulStop:
         self._why = why
         self._begins_at, self._over_at = 0.0, min(time.time() + self._grace, self._over_at)
 
-    def _terminated(self, number: int, frame: FrameType | None) -> None:
-        """Handle SIGTERM: the first one starts the grace period. A second one, or one before there
-        are workers, ends this process."""
-        if self._folder is None or self._begins_at == 0.0:
-            end(number, frame)
-        self._begin("SIGTERM")
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGTERM, which begins the grace period, and Ctrl-C, which ends the execution. A
+        second one, or one while no workers are at work, does what it did before this run."""
+        is_again = (self._over_at if number == signal.SIGINT else self._begins_at) == 0.0
+        if self._folder is None or is_again:
+            handler = self._before[signal.Signals(number)]
+            (handler if callable(handler) else end)(number, frame)
+        elif number == signal.SIGINT:
+            self._why, self._over_at = "Ctrl-C", 0.0
+        else:
+            self._begin("SIGTERM")
+
+
+def _is_ignored(number: int) -> bool:
+    """True of Ctrl-C in a process that `nohup` or a shell's & has started."""
+    return signal.getsignal(number) is signal.SIG_IGN

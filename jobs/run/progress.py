@@ -5,25 +5,26 @@
 
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, Task, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as RichProgress
-from rich.text import Text
+from rich.table import Column
 
 from jobs.output.cells import counted, printable
 from pipeline.core.calls import UsageCounters
-from pipeline.worker.executor import Summary
+from pipeline.worker.heartbeat import Summary
 
 _SECONDS_BETWEEN_LINES = 60.0
 _SECONDS_OF_RATE = 300.0  # that the time left is estimated by
-_SECONDS_LATE = 15.0  # of a heartbeat, which may still have a document that is finished
 _BAR_WIDTH = 20
+_ONE_LINE = Column(no_wrap=True, overflow="ellipsis")  # as much as a terminal's width leaves
 _NAMES = [field.name for field in fields(UsageCounters)]
 
 
@@ -52,14 +53,13 @@ class Progress:
         self._findings: set[str] = set()  # those that are printed
         self._waiting_for = ""  # the server that requests wait for
         self._words = 0.0  # of finished documents: they differ a hundredfold in length
-        self._finished_at = deque[tuple[float, str]]()  # documents, or parts, of the last seconds
         self._started = self._printed = clock()
         self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(_BAR_WIDTH, "dim", "none", "none", "none"),
             TaskProgressColumn(style="none"),
-            _Parts(),
+            TextColumn("{task.fields[parts]}", markup=False, table_column=_ONE_LINE),
             console=self._console,
             get_time=clock,
             speed_estimate_period=_SECONDS_OF_RATE,
@@ -102,9 +102,11 @@ class Progress:
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
         self._finished = _sum([self._finished, summary])
-        self._finished_at.append((self._clock(), summary.document_id))
         self._words += summary.words
-        self._show(self._inside)
+        parts = [part for part in self._inside if part["document_id"] == summary.document_id]
+        if parts:  # until the next heartbeat: the part of it that is finished
+            self._inside.remove(max(parts, key=itemgetter("share")))
+        self._show()
 
     def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
         """Update from the workers' heartbeats. The last one of a crashed worker still counts."""
@@ -115,7 +117,8 @@ class Progress:
             self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
         waiting = (away for worker in workers if (away := worker.get("waiting_for")))
         self._waiting_for = next(waiting, "")
-        self._show([document for worker in own for document in worker.get("inside", ())])
+        self._inside = [document for worker in own for document in worker.get("inside", ())]
+        self._show()
         self._publish(self.state())
 
     def _print_findings(self, findings: Mapping[str, str]) -> None:
@@ -162,29 +165,15 @@ class Progress:
     def _total(self) -> UsageCounters:
         return _sum([self._before, self._phase_total()])
 
-    def _show(self, inside: Iterable[Mapping[str, Any]]) -> None:
-        """Show what is done, the documents in flight `inside` by their shares."""
-        self._inside = self._unfinished(inside)
-        words = self._words + sum(one["words"] * one["share"] for one in self._inside)
+    def _show(self) -> None:
+        """Show what is done, the documents in flight by their shares."""
+        words = self._words + sum(part["words"] * part["share"] for part in self._inside)
         self._bar.update(self._task.id, completed=words)
         if self._console.is_terminal:
             self._bar.update(self._task.id, parts=_parts(self.state()))
         elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:
             self._printed = self._clock()
             self._print()
-
-    def _unfinished(self, inside: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """The documents in flight but for those that have just been finished: heartbeats are
-        late."""
-        while self._finished_at and self._clock() - self._finished_at[0][0] > _SECONDS_LATE:
-            self._finished_at.popleft()
-        over = Counter(document_id for _, document_id in self._finished_at)
-        found = []
-        for one in sorted(inside, key=lambda one: -one["share"]):  # the part that is finished first
-            over[one["document_id"]] -= 1
-            if over[one["document_id"]] < 0:
-                found.append(one)
-        return found
 
     def _print(self) -> None:
         self._console.print(progress_line(self.state()), highlight=False, soft_wrap=True)
@@ -193,13 +182,6 @@ class Progress:
 def _sum(counters: Iterable[UsageCounters]) -> UsageCounters:
     listed = list(counters)
     return UsageCounters(**{name: sum(getattr(usage, name) for usage in listed) for name in _NAMES})
-
-
-class _Parts(ProgressColumn):
-    """The part of the line that a terminal's width leaves."""
-
-    def render(self, task: Task) -> Text:
-        return Text(task.fields["parts"], no_wrap=True, overflow="ellipsis")
 
 
 def progress_line(state: Mapping[str, Any]) -> str:

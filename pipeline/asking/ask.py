@@ -1,12 +1,10 @@
 """`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, looks
 for a reply that there is already or sends it, parses the reply and records a Call."""
 
-from contextlib import nullcontext
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from pipeline.asking.known_replies import Replies
+from pipeline.asking.known_replies import Replies, Wanted
 from pipeline.asking.reader import EngineFacts, Reader
 from pipeline.core.calls import Call, Subject, UnitProgress, call_key, call_row, numbered, with_sent
 from pipeline.core.engine import Request
@@ -68,41 +66,38 @@ class Ask(EngineFacts):
         return next((c for c in self._calls if call_key(c.request_sha, c) == first), None)
 
     async def _call(self, prompt: Prompt[Any], subject: Subject, is_shared: bool) -> Call | None:
-        """The call that answers the prompt; None if it does not fit the context.
+        """The call that answers the prompt; None if it does not fit the context."""
+        is_shared = is_shared and self._replies.shared is not None
+        if self._replies.is_empty and not is_shared:
+            return await self._new_call(prompt, subject, is_shared)
+        wanted = self._wanted(prompt, subject, is_shared)
+        async with self._replies.only_one(wanted):
+            if (call := await self._replies.find(wanted)) is None:
+                return await self._new_call(prompt, subject, is_shared)
+        return self._with_sent(call, wanted.requests[call.request_sha])
 
-        A new prompt is rendered and counted while its slot is held, so that those that wait hold no
-        text. Replies that the unit has already need no slot, and shared ones take one themselves.
-        """
-        reader, replies = self._reader, self._replies
-        if not replies.is_empty:
-            requests = self._requests(prompt, subject)
-            own_keys = (call_key(sha, subject) for sha in requests)
-            if found := replies.find(own_keys, partial(self._is_readable, prompt)):
-                return self._with_sent(found, requests[found.request_sha])
-        is_shared, slot = is_shared and replies.shared is not None, reader.slots.one(self._rank)
-        async with nullcontext() if is_shared else slot:
-            requests = self._requests(prompt, subject)
-            sha, request = next(iter(requests.items()))
+    async def _new_call(
+        self, prompt: Prompt[Any], subject: Subject, is_shared: bool
+    ) -> Call | None:
+        """Send the prompt once there is a slot, which is held until the call is kept: a crash loses
+        few. It is rendered and counted then: prompts that wait hold no text."""
+        async with self._reader.slots.one(self._rank):
+            wanted = self._wanted(prompt, subject, is_shared)
+            request_sha, request = next(iter(wanted.requests.items()))
             if not await self._fits(request.messages, request.max_reply_tokens):
                 return None
-            keys = [call_key(one, subject) for one in requests]
-            make = partial(self._send, request, sha, subject)
-            call = await replies.ask(keys, make, slot, is_shared)
-        if is_shared:
-            own = (self._document_id, keys[0])
-            is_other = (call.document_id, call_key(sha, call)) != own
-            call = replace(
-                call, **asdict(subject), is_shared=is_other, document_id=self._document_id
-            )
-        return self._with_sent(call, request)
+            call = await self._send(request, request_sha, subject)
+            return self._with_sent(await self._replies.keep(call, wanted), request)
 
-    def _requests(self, prompt: Prompt[Any], subject: Subject) -> dict[str, Request]:
-        """The request by its hash, then those with the seeds of earlier attempts at the unit."""
-        reader, attempts = self._reader, range(self._replies.attempt, 0, -1)
-        seeds = [reader.seed_of(self._repeat, subject.attempt, number) for number in attempts]
-        first = reader.request(prompt, subject.attempt, seeds[0])
-        others = (replace(first, seed=seed) for seed in dict.fromkeys(seeds[1:]))
-        return {reader.sha_of(request): request for request in (first, *others)}
+    def _wanted(self, prompt: Prompt[Any], subject: Subject, is_shared: bool) -> Wanted:
+        attempts = self._repeat, subject.attempt, self._replies.attempt
+        return Wanted(
+            requests=self._reader.requests(prompt, *attempts),
+            subject=subject,
+            document_id=self._document_id,
+            is_shared=is_shared,
+            is_readable=lambda call: self._read(prompt, call) is not None,
+        )
 
     async def _send(self, request: Request, sha: str, subject: Subject) -> Call:
         """Called while a slot is held, so that waiting for one does not count."""
@@ -126,13 +121,9 @@ class Ask(EngineFacts):
         return with_sent(call, request if self._reader.keeps_prompts else None)
 
     def _read(self, prompt: Prompt[T], call: Call) -> T | None:
-        """The parsed reply; None if there is none, or it cannot be read."""
         if call.problem not in _WITH_A_REPLY:
             return None
         return self._reader.family.read(prompt, call.reply, call.problem == "truncated")
-
-    def _is_readable(self, prompt: Prompt[Any], call: Call) -> bool:
-        return self._read(prompt, call) is not None
 
     def _with_reading(self, prompt: Prompt[T], call: Call, value: T | None) -> Call:
         """The call with what was read in its reply, which the watch counts."""

@@ -20,10 +20,10 @@ a request at most once; of workers that send it at the same time, the first to c
 
 import asyncio
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -32,7 +32,8 @@ from weakref import WeakValueDictionary
 from pydantic import TypeAdapter
 from upath import UPath
 
-from pipeline.core.calls import SENT, UNANSWERED, Call, CallKey, call_key
+from pipeline.core.calls import SENT, UNANSWERED, Call, CallKey, Subject, call_key
+from pipeline.core.engine import Request
 from pipeline.core.errors import StorageError
 from pipeline.core.rows import Record
 from pipeline.files.storage import (
@@ -47,8 +48,6 @@ from pipeline.files.storage import (
     write,
 )
 
-Make = Callable[[], Awaitable[Call]]
-Slot = AbstractAsyncContextManager[None]
 IsReadable = Callable[[Call], bool]
 _CALLS_A_FILE = 20  # of a journal, on object stores
 _SECONDS_A_FILE = 30.0
@@ -59,11 +58,33 @@ _MADE_OF_GOOD_REPLIES = ("out_of_range",)  # problems of rows whose calls have n
 _OF_SUBJECT = ("question_id", "page_index", "turn", "reference_index")
 
 
+class Wanted(NamedTuple):
+    """A reply that is looked for. `requests`: the request about the subject by its hash, then those
+    of earlier attempts at the unit; `is_shared`: other documents may send the same."""
+
+    requests: Mapping[str, Request]
+    subject: Subject
+    document_id: str
+    is_shared: bool
+    is_readable: IsReadable
+
+    @property
+    def keys(self) -> list[CallKey]:
+        return [call_key(request_sha, self.subject) for request_sha in self.requests]
+
+    def copy(self, call: Call) -> Call:
+        """The call about this subject; `is_shared` if another subject's request was sent."""
+        sender = call.document_id, call_key(call.request_sha, call)
+        is_copy = sender != (self.document_id, call_key(call.request_sha, self.subject))
+        about = asdict(self.subject)
+        return replace(call, **about, is_shared=is_copy, document_id=self.document_id)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Replies:
     """The replies of one unit: `calls`, those of this attempt at it (see `Unit.attempt`), committed
-    or from its journal; `earlier`, those of the previous attempt; `shared`, those of other
-    documents. `keep` is called with each new call, unless it is shared.
+    or from its journal; `earlier`, those of the previous attempt, and `problems`, the rows of that
+    attempt that have one; `shared`, those of other documents.
 
     `is_committed`: true if no call of this attempt is to be committed any more.
     """
@@ -71,102 +92,96 @@ class Replies:
     calls: Sequence[Call] = ()
     is_committed: bool = False
     attempt: int = 1
-    earlier: "EarlierCalls" = field(default_factory=lambda: EarlierCalls())
+    earlier: Sequence[Call] = ()
+    problems: Sequence[Record] = ()
     shared: "SharedReplies | None" = None
-    keep: Callable[[Call], Awaitable[None]] | None = None
-
-    @cached_property
-    def _own(self) -> dict[CallKey, Call]:
-        return _by_key(self.calls)
-
-    def find(self, keys: Iterable[CallKey], is_readable: IsReadable) -> Call | None:
-        """The unit's own call with the first of these keys that has one."""
-        found = (self._own.get(key) or self.earlier.good(key, is_readable) for key in keys)
-        return next(filter(None, found), None)
-
-    async def ask(self, keys: Sequence[CallKey], make: Make, slot: Slot, is_shared: bool) -> Call:
-        """Another document's call to the same request if it `is_shared`, else a new one. `slot` is
-        held from the request until the call is kept, so that a crash loses few."""
-        if self.shared and is_shared:
-            sha = keys[0][0]
-            is_again = any(key in self.earlier for key in keys)
-            return await self.shared.call(f"{sha}.{self.attempt}" if is_again else sha, make, slot)
-        call = await make()
-        if self.keep:
-            await self.keep(call)
-        return call
+    journal: "Journal | None" = None
 
     @property
     def is_empty(self) -> bool:
         """True if the unit has no calls yet, of this attempt or the previous one."""
-        return not self._own and not self.earlier
+        return not self.calls and not self.earlier
 
-
-def _by_key(calls: Iterable[Call]) -> dict[CallKey, Call]:
-    return {call_key(call.request_sha, call): call for call in calls}
-
-
-class EarlierCalls:
-    """The calls of the previous attempt at a unit. A retry replays those with a good reply.
-
-    `problems`: the rows of that attempt that have a problem.
-    """
-
-    def __init__(self, calls: Sequence[Call] = (), problems: Sequence[Record] = ()) -> None:
-        self._calls = _by_key(calls)
-        self._problems = problems
-
-    def __bool__(self) -> bool:
-        return bool(self._calls)
-
-    def __contains__(self, key: CallKey) -> bool:
-        return key in self._calls
-
-    def good(self, key: CallKey, is_readable: IsReadable) -> Call | None:
-        """The call with this key, to be replayed; None if there is none, or if it is sent again: it
-        got no reply, or a row about the same subject has a problem that this call may have
-        caused."""
-        call = self._calls.get(key)
-        if call is None or call.problem in UNANSWERED:
+    async def find(self, wanted: Wanted) -> Call | None:
+        """The unit's call, of this attempt or good in the previous one, else the call of another
+        document, if it is shared; None if the engine has to be asked."""
+        for key in wanted.keys:
+            earlier = self._earlier_by_key.get(key)
+            if call := self._calls_by_key.get(key):
+                return call
+            if earlier and self._is_good(earlier, wanted.is_readable):
+                return earlier
+        if self.shared is None or not wanted.is_shared:
             return None
-        of_rows = {row.problem for row in self._problems if _are_about_the_same(row, call)}
+        call = await self.shared.find(self._shared_name(wanted))
+        return wanted.copy(call) if call else None
+
+    async def keep(self, call: Call, wanted: Wanted) -> Call:
+        """Keep a new call; returns it, or that of another worker that sent the request too."""
+        if self.shared and wanted.is_shared:
+            return wanted.copy(await self.shared.keep(self._shared_name(wanted), call))
+        if self.journal:
+            await self.journal.add(call)
+        return call
+
+    def only_one(self, wanted: Wanted) -> AbstractAsyncContextManager[object]:
+        """While inside, no other document of this process looks for the shared reply or asks for
+        it."""
+        if self.shared and wanted.is_shared:
+            return self.shared.lock(self._shared_name(wanted))
+        return nullcontext()
+
+    @cached_property
+    def _calls_by_key(self) -> dict[CallKey, Call]:
+        return {call_key(call.request_sha, call): call for call in self.calls}
+
+    @cached_property
+    def _earlier_by_key(self) -> dict[CallKey, Call]:
+        return {call_key(call.request_sha, call): call for call in self.earlier}
+
+    def _is_good(self, call: Call, is_readable: IsReadable) -> bool:
+        """True if a retry of the unit replays this call of the previous attempt. False if it got no
+        reply, or a row about the same subject has a problem that it may have caused."""
+        if call.problem in UNANSWERED:
+            return False
+        of_rows = {row.problem for row in self.problems if _are_about_the_same(row, call)}
         if of_rows & set(_MADE_OF_GOOD_REPLIES):
-            return None
-        is_good = call.problem is None and is_readable(call)
-        return call if is_good or not of_rows else None
+            return False
+        return not of_rows or (call.problem is None and is_readable(call))
+
+    def _shared_name(self, wanted: Wanted) -> str:
+        """The request's hash; where the previous attempt sent it, with this one's number."""
+        request_sha = next(iter(wanted.requests))
+        is_again = any(key in self._earlier_by_key for key in wanted.keys)
+        return f"{request_sha}.{self.attempt}" if is_again else request_sha
 
 
 def _are_about_the_same(row: Record, call: Call) -> bool:
     pairs = [(getattr(row, name, None), getattr(call, name)) for name in _OF_SUBJECT]
-    return all(own == asked for own, asked in pairs if None not in (own, asked))
+    return all(of_row == of_call for of_row, of_call in pairs if None not in (of_row, of_call))
 
 
 class SharedReplies:
-    """The shared replies of one step."""
+    """The shared replies of one step, each under the hash of its request."""
 
     def __init__(self, folder: UPath) -> None:
         self._folder = folder
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def call(self, request_sha: str, make: Make, slot: Slot) -> Call:
-        """The committed call; if there is none, the call that `make` returns, which is committed.
-        `slot` is held from the request until then."""
-        lock = self._locks.setdefault(request_sha, asyncio.Lock())
-        async with lock:
-            file = self._folder / f"{request_sha}.json"
-            if (committed := await to_thread(_load, file)) is not None:
-                return committed
-            async with slot:
-                return await self._committed(file, await make())
+    def lock(self, name: str) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())
 
-    async def _committed(self, file: UPath, made: Call) -> Call:
-        """`made`, or the call of another worker that committed first."""
-        content = call_to_json(made)
-        if made.problem in _KEPT and not await to_thread(commit, file, content):
+    async def find(self, name: str) -> Call | None:
+        return await to_thread(_load, self._folder / f"{name}.json")
+
+    async def keep(self, name: str, call: Call) -> Call:
+        """Commit a new call; returns it, or that of another worker that committed first."""
+        file, content = self._folder / f"{name}.json", call_to_json(call)
+        if call.problem in _KEPT and not await to_thread(commit, file, content):
             if (committed := await to_thread(_load, file)) is not None:
                 return committed
             await to_thread(write, file, content)  # instead of a damaged one
-        return made
+        return call
 
 
 class SharedCopies(SharedReplies):
@@ -174,18 +189,14 @@ class SharedCopies(SharedReplies):
 
     def __init__(self, warehouse: UPath, step_id: str) -> None:
         super().__init__(warehouse / "shared" / step_id)
-        self._made: dict[str, asyncio.Task[Call]] = {}
+        self._calls: dict[str, Call] = {}
 
-    async def call(self, request_sha: str, make: Make, slot: Slot) -> Call:
-        if request_sha not in self._made:
-            self._made[request_sha] = asyncio.create_task(self._first(request_sha, make, slot))
-        return await self._made[request_sha]
+    async def find(self, name: str) -> Call | None:
+        return self._calls.get(name) or await super().find(name)
 
-    async def _first(self, request_sha: str, make: Make, slot: Slot) -> Call:
-        if committed := await to_thread(_load, self._folder / f"{request_sha}.json"):
-            return committed
-        async with slot:
-            return await make()
+    async def keep(self, name: str, call: Call) -> Call:
+        self._calls[name] = call
+        return call
 
 
 def _load(file: UPath) -> Call | None:

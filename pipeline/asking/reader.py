@@ -72,6 +72,16 @@ class Reader:
             attempt=attempt,
         )
 
+    def requests(
+        self, prompt: Prompt[Any], repeat: int, attempt: int, of_unit: int
+    ) -> dict[str, Request]:
+        """The request of the unit's attempt `of_unit` by its hash, then those of the attempts
+        before it, which differ if replies are sampled."""
+        seeds = [self.seed_of(repeat, attempt, number) for number in range(of_unit, 0, -1)]
+        first = self.request(prompt, attempt, seeds[0])
+        earlier = (replace(first, seed=seed) for seed in dict.fromkeys(seeds[1:]))
+        return {self.sha_of(request): request for request in (first, *earlier)}
+
     def seed_of(self, repeat: int, attempt: int, of_unit: int) -> int:
         """The engine's seed. With sampling, repeats, further attempts and attempts at the unit get
         seeds of their own, or they would draw the same reply again."""

@@ -30,6 +30,7 @@ from pipeline.files.storage import (
     write_json,
 )
 
+GIVEN_UP = "a worker crashed twice while it executed only this unit"
 _MOST_ALONE = 2  # crashes with a single document in flight, before its unit is given up
 _MOST_STARTING = 2
 _BITS_A_CRASH = 2  # a quarter as many documents may be together after each

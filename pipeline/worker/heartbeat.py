@@ -9,7 +9,7 @@ import time
 from asyncio import to_thread
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import chain, count
 from typing import Any
@@ -36,13 +36,16 @@ _ENDINGS = chain([""], (f"-{number}" for number in count(2)))  # of this process
 
 
 @dataclass
-class _Pending:
-    """A pending unit of a document. `table`: the one that it writes."""
+class Summary(UsageCounters):
+    """The result of one document in one phase; all that a worker returns to the driver. Replayed
+    and shared calls are not counted, as nothing was sent for them."""
 
-    unit: Unit
-    table: str
-    asks: bool
-    progress: UnitProgress = field(default_factory=UnitProgress)
+    document_id: str
+    worker: str = ""
+    asked: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
+    seconds: float = 0.0
+    words: float = 0.0  # of its work, as planned
+    findings: dict[str, str] = field(default_factory=dict)  # of its worker so far; see ReplyWatch
 
 
 @dataclass
@@ -53,43 +56,43 @@ class DocumentProgress:
     document_id: str
     num_words: int = 0
     since: float = field(default_factory=time.monotonic)
-    _pending: dict[tuple[str, str], _Pending] = field(default_factory=dict)
+    _pending: dict[tuple[str, str], tuple[Unit, Step, UnitProgress]] = field(default_factory=dict)
 
     def plan(self, units: Iterable[Unit], steps: Mapping[str, Step]) -> None:
         """Set the units; those that are done do not count."""
         for unit in units:
             if not unit.is_done:
-                step = steps[unit.step_id]
-                own = _Pending(unit, step.table, bool(step.prompts))
-                self._pending[unit.step_id, unit.unit] = own
+                self.begun(unit, steps[unit.step_id], UnitProgress())
 
-    def started(self, unit: Unit, progress: UnitProgress) -> None:
+    def begun(self, unit: Unit, step: Step, progress: UnitProgress) -> None:
         """Follow the progress of a unit."""
-        self._pending[unit.step_id, unit.unit].progress = progress
+        self._pending[unit.step_id, unit.unit] = unit, step, progress
 
     def committed(self, unit: Unit) -> None:
-        self._pending[unit.step_id, unit.unit].progress.is_committed = True
+        self._pending[unit.step_id, unit.unit][-1].is_committed = True
 
     def state(self) -> dict[str, Any]:
         """As JSON: the words of the work on it, the share that is done, the mean of the units' by
-        weight, and the progress of the first incomplete table."""
-        done = whole = 0.0
-        for one in self._pending.values():
-            own = weight(one.unit, self.num_words, one.asks)
-            done, whole = done + own * one.progress.share, whole + own
-        share = round(done / whole, 6) if whole else 0.0
-        return {
-            "document_id": self.document_id, "words": whole, "share": share, **self._rows(),
-        }  # fmt: skip
-
-    def _rows(self) -> dict[str, Any]:
-        """The progress of all units of one table: the first that was started and is not
+        weight; and the progress of all units of the first table that was begun and is not
         complete."""
-        begun = (o for o in self._pending.values() if o.progress.about and o.progress.share < 1)
-        table = next((one.table for one in begun), None)
-        told = [o.progress for o in self._pending.values() if o.table == table and o.progress.about]
-        done, about = sum(one.done for one in told), sum(one.about or 0 for one in told)
-        return {"table": table, "done": done, "about": about}
+        done = whole = 0.0
+        by_table: dict[str, list[UnitProgress]] = {}
+        for unit, step, progress in self._pending.values():
+            words = weight(unit, self.num_words, bool(step.prompts))
+            done, whole = done + words * progress.share, whole + words
+            if progress.about:
+                by_table.setdefault(step.table, []).append(progress)
+        begun = (t for t, units in by_table.items() if any(unit.share < 1 for unit in units))
+        table = next(begun, None)
+        of_table = by_table.get(table or "", [])
+        return {
+            "document_id": self.document_id,
+            "words": whole,
+            "share": round(done / whole, 6) if whole else 0.0,
+            "table": table,
+            "done": sum(unit.done for unit in of_table),
+            "about": sum(unit.about or 0 for unit in of_table),
+        }
 
 
 class Heartbeat:
@@ -110,7 +113,6 @@ class Heartbeat:
         self.waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
         self.findings: Mapping[str, str] = {}  # of the first replies; see ReplyWatch
         self._task: asyncio.Task[None] | None = None
-        self._at_once = asyncio.Event()
         self._advisory = Advisory()
         # Of its own: the other threads may all wait for storage that does not answer.
         self._thread = ThreadPoolExecutor(1, "heartbeat")
@@ -124,7 +126,6 @@ class Heartbeat:
             yield
         finally:
             self._is_starting = False
-            self._at_once.set()
 
     @contextmanager
     def document(self, document_id: str) -> Iterator[DocumentProgress]:
@@ -150,12 +151,8 @@ class Heartbeat:
     async def _beat(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            self._at_once.clear()
             await loop.run_in_executor(self._thread, self._write, self._state())
-            with suppress(TimeoutError):
-                # Not wait_for: before 3.12 it loses a cancellation that comes with the event.
-                async with asyncio.timeout(SECONDS_BETWEEN_BEATS):
-                    await self._at_once.wait()
+            await asyncio.sleep(SECONDS_BETWEEN_BEATS)
 
     def _state(self) -> dict[str, Any]:
         now = time.monotonic()

@@ -6,14 +6,12 @@ Documents do not wait for each other; pipeline/worker/executor.py executes the s
 
 import asyncio
 import json
-import os
 import socket
 import time
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from errno import ENOENT
 from functools import partial
 from itertools import count
 from typing import Protocol
@@ -31,14 +29,14 @@ from pipeline.core.errors import (
     StorageError,
     UsageError,
 )
-from pipeline.files.storage import AnyPath, as_path, exists, never_make, refusal_error
+from pipeline.files.storage import AnyPath, as_path, exists, never_make
 from pipeline.store import Shards
 from pipeline.work.executions import DocumentWork
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Crashes, InFlight, Placement
-from pipeline.worker.executor import DocumentExecutor, Summary
-from pipeline.worker.heartbeat import Heartbeat, StopSignal
+from pipeline.worker.executor import DocumentExecutor
+from pipeline.worker.heartbeat import Heartbeat, StopSignal, Summary
 
 # Bytes of text of the documents in flight (a larger document is alone). Processing a document takes
 # about thirteen times its text in memory.
@@ -97,7 +95,7 @@ class Worker:
             raise self._refusal
         began = time.perf_counter()
         summary = Summary(document_id, self._heartbeat.name)
-        if not self._has_seen:  # else seen again below
+        if not self._has_seen:
             await to_thread(self._refuse_unshared)
         if await self._stop.is_sent():
             return summary
@@ -146,7 +144,6 @@ class Worker:
     def _before(self, document_id: str, item: str, units: Sequence[Unit]) -> tuple[Crashes, int]:
         """The crashes of earlier attempts at a document, and the size of its text in bytes. Raises
         as `work` does."""
-        self._refuse_unshared()
         crashes = self._in_flight.crashes(item)
         if crashes.give_up():
             raise AccountingError(
@@ -156,19 +153,15 @@ class Worker:
         return crashes, self._text_bytes(units)
 
     def _refuse_unshared(self) -> None:
-        """Raise UsageError if this machine does not see what the driver has committed, StorageError
-        if it no longer does."""
+        """Raise UsageError if this machine does not see what the driver has committed."""
         warehouse = self._shards.warehouse
-        if any(exists(warehouse / folder) for folder in ("tables", "compacted")):
-            never_make(warehouse)
-            self._has_seen = True
-        elif self._has_seen:
-            raise refusal_error(warehouse, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
-        else:
+        if not any(exists(warehouse / folder) for folder in ("tables", "compacted")):
             raise UsageError(
                 f"warehouse={warehouse}: not visible from {socket.gethostname()}; put it where "
                 "all machines of the cluster can reach it, such as s3://BUCKET/FOLDER"
             )
+        never_make(warehouse)
+        self._has_seen = True
 
     def _text_bytes(self, units: Sequence[Unit]) -> int:
         """The size of the document's rows in memory, in bytes: mostly its text."""

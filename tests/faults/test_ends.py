@@ -69,7 +69,7 @@ def test_ctrl_c_is_exit_4_and_the_same_command_goes_on(tmp_path: Path) -> None:
     driver.send_signal(signal.SIGINT)
     _, told = driver.communicate(timeout=60)
     assert driver.returncode == 4, told
-    assert told.splitlines()[-1].startswith("gistmill: interrupted")
+    assert told.splitlines()[-1].startswith("ended by Ctrl-C: ")
     succeed(*command)
     assert "complete" in succeed("status", command[-2])
 

@@ -23,8 +23,7 @@ from pipeline.core.errors import CommandError, EndedError, EngineError, StorageE
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import work_on
 from pipeline.worker.crashes import Placement
-from pipeline.worker.executor import Summary
-from pipeline.worker.heartbeat import Heartbeat
+from pipeline.worker.heartbeat import Heartbeat, Summary
 from pipeline.worker.inline import ended_by
 from pipeline.worker.worker import AnyWorker
 from tests.support.clusters.cluster_settings import LOCAL

@@ -17,7 +17,7 @@ from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import CommandError
 from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.crashes import InFlight, Placement
-from pipeline.worker.executor import Summary
+from pipeline.worker.heartbeat import Summary
 from tests.support.clusters.cluster_settings import cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]

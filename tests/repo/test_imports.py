@@ -95,7 +95,7 @@ HOMES = {
 }
 BROAD_HANDLER = "pipeline/core/errors.py"
 CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
-    "pipeline.core.plugins", "pipeline.worker.executor", "stages.score.score",
+    "pipeline.core.plugins", "pipeline.worker.unit_rows", "stages.score.score",
     "pipeline.core.engine", "pipeline.asking.reader",
     "pipeline.work.class_checks", "pipeline.core.trace_lines",
     "stages.corpora.reading.corpus",

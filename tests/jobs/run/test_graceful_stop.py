@@ -107,11 +107,11 @@ def test_a_deadline_holds_where_storage_refuses_the_signal(
     clock = SimpleNamespace(time=lambda: over_at - 30, monotonic=time.monotonic)
     monkeypatch.setattr("jobs.run.graceful_stop.time", clock)
     ending = GracefulStop(cluster("cluster.deadline=23:30", "cluster.grace_minutes=1.0"), NOW)
-    ending.watch(run, "launch")
-    assert ending.should_stop() is None
-    assert not ending.has_begun  # it is sent again a second later
-    clock.time = lambda: over_at
-    assert str(ending.should_stop()) == "ended by cluster.deadline=23:30"
+    with ending.watch(run, "launch"):
+        assert ending.should_stop() is None
+        assert not ending.has_begun  # it is sent again a second later
+        clock.time = lambda: over_at
+        assert str(ending.should_stop()) == "ended by cluster.deadline=23:30"
     assert ending.has_begun  # else the next phase would be executed
 
 
@@ -121,11 +121,11 @@ def test_what_is_in_flight_has_its_time_after_a_refusal(
 ) -> None:
     """Then the run ends with it; rows that do not add up come before."""
     ending = GracefulStop(cluster(f"cluster.grace_minutes={minutes}"))
-    ending.watch(RunFolder(tmp_path, "night"), "launch")
-    for error in (StorageError("a full disk"), AccountingError("rows do not add up")):
-        ending.done(error)
-        assert ending.should_stop() is (error if is_over else None)
-        assert ending.failure is error
+    with ending.watch(RunFolder(tmp_path, "night"), "launch"):
+        for error in (StorageError("a full disk"), AccountingError("rows do not add up")):
+            ending.done(error)
+            assert ending.should_stop() is (error if is_over else None)
+            assert ending.failure is error
 
 
 def test_time_without_sight_of_the_workers_is_no_stall(
@@ -135,7 +135,6 @@ def test_time_without_sight_of_the_workers_is_no_stall(
     clock = SimpleNamespace(time=time.time, monotonic=lambda: now[0])
     monkeypatch.setattr("jobs.run.graceful_stop.time", clock)
     stop = GracefulStop(cluster("cluster.stall_minutes=1.0"))
-    stop.watch(folder, "launch")
     (folder.path / "alive").mkdir(parents=True)
     file = folder.path / "alive" / "w.json"
     beat = {"worker": "w", "launch": "launch", "is_starting": False, "documents": {}}
@@ -149,16 +148,17 @@ def test_time_without_sight_of_the_workers_is_no_stall(
             found += [str(error)] if (error := stop.should_stop()) else []
         return found
 
-    assert after(50) == []
-    with monkeypatch.context() as patch:  # listed by the driver, too
-        patch.setattr(RunFolder, "alive", refuse_to_list)
+    with stop.watch(folder, "launch"):
+        assert after(50) == []
+        with monkeypatch.context() as patch:  # listed by the driver, too
+            patch.setattr(RunFolder, "alive", refuse_to_list)
+            assert after(300) == []
+        with folder.advisory.attempt():  # the workers' heartbeats are old, as the progress is
+            raise StorageError("/w/alive/progress: No space left on device")
         assert after(300) == []
-    with folder.advisory.attempt():  # the workers' heartbeats are old, as the progress is
-        raise StorageError("/w/alive/progress: No space left on device")
-    assert after(300) == []
-    folder.write_progress("launch", {})
-    stalled, *_ = after(60)
-    assert stalled.startswith("nothing was finished for cluster.stall_minutes=1;")
+        folder.write_progress("launch", {})
+        stalled, *_ = after(60)
+        assert stalled.startswith("nothing was finished for cluster.stall_minutes=1;")
 
 
 def refuse_to_list(self: RunFolder, launch: str) -> Any:

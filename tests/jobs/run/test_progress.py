@@ -10,7 +10,7 @@ from rich.console import Console
 
 from jobs.run.progress import Progress, progress_line
 from pipeline.core.calls import UsageCounters
-from pipeline.worker.executor import Summary
+from pipeline.worker.heartbeat import Summary
 from tests.support.command import gistmill, succeed
 
 

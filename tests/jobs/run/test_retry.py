@@ -14,7 +14,7 @@ from upath import UPath
 from jobs.graph.preparation import prepare
 from jobs.run.stored_run import run_again
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import EarlierCalls, Replies, SharedReplies
+from pipeline.asking.known_replies import Replies, SharedReplies
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import UsageError
@@ -233,7 +233,7 @@ def test_a_shared_reply_that_cannot_be_used_is_asked_again_once_for_all(
     calls = {d: asked(lambda request: cut, d, Replies()) for d in ("d1", "d2")}
     assert [len(engine.asked) for engine, _ in calls.values()] == [1, 0]
     again = {
-        d: asked(good, d, Replies(attempt=2, earlier=EarlierCalls(own, [replace(own[0])])))
+        d: asked(good, d, Replies(attempt=2, earlier=own, problems=own))
         for d, (_, own) in calls.items()
     }
     assert [len(engine.asked) for engine, _ in again.values()] == [1, 0]

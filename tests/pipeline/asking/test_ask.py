@@ -14,7 +14,7 @@ from upath import UPath
 
 from pipeline.asking import known_replies as shared_replies
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies
+from pipeline.asking.known_replies import Replies, Wanted
 from pipeline.asking.reader import Reader
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call, Subject
@@ -270,11 +270,13 @@ def test_a_call_holds_its_slot_until_it_is_kept() -> None:
     async def talk() -> list[int]:
         may_write = asyncio.Semaphore(0)
 
-        async def keep(call: Call) -> None:
-            await may_write.acquire()
-            kept.append(call.reply)
+        class Slow(Replies):
+            async def keep(self, call: Call, wanted: Wanted) -> Call:
+                await may_write.acquire()
+                kept.append(call.reply)
+                return call
 
-        asking = Ask(reader(engine, slots=2), "gist", "d1", Replies(keep=keep))
+        asking = Ask(reader(engine, slots=2), "gist", "d1", Slow())
         replies = [asking(ShortenPage(w), Subject(page_index=i)) for i, w in enumerate(words)]
         whole = asyncio.gather(*replies)
         asked = []

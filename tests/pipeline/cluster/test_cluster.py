@@ -14,7 +14,7 @@ from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, CommandError, EngineError, StartError, UsageError
 from pipeline.work.executions import DocumentWork, work_on
 from pipeline.worker.crashes import Placement
-from pipeline.worker.executor import Summary
+from pipeline.worker.heartbeat import Summary
 from pipeline.worker.inline import execute_inline
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import refused

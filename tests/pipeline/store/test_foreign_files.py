@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -246,19 +245,12 @@ def test_of_a_table_whose_plugin_is_not_loaded(check: Check) -> None:
 def test_a_damaged_shared_reply_is_asked_again(made: FinishedRun, tmp_path: Path) -> None:
     gists = made.small.step("gists")
     one = Shards(made.warehouse).load(Call, gists.id, made.shard("calls").name.split(".")[0])[0]
-    asked = []
-
-    async def make() -> Call:
-        asked.append(1)
-        return one
-
+    shared = SharedReplies(UPath(tmp_path))
     for content in (b"", b"{", b"[]", b"\xff", b'{"document_id": 3}'):
         (tmp_path / "sha.json").write_bytes(content)
-        for _ in range(2):
-            shared = SharedReplies(UPath(tmp_path))
-            found = asyncio.run(shared.call("sha", make, nullcontext()))
-            assert with_sent(found, None) == with_sent(one, None)
-    assert len(asked) == 5  # and each replaced the damaged one
+        assert asyncio.run(shared.find("sha")) is None
+        assert asyncio.run(shared.keep("sha", one)) == one  # replaces the damaged one
+        assert asyncio.run(shared.find("sha")) == with_sent(one, None)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from pipeline.core.errors import AccountingError, EngineError, UsageError
 from pipeline.core.rows import UnitRows
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.crashes import Crashes, InFlight, Placement
-from pipeline.worker.executor import Summary
+from pipeline.worker.heartbeat import Summary
 from pipeline.worker.worker import Worker
 from stages.index.gist_pages import GistPages
 from stages.retrieve.read_agent import ReadAgentP

@@ -18,7 +18,7 @@ from pipeline.store import Shards
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Placement
-from pipeline.worker.executor import Summary
+from pipeline.worker.heartbeat import Summary
 from pipeline.worker.worker import Worker
 from tests.support.runs.written_plan import units_of
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
