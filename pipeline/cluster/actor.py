@@ -17,9 +17,9 @@ from ray.util.metrics import Counter
 from pipeline.cluster.joining import is_lost
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import EngineError
+from pipeline.core.plugins import unpickle_with_plugins
 from pipeline.files.storage import retry_for
 from pipeline.work.executions import DocumentWork
-from pipeline.work.pickling import unpickle_with_plugins
 from pipeline.worker.crashes import Placement
 from pipeline.worker.worker import MakeWorker, outcome
 

@@ -1,22 +1,16 @@
-"""Watches over Ray: its own processes, without which the driver would end in silence, and workers
-that die as they start, which Ray would restart for ever."""
+"""Watches over Ray's own processes, without which the driver would end in silence."""
 
 import errno
 import socket
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from ray._private.state import state
 from ray._private.worker import global_worker
 
-from pipeline.core.errors import EngineError, end_process
+from pipeline.core.errors import end_process
 
-_MOST_RESTARTS = 10  # of a worker that is never up between them
-_OUTPUT = "worker-*.err"
-_OF_RAY = (":job_id:", ":actor_name:", ":task_name:")  # lines that Ray writes there itself
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
@@ -42,50 +36,8 @@ def _dead(node: Any) -> str:
     """The name of a process that has ended; empty if there is none."""
     for name, _ in node.dead_processes():
         return str(name)
-    with suppress(OSError):  # no file descriptor is free for the socket: seen at another look
-        return "" if _is_listening(node.raylet_socket_name) else "raylet"
+    # Without a free file descriptor for the socket there is an OSError: it is seen at another look.
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as end:
+        refused = end.connect_ex(node.raylet_socket_name)
+        return "raylet" if refused in (errno.ECONNREFUSED, errno.ENOENT) else ""
     return ""
-
-
-class RayWatch:
-    """Watches the workers of the Ray that this process has joined."""
-
-    def __init__(self) -> None:
-        self._restarts: dict[str, int] = {}  # by worker that is not up: before it went down
-
-    def look(self) -> EngineError | None:
-        """The error for a worker that dies again and again before it has started."""
-        down = self._down()
-        self._restarts = {
-            worker: self._restarts.get(worker, num_restarts)
-            for worker, num_restarts in down.items()
-        }
-        for worker, num_restarts in down.items():
-            if num_restarts - self._restarts[worker] >= _MOST_RESTARTS:
-                node: Any = global_worker.node
-                logs = Path(node.get_logs_dir_path())
-                said = _last_words(logs)
-                return EngineError(
-                    f"a worker died {_MOST_RESTARTS} times as it started{said}; Ray's logs of it "
-                    f"are {logs / _OUTPUT}"
-                )
-        return None
-
-    def _down(self) -> dict[str, int]:
-        """The workers of this driver that Ray is restarting, with how often it has."""
-        job = global_worker.current_job_id
-        actors: dict[str, Any] = state.actor_table(None, job, "RESTARTING")
-        return {actor: found["NumRestarts"] for actor, found in actors.items()}
-
-
-def _is_listening(path: str) -> bool:
-    with socket.socket(socket.AF_UNIX) as end:
-        return end.connect_ex(path) not in (errno.ECONNREFUSED, errno.ENOENT)
-
-
-def _last_words(logs: Path) -> str:
-    """The last line that a worker of this machine wrote on standard error, for a message."""
-    files = sorted(logs.glob(_OUTPUT), key=lambda file: file.stat().st_mtime, reverse=True)
-    lines = (line for file in files for line in reversed(file.read_text().splitlines()))
-    own = (line for line in lines if line.strip() and not line.startswith(_OF_RAY))
-    return next((f" ({line.strip()})" for line in own), "")

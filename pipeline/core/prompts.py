@@ -14,11 +14,11 @@ from typing_extensions import TypedDict  # pydantic takes no other before Python
 
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.refusals import Refusals
-from pipeline.core.registry import Registry, refuse_no_version
+from pipeline.core.registry import Registry
 
 T = TypeVar("T")
 _NEEDED = ("max_reply_tokens", "extractive", "expected", "samples")  # in every subclass
-PROMPTS: "Registry[type[Prompt[Any]]]" = Registry("is the prompt {!r}", "prompts")
+PROMPTS: "Registry[type[Prompt[Any]]]" = Registry("is the prompt {!r}", "prompts", True)
 
 
 class Message(TypedDict):
@@ -72,7 +72,6 @@ class Prompt(Generic[T]):
                 raise UsageError(
                     f"{cls.__module__}: the prompt {cls.__name__} has no {member}; write one"
                 )
-        refuse_no_version(cls)
         PROMPTS.add(name, cls)
 
     def earlier(self) -> "tuple[Prompt[Any], str] | None":

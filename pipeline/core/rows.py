@@ -35,7 +35,6 @@ from pipeline.core.trace_lines import Line, columns_line, titled
 
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
 RECORDS: "Registry[type[Record]]" = Registry("writes the table {!r}")
-SQL_NAMES: "Registry[type[Record]]" = Registry("makes the table or view {!r}")
 _IDS = ("document_id", "question_id", "page_index")  # that a row has of what it is about
 _TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
 _VIEWS = (  # that DuckDB has of every warehouse
@@ -93,9 +92,13 @@ class Record:
                     f"{cls.__module__}: the {'table' if name == table else 'view'} {name!r}: not a "
                     "name that SQL can use, or that of a view; rename it"
                 )
+        for other in (record for name, record in RECORDS.items() if name != table):
+            if taken := {*names} & {other.table, *view_names(other.sql())}:
+                raise UsageError(
+                    f"{cls.__module__}: {cls.__name__} makes the table or view {min(taken)!r}, "
+                    f"which is that of {other.__module__}.{other.__name__}; give it another name"
+                )
         RECORDS.add(table, cls)
-        for name in names:
-            SQL_NAMES.add(name, cls)
 
     @classmethod
     def sql(cls) -> Mapping[str, str]:

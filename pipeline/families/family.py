@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import jinja2
-import yaml
 from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Constraint, Message, Prompt, rendered_values
 from pipeline.core.refusals import Refusals
 from pipeline.core.registry import hint
 from pipeline.core.reply_forms import plain_text, read_reply
-from pipeline.core.settings import YAML_LOADER, refuse_nonsense, sha
+from pipeline.core.settings import read_yaml, sha, text_of
 
 GENERIC = "generic"
 _Name = Annotated[str, Field(max_length=63)]  # at most 255 bytes, as a folder's must be
@@ -126,35 +125,10 @@ def _base(folder: Path, name: str, roots: Sequence[Path]) -> Path:
 def read_family_file(folder: Path) -> FamilyFile:
     """`family.yaml` in a folder. Raises UsageError naming the file and the key that is wrong."""
     path = folder / "family.yaml"
-    try:
-        file = FamilyFile.model_validate(yaml.load(text_of(path), YAML_LOADER) or {})
-        _refuse_nonsense(path, file)
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UsageError(f"{path}: {key}: {first['msg'].removeprefix('Value error, ')}") from error
+    file = read_yaml(path, FamilyFile, unchecked=frozenset({"examples"}))
     for line in file.wrong_prompts():
         raise UsageError(f"{path}: {line}")
     return file
-
-
-def _refuse_nonsense(path: Path, file: FamilyFile) -> None:
-    """Raise UsageError for a value that no key takes. Example replies may be anything."""
-    try:
-        refuse_nonsense(file.model_dump(exclude={"examples"}))
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
-
-
-def text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
 
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@ import yaml
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders
 from pipeline.core.prompts import PROMPTS
+from pipeline.core.settings import text_of
 from pipeline.families.family import (
     GENERIC,
     Family,
@@ -18,7 +19,6 @@ from pipeline.families.family import (
     family_layers,
     find_family,
     load_family,
-    text_of,
 )
 
 _COMMENT = re.compile(r"^  (\w+):.*?\s#\s+(.+)$", re.MULTILINE)  # of a setting, on its line
