@@ -353,7 +353,8 @@ def hashed(content: Any) -> str:
 @pytest.mark.parametrize("field", fields(Document), ids=lambda field: field.name)
 def test_the_hash_of_a_key_is_another_where_a_field_is(field: Any) -> None:
     """Of all fields; a question that is missing or elsewhere is another key, too."""
-    row, values = document("d1", metadata="{}"), {int: 7, bool: True}
+    values: dict[type, Any] = {int: 7, bool: True}
+    row = document("d1", metadata="{}")
     value = values.get(type(getattr(row, field.name)), "another")
     assert key(of=row).sha() == key(of=document("d1", metadata="{}")).sha()
     assert key(of=row).sha() != key(of=replace(row, **{field.name: value})).sha()
