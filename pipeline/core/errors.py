@@ -73,16 +73,9 @@ class DamagedError(AccountingError):
         self.file, self.why = str(file), why
 
 
-class LineWarning(UserWarning):
-    """A warning that commands print as one line: `prefix` and its message."""
-
-    prefix: ClassVar[str] = ""
-
-
-class LeftOutWarning(LineWarning):
-    """A reader has left out a damaged file, or a part of what was given."""
-
-    prefix = "left out "
+class LeftOutWarning(UserWarning):
+    """A reader has left out a damaged file, or a part of what was given; commands print one line,
+    "left out " and the message."""
 
 
 class IncompleteError(CommandError):

@@ -6,12 +6,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from pipeline.core.calls import UNANSWERED
 from pipeline.core.rows import Document, Question, Span
-from pipeline.core.settings import canonical_json, sha, sha_of_json
+from pipeline.core.settings import sha, sha_of_json
 from pipeline.work.steps import Step
 
 Fields = tuple[str, ...] | None
@@ -74,43 +74,20 @@ class DocumentKey:
 
 def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]:
     """For each set of fields, a hash of the row's ids, its problem and those fields."""
-    ids = _encoded((row.document_id, getattr(row, "question_id", None)))
-    encoded = _encoded_fields(row)
-    state = tuple(name for name in _STATE if getattr(row, name, None))
+    values = {name: _hashed(getattr(row, name)) for name in _NAMES[type(row)]}
+    ids = (row.document_id, getattr(row, "question_id", None))
+    state = [name for name in _STATE if values.get(name)]
     shas = {}
     for fields in sets:
-        chosen = encoded if fields is None else _chosen(fields, state)
-        used = ",".join(encoded[name] for name in chosen if name in encoded)
-        shas[fields] = sha_of_json(f"[{ids},{{{used}}}]", 32)
+        names = values if fields is None else (*fields, *state)
+        used = {name: values[name] for name in names if name in values}
+        shas[fields] = sha_of_json(_ROW.encode([ids, used]), 32)
     return shas
 
 
-def _encoded_fields(row: Document | Question) -> dict[str, str]:
-    """The fields that are hashed, by name, each as it stands in canonical JSON."""
-    values = ((name, default, encoded, getattr(row, name))
-              for name, default, encoded in _FIELDS[type(row)])  # fmt: skip
-    return {name: encoded if value is default else f'"{name}":{_encoded(value)}'
-            for name, default, encoded, value in values}  # fmt: skip
-
-
-def _fields(kind: type[Any]) -> list[tuple[str, Any, str]]:
-    """The fields of a class in order, each with its default and how that is hashed, as most fields
-    of most rows are at theirs."""
-    defaults = {field.name: None if field.default is dataclasses.MISSING else field.default
-                for field in dataclasses.fields(kind)}  # fmt: skip
-    return [(name, default, f'"{name}":{_encoded(default)}')
-            for name, default in sorted(defaults.items())]  # fmt: skip
-
-
-@cache
-def _chosen(fields: tuple[str, ...], state: tuple[str, ...]) -> list[str]:
-    return sorted({*fields, *state})
-
-
-def _encoded(value: Any) -> str:
+def _hashed(value: Any) -> Any:
     """A field's value as it is hashed: a long text is replaced by its hash."""
-    is_long = isinstance(value, str) and len(value) > _LONG
-    return _ROW.encode(sha(value) if is_long else value)
+    return sha(value) if isinstance(value, str) and len(value) > _LONG else value
 
 
 def _of_span(span: Span) -> dict[str, int]:
@@ -119,7 +96,7 @@ def _of_span(span: Span) -> dict[str, int]:
 
 # As `canonical_json`, with spans.
 _ROW = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_of_span)
-_FIELDS = {kind: _fields(kind) for kind in (Document, Question)}
+_NAMES = {kind: [field.name for field in dataclasses.fields(kind)] for kind in (Document, Question)}
 
 
 def mask_fields(row: Any, fields: tuple[str, ...]) -> Any:
@@ -270,31 +247,15 @@ def _input_shas(step: Step, key: DocumentKey, shards: Sequence["_Read"]) -> dict
     depend on the document's text."""
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
     fields, brought = step.question_fields, step.stage.inputs_per_question() if step.stage else {}
-    names_read = _names_read(shards, len(key.questions))
-    first, read_by_all = canonical_json(document), "".join(name for _, name in names_read[None])
     shas: dict[str, str] = {}
     for question in key.questions:
         if question.is_bad and step.writes is not Question:
             continue
         own = question.question_id
-        mine = sorted([*names_read[None], *names_read[own]]) if own in names_read else ()
-        read = "".join(name for _, name in mine) or read_by_all
-        answer = f",{canonical_json(brought[own])}" if brought.get(own) is not None else ""
-        shas[own] = sha_of_json(f'[{first},"{question.shas[fields]}"{read}{answer}]', 16)
+        read = [name for name, inputs in shards if inputs is None or own in inputs]
+        answer = [brought[own]] if brought.get(own) is not None else []
+        shas[own] = sha([document, question.shas[fields], *read, *answer], 16)
     return shas
-
-
-def _names_read(
-    shards: Sequence["_Read"], num_questions: int
-) -> Mapping[str | None, list[tuple[int, str]]]:
-    """The shards, by place and name, that all questions read, under None, and those that only some
-    do, by question."""
-    names = defaultdict[str | None, list[tuple[int, str]]](list)
-    are_whole = all(inputs is None or len(inputs) == num_questions for _, inputs in shards)
-    for place, (name, inputs) in enumerate(shards):
-        for reader in [None] if are_whole or inputs is None else inputs:
-            names[reader].append((place, f",{canonical_json(name)}"))
-    return names
 
 
 def unit_name(inputs: Iterable[str]) -> str:
