@@ -109,7 +109,6 @@ def _keys(word: str) -> tuple[str, str]:
 
 
 def _rows(connection: Any, table: str) -> list[dict[str, Any]]:
-    """The rows of a table, sorted by its key."""
     found = connection.execute(f"select * from {table} order by {', '.join(RECORDS[table].key)}")
     names = [column[0] for column in found.description]
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]

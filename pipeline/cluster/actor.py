@@ -85,8 +85,6 @@ class Actor:
 
 
 class _Metrics:
-    """Exports the worker's usage counters as Ray counters."""
-
     def __init__(self, usage: UsageCounters, tags: Mapping[str, str]) -> None:
         self._usage, self._published = usage, UsageCounters()
         self._counters = {

@@ -15,6 +15,7 @@ from ray.data import ActorPoolStrategy, DataContext
 from pipeline.cluster.actor import Actor
 from pipeline.cluster.blocks import PlanSource, read_one_by_one, words_per_block
 from pipeline.cluster.joining import first_line, join, nodes
+from pipeline.cluster.ray_watch import RayWatch
 from pipeline.core.errors import CommandError, EngineError, UsageError
 from pipeline.core.plugins import pickle_with_plugins
 from pipeline.core.settings import ClusterSettings
@@ -60,7 +61,6 @@ class Pool:
         return {"GPU": self.gpus, "CPU": cpus}
 
     def _on(self, resources: dict[str, float]) -> int:
-        """The workers that fit on one machine; a worker's GPUs must all be on the same one."""
         return min(
             int(resources.get(kind, 0.0) / need + 1e-9) if need else _MANY
             for kind, need in self.needs.items()
@@ -101,8 +101,9 @@ def execute_documents(
             batch_size=None, prefetch_batches=0, batch_format="pyarrow"
         )
     )
+    watch = RayWatch()
     try:
-        with _rays_errors(pool), ended_by(should_stop):
+        with _rays_errors(pool), ended_by(lambda: watch.look() or should_stop()):
             for batch in batches:
                 for outcomes in batch["outcomes"].to_pylist():
                     for outcome in json.loads(outcomes):
@@ -134,8 +135,7 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
         minutes = pool.cluster.wait_minutes
         raise UsageError(
             f"the cluster could not place {pool.section}'s workers within cluster.wait_minutes="
-            f"{minutes:g}; free resources or raise it, or see in Ray's logs why they die, then run "
-            "the same command to resume"
+            f"{minutes:g}; free resources or raise it, then run the same command to resume"
         ) from None
 
 
@@ -179,7 +179,6 @@ def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool:
 
 
 def _set_context(seconds_to_wait: float) -> None:
-    """Set how Ray Data deals blocks."""
     context = DataContext.get_current()
     read_one_by_one(context)
     # Wait for all workers, or the first one up would be given all of the longest documents.

@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -111,6 +111,9 @@ def refuse_unreachable(address: str) -> None:
         socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
 
 
+_machines: Callable[[], list[dict[str, Any]]] = ray.nodes  # not annotated by Ray
+
+
 def nodes() -> list[dict[str, float]]:
     """The total resources of each live machine, by name. Call `join` first."""
     return [node["Resources"] for node in _machines() if node["Alive"]]
@@ -119,10 +122,6 @@ def nodes() -> list[dict[str, float]]:
 def is_lost(node_id: str) -> bool:
     """True if Ray lost the machine: a crash there may have been the machine's."""
     return any(node["NodeID"] == node_id and not node["Alive"] for node in _machines())
-
-
-def _machines() -> Any:
-    return ray.nodes()  # type: ignore[no-untyped-call]  # not annotated by Ray
 
 
 def _set_up_ray_data() -> None:

@@ -79,7 +79,6 @@ class RayJobs:
         return [_job(details) for details in sorted(jobs, key=lambda job: job.start_time or 0)]
 
     def job(self, job_id: str) -> Job | None:
-        """The job, or None if the head has none of that id."""
         return next((job for job in self.all() if job.id == job_id), None)
 
     def send(

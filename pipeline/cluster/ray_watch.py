@@ -1,16 +1,22 @@
-"""Watches over Ray's own processes, without which the driver would end in silence."""
+"""Watches over Ray: its own processes, without which the driver would end in silence, and workers
+that die as they start, which Ray would restart for ever."""
 
 import errno
 import socket
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from ray._private.state import state
 from ray._private.worker import global_worker
 
-from pipeline.core.errors import end_process
+from pipeline.core.errors import EngineError, end_process
 
+_MOST_RESTARTS = 10  # of a worker that is never up between them
+_OUTPUT = "worker-*.err"
+_OF_RAY = (":job_id:", ":actor_name:", ":task_name:")  # lines that Ray writes there itself
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
@@ -41,3 +47,32 @@ def _dead(node: Any) -> str:
         refused = end.connect_ex(node.raylet_socket_name)
         return "raylet" if refused in (errno.ECONNREFUSED, errno.ENOENT) else ""
     return ""
+
+
+class RayWatch:
+    """Watches the workers of the Ray that this process has joined."""
+
+    def __init__(self) -> None:
+        self._restarts: dict[str, int] = {}  # by worker that is not up: before it went down
+
+    def look(self) -> EngineError | None:
+        """The error for a worker that dies again and again before it has started."""
+        table: Any = state.actor_table(None, global_worker.current_job_id, "RESTARTING")
+        restarts = {worker: row["NumRestarts"] for worker, row in table.items()}
+        before = self._restarts
+        self._restarts = {worker: before.get(worker, now) for worker, now in restarts.items()}
+        if all(now - self._restarts[worker] < _MOST_RESTARTS for worker, now in restarts.items()):
+            return None
+        node: Any = global_worker.node
+        logs = Path(node.get_logs_dir_path())
+        return EngineError(
+            f"a worker died {_MOST_RESTARTS} times as it started{_last_words(logs)}; Ray's logs of "
+            f"it are {logs / _OUTPUT}"
+        )
+
+
+def _last_words(logs: Path) -> str:
+    """The last line that a worker of this machine wrote on standard error, for a message."""
+    files = sorted(logs.glob(_OUTPUT), key=lambda file: file.stat().st_mtime, reverse=True)
+    lines = (line.strip() for file in files for line in reversed(file.read_text().splitlines()))
+    return next((f" ({line})" for line in lines if line and not line.startswith(_OF_RAY)), "")

@@ -157,7 +157,6 @@ class UnitProgress:
 
     @property
     def share(self) -> float:
-        """The share of the unit that is done, from 0 to 1."""
         if self.is_committed:
             return 1.0
         return min(self.done / self.about, 1.0) if self.about else 0.0
@@ -176,14 +175,12 @@ class UsageCounters:
     problems: int = 0
 
     def called(self, call: Call) -> None:
-        """Count a call and its tokens."""
         self.calls += 1
         self.prompt_tokens += call.prompt_tokens
         self.cached_tokens += call.cached_tokens
         self.reply_tokens += call.reply_tokens
 
     def committed(self, num_rows: int, num_problems: int) -> None:
-        """Count a committed unit."""
         self.units += 1
         self.rows += num_rows
         self.problems += num_problems

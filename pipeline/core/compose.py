@@ -156,7 +156,6 @@ def _quoted(word: str, folders: Sequence[Path]) -> str:
 
 
 def _chosen(word: str) -> str:
-    """The choice of a group's file in Hydra's syntax."""
     return f"rater@{word}" if word.partition("=")[0] in _LIKE_RATER else word
 
 

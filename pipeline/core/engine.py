@@ -30,8 +30,6 @@ FinishReason = Literal["stop", "length", "abort"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One rendered prompt to answer."""
-
     prompt: str  # its name
     fields: Prompt[Any] | None  # what `messages` show, for engines without a model; None: no prompt
     messages: tuple[Message, ...]
@@ -167,7 +165,6 @@ class EngineSettings(Settings):
 
     @property
     def gpus(self) -> float:
-        """The GPUs that a worker with this engine reserves."""
         return 0.0
 
     @property

@@ -116,7 +116,6 @@ class Raised:
     error: Exception | None = None
 
     def trace(self) -> str:
-        """Its traceback, the innermost three calls."""
         return "".join(traceback.format_exception(self.error, limit=-3))
 
     def line(self) -> str:
@@ -170,10 +169,9 @@ def through_proxy(url: str) -> str:
     parts = urlsplit(url)
     if proxy_bypass(parts.hostname or ""):
         return ""
-    names = (f"{parts.scheme}_proxy", "all_proxy")
-    spelled = (name for lower in names for name in (lower, lower.upper()))
-    name = next((name for name in spelled if name in proxies()), None)
-    return f" through the proxy that {name} names" if name else ""
+    names = [n for n in proxies() if n.lower() in (f"{parts.scheme}_proxy", "all_proxy")]
+    named = max(names, key=lambda name: name.lower() != "all_proxy", default=None)
+    return f" through the proxy that {named} names" if named else ""
 
 
 @contextmanager

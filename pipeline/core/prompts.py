@@ -22,8 +22,6 @@ PROMPTS: "Registry[type[Prompt[Any]]]" = Registry("is the prompt {!r}", "prompts
 
 
 class Message(TypedDict):
-    """One chat message."""
-
     role: str
     content: str
 
@@ -123,7 +121,6 @@ class Prompt(Generic[T]):
 
 
 def rendered_values(prompt: Prompt[Any]) -> Iterator[str]:
-    """Every value that the rendered prompt must show, as text."""
     for value in prompt.shown():
         yield from _values(value)
 

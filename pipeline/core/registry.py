@@ -96,16 +96,14 @@ def _origin(maker: Any) -> tuple[str, str]:
 def hint(name: str, known: Sequence[str], most: int = 3) -> str:
     """The end of a message about an unknown name: the names similar to it; if there are none, all
     names if they are few, else the nearest."""
-    near = difflib.get_close_matches(name[:200], known, n=most, cutoff=_LIKE)
-    if near:
-        return f"nearest: {', '.join(near)}"
-    if len(known) <= _FEW:
+    similar = difflib.get_close_matches(name[:200], known, n=most, cutoff=_LIKE)
+    if not similar and len(known) <= _FEW:
         return f"there are {', '.join(known)}" if known else "there is none"
-    return f"nearest: {nearest(name, known, most)}"
+    return f"nearest: {', '.join(similar) or nearest(name, known, most)}"
 
 
 def nearest(name: str, known: Sequence[str], most: int = 10) -> str:
     """At most so many of the known names, the most similar first, for a message."""
-    ratios = {one: difflib.SequenceMatcher(None, name[:200], one).ratio() for one in known}
-    by_ratio = sorted(known, key=lambda one: -ratios[one])  # of equal ones the earlier first
-    return ", ".join(by_ratio[:most]) + (" ..." if len(known) > most else "")
+    ratios = {other: difflib.SequenceMatcher(None, name[:200], other).ratio() for other in known}
+    names = sorted(known, key=lambda other: -ratios[other])[:most]  # of equal ones the earlier
+    return ", ".join(names) + (" ..." if len(known) > most else "")

@@ -108,7 +108,6 @@ class Stage(Settings):
 
     @classmethod
     def label(cls) -> str:
-        """The stage's name and kind, by which it is registered."""
         return f"{cls.name} (kind {cls.kind})" if cls.kind else cls.name
 
     @abstractmethod
@@ -178,7 +177,6 @@ class Stage(Settings):
         return next((reason for row in whole if (reason := row.why_unusable())), None)
 
     def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
-        """The prompts that it asks with these settings."""
         return self.prompts
 
     def hashed(self) -> dict[str, Any]:

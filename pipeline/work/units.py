@@ -136,7 +136,6 @@ class RetryPolicy:
     most_attempts: int = 10**9
 
     def includes(self, step: Step, problems: Iterable[str], attempt: int) -> bool:
-        """True if a unit of the step is planned again."""
         retried = self.problems if step.prompts else self.problems & {"unit_failed"}
         return not retried.isdisjoint(problems) and attempt < self.most_attempts
 
@@ -156,14 +155,12 @@ class Committed:
     retry_policy: RetryPolicy | None = None
 
     def needs_retry(self, step: Step, unit: str) -> bool:
-        """True if a committed unit is planned again."""
         problems = self.problems.get(step.id, {}).get(unit)
         if not problems or self.retry_policy is None or step.stage is None:
             return False
         return self.retry_policy.includes(step, problems, self.attempt(step.id, unit) or 1)
 
     def attempt(self, step_id: str, unit: str) -> int | None:
-        """The attempt of the unit's committed shard; None if there is none."""
         return self.units.get(step_id, {}).get(unit)
 
 

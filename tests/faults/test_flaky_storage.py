@@ -113,6 +113,7 @@ def test_an_end_while_a_summary_is_counted_keeps_its_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pipeline.cluster.execution._dataset", lambda *given: OneSummary())
+    monkeypatch.setattr("pipeline.cluster.execution.RayWatch.look", lambda of_ray: None)
     pool = Pool(
         section="engine", min_workers=1, max_workers=1, cpus=1, gpus=0, slots=1, cluster=LOCAL
     )
