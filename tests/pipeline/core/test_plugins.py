@@ -130,18 +130,6 @@ def test_what_an_unread_quote_leads_to(tmp_path: Path) -> None:
     assert answers == {"n": 4, "problem": "upstream", "detail": "quotes: unparseable"}
 
 
-@pytest.mark.slow
-def test_its_methods_are_listed() -> None:
-    listed = json.loads(succeeded(own_process("ls", f"plugins={PLUGIN}", "--json")))
-    methods = {row["name"]: row for row in listed["methods"]}
-    assert methods["quotes"]["arguments"] == "top_k=2, max_words=30"
-    assert methods["quotes"]["about"].startswith("The best page by BM25")
-    assert "bm25" in methods
-    without = json.loads(succeeded(own_process("ls", "--json")))
-    assert [row for row in listed["methods"] if row["name"] != "quotes"] == without["methods"]
-    assert listed["families"] == without["families"]
-
-
 def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> Path:
     """A copy of the plugin with one more file, or another content of one it has."""
     copy = folder / name

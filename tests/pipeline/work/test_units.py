@@ -92,11 +92,6 @@ def store() -> Store:
     return made
 
 
-def test_at_first_everything_is_to_do() -> None:
-    pending = Store().pending(key(Q1, Q2))
-    assert asked(pending) == MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))
-
-
 def test_what_read_an_earlier_attempt_is_to_do_again(store: Store) -> None:
     """Attempt 2 at the gists: what reads them is named by it, and pages are not."""
     (gists,) = [unit for unit in store.plan(key(Q1, Q2)) if stage(unit) == "gist"]
@@ -107,84 +102,61 @@ def test_what_read_an_earlier_attempt_is_to_do_again(store: Store) -> None:
     assert (again.is_done, again.unit, again.attempt) == (True, gists.unit, 2)
 
 
-def test_a_question_more_is_one_unit_more(store: Store) -> None:
-    now = key(Q1, Q2, Q3)
-    assert asked(store.pending(now)) == dict.fromkeys(OF_QUESTIONS, ("q3",))
-    done = [unit for unit in store.plan(now) if unit.is_done]
-    assert {stage(unit): tuple(unit.inputs) for unit in done} == MEMORY | dict.fromkeys(
-        OF_QUESTIONS, ("q1", "q2")
-    )
+ANSWERED = dict.fromkeys(OF_STAGES, ("q1", "q2"))
+FIRST = [  # a document with its questions, and what of it is to do at first
+    (key(Q1, Q2), MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))),
+    (key(), MEMORY),
+    (key(Q1, Q2, of=document(skipped=True)),
+     {"documents": (), **dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))}),
+    (key(Q1, Q2, of=document(problem="bad_input")),
+     {"documents": (), **dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))}),
+    (key(Q1, replace(Q2, problem="bad_input", detail="line 3")),  # is in `questions` alone
+     MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1",)) | {"questions": ("q1", "q2")}),
+]  # fmt: skip
 
 
-def test_a_question_less_is_nothing_to_do(store: Store) -> None:
-    planned = store.plan(key(Q2))
-    assert all(unit.is_done for unit in planned)
-    assert {tuple(unit.inputs) for unit in planned} == {(), ("q2",)}
+@pytest.mark.parametrize(("now", "expected"), FIRST)
+def test_what_is_to_do_at_first(now: DocumentKey, expected: dict[str, Any]) -> None:
+    assert asked(Store().pending(now)) == expected
 
 
-def test_a_question_put_another_way_is_asked_again(store: Store) -> None:
-    now = key(replace(Q1, question="What else?"), Q2)
-    assert asked(store.pending(now)) == dict.fromkeys(OF_QUESTIONS, ("q1",))
-    options = key(replace(Q1, options=("a", "b")), Q2)
-    assert asked(store.pending(options)) == dict.fromkeys(OF_QUESTIONS, ("q1",))
+GOLD = {"questions": ("q1",), "score": ("q1",)}  # what is judged by it is judged again
+LATER = [  # d1 with q1 and q2 as it is now, and what is to do once all was done
+    (key(Q2, Q1), {}),
+    (key(Q2), {}),
+    (key(Q1, Q2, Q3), dict.fromkeys(OF_QUESTIONS, ("q3",))),
+    (key(replace(Q1, question="What else?"), Q2), dict.fromkeys(OF_QUESTIONS, ("q1",))),
+    (key(replace(Q1, options=("a", "b")), Q2), dict.fromkeys(OF_QUESTIONS, ("q1",))),
+    # Raters see references, and no evidence.
+    (key(replace(Q1, references=("A wheel.",)), Q2), {**GOLD, "rate": ("q1",)}),
+    (key(replace(Q1, answer_index=1), Q2), GOLD),
+    (key(replace(Q1, evidence=(Span(0, 3),)), Q2), GOLD),
+    (key(replace(Q1, only_judged=True), Q2), GOLD),
+    (key(replace(Q1, task="trec", classes=("place", "person")), Q2), GOLD),
+    (key(replace(Q1, metadata='{"kind": "why"}', question_type="why"), Q2),
+     {"questions": ("q1",)}),
+    (key(Q1, Q2, of=document(title="A mill")), {"documents": ()}),
+    (key(Q1, Q2, of=document(text="One two three.")), MEMORY | ANSWERED),
+    (key(Q1, Q2, of=document(problem="bad_input", detail="line 3")),
+     {"documents": (), **ANSWERED}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("other", "judging"),
-    [
-        (replace(Q1, references=("A wheel.",)), ("score", "rate")),
-        (replace(Q1, answer_index=1), ("score",)),
-        (replace(Q1, evidence=(Span(0, 3),)), ("score",)),
-        (replace(Q1, only_judged=True), ("score",)),
-        (replace(Q1, task="trec", classes=("place", "person")), ("score",)),
-    ],
-)
-def test_other_gold_is_judged_again_by_what_uses_it_and_not_answered_again(
-    store: Store, other: Question, judging: tuple[str, ...]
+@pytest.mark.parametrize(("now", "expected"), LATER)
+def test_what_is_to_do_once_all_was_done(
+    store: Store, now: DocumentKey, expected: dict[str, Any]
 ) -> None:
-    """Raters see references, and no evidence."""
-    pending = asked(store.pending(key(other, Q2)))
-    assert pending == dict.fromkeys(("questions", *judging), ("q1",))
-
-
-def test_other_metadata_is_only_loaded_again(store: Store) -> None:
-    now = key(replace(Q1, metadata='{"kind": "why"}', question_type="why"), Q2)
-    assert asked(store.pending(now)) == {"questions": ("q1",)}
-    titled = key(Q1, Q2, of=document(title="A mill"))
-    assert asked(store.pending(titled)) == {"documents": ()}
-
-
-def test_another_text_redoes_the_document(store: Store) -> None:
-    now = key(Q1, Q2, of=document(text="One two three."))
-    assert asked(store.pending(now)) == MEMORY | dict.fromkeys(OF_STAGES, ("q1", "q2"))
+    assert asked(store.pending(now)) == expected
 
 
 def test_what_is_wrong_with_a_document_names_its_units() -> None:
     """The same text, now without the problem: what said `upstream` must be made after all."""
     store = Store()
-    bad = key(Q1, of=document(problem="bad_input", detail="line 3"))
-    store.finish(bad)
+    store.finish(key(Q1, of=document(problem="bad_input", detail="line 3")))
     pending = asked(store.pending(key(Q1)))
     assert pending == MEMORY | dict.fromkeys(OF_STAGES, ("q1",))
     moved = asked(store.pending(key(Q1, of=document(problem="bad_input", detail="line 4"))))
     assert moved == {"documents": (), **dict.fromkeys(OF_STAGES, ("q1",))}
-
-
-@pytest.mark.parametrize("bad", [document(problem="bad_input"), document(skipped=True)])
-def test_a_bad_document_has_no_memory(bad: Document) -> None:
-    pending = Store().pending(key(Q1, Q2, of=bad))
-    assert asked(pending) == {"documents": (), **dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))}
-
-
-def test_a_bad_question_is_in_questions_alone() -> None:
-    pending = Store().pending(key(Q1, replace(Q2, problem="bad_input", detail="line 3")))
-    assert asked(pending) == MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1",)) | {
-        "questions": ("q1", "q2")
-    }
-
-
-def test_a_document_without_questions_is_read() -> None:
-    assert asked(Store().pending(key())) == MEMORY
 
 
 @pytest.mark.parametrize("kept", range(1, len(STEPS)))
