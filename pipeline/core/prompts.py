@@ -121,18 +121,18 @@ class Prompt(Generic[T]):
 
 
 def rendered_values(prompt: Prompt[Any]) -> Iterator[str]:
-    for value in prompt.shown():
-        yield from _values(value)
+    """Every value that the rendered prompt must show, as text."""
+    return _texts(tuple(prompt.shown()))
 
 
-def _values(value: Any) -> Iterator[str]:
+def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, tuple):
         for inner in value:
-            yield from _values(inner)
+            yield from _texts(inner)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             if field.name != "kind":  # controls how a passage is shown
-                yield from _values(getattr(value, field.name))
+                yield from _texts(getattr(value, field.name))
     elif value is not None and not isinstance(value, bool):  # which chooses among wordings
         yield str(value)
 

@@ -109,8 +109,8 @@ class Record:
     def about(cls, row: "Record", **values: Any) -> Self:
         """A row about a question, a page or a document: its ids, `values`, and nothing else, which
         is None where the column may be null, else 0, "" or ()."""
-        own = {name: getattr(row, name) for name in _IDS if hasattr(row, name)}
-        ids = {name: value for name, value in own.items() if name in cls.__dataclass_fields__}
+        shared = [name for name in _IDS if hasattr(row, name) and name in cls.__dataclass_fields__]
+        ids = {name: getattr(row, name) for name in shared}
         return cls(**{**_nothing(cast(Any, cls)), **ids, **values})
 
     def why_unusable(self) -> str | None:
@@ -135,15 +135,14 @@ class Record:
 def _nothing(record: Any) -> Mapping[str, Any]:
     """The values of a row that says nothing, of the columns without a default."""
     hints = get_type_hints(record)
+    fields = dataclasses.fields(record)
+    required = [field.name for field in fields if field.default is dataclasses.MISSING]
     return {
-        field.name: None if NoneType in get_args(hints[field.name]) else _kind(hints[field.name])()
-        for field in dataclasses.fields(record)
-        if field.default is dataclasses.MISSING
+        name: None
+        if NoneType in get_args(hints[name])
+        else (get_origin(hints[name]) or hints[name])()
+        for name in required
     }
-
-
-def _kind(hint: Any) -> Any:
-    return get_origin(hint) or hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
