@@ -24,6 +24,7 @@ from pipeline.worker.inline import ShouldStop, ended_by
 from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS, Done, MakeWorker, take
 
 _MANY = 1_000_000
+_NOT_IMPORTED = re.compile(r"No module named '(?:gistmill|pipeline|stages|jobs)\b[^']*'")
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours
 
 
@@ -123,9 +124,9 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
         kind, _, text = (cause := _first_cause(error)).partition(": ")
         if kind.endswith(f".{UsageError.__name__}"):
             raise UsageError(text) from None
-        if kind == ModuleNotFoundError.__name__:
+        if hidden := _NOT_IMPORTED.search(str(error)):
             raise UsageError(
-                f"workers cannot import gistmill ({text}): install it there, and take other "
+                f"workers cannot import gistmill ({hidden[0]}): install it there, and take other "
                 "packages of that name out of their PYTHONPATH, then run the same command to resume"
             ) from None
         raise EngineError(

@@ -47,22 +47,6 @@ def regex(constraint: Constraint | None) -> str:
     return constraint.regex
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "expected"),
-    [
-        (0, 0, "0"),
-        (1, 1, "1"),
-        (0, 9, "[0-9]"),
-        (1, 9, "[1-9]"),
-        (1, 10, "[1-9]|10"),
-        (0, 137, "[0-9]|[1-9][0-9]|1[0-2][0-9]|13[0-7]"),
-        (1, 1000, "[1-9]|[1-9][0-9]|[1-9][0-9][0-9]|1000"),
-    ],
-)
-def test_a_range_of_numbers_by_hand(first: int, last: int, expected: str) -> None:
-    assert numbers(first, last) == expected
-
-
 @given(st.data(), st.integers(0, 3000), st.integers(0, 3000))
 @settings(deadline=None)
 def test_a_number_is_matched_if_it_is_in_the_range(data: st.DataObject, a: int, b: int) -> None:

@@ -115,21 +115,6 @@ def refuse_calls_that_are_not_shown(warehouse: Path) -> None:
     assert len(calls) == 7  # a quote, and of each method an answer and two verdicts
 
 
-@pytest.mark.slow
-def test_what_an_unread_quote_leads_to(tmp_path: Path) -> None:
-    """Pages but the first give no quote: the answer that reads it is an upstream row."""
-    own = [w.replace("quotes(top_k=1)", "quotes(top_k=2)") for w in words(tmp_path)]
-    succeeded(own_process("run", *own))
-    rows = sql(tmp_path, "select place, problem from quotes order by question_id, place")
-    assert [(r["place"], r["problem"]) for r in rows] == [(0, None), (1, "unparseable")] * 4
-    (answers,) = sql(
-        tmp_path,
-        "select count(*) as n, any_value(problem) as problem, any_value(detail) as detail"
-        " from answers where method like 'quotes%'",
-    )
-    assert answers == {"n": 4, "problem": "upstream", "detail": "quotes: unparseable"}
-
-
 def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> Path:
     """A copy of the plugin with one more file, or another content of one it has."""
     copy = folder / name
