@@ -62,13 +62,13 @@ def run(
         with TemporaryDirectory() as made:
             return run(plugin, method, replies, *words, folder=Path(made), document=document,
                        questions=questions)  # fmt: skip
-    own = [
+    ours = [
         f"plugins={plugin}", f"methods={method}", f"warehouse={folder / 'warehouse'}", "run=test",
         "cluster=inline", "rater=none", "memory=uniform", "memory.words=12",
         *document_words(folder, document, questions), *engine_words(folder, replies),
     ]  # fmt: skip
     given = {word.partition("=")[0] for word in words}
-    kept = [word for word in own if not given & {*_keys(word)}]
+    kept = [word for word in ours if not given & {*_keys(word)}]
     done = gistmill.run(*kept, *words)
     with done.connect() as connection:
         return {table: _rows(connection, table) for table in sorted(RECORDS)}
@@ -109,7 +109,6 @@ def _keys(word: str) -> tuple[str, str]:
 
 
 def _rows(connection: Any, table: str) -> list[dict[str, Any]]:
-    """The rows of a table, sorted by its key."""
     found = connection.execute(f"select * from {table} order by {', '.join(RECORDS[table].key)}")
     names = [column[0] for column in found.description]
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]

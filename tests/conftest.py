@@ -10,10 +10,9 @@ import pytest
 from hypothesis import settings
 
 from pipeline.core.registry import REGISTRIES
-from pipeline.core.rows import RECORDS, SQL_NAMES
-from pipeline.work.measure_names import MEASURES
+from pipeline.core.rows import RECORDS
+from pipeline.work.class_checks import MEASURES
 from stages.builtin import load_builtin
-from stages.score.metrics import METRICS
 from tests.support.clusters.ray_head import RayHead
 from tests.support.command import WHOLE_QMSUM, gistmill
 from tests.support.docs.browser import Browser, chromium
@@ -67,8 +66,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test loads is forgotten after it."""
     load_builtin()
-    monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
-    known: list[dict[str, Any]] = [RECORDS, SQL_NAMES, MEASURES, METRICS]
+    monkeypatch.setattr("pipeline.core.plugins._FOLDERS", {})
+    known: list[dict[str, Any]] = [RECORDS, MEASURES]
     known += [own for registry in REGISTRIES.values() for own in (registry, registry.about)]
     before = [copy.copy(one) for one in known]
     yield

@@ -30,7 +30,6 @@ from pipeline.work.units import (
     RetryPolicy,
     Unit,
     plan_document,
-    rows_sha,
 )
 from stages.corpora import load
 from stages.corpora.reading.corpus import Loaded, without_spaces
@@ -52,9 +51,9 @@ class CorpusSha:
     def __init__(self) -> None:
         self._sha = hashlib.sha256()
 
-    def add(self, rows_sha: str) -> None:
+    def add(self, key_sha: str) -> None:
         """Add a document and its questions."""
-        self._sha.update(rows_sha.encode())
+        self._sha.update(key_sha.encode())
 
     def digest(self) -> str:
         """The hash of what was added, 12 hex digits."""
@@ -93,8 +92,8 @@ def prepare(
     loading = {step.id for step in steps[:2]} if are_kept else set[str]()
 
     def planned() -> Iterator[PlannedDocument]:
-        for sha_of_rows, key, units in load_corpus(run.config, shards, steps, committed, warn):
-            corpus.add(sha_of_rows)
+        for key, units in load_corpus(run.config, shards, steps, committed, warn):
+            corpus.add(key.sha())
             own_inputs.add(key.questions)
             units = [replace(u, is_done=True) if u.step_id in loading else u for u in units]
             usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
@@ -110,9 +109,9 @@ def load_corpus(
     steps: Sequence[Step],
     committed: Committed,
     warn: Callable[[str], None],
-) -> Iterator[tuple[str, DocumentKey, list[Unit]]]:
-    """Commit the rows of every chosen document that are not `committed`; yields the hash of each
-    document's rows, its key and its units after that, in corpus order.
+) -> Iterator[tuple[DocumentKey, list[Unit]]]:
+    """Commit the rows of every chosen document that are not `committed`; yields each document's key
+    and its units after that, in corpus order.
 
     The first two of `steps` are those of documents and questions. `warn` gets a line per bad row,
     up to 20, at the end. Raises UsageError if the corpus cannot be used.
@@ -131,7 +130,7 @@ def load_corpus(
             elif unit.step_id == questions.id:
                 shards.commit(Question, questions, unit, [by_id[own] for own in unit.inputs])
         said.add(loaded)
-        yield rows_sha(loaded.document, loaded.questions, loaded.is_named_only), key, units
+        yield key, units
     said.warn_all()
 
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from jobs.output.cells import CONTROLS, Part, Table, printable
 from jobs.output.markdown import markdown
-from pipeline.core.errors import LineWarning
+from pipeline.core.errors import LeftOutWarning
 
 _Found = TypeVar("_Found")
 
@@ -96,23 +96,22 @@ _MOST_LINES = 20
 
 @contextmanager
 def warn_in_lines(warn: Callable[[str], None]) -> Iterator[None]:
-    """Give `warn` a line per LineWarning inside the context, such as one per file that is left out,
-    up to 20."""
+    """Give `warn` a line per LeftOutWarning inside the context, up to 20."""
     found: dict[str, None] = {}
     with warnings.catch_warnings():
         show_other = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-            if not issubclass(category, LineWarning):
+            if not issubclass(category, LeftOutWarning):
                 show_other(message, category, *where, **more)
                 return
-            line = f"gistmill: {category.prefix}{' '.join(str(message).split())}"
+            line = f"gistmill: left out {' '.join(str(message).split())}"
             if line not in found:
                 found[line] = None
                 if len(found) <= _MOST_LINES:
                     warn(line)
 
-        warnings.simplefilter("always", LineWarning)
+        warnings.simplefilter("always", LeftOutWarning)
         warnings.showwarning = show
         yield
     if len(found) > _MOST_LINES:

@@ -14,7 +14,7 @@ from typing import Any
 
 from jobs.graph.read_run import GROUPS
 from jobs.output.cells import Part, Table, on_one_line
-from pipeline.core.registry import REGISTRIES
+from pipeline.core.registry import REGISTRIES, maker_of
 from stages.builtin import load_builtin
 
 Rows = list[dict[str, Any]]
@@ -26,8 +26,8 @@ def registered() -> dict[str, Rows]:
     load_builtin()
     return {
         kind: [
-            {"name": name, "about": known.about[name], "module": one.__module__}
-            for name, one in sorted(known.items())
+            {"name": name, "about": known.about[name], "module": maker_of(known[name]).__module__}
+            for name in sorted(known)
         ]
         for kind, known in sorted(REGISTRIES.items())
     }
@@ -37,9 +37,9 @@ def described(name: str) -> list[dict[str, Any]]:
     """All that have this name, and every kind of the stage of this name: kind, module, docstring,
     and settings, or fields of a prompt, with their comments."""
     return [
-        _described(kind, own, one, known.about[own])
+        _described(kind, own, maker_of(known[own]), known.about[own])
         for kind, known in sorted(REGISTRIES.items())
-        for own, one in sorted(known.items())
+        for own in sorted(known)
         if name in (own, own.partition(_KIND)[0])
     ]
 

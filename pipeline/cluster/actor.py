@@ -17,9 +17,9 @@ from ray.util.metrics import Counter
 from pipeline.cluster.joining import is_lost
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import EngineError
+from pipeline.core.plugins import unpickle_with_plugins
 from pipeline.files.storage import retry_for
 from pipeline.work.executions import DocumentWork
-from pipeline.work.pickling import unpickle_with_plugins
 from pipeline.worker.crashes import Placement
 from pipeline.worker.worker import MakeWorker, outcome
 
@@ -85,8 +85,6 @@ class Actor:
 
 
 class _Metrics:
-    """Exports the worker's usage counters as Ray counters."""
-
     def __init__(self, usage: UsageCounters, tags: Mapping[str, str]) -> None:
         self._usage, self._published = usage, UsageCounters()
         self._counters = {

@@ -2,6 +2,7 @@
 reserves."""
 
 import json
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,18 +13,19 @@ import ray
 from ray.data import ActorPoolStrategy, DataContext
 
 from pipeline.cluster.actor import Actor
-from pipeline.cluster.blocks import words_per_block
-from pipeline.cluster.joining import first_cause, join, nodes, refuse_shadowed_workers
-from pipeline.cluster.plan_source import PlanSource, read_one_by_one
+from pipeline.cluster.blocks import PlanSource, read_one_by_one, words_per_block
+from pipeline.cluster.joining import first_line, join, nodes
 from pipeline.cluster.ray_watch import RayWatch
 from pipeline.core.errors import CommandError, EngineError, UsageError
+from pipeline.core.plugins import pickle_with_plugins
 from pipeline.core.settings import ClusterSettings
 from pipeline.work.executions import Work
-from pipeline.work.pickling import pickle_with_plugins
 from pipeline.worker.inline import ShouldStop, ended_by
 from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS, Done, MakeWorker, take
 
 _MANY = 1_000_000
+_NOT_IMPORTED = re.compile(r"No module named '(?:gistmill|pipeline|stages|jobs)\b[^']*'")
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +40,6 @@ class Pool:
     gpus: float
     slots: int  # concurrent requests of a worker at its engine
     cluster: ClusterSettings
-
-    def most(self, size: int) -> int:
-        """The most workers that a pool of initially `size` workers may grow to."""
-        return self.max_workers or size
 
     def size(self) -> int:
         """The initial number of workers: as many as the cluster fits now. Joins the cluster.
@@ -64,7 +62,6 @@ class Pool:
         return {"GPU": self.gpus, "CPU": cpus}
 
     def _on(self, resources: dict[str, float]) -> int:
-        """The workers that fit on one machine; a worker's GPUs must all be on the same one."""
         return min(
             int(resources.get(kind, 0.0) / need + 1e-9) if need else _MANY
             for kind, need in self.needs.items()
@@ -72,16 +69,15 @@ class Pool:
 
     def _too_small(self) -> UsageError:
         """The error, naming the resource that is short; GPUs first."""
-        needs = self.needs
-        there = {kind: sum(node.get(kind, 0.0) for node in nodes()) for kind in needs}
-        lacking = [kind for kind in needs if there[kind] < self.min_workers * needs[kind]]
+        there = {kind: sum(node.get(kind, 0.0) for node in nodes()) for kind in self.needs}
+        wanted = {kind: self.min_workers * need for kind, need in self.needs.items()}
+        lacking = [kind for kind in wanted if there[kind] < wanted[kind]]
         kind = lacking[0] if lacking else ("GPU" if self.gpus else "CPU")
         spread = "" if lacking else f" on {len(nodes())} machines, not enough on one"
-        need = needs[kind]
         return UsageError(
-            f"{self.section}.{kind.lower()}s_per_worker={need:g}: {self.min_workers} workers of "
-            f"that size need {self.min_workers * need:g} {kind}s, there are {there[kind]:g}"
-            f"{spread}; lower it"
+            f"{self.section}.{kind.lower()}s_per_worker={self.needs[kind]:g}: {self.min_workers} "
+            f"workers of that size need {wanted[kind]:g} {kind}s, there are {there[kind]:g}{spread}"
+            "; lower it"
         )
 
 
@@ -101,14 +97,14 @@ def execute_documents(
     engine cannot start; OutageError if its server stays unreachable; EngineError if a worker cannot
     be restarted; what `should_stop` returns.
     """
-    of_ray = RayWatch()
     batches: Any = iter(
         _dataset(work, make_worker, tags, pool).iter_batches(
             batch_size=None, prefetch_batches=0, batch_format="pyarrow"
         )
     )
+    watch = RayWatch()
     try:
-        with _rays_errors(pool), ended_by(lambda: of_ray.look() or should_stop()):
+        with _rays_errors(pool), ended_by(lambda: watch.look() or should_stop()):
             for batch in batches:
                 for outcomes in batch["outcomes"].to_pylist():
                     for outcome in json.loads(outcomes):
@@ -125,10 +121,14 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
     except ray.exceptions.RayTaskError as error:  # of who reads the plan
         raise (error.cause if isinstance(error.cause, CommandError) else error) from None
     except ray.exceptions.RayActorError as error:
-        refuse_shadowed_workers(error)
-        kind, _, text = (cause := first_cause(error)).partition(": ")
+        kind, _, text = (cause := _first_cause(error)).partition(": ")
         if kind.endswith(f".{UsageError.__name__}"):
             raise UsageError(text) from None
+        if hidden := _NOT_IMPORTED.search(str(error)):
+            raise UsageError(
+                f"workers cannot import gistmill ({hidden[0]}): install it there, and take other "
+                "packages of that name out of their PYTHONPATH, then run the same command to resume"
+            ) from None
         raise EngineError(
             f"a worker cannot be started: {cause}; fix that, then run the same command to resume"
         ) from None
@@ -140,21 +140,31 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
         ) from None
 
 
+def _first_cause(error: ray.exceptions.RayActorError) -> str:
+    """The error that the worker's process raised, if known, else the first line of Ray's."""
+    text = _ESCAPES.sub("", str(error))
+    *_, last_frame = re.split(r"^  File ", text, flags=re.MULTILINE)
+    raised = (line for line in last_frame.splitlines()[1:] if line and not line[0].isspace())
+    return next(raised, None) or first_line(text)
+
+
 def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool: Pool) -> Any:
     """A block per row, and as many in flight as a worker can use: no engine idles while documents
     queue at another. The pool grows onto machines that join later."""
     num_documents, there = pool.slots + DOCUMENTS_OVER_SLOTS, max(1, work.num_documents)
     size = min(pool.size(), there)
-    in_flight = min(num_documents, -(-there // min(pool.most(size), there)))
-    make = pickle_with_plugins(make_worker)
-    _set_context(pool)
+    most = min(pool.max_workers or size, there)
+    in_flight = min(num_documents, -(-there // most))
+    _set_context(60 * pool.cluster.wait_minutes)
     source = PlanSource(work.documents, words_per_block(work, size))
     here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
     return ray.data.read_datasource(
         source, override_num_blocks=1, num_cpus=0, label_selector=here
     ).map_batches(
         Actor,
-        fn_constructor_args=(make, tags, pool.cluster.storage_seconds, num_documents),
+        fn_constructor_args=(
+            pickle_with_plugins(make_worker), tags, pool.cluster.storage_seconds, num_documents
+        ),
         batch_size=1,  # the whole block; Ray Data requires a number if num_gpus is set
         batch_format="pyarrow",
         num_cpus=pool.needs["CPU"],
@@ -166,15 +176,14 @@ def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool:
             max_tasks_in_flight_per_actor=in_flight,
             max_concurrent_calls_per_actor=in_flight,
         ),
-    )
+    )  # fmt: skip
 
 
-def _set_context(pool: Pool) -> None:
-    """Set how Ray Data deals blocks."""
+def _set_context(seconds_to_wait: float) -> None:
     context = DataContext.get_current()
     read_one_by_one(context)
     # Wait for all workers, or the first one up would be given all of the longest documents.
-    context.wait_for_min_actors_s = int(60 * pool.cluster.wait_minutes)
+    context.wait_for_min_actors_s = int(seconds_to_wait)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray means to choose by itself
         # All blocks lie on the driver's node, whose workers would be given the longest documents.

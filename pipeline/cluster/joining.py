@@ -1,16 +1,14 @@
-"""Start a local Ray, or join a running one; find out why its workers cannot import gistmill."""
+"""Start a local Ray, or join a running one, and learn about its machines."""
 
 import atexit
 import logging
 import os
-import re
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import ray
@@ -18,10 +16,9 @@ from ray._private import ray_constants
 from ray.data import DataContext
 
 from pipeline.cluster.ray_watch import watch_processes
-from pipeline.core.errors import ClusterError, UsageError
+from pipeline.core.errors import ClusterError, UsageError, contained
 
 _SECONDS_TO_ANSWER = 10.0
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours
 _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
 _STARTS = 3  # attempts to start a local Ray
 _RAY_NOT_UP = (RuntimeError, TimeoutError, ConnectionError, ray.exceptions.RaySystemError)
@@ -75,15 +72,12 @@ def _on_loopback() -> Iterator[None]:
     replaced by an address that other machines reach.
     """
     name, before = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
-    in_environment = os.environ.get(name)
     os.environ[name], ray_constants.ENABLE_RAY_CLUSTER = "0", False
     try:
         yield
     finally:
-        ray_constants.ENABLE_RAY_CLUSTER = before
         del os.environ[name]
-        if in_environment is not None:
-            os.environ[name] = in_environment
+        ray_constants.ENABLE_RAY_CLUSTER = before
 
 
 def first_line(error: object) -> str:
@@ -92,48 +86,22 @@ def first_line(error: object) -> str:
     return next(filter(None, lines), type(error).__name__)
 
 
-def first_cause(error: ray.exceptions.RayActorError) -> str:
-    """The error that the worker's process raised, if known, else the first line of Ray's."""
-    text = _ESCAPES.sub("", str(error))
-    *_, last_frame = re.split(r"^  File ", text, flags=re.MULTILINE)
-    raised = (line for line in last_frame.splitlines()[1:] if line and not line[0].isspace())
-    return next(raised, None) or first_line(text)
-
-
 def _start() -> None:
-    """Start a local Ray. Raises ClusterError if it does not come up."""
-    for attempt in range(1, _STARTS + 1):
-        with _Starting(is_last=attempt == _STARTS) as starting, _on_loopback():
+    """Start a local Ray. Raises ClusterError if it does not come up in three attempts."""
+    for _ in range(_STARTS):
+        with contained() as raised, _on_loopback():
             ray.init(address="local", include_dashboard=False, **_QUIET)
-        if starting.is_up:
             return
-
-
-class _Starting(AbstractContextManager["_Starting"]):
-    """Suppresses the error of a local Ray that does not start in time, as happens on a loaded
-    machine; the last attempt raises ClusterError."""
-
-    def __init__(self, is_last: bool) -> None:
-        self._is_last = is_last
-        self.is_up = True
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        # Ray raises a bare Exception where a node does not come up in its 30 seconds.
-        if type(error) is not Exception and not isinstance(error, _RAY_NOT_UP):
-            return False
+        # Ray raises a bare Exception where a node does not come up in its 30 seconds, as happens on
+        # a loaded machine.
+        if type(raised.error) is not Exception and not isinstance(raised.error, _RAY_NOT_UP):
+            assert raised.error is not None
+            raise raised.error
         ray.shutdown()  # stop the processes that did start
-        if self._is_last:
-            raise ClusterError(
-                f"Ray did not start on this machine in {_STARTS} attempts ({first_line(error)}); "
-                "end what else keeps it busy, then run the same command to resume"
-            ) from None
-        self.is_up = False
-        return True
+    raise ClusterError(
+        f"Ray did not start on this machine in {_STARTS} attempts ({first_line(raised.error)}); "
+        "end what else keeps it busy, then run the same command to resume"
+    )
 
 
 def refuse_unreachable(address: str) -> None:
@@ -141,6 +109,9 @@ def refuse_unreachable(address: str) -> None:
     host, _, port = address.rpartition(":")
     if port.isdecimal():
         socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
+
+
+_machines: Callable[[], list[dict[str, Any]]] = ray.nodes  # not annotated by Ray
 
 
 def nodes() -> list[dict[str, float]]:
@@ -151,10 +122,6 @@ def nodes() -> list[dict[str, float]]:
 def is_lost(node_id: str) -> bool:
     """True if Ray lost the machine: a crash there may have been the machine's."""
     return any(node["NodeID"] == node_id and not node["Alive"] for node in _machines())
-
-
-def _machines() -> Any:
-    return ray.nodes()  # type: ignore[no-untyped-call]  # not annotated by Ray
 
 
 def _set_up_ray_data() -> None:
@@ -182,41 +149,3 @@ def quiet_stderr() -> Iterator[None]:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
-
-
-_A_MODULE_OF_EACH = {"pipeline": "cluster/actor.py", "stages": "builtin.py", "jobs": "__main__.py"}
-_SECONDS = 60.0
-
-
-def refuse_shadowed_workers(error: ray.exceptions.RayActorError) -> None:
-    """Raise UsageError, a single line that names the folder, where a worker did not start because a
-    folder of the same name hides a package of gistmill's on its machine."""
-    if "ModuleNotFoundError" not in str(error):
-        return
-    folder = None
-    with suppress(ray.exceptions.RayError):  # then `error` is what there is to say
-        folder = ray.get(ray.remote(_look()).options(num_cpus=0).remote(), timeout=_SECONDS)
-    if folder:
-        raise UsageError(
-            f"{folder} hides gistmill's own package of that name from the workers; rename it, or "
-            "take it out of their PYTHONPATH, then run the same command to resume"
-        ) from None
-
-
-def _look() -> Callable[[], str | None]:
-    """A function that returns the folder, which Ray sends by value: nothing of ours can be imported
-    where it is executed."""
-    modules = dict(_A_MODULE_OF_EACH)
-
-    def folder() -> str | None:
-        from importlib.util import find_spec
-        from pathlib import Path
-
-        for name, module in modules.items():
-            spec = find_spec(name)
-            places = [*(spec.submodule_search_locations or ()), spec.origin] if spec else []
-            if places and not (Path(str(places[0])) / module).exists():
-                return str(places[0])
-        return None
-
-    return folder

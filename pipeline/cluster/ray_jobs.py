@@ -3,7 +3,6 @@
 The client does not join the cluster. Ray's client itself reads a token from the environment.
 """
 
-import asyncio
 import json
 import logging
 import os
@@ -15,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import ray
 import requests
 from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
@@ -27,7 +25,6 @@ from pipeline.cluster.joining import nodes, quiet_stderr, refuse_unreachable
 from pipeline.core.errors import EngineError, UsageError, through_proxy
 
 _SECONDS_TO_ANSWER = 8.0
-_SECONDS_OF_SILENCE = 60.0  # without a log line; then the job's status is polled
 _SECONDS_LOST = 30.0  # a head that does not answer for longer counts as lost
 _SECONDS_BETWEEN_LOOKS = 1.0
 _SECONDS_TO_BE_STOPPED = 60.0  # until Ray kills a job that ignores its signal
@@ -78,11 +75,10 @@ class RayJobs:
     def all(self) -> list[Job]:
         """The jobs submitted to this head, oldest first."""
         with self._reaching():
-            details = [one for one in self._client.list_jobs() if one.submission_id]
-        return [_job(one) for one in sorted(details, key=lambda one: one.start_time or 0)]
+            jobs = [job for job in self._client.list_jobs() if job.submission_id]
+        return [_job(details) for details in sorted(jobs, key=lambda job: job.start_time or 0)]
 
     def job(self, job_id: str) -> Job | None:
-        """The job, or None if the head has none of that id."""
         return next((job for job in self.all() if job.id == job_id), None)
 
     def send(
@@ -116,45 +112,31 @@ class RayJobs:
 
         Raises EngineError if the head is lost or no longer has the job.
         """
-        return asyncio.run(self._follow(job_id, _Log(show)))
-
-    async def _follow(self, job_id: str, log: "_Log") -> Job:
-        while True:
-            await self._show(job_id, log)
-            job = await self._found(job_id)
-            if job.is_over:
-                return job
-            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-
-    async def _show(self, job_id: str, log: "_Log") -> None:
-        """Show new log text until the stream ends, breaks or is silent for a minute."""
-        log.begin()
-        now = asyncio.get_running_loop().time
-        with suppress(TimeoutError, RuntimeError, aiohttp.ClientError, OSError):
-            async with asyncio.timeout_at(now() + _SECONDS_OF_SILENCE) as limit:
-                async for text in self._client.tail_job_logs(job_id):
-                    log.add(text)
-                    limit.reschedule(now() + _SECONDS_OF_SILENCE)
-
-    async def _found(self, job_id: str) -> Job:
-        """The job, retrying while the head does not answer. Raises EngineError."""
-        last = time.monotonic() + _SECONDS_LOST
+        num_shown, last_answer = 0, time.monotonic()
         while True:
             try:
-                job = await asyncio.to_thread(self.job, job_id)
+                job = self.job(job_id)
             except UsageError as error:
-                if time.monotonic() > last:
+                if time.monotonic() - last_answer > _SECONDS_LOST:
                     raise EngineError(
                         f"{error}; job {job_id} may still run there, the same command looks again"
                     ) from None
-                await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+                time.sleep(_SECONDS_BETWEEN_LOOKS)
                 continue
             if job is None:
                 raise EngineError(
                     f"{self.address} no longer has job {job_id}; the same command submits the run "
                     "again and resumes it"
                 )
-            return job
+            text = ""
+            with suppress(UsageError), self._reaching():  # the log is read at another look, then
+                text = self._client.get_job_logs(job_id)
+            show(text[num_shown:])
+            num_shown = max(num_shown, len(text))
+            if job.is_over:
+                return job
+            last_answer = time.monotonic()
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
@@ -190,23 +172,6 @@ class _Client(JobSubmissionClient):
         return super()._do_request(method, endpoint, timeout=_SECONDS_TO_ANSWER, **kwargs)
 
 
-class _Log:
-    """Shows a log once, although each reconnection streams it from its beginning."""
-
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
-        self._shown = self._received = 0  # characters, the latter in this connection
-
-    def begin(self) -> None:
-        self._received = 0
-
-    def add(self, text: str) -> None:
-        new = text[max(0, self._shown - self._received) :]
-        self._received += len(text)
-        self._shown = max(self._shown, self._received)
-        self._show(new)
-
-
 def _job(details: Any) -> Job:
     return Job(
         id=details.submission_id,
@@ -219,20 +184,16 @@ def _job(details: Any) -> Job:
 
 def wait_for_nodes(address: str, num_nodes: int, seconds: float) -> int:
     """The number of machines of the Ray at HOST:PORT, once `num_nodes` have joined or time is
-    up."""
+    up; 0 while the head is not up."""
     last = time.monotonic() + seconds
-    while (there := _num_nodes(address)) < num_nodes and time.monotonic() < last:
+    while True:
+        there = 0
+        with suppress(OSError):
+            refuse_unreachable(address)
+            if not ray.is_initialized():
+                with quiet_stderr():
+                    ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
+            there = len(nodes())
+        if there >= num_nodes or time.monotonic() > last:
+            return there
         time.sleep(_SECONDS_BETWEEN_LOOKS)
-    return there
-
-
-def _num_nodes(address: str) -> int:
-    """The number of machines now; 0 while the head is not up."""
-    try:
-        refuse_unreachable(address)
-    except OSError:
-        return 0
-    if not ray.is_initialized():
-        with quiet_stderr():
-            ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
-    return len(nodes())

@@ -42,8 +42,10 @@ def _dead(node: Any) -> str:
     """The name of a process that has ended; empty if there is none."""
     for name, _ in node.dead_processes():
         return str(name)
-    with suppress(OSError):  # no file descriptor is free for the socket: seen at another look
-        return "" if _is_listening(node.raylet_socket_name) else "raylet"
+    # Without a free file descriptor for the socket there is an OSError: it is seen at another look.
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as end:
+        refused = end.connect_ex(node.raylet_socket_name)
+        return "raylet" if refused in (errno.ECONNREFUSED, errno.ENOENT) else ""
     return ""
 
 
@@ -55,37 +57,22 @@ class RayWatch:
 
     def look(self) -> EngineError | None:
         """The error for a worker that dies again and again before it has started."""
-        down = self._down()
-        self._restarts = {
-            worker: self._restarts.get(worker, num_restarts)
-            for worker, num_restarts in down.items()
-        }
-        for worker, num_restarts in down.items():
-            if num_restarts - self._restarts[worker] >= _MOST_RESTARTS:
-                node: Any = global_worker.node
-                logs = Path(node.get_logs_dir_path())
-                said = _last_words(logs)
-                return EngineError(
-                    f"a worker died {_MOST_RESTARTS} times as it started{said}; Ray's logs of it "
-                    f"are {logs / _OUTPUT}"
-                )
-        return None
-
-    def _down(self) -> dict[str, int]:
-        """The workers of this driver that Ray is restarting, with how often it has."""
-        job = global_worker.current_job_id
-        actors: dict[str, Any] = state.actor_table(None, job, "RESTARTING")
-        return {actor: found["NumRestarts"] for actor, found in actors.items()}
-
-
-def _is_listening(path: str) -> bool:
-    with socket.socket(socket.AF_UNIX) as end:
-        return end.connect_ex(path) not in (errno.ECONNREFUSED, errno.ENOENT)
+        table: Any = state.actor_table(None, global_worker.current_job_id, "RESTARTING")
+        restarts = {worker: row["NumRestarts"] for worker, row in table.items()}
+        before = self._restarts
+        self._restarts = {worker: before.get(worker, now) for worker, now in restarts.items()}
+        if all(now - self._restarts[worker] < _MOST_RESTARTS for worker, now in restarts.items()):
+            return None
+        node: Any = global_worker.node
+        logs = Path(node.get_logs_dir_path())
+        return EngineError(
+            f"a worker died {_MOST_RESTARTS} times as it started{_last_words(logs)}; Ray's logs of "
+            f"it are {logs / _OUTPUT}"
+        )
 
 
 def _last_words(logs: Path) -> str:
     """The last line that a worker of this machine wrote on standard error, for a message."""
     files = sorted(logs.glob(_OUTPUT), key=lambda file: file.stat().st_mtime, reverse=True)
-    lines = (line for file in files for line in reversed(file.read_text().splitlines()))
-    own = (line for line in lines if line.strip() and not line.startswith(_OF_RAY))
-    return next((f" ({line.strip()})" for line in own), "")
+    lines = (line.strip() for file in files for line in reversed(file.read_text().splitlines()))
+    return next((f" ({line})" for line in lines if line and not line.startswith(_OF_RAY)), "")

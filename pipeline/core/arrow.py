@@ -114,12 +114,10 @@ def _is_unicode(text: str) -> bool:
 def _columns(record: Any) -> TypeAdapter[Any]:
     hints = typing.get_type_hints(record, include_extras=True)
     typed: Any = TypedDict
-    columns = typed(record.__name__, {name: hints[name] for name in _own_columns(record)})
-    rows: Any = types.GenericAlias(list, columns)
-    return TypeAdapter(rows)
+    return _adapter(typed(record.__name__, {name: hints[name] for name in _own_columns(record)}))
 
 
 @cache
-def _adapter(record: Any) -> TypeAdapter[Any]:
-    rows: Any = types.GenericAlias(list, record)
+def _adapter(row: Any) -> TypeAdapter[Any]:
+    rows: Any = types.GenericAlias(list, row)
     return TypeAdapter(rows)

@@ -7,6 +7,7 @@ stage need not report any."""
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from pipeline.core.engine import Reply, Request
@@ -14,6 +15,12 @@ from pipeline.core.prompts import Constraint, Message
 from pipeline.core.rows import Record
 
 UNANSWERED = ("timeout", "refused", "engine_failed")  # problems of calls without a reply to keep
+_OF_SUBJECT = ("page_index", "question_id", "turn", "reference_index")
+_SUBJECT: Any = attrgetter(*_OF_SUBJECT)
+_OF_REPLY = (
+    "prompt_tokens", "cached_tokens", "reply_tokens", "finish_reason", "seconds", "thinking",
+    "answered_by", "problem",
+)  # fmt: skip
 SENT = ("messages", "temperature", "seed", "max_reply_tokens", "constraint")
 
 
@@ -73,13 +80,7 @@ CallKey = tuple[str, int | None, str | None, int | None, int | None]
 
 def call_key(request_sha: str, subject: Subject | Call) -> CallKey:
     """The key of a call within its unit; a call has the columns of its subject."""
-    return (
-        request_sha,
-        subject.page_index,
-        subject.question_id,
-        subject.turn,
-        subject.reference_index,
-    )
+    return (request_sha, *_SUBJECT(subject))
 
 
 def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) -> Call:
@@ -87,21 +88,11 @@ def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) ->
     set when the unit is done, and what was sent by `with_sent`."""
     return Call(
         call_index=0,
-        question_id=subject.question_id,
-        page_index=subject.page_index,
-        turn=subject.turn,
-        reference_index=subject.reference_index,
         prompt=request.prompt,
         attempt=request.attempt,
-        prompt_tokens=reply.prompt_tokens,
-        cached_tokens=reply.cached_tokens,
-        reply_tokens=reply.reply_tokens,
-        finish_reason=reply.finish_reason,
-        seconds=reply.seconds,
         reply=reply.text,
-        thinking=reply.thinking,
-        answered_by=reply.answered_by,
-        problem=reply.problem,
+        **dict(zip(_OF_SUBJECT, _SUBJECT(subject), strict=True)),
+        **{name: getattr(reply, name) for name in _OF_REPLY},
         **others,
     )
 
@@ -114,18 +105,13 @@ def with_sent(call: Call, request: Request | None) -> Call:
 
 def numbered(calls: Iterable[Call]) -> tuple[Call, ...]:
     """The calls sorted and numbered by what they are about, in whatever order they finished."""
-    return tuple(replace(call, call_index=i) for i, call in enumerate(sorted(calls, key=_key)))
+    return tuple(replace(call, call_index=i) for i, call in enumerate(sorted(calls, key=_order)))
 
 
-def _key(call: Call) -> tuple[object, ...]:
+def _order(call: Call) -> tuple[object, ...]:
     numbers = (call.page_index, call.turn, call.reference_index)
-    return (
-        call.question_id or "",
-        *(-1 if n is None else n for n in numbers),
-        call.prompt,
-        call.attempt,
-        call.request_sha,
-    )
+    of_call = (call.prompt, call.attempt, call.request_sha)
+    return (call.question_id or "", *(-1 if n is None else n for n in numbers), *of_call)
 
 
 @dataclass
@@ -157,7 +143,6 @@ class UnitProgress:
 
     @property
     def share(self) -> float:
-        """The share of the unit that is done, from 0 to 1."""
         if self.is_committed:
             return 1.0
         return min(self.done / self.about, 1.0) if self.about else 0.0
@@ -176,14 +161,12 @@ class UsageCounters:
     problems: int = 0
 
     def called(self, call: Call) -> None:
-        """Count a call and its tokens."""
         self.calls += 1
         self.prompt_tokens += call.prompt_tokens
         self.cached_tokens += call.cached_tokens
         self.reply_tokens += call.reply_tokens
 
     def committed(self, num_rows: int, num_problems: int) -> None:
-        """Count a committed unit."""
         self.units += 1
         self.rows += num_rows
         self.problems += num_problems

@@ -74,9 +74,11 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
     assert isinstance(resolved, dict)
     composed = {str(key): value for key, value in resolved.items()}
     leaves = [*_leaves(composed, "")]
-    for key, value in leaves:
-        if key.endswith("_env") and isinstance(value, str):
-            _remember(value)
+    for variable in (str(value) for key, value in leaves if value and key.endswith("_env")):
+        given = os.environ.get(variable, "")
+        if remember_key(given) != given:
+            why = f"white space around the key in {variable}"
+            warnings.warn(why, LeftOutWarning, stacklevel=2)
     for key, value in leaves:
         refuse_secret(f"{key}={value}")
     return composed
@@ -91,12 +93,6 @@ def refuse_secret(word: str) -> None:
             f"{key}: set no secret here, as it is stored with the run; put it into an environment "
             "variable (HF_TOKEN, AWS_SECRET_ACCESS_KEY, the one that engine.api_key_env names)"
         )
-
-
-def _remember(variable: str) -> None:
-    given = os.environ.get(variable, "")
-    if remember_key(given) != given:
-        warnings.warn(f"white space around the key in {variable}", LeftOutWarning, stacklevel=3)
 
 
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
@@ -123,12 +119,9 @@ def _hydra_compose(overrides: Sequence[str], folders: Sequence[Path]) -> Any:
     """The config; the last override adds the folders to Hydra's search path."""
     from hydra import compose as hydra_compose
 
-    where = [f"hydra.searchpath=[{','.join(map(_file_url, folders))}]"] if folders else []
-    return hydra_compose("config", overrides=[*overrides, *where])
-
-
-def _file_url(folder: Path) -> str:
-    return "'file://" + str(folder).replace("\\", "\\\\").replace("'", "\\'") + "'"
+    escaped = (str(folder).replace("\\", "\\\\").replace("'", "\\'") for folder in folders)
+    path = ",".join(f"'file://{folder}'" for folder in escaped)
+    return hydra_compose("config", overrides=[*overrides, f"hydra.searchpath=[{path}]"])
 
 
 def _quoted(word: str, folders: Sequence[Path]) -> str:
@@ -151,18 +144,12 @@ def _quoted(word: str, folders: Sequence[Path]) -> str:
         return f"++{word}" if _OPEN.match(key) else word
     # OmegaConf unescapes backslashes before ${, then Hydra those before quotes and at the end.
     inner = re.sub(r"(\\*)\$\{", r"\1\1\${", value)
-    inner = re.sub(r"(\\*)('|\Z)", _escaped, inner)
+    inner = re.sub(r"(\\*)('|\Z)", lambda end: end[1] * 2 + (r"\'" if end[2] else ""), inner)
     return f"{'++' if _OPEN.match(key) else ''}{key}='{inner}'"
 
 
 def _chosen(word: str) -> str:
-    """The choice of a group's file in Hydra's syntax."""
     return f"rater@{word}" if word.partition("=")[0] in _LIKE_RATER else word
-
-
-def _escaped(found: re.Match[str]) -> str:
-    quote = r"\'" if found[2] else ""
-    return found[1] * 2 + quote
 
 
 def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path]) -> str:

@@ -6,16 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    Protocol,
-    Self,
-    get_args,
-    runtime_checkable,
-)
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, get_args, runtime_checkable
 
 from pydantic import (
     Field,
@@ -39,8 +30,6 @@ FinishReason = Literal["stop", "length", "abort"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One rendered prompt to answer."""
-
     prompt: str  # its name
     fields: Prompt[Any] | None  # what `messages` show, for engines without a model; None: no prompt
     messages: tuple[Message, ...]
@@ -63,9 +52,8 @@ class Reply:
     reply_tokens: int = 0  # of thinking and text
     seconds: float = 0.0
     answered_by: str | None = None  # the model that the engine's server says it is
-    problem: Problem | None = (
-        None  # engines set context_overflow, and timeout if they keep the deadline
-    )
+    # Engines set context_overflow, and timeout if they keep the deadline.
+    problem: Problem | None = None
 
 
 class Engine(Protocol):
@@ -177,7 +165,6 @@ class EngineSettings(Settings):
 
     @property
     def gpus(self) -> float:
-        """The GPUs that a worker with this engine reserves."""
         return 0.0
 
     @property
@@ -202,10 +189,10 @@ class EngineSettings(Settings):
         if self.temperature != 0:
             sampling["seed"] = self.seed
         with contained(CommandError) as raised:
-            own = {"engine": self.name, "context_tokens": self.context_tokens}
-            found = {**own, **self.own_identity(), **sampling}
-            canonical_json(found)
-            return found
+            of_all = {"engine": self.name, "context_tokens": self.context_tokens}
+            identity = {**of_all, **self.own_identity(), **sampling}
+            canonical_json(identity)
+            return identity
         raise UsageError(
             f"engine={self.name}: {type(self).__name__}.own_identity: {raised.line()}; return what "
             "JSON can hold"

@@ -73,16 +73,9 @@ class DamagedError(AccountingError):
         self.file, self.why = str(file), why
 
 
-class LineWarning(UserWarning):
-    """A warning that commands print as one line: `prefix` and its message."""
-
-    prefix: ClassVar[str] = ""
-
-
-class LeftOutWarning(LineWarning):
-    """A reader has left out a damaged file, or a part of what was given."""
-
-    prefix = "left out "
+class LeftOutWarning(UserWarning):
+    """A reader has left out a damaged file, or a part of what was given; commands print one line,
+    "left out " and the message."""
 
 
 class IncompleteError(CommandError):
@@ -123,7 +116,6 @@ class Raised:
     error: Exception | None = None
 
     def trace(self) -> str:
-        """Its traceback, the innermost three calls."""
         return "".join(traceback.format_exception(self.error, limit=-3))
 
     def line(self) -> str:
@@ -177,10 +169,9 @@ def through_proxy(url: str) -> str:
     parts = urlsplit(url)
     if proxy_bypass(parts.hostname or ""):
         return ""
-    names = (f"{parts.scheme}_proxy", "all_proxy")
-    spelled = (name for lower in names for name in (lower, lower.upper()))
-    name = next((name for name in spelled if name in proxies()), None)
-    return f" through the proxy that {name} names" if name else ""
+    names = [n for n in proxies() if n.lower() in (f"{parts.scheme}_proxy", "all_proxy")]
+    named = max(names, key=lambda name: name.lower() != "all_proxy", default=None)
+    return f" through the proxy that {named} names" if named else ""
 
 
 @contextmanager

@@ -14,16 +14,14 @@ from typing_extensions import TypedDict  # pydantic takes no other before Python
 
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.refusals import Refusals
-from pipeline.core.registry import Registry, refuse_no_version
+from pipeline.core.registry import Registry
 
 T = TypeVar("T")
 _NEEDED = ("max_reply_tokens", "extractive", "expected", "samples")  # in every subclass
-PROMPTS: "Registry[type[Prompt[Any]]]" = Registry("is the prompt {!r}", "prompts")
+PROMPTS: "Registry[type[Prompt[Any]]]" = Registry("is the prompt {!r}", "prompts", True)
 
 
 class Message(TypedDict):
-    """One chat message."""
-
     role: str
     content: str
 
@@ -72,7 +70,6 @@ class Prompt(Generic[T]):
                 raise UsageError(
                     f"{cls.__module__}: the prompt {cls.__name__} has no {member}; write one"
                 )
-        refuse_no_version(cls)
         PROMPTS.add(name, cls)
 
     def earlier(self) -> "tuple[Prompt[Any], str] | None":
@@ -125,18 +122,17 @@ class Prompt(Generic[T]):
 
 def rendered_values(prompt: Prompt[Any]) -> Iterator[str]:
     """Every value that the rendered prompt must show, as text."""
-    for value in prompt.shown():
-        yield from _values(value)
+    return _texts(tuple(prompt.shown()))
 
 
-def _values(value: Any) -> Iterator[str]:
+def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, tuple):
         for inner in value:
-            yield from _values(inner)
+            yield from _texts(inner)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             if field.name != "kind":  # controls how a passage is shown
-                yield from _values(getattr(value, field.name))
+                yield from _texts(getattr(value, field.name))
     elif value is not None and not isinstance(value, bool):  # which chooses among wordings
         yield str(value)
 

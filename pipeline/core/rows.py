@@ -35,7 +35,6 @@ from pipeline.core.trace_lines import Line, columns_line, titled
 
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
 RECORDS: "Registry[type[Record]]" = Registry("writes the table {!r}")
-SQL_NAMES: "Registry[type[Record]]" = Registry("makes the table or view {!r}")
 _IDS = ("document_id", "question_id", "page_index")  # that a row has of what it is about
 _TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
 _VIEWS = (  # that DuckDB has of every warehouse
@@ -93,9 +92,13 @@ class Record:
                     f"{cls.__module__}: the {'table' if name == table else 'view'} {name!r}: not a "
                     "name that SQL can use, or that of a view; rename it"
                 )
+        for other in (record for name, record in RECORDS.items() if name != table):
+            if taken := {*names} & {other.table, *view_names(other.sql())}:
+                raise UsageError(
+                    f"{cls.__module__}: {cls.__name__} makes the table or view {min(taken)!r}, "
+                    f"which is that of {other.__module__}.{other.__name__}; give it another name"
+                )
         RECORDS.add(table, cls)
-        for name in names:
-            SQL_NAMES.add(name, cls)
 
     @classmethod
     def sql(cls) -> Mapping[str, str]:
@@ -106,8 +109,8 @@ class Record:
     def about(cls, row: "Record", **values: Any) -> Self:
         """A row about a question, a page or a document: its ids, `values`, and nothing else, which
         is None where the column may be null, else 0, "" or ()."""
-        own = {name: getattr(row, name) for name in _IDS if hasattr(row, name)}
-        ids = {name: value for name, value in own.items() if name in cls.__dataclass_fields__}
+        shared = [name for name in _IDS if hasattr(row, name) and name in cls.__dataclass_fields__]
+        ids = {name: getattr(row, name) for name in shared}
         return cls(**{**_nothing(cast(Any, cls)), **ids, **values})
 
     def why_unusable(self) -> str | None:
@@ -132,15 +135,14 @@ class Record:
 def _nothing(record: Any) -> Mapping[str, Any]:
     """The values of a row that says nothing, of the columns without a default."""
     hints = get_type_hints(record)
+    fields = dataclasses.fields(record)
+    required = [field.name for field in fields if field.default is dataclasses.MISSING]
     return {
-        field.name: None if NoneType in get_args(hints[field.name]) else _kind(hints[field.name])()
-        for field in dataclasses.fields(record)
-        if field.default is dataclasses.MISSING
+        name: None
+        if NoneType in get_args(hints[name])
+        else (get_origin(hints[name]) or hints[name])()
+        for name in required
     }
-
-
-def _kind(hint: Any) -> Any:
-    return get_origin(hint) or hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

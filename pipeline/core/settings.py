@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from pipeline.core.errors import UsageError
 
+M = TypeVar("M", bound=BaseModel)
 # Data of the package gistmill, as any package might own a folder `conf` in site-packages. In a
 # checkout a link to conf/ at the top.
 CONF = (Path(__file__).parents[2] / "gistmill" / "conf").resolve()
@@ -48,6 +49,35 @@ def canonical_json(content: Any) -> str:
 
 # Made once: a plan of 200,000 questions takes millions of hashes.
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def text_of(file: Path) -> str:
+    """The text of a file. Raises UsageError naming it where it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file}: not UTF-8 ({error.reason}); save it as UTF-8") from error
+
+
+def read_yaml(file: Path, kind: type[M], unchecked: frozenset[str] = frozenset()) -> M:
+    """The content of a YAML file. Raises UsageError naming the file and the key that is wrong, or
+    has a value that makes no sense; the keys `unchecked` may have any."""
+    text = text_of(file)
+    try:
+        content = kind.model_validate(yaml.load(text, YAML_LOADER) or {})
+    except yaml.YAMLError as error:
+        raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UsageError(f"{file}: {key}: {first['msg'].removeprefix('Value error, ')}") from error
+    try:
+        refuse_nonsense(content.model_dump(exclude={*unchecked}))
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from None
+    return content
 
 
 def refuse_nonsense(value: Any, key: str = "") -> None:

@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import jinja2
-import yaml
 from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Constraint, Message, Prompt, rendered_values
 from pipeline.core.refusals import Refusals
 from pipeline.core.registry import hint
 from pipeline.core.reply_forms import plain_text, read_reply
-from pipeline.core.settings import YAML_LOADER, refuse_nonsense, sha
+from pipeline.core.settings import read_yaml, sha, text_of
 
 GENERIC = "generic"
 _Name = Annotated[str, Field(max_length=63)]  # at most 255 bytes, as a folder's must be
@@ -51,9 +50,7 @@ class FamilyFile(BaseModel):
     from generic, or else from the prompt's module."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    base: tuple[
-        _Name, ...
-    ] = ()  # families whose parts it takes before generic's, the first's first
+    base: tuple[_Name, ...] = ()  # families whose parts it takes before generic's, in order
     wording: Literal["ours", "authors"] | None = None  # whose words the templates are in
     settings: dict[str, Any] = {}  # values of stages' settings, by their names
     judging: dict[str, dict[str, Any] | None] | None = None  # stages that follow every method
@@ -90,12 +87,12 @@ def family_layers(folder: Path, roots: Sequence[Path]) -> dict[Path, FamilyFile]
     """
     if not (folder / "family.yaml").is_file():
         raise UsageError(f"{folder}: no family.yaml there; name a folder of prompts")
-    found = dict(_with_bases(folder, roots))
+    layers = dict(_with_bases(folder, roots))
     for path in (root / GENERIC for root in (folder.parent, *roots)):
-        if path.is_dir() and path not in found:
+        if path.is_dir() and path not in layers:
             has_file = (path / "family.yaml").is_file()
-            found[path] = read_family_file(path) if has_file else FamilyFile()
-    return found
+            layers[path] = read_family_file(path) if has_file else FamilyFile()
+    return layers
 
 
 def _with_bases(
@@ -113,48 +110,20 @@ def _with_bases(
 def _base(folder: Path, name: str, roots: Sequence[Path]) -> Path:
     """The family of that name beside the folder, else in `roots`; itself only if there is none."""
     named = [root / name for root in (folder.parent, *roots)]
-    there = [path for path in named if (path / "family.yaml").is_file()]
-    if not there:
-        known = {file.parent.name for root in roots for file in root.glob("*/family.yaml")}
-        raise UsageError(
-            f"{folder / 'family.yaml'}: base: no family {name!r}; there are "
-            f"{', '.join(sorted(known))}"
-        )
-    return min(there, key=lambda path: path == folder)
+    families = [path for path in named if (path / "family.yaml").is_file()]
+    if not families:
+        names = ", ".join(_names(roots))
+        raise UsageError(f"{folder / 'family.yaml'}: base: no family {name!r}; there are {names}")
+    return min(families, key=lambda path: path == folder)
 
 
 def read_family_file(folder: Path) -> FamilyFile:
     """`family.yaml` in a folder. Raises UsageError naming the file and the key that is wrong."""
     path = folder / "family.yaml"
-    try:
-        file = FamilyFile.model_validate(yaml.load(text_of(path), YAML_LOADER) or {})
-        _refuse_nonsense(path, file)
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UsageError(f"{path}: {key}: {first['msg'].removeprefix('Value error, ')}") from error
+    file = read_yaml(path, FamilyFile, unchecked=frozenset({"examples"}))
     for line in file.wrong_prompts():
         raise UsageError(f"{path}: {line}")
     return file
-
-
-def _refuse_nonsense(path: Path, file: FamilyFile) -> None:
-    """Raise UsageError for a value that no key takes. Example replies may be anything."""
-    try:
-        refuse_nonsense(file.model_dump(exclude={"examples"}))
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
-
-
-def text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
 
 
 T = TypeVar("T")
@@ -172,8 +141,9 @@ _VALUE_ALONE = re.compile(r"[<(\[{\d]|\S+(?:\s+\S+){0,2}\Z")  # a line of a valu
 def _is_example(value: object) -> bool:
     """True for a value that depends on what is asked about: a number or a list that is not
     empty."""
-    is_empty = isinstance(value, tuple) and not any(part or part == 0 for part in value)
-    return value is not None and not isinstance(value, str) and not is_empty
+    if isinstance(value, tuple):
+        return any(part or part == 0 for part in value)
+    return value is not None and not isinstance(value, str)
 
 
 def _compared(text: str) -> str:
@@ -245,23 +215,22 @@ class Family:
         """The lines of the rendered samples that are replies to the prompt, such as `Answer: (C)`:
         models repeat them. A line that has a value of its sample is none, nor are replies in words
         of their own and those of which every prompt has the same few, such as yes and STOP."""
-        found: dict[str, None] = {}
+        examples: dict[str, None] = {}
         for sample in prompt.samples():
             if self.read(sample, _NO_REPLY, is_cut=False) is not None:  # it reads any text
                 continue
-            values = [*rendered_values(sample)]
+            values = list(filter(None, rendered_values(sample)))
             for line in self._reply_like_lines(sample):
-                is_of_sample = any(value in line or line in value for value in values if value)
+                is_of_sample = any(value in line or line in value for value in values)
                 if not is_of_sample and _is_example(self.read(sample, line, is_cut=False)):
-                    found[line] = None
-        return (*found,)
+                    examples[line] = None
+        return (*examples,)
 
     def _reply_like_lines(self, sample: Prompt[Any]) -> Iterator[str]:
         """The lines that begin as replies do; others are instructions, which may mention one."""
         lead = _compared((self.form(type(sample)) or "{}").partition("{}")[0])
         with suppress(UsageError):  # of a template that fails with it, which `prompts check` says
-            messages = self.render(sample)
-            text = "\n".join(message["content"] for message in messages)
+            text = "\n".join(message["content"] for message in self.render(sample))
             for line in filter(None, map(str.strip, text.splitlines())):
                 if (lead and _compared(line).startswith(lead)) or _VALUE_ALONE.match(line):
                     yield line
@@ -271,9 +240,8 @@ class Family:
         white space and signs such as quotes."""
         if prompt.name not in self._examples:
             self._examples[prompt.name] = frozenset(map(_compared, self.examples(prompt)))
-        known = self._examples[prompt.name]
-        first_line = reply.strip().partition("\n")[0]
-        return bool(known) and (_compared(reply) in known or _compared(first_line) in known)
+        texts = (reply, reply.strip().partition("\n")[0])
+        return not self._examples[prompt.name].isdisjoint(map(_compared, texts))
 
     @cached_property
     def _examples(self) -> dict[str, frozenset[str]]:
@@ -347,17 +315,20 @@ class Family:
 def find_family(name: str, roots: Sequence[Path], key: str = "") -> Path:
     """The folder of a family: of that name in one of `roots`, or a path. `key`: the config key that
     names it. Raises UsageError if there is none, or two of the name."""
-    found = [root / name for root in roots if (root / name / "family.yaml").is_file()]
-    if len(found) > 1:
+    named = [root / name for root in roots if (root / name / "family.yaml").is_file()]
+    if len(named) > 1:
         raise UsageError(
-            f"{found[0]}: a family {name} exists already, {found[1]}; give it another name"
+            f"{named[0]}: a family {name} exists already, {named[1]}; give it another name"
         )
-    folder = found[0] if found else Path(name)
+    folder = named[0] if named else Path(name)
     if not folder.is_dir():
-        known = sorted({file.parent.name for root in roots for file in root.glob("*/family.yaml")})
-        place = f"{key}={name}" if key else name
-        raise UsageError(f"{place}: no such family or folder; {hint(name, known)}")
+        word = f"{key}={name}" if key else name
+        raise UsageError(f"{word}: no such family or folder; {hint(name, _names(roots))}")
     return folder
+
+
+def _names(roots: Sequence[Path]) -> list[str]:
+    return sorted({file.parent.name for root in roots for file in root.glob("*/family.yaml")})
 
 
 def load_family(
@@ -393,15 +364,15 @@ def load_family(
 
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The mappings merged, keys sorted; of a key in several layers, the first one's value."""
-    found = {key: value for layer in reversed(layers) for key, value in layer.items()}
-    return dict(sorted(found.items()))
+    merged = {key: value for layer in reversed(layers) for key, value in layer.items()}
+    return dict(sorted(merged.items()))
 
 
 def _refuse_shadows(roots: Sequence[Path]) -> None:
     """Raise UsageError where two `generic` families have a template of the same name."""
-    found: dict[str, Path] = {}
+    first: dict[str, Path] = {}
     for template in (t for root in roots for t in sorted((root / GENERIC).glob("*.jinja"))):
-        other = found.setdefault(template.name, template)
+        other = first.setdefault(template.name, template)
         if other != template:
             raise UsageError(
                 f"{other}: a template of that name exists already, {template}; put it in a "

@@ -11,6 +11,7 @@ import yaml
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders
 from pipeline.core.prompts import PROMPTS
+from pipeline.core.settings import text_of
 from pipeline.families.family import (
     GENERIC,
     Family,
@@ -18,7 +19,6 @@ from pipeline.families.family import (
     family_layers,
     find_family,
     load_family,
-    text_of,
 )
 
 _COMMENT = re.compile(r"^  (\w+):.*?\s#\s+(.+)$", re.MULTILINE)  # of a setting, on its line
@@ -96,8 +96,7 @@ def _yaml(name: str, family: Family, layers: dict[Path, FamilyFile]) -> str:
     comments: dict[str, str] = {}
     for layer in (layer for layer in reversed(layers) if (layer / "family.yaml").is_file()):
         comments |= _COMMENT.findall(text_of(layer / "family.yaml"))
-    known = {key: f"  # {comments[key]}" for key in family.settings if key in comments}
+    shown = {key: f"  # {comments[key]}" for key in family.settings if key in comments}
     origin = name or " ".join(family.folder.split())
-    return f"# A copy of {origin}, with all that it inherits.\n" + _KEY.sub(
-        lambda line: line[0] + known.get(line[1], ""), written
-    )
+    commented = _KEY.sub(lambda line: line[0] + shown.get(line[1], ""), written)
+    return f"# A copy of {origin}, with all that it inherits.\n{commented}"

@@ -28,8 +28,8 @@ def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
         for index, example in enumerate(examples):
             read = _read(family, PROMPTS[name], example.reply)
             if read != example.reads:
-                place = f"{file}: examples.{name}[{index}]"
-                failures.append(f"{place}: read {_shown(read)}, expected {_shown(example.reads)}")
+                key = f"{file}: examples.{name}[{index}]"
+                failures.append(f"{key}: read {_shown(read)}, expected {_shown(example.reads)}")
     failures += [f"{file}: forms.{line}" for line in _misread(family)]
     return list(dict.fromkeys(failures))
 
@@ -54,9 +54,9 @@ def wrong_settings(family: Family) -> Iterator[str]:
 
 def _refused(family: Family, stage: type[Stage]) -> Iterator[str]:
     """A stage's errors about the family's settings, except missing ones: methods may set those."""
-    own = {key: value for key, value in family.settings.items() if key in stage.model_fields}
+    settings = {key: value for key, value in family.settings.items() if key in stage.model_fields}
     try:
-        stage(**own)
+        stage(**settings)
     except ValidationError as error:
         for wrong in error.errors():
             if wrong["type"] != "missing":
@@ -66,29 +66,24 @@ def _refused(family: Family, stage: type[Stage]) -> Iterator[str]:
 
 def _check_prompt(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
     for sample in prompt.samples():
-        place = f"{family.folder}: {prompt.name}"
         try:
-            text = _text(family, sample)
+            text = "\n".join(message["content"] for message in family.render(sample))
         except UsageError as error:
             yield str(error)
-        else:
-            for value in rendered_values(sample):
-                if value not in text:
-                    yield f"{place}: {value!r} is not in the rendered prompt"
-
-
-def _text(family: Family, prompt: Prompt[Any]) -> str:
-    return "\n".join(message["content"] for message in family.render(prompt))
+            continue
+        for value in rendered_values(sample):
+            if value not in text:
+                name = f"{family.folder}: {prompt.name}"
+                yield f"{name}: {value!r} is not in the rendered prompt"
 
 
 def _misread(family: Family) -> Iterator[str]:
     """Per prompt, the first filled-in form from which the parser does not read the value in it."""
     for prompt in PROMPTS.values():
-        form = family.form(prompt)
+        form = family.form(prompt) or ""
         for text, meant in prompt.form_values().items() if form else ():
-            reply = form.replace("{}", text) if form else ""
-            read = _read(family, prompt, reply)
-            if read != meant:
+            reply = form.replace("{}", text)
+            if (read := _read(family, prompt, reply)) != meant:
                 yield f"{prompt.name}: {reply!r} is read as {read}, not {meant}"
                 break
 

@@ -1,23 +1,27 @@
-"""Check what a plugin brings: the class of a stage, and the record that it writes, when its module
-is imported, so that a mistake is one line then and not a failure of every document; and the rows
-that a stage returned, before they are committed."""
+"""Check what a plugin brings: the class of a stage, the record that it writes and the measures that
+it names, when its module is imported, so that a mistake is one line then and not a failure of every
+document; and the rows that a stage returned, before they are committed."""
 
 import dataclasses
 import inspect
-import sys
+import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pipeline.core.arrow import arrow_type, wrong_value
 from pipeline.core.errors import AccountingError, UsageError, contained
-from pipeline.core.plugins import PARENT
 from pipeline.core.prompts import Prompt
-from pipeline.core.registry import is_ours
+from pipeline.core.registry import PARENT, Registry, file_of, is_ours
 from pipeline.core.rows import Record, UnitRows
 
 if TYPE_CHECKING:
     from pipeline.work.stage import Stage
+
+# Of each measure the function or class that makes it: one metric, one rubric of a judge, or the SQL
+# of one table, of which a stage may declare the column.
+MEASURES: Registry[Any] = Registry("makes the measure {!r}")
+_IN_SQL = re.compile(r"'([^']*)'\s+(?:as\s+)?measure\b", re.IGNORECASE)
+_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 
 def refuse_wrong_stage(cls: Any, roles: tuple[str, ...]) -> None:
@@ -28,8 +32,8 @@ def refuse_wrong_stage(cls: Any, roles: tuple[str, ...]) -> None:
     if cls.__abstractmethods__:
         raise _error(cls, min(cls.__abstractmethods__), "is missing; write it")
     for name, base in (("reads", Record), ("prompts", Prompt)):
-        found = getattr(cls, name)
-        if not isinstance(found, tuple) or not all(_is_class(one, base) for one in found):
+        classes = getattr(cls, name)
+        if not isinstance(classes, tuple) or not all(_is_class(one, base) for one in classes):
             raise _error(cls, name, f"is no tuple of {base.__name__} classes; write `(Name,)`")
     if not inspect.iscoroutinefunction(cls.run):
         raise _error(cls, "run", "is not async; write `async def run(self, rows, ask)`")
@@ -40,10 +44,10 @@ def refuse_wrong_stage(cls: Any, roles: tuple[str, ...]) -> None:
         raise _error(cls, "writes", "is no Record class with a `table`; name one")
     if not is_ours(cls):  # of ours a test does: it takes 0.1 s of CPU time
         refuse_wrong_record(writes)
-        _refuse_wrong_samples(cls.prompts)
+        _refuse_no_samples(cls.prompts)
 
 
-def _refuse_wrong_samples(prompts: Sequence[Any]) -> None:
+def _refuse_no_samples(prompts: Sequence[Any]) -> None:
     """Raise UsageError for a prompt without examples, which every run renders."""
     for prompt in prompts:
         with contained() as raised:
@@ -73,19 +77,41 @@ def refuse_wrong_record(record: Any) -> None:
             raise _error(record, name, f"is no column's type; a column is {takes}") from None
 
 
-def _is_class(one: object, base: type) -> bool:
-    return isinstance(one, type) and issubclass(one, base)
+def _is_class(value: object, base: type) -> bool:
+    return isinstance(value, type) and issubclass(value, base)
 
 
 def _error(cls: type, attribute: str, why: str) -> UsageError:
     return UsageError(f"{file_of(cls)}: {cls.__name__}.{attribute} {why}")
 
 
-def file_of(one: Any) -> str:
-    """The file of a class's or function's module, from its package's folder on."""
-    parts = one.__module__.removeprefix(f"{PARENT}.").split(".")
-    source = getattr(sys.modules.get(one.__module__), "__file__", None) or ""
-    return "/".join([*parts[:-1], Path(source).name or parts[-1]])
+def register_measure(name: str, maker: Any) -> None:
+    """Add a metric's function, or the class of a judge or stage. Raises UsageError, naming its
+    file, for a name that another measure has or that no column can have."""
+    if not _NAME.fullmatch(name):
+        why = "write a small letter, then letters, digits and _"
+        raise UsageError(f"{file_of(maker)}: {maker.__name__}: the measure {name!r}: {why}")
+    _register(name, maker)
+
+
+def register_measures_of_sql(record: type[Record]) -> None:
+    """Add the measures that the SQL of a plugin's table makes. Raises UsageError for the name of
+    one that another plugin has, or ours."""
+    for name in _IN_SQL.findall(record.sql().get("measures", "")):
+        _register(name, record)
+
+
+def _register(name: str, maker: Any) -> None:
+    """A plugin's table makes what a column of its stage shows: its classes may share a name."""
+    other = MEASURES.get(name)
+    are_classes = isinstance(other, type) and isinstance(maker, type)
+    if not are_classes or _package(other) != _package(maker):
+        MEASURES.add(name, maker)
+
+
+def _package(cls: Any) -> list[str]:
+    parts: list[str] = cls.__module__.split(".")
+    return parts[: 2 if parts[0] == PARENT else 1]
 
 
 def wrong_rows(stage: "Stage", rows: UnitRows, made: Any) -> str | None:
@@ -94,10 +120,10 @@ def wrong_rows(stage: "Stage", rows: UnitRows, made: Any) -> str | None:
     record = stage.writes
     if not isinstance(made, list | tuple):
         return _of(stage, f"returned {type(made).__name__}, not a list of {record.__name__}")
-    for place, row in enumerate(made):
+    for number, row in enumerate(made):
         if type(row) is not record:
             name = type(row).__name__
-            return _of(stage, f"row {place} is of class {name}, not {record.__name__}")
+            return _of(stage, f"row {number} is of class {name}, not {record.__name__}")
     why = wrong_value(record, made) or _wrong_key(record, rows, made)
     return _of(stage, f"{record.table}: {why}") if why else None
 
@@ -117,13 +143,13 @@ def _of(stage: "Stage", why: str) -> str:
 
 def _wrong_key(record: type[Record], rows: UnitRows, made: Sequence[Record]) -> str | None:
     asked = {question.question_id for question in rows.questions}
-    seen = set()
-    for place, row in enumerate(made):
+    keys = set()
+    for number, row in enumerate(made):
         question = getattr(row, "question_id", None)
         if row.document_id != rows.document.document_id or not {question} <= asked | {None}:
-            return f"row {place}: {question or row.document_id!r} is not an input of this unit"
+            return f"row {number}: {question or row.document_id!r} is not an input of this unit"
         key = tuple(getattr(row, name) for name in record.key)
-        if key in seen:
-            return f"row {place}: a row before it has the same {', '.join(record.key)}"
-        seen.add(key)
+        if key in keys:
+            return f"row {number}: a row before it has the same {', '.join(record.key)}"
+        keys.add(key)
     return None

@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
-from pipeline.core.settings import YAML_LOADER, refuse_nonsense
+from pipeline.core.settings import YAML_LOADER, read_yaml, refuse_nonsense, text_of
 from pipeline.work.stage import STAGES, Stage
+
+NO_METHODS = "none"
+_MOST_VALUES = 10_000  # of one argument; each is a method of its own
 
 
 @dataclass(frozen=True)
@@ -43,23 +45,19 @@ class StageSpec:
 
         Raises UsageError naming `place` and the wrong setting.
         """
-        own = {name: values[name] for name in self.stage.model_fields if name in values}
+        supplied = {name: values[name] for name in self.stage.model_fields if name in values}
         try:
-            return self.stage(**{**own, **self.settings})
+            return self.stage(**{**supplied, **self.settings})
         except ValidationError as error:
             # A misspelt setting is reported as missing, too; the misspelling is what to fix.
             first = min(error.errors(), key=lambda wrong: wrong["type"] != "extra_forbidden")
-            where = ".".join([self.key, *(str(part) for part in first["loc"])])
-            raise UsageError(f"{place}: {where}: {self._advice(first)}") from None
-
-    def _advice(self, wrong: ErrorDetails) -> str:
-        """The message about a wrong setting, and what to do."""
-        if wrong["type"] == "extra_forbidden":
-            takes = ", ".join(self.stage.model_fields) or "none"
-            return f"no such setting; {self.stage.label()} has {takes}"
-        if wrong["type"] == "missing":
-            return "is not set, here or by the family; give it a value"
-        return wrong["msg"].removeprefix("Value error, ")
+        takes = ", ".join(self.stage.model_fields) or "none"
+        advice = {
+            "extra_forbidden": f"no such setting; {self.stage.label()} has {takes}",
+            "missing": "is not set, here or by the family; give it a value",
+        }.get(first["type"], first["msg"].removeprefix("Value error, "))
+        key = ".".join([self.key, *(str(part) for part in first["loc"])])
+        raise UsageError(f"{place}: {key}: {advice}")
 
 
 def stage_specs(place: str, stages: Any, defaults: Mapping[str, Any] = {}) -> tuple[StageSpec, ...]:
@@ -70,38 +68,29 @@ def stage_specs(place: str, stages: Any, defaults: Mapping[str, Any] = {}) -> tu
     return tuple(_stage_spec(place, str(key), own, defaults) for key, own in stages.items())
 
 
-def _stage_spec(place: str, key: str, settings: Any, defaults: Mapping[str, Any]) -> StageSpec:
-    if settings is not None and not isinstance(settings, Mapping):
+def _stage_spec(place: str, key: str, written: Any, defaults: Mapping[str, Any]) -> StageSpec:
+    if written is not None and not isinstance(written, Mapping):
         raise UsageError(f"{place}: {key}: write its settings as {{key: value}}")
-    own = dict(settings or {})
-    name, reads_from = own.pop("stage", key), own.pop("from", {})
+    settings = dict(written or {})
+    name, reads_from = settings.pop("stage", key), settings.pop("from", {})
     kinds = {stage.kind: stage for stage in STAGES.values() if stage.name == name}
     if not kinds:
-        known = ", ".join(sorted({stage.name for stage in STAGES.values()}))
-        raise UsageError(f"{place}: {key}: no stage {name!r}; there are {known}")
-    kind = own.pop("kind", "" if "" in kinds else next(iter(kinds)) if len(kinds) == 1 else None)
+        names = ", ".join(sorted({stage.name for stage in STAGES.values()}))
+        raise UsageError(f"{place}: {key}: no stage {name!r}; there are {names}")
+    alone = "" if "" in kinds else next(iter(kinds)) if len(kinds) == 1 else None
+    kind = settings.pop("kind", alone)
     if not isinstance(kind, str) or kind not in kinds:
         what = "kind is missing" if kind is None else f"no kind {kind!r}"
-        known = ", ".join(sorted(filter(None, kinds))) or "none"
-        raise UsageError(f"{place}: {key}: {what}; the stage {name} has {known}")
+        named = ", ".join(sorted(filter(None, kinds))) or "none"
+        raise UsageError(f"{place}: {key}: {what}; the stage {name} has {named}")
     if not isinstance(reads_from, Mapping):
         raise UsageError(f"{place}: {key}: from: write {{table: stage}}")
     reads_from = {str(table): str(stage) for table, stage in reads_from.items()}
-    memory = _memory_name(name, kind, own, defaults)
-    return StageSpec(key, kinds[kind], own, reads_from, memory)
-
-
-def _memory_name(
-    stage: str, kind: str, settings: Mapping[str, Any], defaults: Mapping[str, Any]
-) -> str:
-    """The stage's name, its kind and the settings that differ from `defaults`."""
+    # A memory is named by its stage, the kind and the settings that differ from `defaults`.
     shown = {"kind": kind} if kind else {}
     shown |= {k: v for k, v in settings.items() if k not in defaults or defaults[k] != v}
-    return f"{stage}({','.join(f'{key}={value}' for key, value in sorted(shown.items()))})"
-
-
-NO_METHODS = "none"
-_MOST_VALUES = 10_000  # of one argument; each is a method of its own
+    memory = f"{name}({','.join(f'{key}={value}' for key, value in sorted(shown.items()))})"
+    return StageSpec(key, kinds[kind], settings, reads_from, memory)
 
 
 @dataclass(frozen=True)
@@ -117,6 +106,21 @@ class Method:
     has_repeats: bool = True  # false: every repeat would be the same
 
 
+class _File(BaseModel):
+    """A method's YAML file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    arguments: dict[str, Any]
+    stages: Any
+    optional: dict[str, dict[str, Any]] = {}
+    papers: list[str] = []
+
+    @field_validator("arguments", "optional", mode="before")
+    @classmethod
+    def _none_is_empty(cls, value: object) -> object:
+        return {} if value is None else value
+
+
 def method_of(
     file: Path, name: str, values: Mapping[str, Any], defaults: Mapping[str, Any] = {}
 ) -> Method:
@@ -130,24 +134,21 @@ def methods_in(folders: Sequence[Path]) -> dict[str, tuple[Path, Mapping[str, An
 
     Raises UsageError where two folders have a method of the same name.
     """
-    found: dict[str, tuple[Path, Mapping[str, Any]]] = {}
-    for file in _files(folders).values():
-        declared = _read(file)
-        optional = dict.fromkeys(declared["optional"], "none")
-        found[file.stem] = (file, {**declared["arguments"], **optional})
-    return found
+    declared = {name: (file, _read(file)) for name, file in _files(folders).items()}
+    return {
+        name: (file, {**own.arguments, **dict.fromkeys(own.optional, "none")})
+        for name, (file, own) in declared.items()
+    }
 
 
 def _files(folders: Sequence[Path]) -> dict[str, Path]:
     files: dict[str, Path] = {}
-    for folder in folders:
-        for file in sorted(folder.glob("*.yaml")):
-            if file.stem in files:
-                raise UsageError(
-                    f"{file}: the method {file.stem} exists already, in {files[file.stem]}; "
-                    "give it another name"
-                )
-            files[file.stem] = file
+    for file in (file for folder in folders for file in sorted(folder.glob("*.yaml"))):
+        if files.setdefault(file.stem, file) is not file:
+            raise UsageError(
+                f"{file}: the method {file.stem} exists already, in {files[file.stem]}; "
+                "give it another name"
+            )
     return files
 
 
@@ -164,19 +165,19 @@ def expand_methods(
     if text.strip() == NO_METHODS:
         return []
     files = _files(folders)
-    found: dict[str, Method] = {}
-    for part in _split(text):
+    methods: dict[str, Method] = {}
+    for part in _parts(text):
         for method in _expand_one(part, files, defaults):
-            found.setdefault(method.name, method)
-    if not found:
+            methods.setdefault(method.name, method)
+    if not methods:
         raise UsageError(
             f"methods={text}: names no method; gistmill ls lists them, and methods=none makes "
             "memories alone"
         )
-    return list(found.values())
+    return list(methods.values())
 
 
-def _split(text: str) -> list[str]:
+def _parts(text: str) -> list[str]:
     """The parts between commas that stand outside brackets."""
     return [part.strip() for part in re.split(r",(?![^(\[]*[)\]])", text) if part.strip()]
 
@@ -187,57 +188,57 @@ def _expand_one(
     match = re.fullmatch(r"([A-Za-z]\w*)\s*(?:\((.*)\))?\s*(?:\[(.*)\])?", part, re.DOTALL)
     if not match:
         raise UsageError(f"methods: {part!r} is not a method; write it like bm25(top_k=3)")
-    name, written = match[1], match[2] or ""
+    name = match[1]
     if name == NO_METHODS:
         raise UsageError("methods: none stands alone; leave it or the methods out")
     if name not in files:
         raise UsageError(f"methods: no method {name!r}; {hint(name, sorted(files))}")
     file = files[name]
     declared = _read(file)
-    given = _arguments(name, written, declared["arguments"], list(declared["optional"]))
+    arguments = _arguments(name, match[2] or "", declared)
     varied = _varied(name, match[3] or "")
-    for values in itertools.product(*given.values()):
-        method = _method(file, declared, dict(zip(given, values, strict=True)), defaults)
-        for others in itertools.product(*varied.values()):
-            yield _with_settings(method, tuple(zip(varied, others, strict=True)))
+    for values in itertools.product(*arguments.values()):
+        method = _method(file, declared, dict(zip(arguments, values, strict=True)), defaults)
+        for settings in itertools.product(*varied.values()):
+            given = tuple(zip(varied, settings, strict=True))
+            printed = ",".join(f"{key}={value}" for key, value in given)
+            in_brackets = f"{method.name}[{printed}]" if given else method.name
+            yield replace(method, name=in_brackets, given=given)
+
+
+def _pairs(written: str) -> Iterator[tuple[str, str, str]]:
+    """The parts of `a=1,b=2`, each with its key and its value; both are "" where `=` is missing."""
+    for part in (part.strip() for part in written.split(",") if part.strip()):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        yield part, key if equals else "", value
 
 
 def _varied(name: str, written: str) -> dict[str, list[str]]:
     """The alternatives of each setting of the run that is written in square brackets."""
-    found: dict[str, list[str]] = {}
-    for part in (p.strip() for p in written.split(",") if p.strip()):
-        key, equals, value = (p.strip() for p in part.partition("="))
-        values = [one.strip() for one in value.split("|")]
-        if not equals or not all(values) or key in found:
+    varied: dict[str, list[str]] = {}
+    for part, key, value in _pairs(written):
+        values = [alternative.strip() for alternative in value.split("|")]
+        if not key or not all(values) or key in varied:
             raise UsageError(
                 f"methods: {name}: [{part}]: write settings of the run, each once, as "
                 f"{name}[memory=uniform]"
             )
-        found[key] = values
-    return found
+        varied[key] = values
+    return varied
 
 
-def _with_settings(method: Method, given: tuple[tuple[str, str], ...]) -> Method:
-    if not given:
-        return method
-    printed = ",".join(f"{key}={value}" for key, value in given)
-    return replace(method, name=f"{method.name}[{printed}]", given=given)
-
-
-def _arguments(
-    name: str, written: str, declared: Mapping[str, Any], optional: Sequence[str]
-) -> dict[str, list[Any]]:
+def _arguments(name: str, written: str, declared: _File) -> dict[str, list[Any]]:
     """The alternatives of each argument that is written."""
+    takes = [*declared.arguments, *declared.optional]
     given: dict[str, list[Any]] = {}
-    for part in (p.strip() for p in written.split(",") if p.strip()):
-        key, equals, value = (p.strip() for p in part.partition("="))
-        takes = ", ".join([*declared, *optional]) or "none"
-        if not equals or key not in (*declared, *optional):
-            raise UsageError(f"methods: {name}: no argument {part!r}; it takes {takes}")
+    for part, key, value in _pairs(written):
+        if key not in takes:
+            listed = ", ".join(takes) or "none"
+            raise UsageError(f"methods: {name}: no argument {part!r}; it takes {listed}")
         if key in given:
             raise UsageError(f"methods: {name}: {key} is given twice; write {key}=a|b for both")
         given[key] = list(_alternatives(f"methods: {name}: {key}", value))
-    for key, default in declared.items():
+    for key, default in declared.arguments.items():
         if default is None and key not in given:
             raise UsageError(f"methods: {name}: {key} is missing; write {name}({key}=...)")
     return given
@@ -269,24 +270,23 @@ def value_of(place: str, written: str) -> str | int | float:
 
 
 def _method(
-    file: Path, declared: Mapping[str, Any], given: Mapping[str, Any], defaults: Mapping[str, Any]
+    file: Path, declared: _File, given: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> Method:
-    values = {**declared["arguments"], **dict.fromkeys(declared["optional"])}
-    for key, others in declared["optional"].items():
+    values = {**declared.arguments, **dict.fromkeys(declared.optional)}
+    for key, others in declared.optional.items():
         values |= others if key in given else {}
     values |= given
     shown = {key: value for key, value in values.items() if value is not None}
-    printed = ",".join(f"{key}={_as_yaml(value)}" for key, value in shown.items())
+    printed = ",".join(
+        f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in shown.items()
+    )
     return Method(
         name=f"{file.stem}({printed})" if printed else file.stem,
         file=str(file),
-        stages=stage_specs(str(file), _filled(str(file), declared["stages"], values), defaults),
-        papers=tuple(declared["papers"]),
+        stages=stage_specs(str(file), _filled(str(file), declared.stages, values), defaults),
+        papers=tuple(declared.papers),
     )
-
-
-def _as_yaml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _filled(place: str, value: Any, arguments: Mapping[str, Any]) -> Any:
@@ -296,9 +296,19 @@ def _filled(place: str, value: Any, arguments: Mapping[str, Any]) -> Any:
     if not isinstance(value, str) or not value.startswith("$"):
         return value
     if value[1:] not in arguments:
-        known = ", ".join(arguments) or "none"
-        raise UsageError(f"{place}: {value}: no such argument; `arguments` has {known}")
+        names = ", ".join(arguments) or "none"
+        raise UsageError(f"{place}: {value}: no such argument; `arguments` has {names}")
     return arguments[value[1:]]
+
+
+def _read(file: Path) -> _File:
+    """A method's file. Raises UsageError, naming it and the key, for what is no method."""
+    declared = read_yaml(file, _File)
+    _refuse_doubles(str(file), yaml.compose(text_of(file), YAML_LOADER))
+    for name, others in declared.optional.items():
+        if unknown := [key for key in others if key not in declared.arguments]:
+            raise UsageError(f"{file}: optional.{name}.{unknown[0]}: no such argument")
+    return declared
 
 
 def _refuse_doubles(place: str, node: Any) -> None:
@@ -309,45 +319,3 @@ def _refuse_doubles(place: str, node: Any) -> None:
         if keys.count(key.value) > 1:
             raise UsageError(f"{place}: {key.value} occurs twice; give one of them another name")
         _refuse_doubles(place, value)
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        text = file.read_text(encoding="utf-8")
-        content = yaml.load(text, YAML_LOADER)
-        _refuse_doubles(str(file), yaml.compose(text, YAML_LOADER))
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
-    try:
-        refuse_nonsense(content)
-    except UsageError as error:
-        raise UsageError(f"{file}: {error}") from None
-    keys = [str(key) for key in content] if isinstance(content, Mapping) else []
-    others = [key for key in keys if key not in ("arguments", "optional", "stages", "papers")]
-    if missing := [key for key in ("arguments", "stages") if key not in keys]:
-        raise UsageError(f"{file}: {', '.join(missing)} missing; see the other methods")
-    if others:
-        raise UsageError(
-            f"{file}: {', '.join(others)}: no such key; a method has `arguments`, `optional`, "
-            "`stages` and `papers`"
-        )
-    arguments = content["arguments"] or {}
-    if not isinstance(arguments, Mapping):
-        raise UsageError(f"{file}: arguments: write {{name: default}}, null where it must be given")
-    optional = content.get("optional") or {}
-    if not isinstance(optional, Mapping) or not all(
-        isinstance(others, Mapping) and others.keys() <= arguments.keys()
-        for others in optional.values()
-    ):
-        raise UsageError(
-            f"{file}: optional: write {{name: {{argument: its default where name is given}}}}"
-        )
-    papers = content.get("papers") or []
-    if not isinstance(papers, list) or not all(isinstance(key, str) for key in papers):
-        raise UsageError(f"{file}: papers: write a list of keys of papers.bib")
-    return {
-        "arguments": arguments,
-        "optional": optional,
-        "stages": content["stages"],
-        "papers": papers,
-    }

@@ -8,21 +8,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
-from pipeline.core.registry import Registry, is_ours, refuse_no_version
+from pipeline.core.registry import Registry, is_ours
 from pipeline.core.rows import IndexRow, Record, UnitRows, is_per_question
 from pipeline.core.settings import Settings
-from pipeline.work.class_checks import refuse_wrong_stage
-from pipeline.work.measure_names import register_made, register_measure
+from pipeline.work.class_checks import (
+    refuse_wrong_stage,
+    register_measure,
+    register_measures_of_sql,
+)
 
 Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
-ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "query_expander", "judge")
-STAGES: "Registry[type[Stage]]" = Registry("is the stage {}", "stages")  # by label
+ROLES: tuple[Role, ...] = get_args(Role)
+STAGES: "Registry[type[Stage]]" = Registry("is the stage {}", "stages", True)  # by label
 COLUMNS: "Registry[type[Stage]]" = Registry("has the column {!r}", "columns")  # of reports
+
+CAME_LATER = "came later"
+"""Marks a setting that is hashed only where it is not at its default: steps keep their ids."""
 
 QuestionKind = Literal["any", "free", "choice"]
 """The questions of a run: any, free-form, with options."""
@@ -90,20 +96,18 @@ class Stage(Settings):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
-        list_columns(cls)
+        _list_columns(cls)
         of_stage = {"version", "kind"} if is_ours(cls) else {"version", "kind", "name"}
         is_base = cls.__abstractmethods__ and not of_stage & {*cls.__dict__}
         if is_base or ABC in cls.__bases__:
             return
         refuse_wrong_stage(cls, ROLES)
-        refuse_no_version(cls)
         if not is_ours(cls.writes):
-            register_made(cls.writes)
+            register_measures_of_sql(cls.writes)
         STAGES.add(cls.label(), cls)
 
     @classmethod
     def label(cls) -> str:
-        """The stage's name and kind, by which it is registered."""
         return f"{cls.name} (kind {cls.kind})" if cls.kind else cls.name
 
     @abstractmethod
@@ -140,16 +144,16 @@ class Stage(Settings):
         where the table's key has more columns any number that differ in them. Where that is one
         whole number, such as a turn, it counts from 0."""
         of = self.row_per()
-        more = [name for name in self.writes.key if name not in ("document_id", of)]
-        is_number = [self.writes.__dataclass_fields__[name].type for name in more] == [int]
-        about: list[Any] = []
+        others = [name for name in self.writes.key if name not in ("document_id", of)]
+        is_number = [self.writes.__dataclass_fields__[name].type for name in others] == [int]
+        inputs: list[Any] = []
         is_whole = True
-        for one, own in groupby(made, key=attrgetter(of)):
-            about.append(one)
-            keys = [tuple(getattr(row, name) for name in more) for row in own]
+        for key, group in groupby(made, key=attrgetter(of)):
+            inputs.append(key)
+            keys = [tuple(getattr(row, name) for name in others) for row in group]
             numbers = [(number,) for number in range(len(keys))]
             is_whole = is_whole and (keys == numbers if is_number else len({*keys}) == len(keys))
-        if not is_whole or about != [getattr(row, of) for row in self.inputs(rows)]:
+        if not is_whole or inputs != [getattr(row, of) for row in self.inputs(rows)]:
             what = f"{self.writes.table} do not match {of.split('_')[0]}s"
             raise AccountingError(f"{rows.document.document_id}: {what}")
 
@@ -168,17 +172,22 @@ class Stage(Settings):
 
         Rows of single questions are left to `run`.
         """
-        whole = [rows.document, *(row for record in self.reads if not is_per_question(record)
-                                  for row in rows[record])]  # fmt: skip
+        shared = [record for record in self.reads if not is_per_question(record)]
+        whole = [rows.document, *(row for record in shared for row in rows[record])]
         return next((reason for row in whole if (reason := row.why_unusable())), None)
 
     def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
-        """The prompts that it asks with these settings."""
         return self.prompts
 
     def hashed(self) -> dict[str, Any]:
         """Its kind and settings as JSON, for the hash in the step's name."""
-        return {**({"kind": self.kind} if self.kind else {}), **self.model_dump(mode="json")}
+        left_out = {
+            name
+            for name, field in type(self).model_fields.items()
+            if CAME_LATER in field.metadata and getattr(self, name) == field.default
+        }
+        settings = self.model_dump(mode="json", exclude=left_out)
+        return {**({"kind": self.kind} if self.kind else {}), **settings}
 
     def inputs_per_question(self) -> Mapping[str, Any]:
         """Inputs of single questions that the stage itself supplies, as JSON by question_id. They
@@ -207,11 +216,11 @@ class Stage(Settings):
         return issubclass(cls.writes, IndexRow)
 
 
-def list_columns(stage: type[Stage]) -> None:
+def _list_columns(stage: type[Stage]) -> None:
     """List the columns that the class itself declares. Raises UsageError where a plugin's has the
     name of another measure."""
-    own = stage.__dict__.get("report_columns", {})
-    for column in (column for columns in own.values() for column in columns):
+    declared = stage.__dict__.get("report_columns", {})
+    for column in (column for columns in declared.values() for column in columns):
         if not is_ours(stage):
             register_measure(column.measure, stage)
         if column.measure not in COLUMNS:  # several stages may fill it

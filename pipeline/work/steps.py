@@ -37,7 +37,7 @@ class Step:
 
     def description(self) -> dict[str, Any]:
         """All that is hashed into `id`, as JSON."""
-        starts = self.stage is not None and self.stage.starts_memory
+        starts_memory = self.stage is not None and self.stage.starts_memory
         return {
             "stage": self.name,
             "version": self.version,
@@ -47,7 +47,7 @@ class Step:
             "method": self.method,
             "repeat": self.repeat,
             "upstream": [step.id for step in self.upstream],
-            **({"memory": self.memory} if starts else {}),
+            **({"memory": self.memory} if starts_memory else {}),
         }
 
     @property

@@ -4,15 +4,14 @@ alone, and which units of a document are pending. Reads no files."""
 import dataclasses
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
-from operator import attrgetter
+from functools import partial
 from typing import Any
 
 from pipeline.core.calls import UNANSWERED
 from pipeline.core.rows import Document, Question, Span
-from pipeline.core.settings import canonical_json, sha, sha_of_json
+from pipeline.core.settings import sha, sha_of_json
 from pipeline.work.steps import Step
 
 Fields = tuple[str, ...] | None
@@ -59,57 +58,36 @@ class DocumentKey:
             document.num_words,
             document.problem is not None or document.skipped,
             tuple(
-                QuestionKey(
-                    question.question_id,
-                    _shas(question, of_question),
-                    question.problem is not None,
-                )
-                for question in questions
+                QuestionKey(row.question_id, _shas(row, of_question), row.problem is not None)
+                for row in questions
             ),
             is_named_only,
+        )
+
+    def sha(self) -> str:
+        """A hash of every field of the document and of its questions, in order; for steps that load
+        the corpus."""
+        return sha(
+            [self.shas[None], [own.shas[None] for own in self.questions], self.is_named_only]
         )
 
 
 def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]:
     """For each set of fields, a hash of the row's ids, its problem and those fields."""
-    ids = _encoded((row.document_id, getattr(row, "question_id", None)))
-    own = _encoded_fields(row)
-    state = tuple(name for name in _STATE if getattr(row, name, None))
-    found = {}
+    values = {name: _hashed(getattr(row, name)) for name in _NAMES[type(row)]}
+    ids = (row.document_id, getattr(row, "question_id", None))
+    state = [name for name in _STATE if values.get(name)]
+    shas = {}
     for fields in sets:
-        chosen = own if fields is None else _chosen(fields, state)
-        used = ",".join(own[name] for name in chosen if name in own)
-        found[fields] = sha_of_json(f"[{ids},{{{used}}}]", 32)
-    return found
+        names = values if fields is None else (*fields, *state)
+        used = {name: values[name] for name in names if name in values}
+        shas[fields] = sha_of_json(_ROW.encode([ids, used]), 32)
+    return shas
 
 
-def _encoded_fields(row: Document | Question) -> dict[str, str]:
-    """The fields that are hashed, by name, each as it stands in canonical JSON."""
-    found = {}
-    for name, default, encoded in _FIELDS[type(row)]:
-        value = getattr(row, name)
-        found[name] = encoded if value is default else f'"{name}":{_encoded(value)}'
-    return found
-
-
-def _fields(kind: type[Any]) -> list[tuple[str, Any, str]]:
-    """The fields of a class in order, each with its default and how that is hashed, as most fields
-    of most rows are at theirs."""
-    defaults = {field.name: None if field.default is dataclasses.MISSING else field.default
-                for field in dataclasses.fields(kind)}  # fmt: skip
-    return [(name, default, f'"{name}":{_encoded(default)}')
-            for name, default in sorted(defaults.items())]  # fmt: skip
-
-
-@cache
-def _chosen(fields: tuple[str, ...], state: tuple[str, ...]) -> list[str]:
-    return sorted({*fields, *state})
-
-
-def _encoded(value: Any) -> str:
+def _hashed(value: Any) -> Any:
     """A field's value as it is hashed: a long text is replaced by its hash."""
-    is_long = isinstance(value, str) and len(value) > _LONG
-    return _ROW.encode(sha(value) if is_long else value)
+    return sha(value) if isinstance(value, str) and len(value) > _LONG else value
 
 
 def _of_span(span: Span) -> dict[str, int]:
@@ -118,15 +96,7 @@ def _of_span(span: Span) -> dict[str, int]:
 
 # As `canonical_json`, with spans.
 _ROW = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_of_span)
-_FIELDS = {kind: _fields(kind) for kind in (Document, Question)}
-_ALL = {kind: attrgetter(*(name for name, _, _ in own)) for kind, own in _FIELDS.items()}
-
-
-def rows_sha(document: Document, questions: Iterable[Question], is_named_only: bool) -> str:
-    """A hash of every field of a document and of its questions, in order; takes a third of the time
-    of their key."""
-    of_questions = [_ALL[Question](question) for question in questions]
-    return sha_of_json(_ROW.encode([_ALL[Document](document), of_questions, is_named_only]), 32)
+_NAMES = {kind: [field.name for field in dataclasses.fields(kind)] for kind in (Document, Question)}
 
 
 def mask_fields(row: Any, fields: tuple[str, ...]) -> Any:
@@ -166,10 +136,8 @@ class RetryPolicy:
     most_attempts: int = 10**9
 
     def includes(self, step: Step, problems: Iterable[str], attempt: int) -> bool:
-        """True if a unit of the step is planned again."""
-        found = self.problems & set(problems)
-        own = found if step.prompts else found & {"unit_failed"}
-        return bool(own) and attempt < self.most_attempts
+        retried = self.problems if step.prompts else self.problems & {"unit_failed"}
+        return not retried.isdisjoint(problems) and attempt < self.most_attempts
 
 
 RETRY_TIMEOUTS_ONCE = RetryPolicy(frozenset(UNANSWERED), most_attempts=2)
@@ -187,14 +155,12 @@ class Committed:
     retry_policy: RetryPolicy | None = None
 
     def needs_retry(self, step: Step, unit: str) -> bool:
-        """True if a committed unit is planned again."""
         problems = self.problems.get(step.id, {}).get(unit)
         if not problems or self.retry_policy is None or step.stage is None:
             return False
         return self.retry_policy.includes(step, problems, self.attempt(step.id, unit) or 1)
 
     def attempt(self, step_id: str, unit: str) -> int | None:
-        """The attempt of the unit's committed shard; None if there is none."""
         return self.units.get(step_id, {}).get(unit)
 
 
@@ -215,7 +181,7 @@ def plan_document(
     chunk_of = {own: int(sha(own, 8), 16) % num_chunks if num_chunks > 1 else 0 for own in ids}
     for step in steps:
         if step.per_question:
-            planned[step.id] = _question_units(step, key, planned, committed, chunk_of)
+            planned[step.id] = [*_question_units(step, key, planned, committed, chunk_of)]
         elif not key.is_bad or (step.writes is Document and not key.is_named_only):
             planned[step.id] = [_document_unit(step, key, planned, committed)]
         else:
@@ -244,38 +210,33 @@ def _question_units(
     planned: Mapping[str, list[Unit]],
     committed: Committed,
     chunk_of: Mapping[str, int],
-) -> list[Unit]:
+) -> Iterator[Unit]:
     chunks: dict[int, dict[str, str]] = defaultdict(dict)
     for question_id, input_sha in _input_shas(step, key, _shards(step, planned)).items():
         chunks[chunk_of[question_id]][question_id] = input_sha
     before: dict[str, dict[str, str]] = defaultdict(dict)  # by committed unit
     left: dict[int, dict[str, str]] = defaultdict(dict)  # by chunk
+    in_store = committed.inputs.get(step.id, {})
     for chunk, inputs in sorted(chunks.items()):
         name = unit_name(inputs.values())
         if committed.attempt(step.id, name):  # as it is: no question needs to be looked for
             before[name] = inputs
             continue
-        in_store = committed.inputs.get(step.id, {})
         for question_id, input_sha in inputs.items():
-            if input_sha in in_store:
-                before[in_store[input_sha]][question_id] = input_sha
-            else:
-                left[chunk][question_id] = input_sha
+            of = before[in_store[input_sha]] if input_sha in in_store else left[chunk]
+            of[question_id] = input_sha
     unit = partial(Unit, step_id=step.id, document_id=key.document_id)
-    found = []
     for name, inputs in before.items():
         # Some of its questions may be another run's, and only that run can plan all of it again.
         is_again = committed.needs_retry(step, name) and unit_name(inputs.values()) == name
         attempt = (committed.attempt(step.id, name) or 1) + is_again
-        of = {chunk_of[question_id] for question_id in inputs}
-        own = of.pop() if len(of) == 1 else None
-        found.append(
-            unit(unit=name, inputs=inputs, chunk=own, attempt=attempt, is_done=not is_again)
+        of_chunks = {chunk_of[question_id] for question_id in inputs}
+        chunk_or_none = of_chunks.pop() if len(of_chunks) == 1 else None
+        yield unit(
+            unit=name, inputs=inputs, chunk=chunk_or_none, attempt=attempt, is_done=not is_again
         )
-    return found + [
-        unit(unit=unit_name(inputs.values()), inputs=inputs, chunk=chunk, is_done=False)
-        for chunk, inputs in sorted(left.items())
-    ]
+    for chunk, inputs in sorted(left.items()):
+        yield unit(unit=unit_name(inputs.values()), inputs=inputs, chunk=chunk, is_done=False)
 
 
 def _input_shas(step: Step, key: DocumentKey, shards: Sequence["_Read"]) -> dict[str, str]:
@@ -283,35 +244,15 @@ def _input_shas(step: Step, key: DocumentKey, shards: Sequence["_Read"]) -> dict
     depend on the document's text."""
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
     fields, brought = step.question_fields, step.stage.inputs_per_question() if step.stage else {}
-    read_by_all, read_by = _names_read(shards, len(key.questions))
-    first, shared = canonical_json(document), "".join(name for _, name in read_by_all)
-    found: dict[str, str] = {}
+    shas: dict[str, str] = {}
     for question in key.questions:
         if question.is_bad and step.writes is not Question:
             continue
         own = question.question_id
-        mine = sorted([*read_by_all, *read_by[own]]) if own in read_by else ()
-        read = "".join(name for _, name in mine) or shared
-        answer = f",{canonical_json(brought[own])}" if brought.get(own) is not None else ""
-        found[own] = sha_of_json(f'[{first},"{question.shas[fields]}"{read}{answer}]', 16)
-    return found
-
-
-def _names_read(
-    shards: Sequence["_Read"], num_questions: int
-) -> tuple[list[tuple[int, str]], Mapping[str, list[tuple[int, str]]]]:
-    """The shards, by place and name, that all questions read, and those that only some do, by
-    question."""
-    by_all, by = list[tuple[int, str]](), defaultdict[str, list[tuple[int, str]]](list)
-    are_whole = all(inputs is None or len(inputs) == num_questions for _, inputs in shards)
-    for place, (name, inputs) in enumerate(shards):
-        shown = (place, f",{canonical_json(name)}")
-        if are_whole or inputs is None:
-            by_all.append(shown)
-            continue
-        for own in inputs:
-            by[own].append(shown)
-    return by_all, by
+        read = [name for name, inputs in shards if inputs is None or own in inputs]
+        answer = [brought[own]] if brought.get(own) is not None else []
+        shas[own] = sha([document, question.shas[fields], *read, *answer], 16)
+    return shas
 
 
 def unit_name(inputs: Iterable[str]) -> str:

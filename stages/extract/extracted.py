@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import Registry
-from pipeline.work.class_checks import file_of
+from pipeline.core.registry import Registry, file_of
 
 EXTRA = "pip install 'gistmill[documents]'"
 _TEXTS = ("txt", "md", "markdown", "gz")

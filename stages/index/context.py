@@ -7,14 +7,14 @@ every prompt about the document alike."""
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Span, UnitRows
-from pipeline.work.stage import Stage
+from pipeline.work.stage import CAME_LATER, Stage
 from stages.index.paginate import Paginate
 from stages.prompts.answer_question import AnswerQuestion
 from stages.prompts.choose_pages import ParallelLookUp
@@ -196,12 +196,7 @@ class Budgeted(Stage):
     """Base class of stages that keep a budget; None: as much as fits the engine's context. Tokens
     are counted as `Answer.num_context_tokens` is."""
 
-    budget: PositiveInt | None = None
-
-    def hashed(self) -> dict[str, Any]:
-        """Its kind and settings; a budget only where there is one: other steps keep their ids."""
-        own = super().hashed()
-        return own if self.budget else {key: own[key] for key in own if key != "budget"}
+    budget: Annotated[PositiveInt | None, CAME_LATER] = None
 
     def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
         """Raise UsageError, naming `place`, where the pages that the stages make are larger than

@@ -12,12 +12,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from pipeline.asking.ask import Ask
-from pipeline.work.stage import Stage
+from pipeline.work.stage import CAME_LATER, Stage
 from stages.prompts.pages_and_gists import BreakPoint, Labelled, NextBreakPoint, PageEnd
 from stages.text.pauses import ends_at_pauses
 from stages.text.words import (
@@ -223,12 +223,7 @@ class FromText(Stage):
 
     paragraphs: Paragraphs
     page_breaks: bool
-    page_ends: PageEnds = "any"
-
-    def hashed(self) -> dict[str, Any]:
-        """Its kind and settings, but for `page_ends` any: those steps keep their ids."""
-        own = super().hashed()
-        return {key: own[key] for key in own if (key, own[key]) != ("page_ends", "any")}
+    page_ends: Annotated[PageEnds, CAME_LATER] = "any"
 
     def parts(self, text: str, max_words: int) -> Iterator[list[Piece]]:
         """The pieces of each section, none over `max_words` words."""

@@ -25,9 +25,8 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.prompts import Prompt
-from pipeline.core.registry import first_sentence
+from pipeline.core.registry import file_of, first_sentence
 from pipeline.core.rows import Question, UnitRows
-from pipeline.work.class_checks import file_of
 from pipeline.work.stage import Column, Columns, Role, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
 from stages.prompts.judging import (

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
@@ -16,7 +16,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
-from pipeline.work.stage import Column, Columns
+from pipeline.work.stage import CAME_LATER, Column, Columns
 from stages.index.context import (
     Budgeted,
     Context,
@@ -75,15 +75,7 @@ class AnswerFromContext(Budgeted):
     first_page: int = Field(ge=0, le=1)
     answer_words: PositiveInt | None
     answer_page_tags: bool
-    options_seed: NonNegativeInt | None = None
-
-    def hashed(self) -> dict[str, Any]:
-        """Its kind and settings; a seed only where options are drawn, as other steps keep their
-        ids."""
-        own = super().hashed()
-        if self.options_seed is None:
-            del own["options_seed"]
-        return own
+    options_seed: Annotated[NonNegativeInt | None, CAME_LATER] = None
 
     @abstractmethod
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:

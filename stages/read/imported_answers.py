@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Any, ClassVar
 
+from pydantic import Field
 from upath import UPath
 
 from pipeline.asking.ask import Ask
@@ -126,7 +127,7 @@ class ImportedAnswer(Stage):
     document_fields = ("num_words",)
     question_fields = ("options",)
     report_columns: ClassVar[Columns] = {"any": (LENGTH,)}
-    file: str
+    file: str = Field(exclude=True)  # from the hash: its answers are inputs of their questions
 
     @cached_property
     def answers(self) -> Mapping[str, Any]:
@@ -138,9 +139,6 @@ class ImportedAnswer(Stage):
 
     def refuse_unusable(self, place: str) -> None:
         self.inputs_per_question()
-
-    def hashed(self) -> dict[str, Any]:
-        return {"kind": self.kind}
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
         """Questions -> one Answer each, in question order.
@@ -199,7 +197,7 @@ class KnownAnswer(Stage):
     writes = Answer
     document_fields = ("num_words",)
     question_fields = ("question",)
-    file: str
+    file: str = Field(exclude=True)  # from the hash: its answers are inputs of their questions
     made_as: str
 
     @cached_property
@@ -214,9 +212,6 @@ class KnownAnswer(Stage):
 
     def refuse_unusable(self, place: str) -> None:
         self.inputs_per_question()
-
-    def hashed(self) -> dict[str, Any]:
-        return {"kind": self.kind, "made_as": self.made_as}
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
         """Questions -> one Answer each, in question order."""

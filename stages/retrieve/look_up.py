@@ -14,9 +14,9 @@ import numpy as np
 from pydantic import Field, PositiveInt
 
 from pipeline.asking.ask import Ask
+from pipeline.core.registry import file_of
 from pipeline.core.rows import Question, QuestionRow, Record, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Vectors
-from pipeline.work.class_checks import file_of
 from pipeline.work.stage import ASKED, GOLD, Stage
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Dropped, Lookup, RankedPage, Visit

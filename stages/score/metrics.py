@@ -21,17 +21,15 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import Registry, first_sentence, is_ours
+from pipeline.core.registry import Registry, file_of, first_sentence, is_ours
 from pipeline.core.rows import Question
-from pipeline.work.class_checks import file_of
-from pipeline.work.measure_names import register_measure
+from pipeline.work.class_checks import register_measure
 from stages.score import longbench_metrics
 from stages.text.languages import is_chinese, unicode_words, writing_of
 from stages.text.words import sentence_spans, words_in_common
 
 _MOST = 100 + 1e-6  # with the error of floating point
-METRICS: "dict[str, Metric]" = {}
-FUNCTIONS: "Registry[Callable[..., float]]" = Registry("is the metric {!r}", "metrics")
+METRICS: "Registry[Metric]" = Registry("is the metric {!r}", "metrics")
 Function = TypeVar("Function", bound=Callable[..., float])
 
 
@@ -41,10 +39,12 @@ def _always(question: Question) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`score` of an answer to a question with references; where it does not apply there is none.
+    """A registered `function`. `score`: its value of an answer to a question with references; where
+    it does not apply there is none.
     `about`: what a paper states of it. `version`: of a plugin's, hashed into the step. `groups`:
     as `metric` is given them."""
 
+    function: Callable[..., float]
     score: Callable[[str, Question], float]
     applies: Callable[[Question], bool]
     about: str
@@ -85,8 +85,7 @@ def metric(
         _refuse_unusable(name, function, stated, version)
         own = partial(_checked, name, function)
         score = own if of_question else partial(_best, own)
-        METRICS[name] = Metric(score, applies, stated, version, groups)
-        FUNCTIONS.add(name, function, stated)
+        METRICS.add(name, Metric(function, score, applies, stated, version, groups), stated)
         return function
 
     return add

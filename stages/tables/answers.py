@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from pipeline.core.registry import Registry, first_sentence, is_ours
 from pipeline.core.rows import QuestionRow, Span
 from pipeline.core.trace_lines import Line, RawText
-from pipeline.work.measure_names import MEASURES, register_measure
+from pipeline.work.class_checks import MEASURES, register_measure
 from stages.tables.lookups import RANKING_MEASURES, Lookup, Visit
 
 

@@ -100,7 +100,7 @@ class Night:
         config, steps = self._config.config, self._steps
         how = (shards.committed(steps), lambda line: None)
         loaded = load_corpus(config, shards, steps, *how)
-        keys = [key for _, key, _ in loaded if key]
+        keys = [key for key, _ in loaded]
         committed = shards.committed(steps)
         return {
             key.document_id: plan_document(

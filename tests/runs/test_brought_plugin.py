@@ -1,14 +1,8 @@
 """An engine, a metric, a judge and a corpus format of one plugin, in one run: its values in SQL,
 the report, its page and its table for a paper; what a raised version makes anew; mistakes."""
 
-import base64
-import gzip
 import json
-import os
-import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +60,6 @@ def test_all_of_it_in_one_run(plugin: Path, tmp_path: Path) -> None:
     shown = succeed("report", warehouse, "--markdown")
     assert "first_letter" in shown and "fluent" in shown and "accuracy" not in shown
     assert row["method"] == "full_text"
-    assert {"first_letter", "fluent"} <= {*strings_of(tmp_path, warehouse)}
     table = tmp_path / "table.tex"
     succeed("export", "report", warehouse, "format=latex", f"to={table}")
     assert r"first\_letter" in table.read_text() and "fluent" in table.read_text()
@@ -81,25 +74,6 @@ def test_the_examples_of_the_page_run(plugin: Path, tmp_path: Path) -> None:
             (plugin / "letters.py").unlink(missing_ok=True)
     succeeded(own_process("run", *words(tmp_path)))
     assert not (plugin / "letters.py").exists()
-    assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
-
-
-def strings_of(folder: Path, warehouse: str) -> set[str]:
-    """The strings within the data of the run's page."""
-    page = folder / "page.html"
-    succeed("report", warehouse, "--html", str(page))
-    chunks = re.findall(r'"(H4sI[\w+/=]+)"</script>', page.read_text())
-    texts = [gzip.decompress(base64.b64decode(chunk)).decode() for chunk in chunks]
-    return {*re.findall(r'"(\w+)"', "".join(texts))}
-
-
-@pytest.mark.slow
-def test_on_workers_of_ray_from_the_folder_that_holds_it(plugin: Path, tmp_path: Path) -> None:
-    own = ["plugins=brought_plugin", "cluster=local", *words(tmp_path)[1:]]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-m", "jobs", "run", *own], cwd=tmp_path,
-                          env=environment, capture_output=True, text=True, timeout=300)  # fmt: skip
-    succeeded(done)
     assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
 
 
@@ -227,27 +201,17 @@ def test_a_judge_with_labels_of_its_own_is_a_line_of_its_rows(plugin: Path, tmp_
 
 @pytest.mark.slow
 def test_they_are_listed_and_described(plugin: Path) -> None:
-    own = f"plugins={plugin}"
-    found = json.loads(succeeded(own_process("ls", own, "--json")))
-    module = "gistmill_plugins.brought_plugin"
-    assert {"name": "echo", "about": "Says yes to judges, and else that rivers rise."} in (
-        found["engine"]
-    )
-    assert "lines" in [row["name"] for row in found["corpus"]]
-    assert {
-        "name": "first_letter", "module": f"{module}.first_letter",
-        "about": "100 where answer and reference begin with the same letter, else 0",
-    } in found["metrics"]  # fmt: skip
-    assert {
-        "name": "fluent", "module": f"{module}.fluent",
-        "about": "Whether the answer is fluent English; asked by rate (kind fluent)",
-    } in found["rubrics"]  # fmt: skip
-    for name, about in (
-        ("first_letter", "100 where answer"),
-        ("fluent", "Whether the answer is fluent"),
-        ("echo", "Says yes to judges"),
+    plugins = f"plugins={plugin}"
+    listed = json.loads(succeeded(own_process("ls", plugins, "--json")))
+    assert "lines" in [row["name"] for row in listed["corpus"]]
+    for kind, name, about in (
+        ("metrics", "first_letter", "100 where answer and reference begin with the same letter"),
+        ("rubrics", "fluent", "Whether the answer is fluent English"),
+        ("engine", "echo", "Says yes to judges"),
     ):
-        assert about in succeeded(own_process("schema", name, own))
+        (row,) = [row for row in listed[kind] if row["name"] == name]
+        assert row["about"].startswith(about)
+        assert about in succeeded(own_process("schema", name, plugins))
 
 
 METRIC = "def first_letter(answer: str, reference: str) -> float:"
@@ -255,19 +219,13 @@ MISTAKES = [  # file, what is replaced, by what, and the line that says what is 
     ("echo.py", 'Literal["echo"]', 'Literal["openai"]',
      "EchoSettings is the engine 'openai', which is that of pipeline.engines.openai."),
     ("first_letter.py", '"first_letter"', '"squad_em"', "makes the measure 'squad_em', which is"),
-    ("first_letter.py", '"first_letter"', '"accuracy"',
-     "first_letter makes the measure 'accuracy', which is that of stages.tables.answers.Score"),
     ("first_letter.py", '"first_letter"', '"recall@5"', "the measure 'recall@5': write a"),
-    ("first_letter.py", '"first_letter"', '"First letter"', "the measure 'First letter': write a"),
     ("first_letter.py", '"first_letter"', '"fluent"', "the measure 'fluent', which is that of"),
     ("first_letter.py", ", version=1", "", "the metric first_letter has no version; write"),
-    ("first_letter.py", METRIC, f"async {METRIC}", "first_letter: write `def first_letter("),
     ("first_letter.py", METRIC, "def first_letter(answer: str) -> float:", "(answer, reference)`"),
     ("first_letter.py", '    """100', '    f"""100', "the metric first_letter has no docstring"),
     ("fluent.py", '{"fluent"', '{"strict"', "judges by the rubric 'strict', which is that of"),
-    ("fluent.py", '{"fluent"', '{"lr_1"', "RateFluent makes the measure 'lr_1', which is that of"),
     ("fluent.py", '{"fluent": JudgeFluent}', "{}", "RateFluent.rubrics is no map of rubrics"),
-    ("fluent.py", '{"fluent": JudgeFluent}', "[JudgeFluent]", "RateFluent.rubrics is no map of"),
     ("fluent.py", '"judge_fluent"', '"judge_generic"', "is the prompt 'judge_generic', which is"),
     ("fluent.py", 'kind = "fluent"', 'kind = "by_type"', "is the stage rate (kind by_type), which"),
     ("subtitles.py", '"srt"', '"pdf"', "reads files that end in .pdf, which is that of"),
@@ -291,12 +249,8 @@ def test_a_mistake_is_one_line(
 LOADED = "yield Loaded(document, (question,))"
 LOADERS = [  # what is replaced in the loader, by what, and the line that says what is wrong
     ('line.split("\\t")', 'line.split(";")', "ValueError: not enough values to unpack"),
-    ("document =", "import zipfile; raise zipfile.BadZipFile(text)\n            document =",
-     "BadZipFile: The river rose in spring. ("),
     ("text)", "' ')", "BadInputError: the text has no words"),
     (LOADED, "yield document, (question,)", "item 0: tuple, not Loaded(document, (question, ...))"),
-    (LOADED, "yield Loaded(document, [question])", "Loaded, not Loaded(document, (question, ..."),
-    (LOADED, "yield Loaded(question, ())", "item 0: Question, not Document"),
     ("question=asked", "question=None", "question: Input should be a valid string, not None"),
     ('"q{number}"', '"q"', "item 1: another question 'q' came before"),
     ('"d{number}", text', '"d", text', "question 'q0': its document_id is not the document's"),
@@ -316,10 +270,8 @@ def test_a_loader_that_raises_or_yields_something_else_is_one_line(
 
 ENGINES = [  # what is replaced in the engine, by what, and the line that says what is wrong
     ("return Echo()", "raise KeyError('token')", "EchoSettings.start: KeyError: 'token' ("),
-    ("return Echo()", "Echo()", "EchoSettings.start returned NoneType, without name"),
     ("async def count_tokens", "async def count", "start returned Echo, without count_tokens"),
     ('{"version": 1}', '{"version": object()}', "own_identity: TypeError: Object of type object"),
-    ('{"version": 1}', "self.version", "own_identity: AttributeError: "),
     ('{"version": 1}', "None", "own_identity: TypeError: 'NoneType' object is not a mapping"),
 ]  # fmt: skip
 

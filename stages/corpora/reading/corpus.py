@@ -11,11 +11,10 @@ from upath import UPath
 
 from pipeline.core.arrow import wrong_value
 from pipeline.core.errors import CommandError, UsageError, contained
-from pipeline.core.registry import Registry
+from pipeline.core.registry import Registry, file_of
 from pipeline.core.rows import Document, Question
 from pipeline.core.settings import Settings
 from pipeline.files.storage import AnyPath, as_path, refuse_unreachable_path
-from pipeline.work.class_checks import file_of
 from stages.corpora.reading.corpus_row import BadInputError, Row
 from stages.corpora.reading.files import files_of, rows_of, split_of
 from stages.text.encodings import without_c1

@@ -148,19 +148,6 @@ def test_who_watches_may_end_it(backend: str) -> None:
         BACKENDS[backend](worker(), work=work, should_stop=should_stop, done=ignored)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("pool", "says"),
-    [
-        ({"gpus": 2}, "engine.gpus_per_worker=2: 1 workers of that size need 2 GPUs, there are 0"),
-        ({"cpus": 9999}, "engine.cpus_per_worker=9999: 1 workers of that size need 9999 CPUs"),
-    ],
-)
-def test_a_worker_there_is_no_room_for_is_refused(pool: Any, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        Pool(**{**vars(POOL), **pool}).size()
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -10,15 +10,9 @@ from pipeline.core.errors import ClusterError
 from tests.support.command import gistmill
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
-# What ray.init raises: ray/_private/node.py and services.py of Ray 2.60, and a GCS that hangs up.
-NODE = Exception(
-    "The current node timed out during startup. This could happen because some of the raylet "
-    "failed to startup or the GCS has become overloaded."
-)
-NOT_UP = [
-    NODE,
+NOT_UP = [  # what ray.init raises: ray/_private/node.py and services.py of Ray 2.60
+    Exception("The current node timed out during startup."),
     RuntimeError("Failed to start GCS.  Last 0 lines of error files:\n\n.Please check x.out"),
-    RuntimeError("Timed out waiting for node info for node_id=ab."),
     TimeoutError("Timed out while waiting for node to startup."),
     ray.exceptions.RaySystemError("Failed to connect"),  # type: ignore[no-untyped-call]
     ConnectionError("Could not read 'x' from GCS"),
@@ -26,7 +20,7 @@ NOT_UP = [
 
 
 def starts(monkeypatch: pytest.MonkeyPatch, error: Exception, fails: int) -> list[Any]:
-    """Let `ray.init` fail so often; how often it was called."""
+    """Let `ray.init` fail so often; its calls."""
     calls: list[Any] = []
 
     def init(**settings: Any) -> None:
@@ -43,11 +37,8 @@ def starts(monkeypatch: pytest.MonkeyPatch, error: Exception, fails: int) -> lis
 
 @pytest.mark.parametrize("error", NOT_UP, ids=lambda error: str(error)[:20])
 def test_it_is_started_three_times(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    assert len(starts(monkeypatch, error, fails=2)) == 0
+    calls = starts(monkeypatch, error, fails=2)
     joining.join(None)
-    calls = starts(monkeypatch, error, fails=3)
-    with pytest.raises(ClusterError, match=r"^Ray did not start on this machine in 3 attempts"):
-        joining.join(None)
     assert [settings["address"] for settings in calls] == ["local"] * 3
 
 
@@ -59,20 +50,15 @@ def test_mistakes_are_not_repeated(monkeypatch: pytest.MonkeyPatch, error: Excep
     assert len(calls) == 1
 
 
-def test_the_command_ends_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_ends_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
-    starts(monkeypatch, NODE, fails=9)
+    starts(monkeypatch, NOT_UP[0], fails=9)
     done = gistmill(
         "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
         "methods=bm25(top_k=1)", f"warehouse={tmp_path / 'warehouse'}", "cluster=local",
     )  # fmt: skip
-    assert done.returncode == 4
-    (line,) = done.stderr.splitlines()
-    assert line == (
+    assert done.returncode == ClusterError.exit_code == 4
+    assert done.stderr == (
         "gistmill: Ray did not start on this machine in 3 attempts (The current node timed out "
-        "during startup. This could happen because some of the raylet failed to startup or the "
-        "GCS has become overloaded.); end what else keeps it busy, then run the same command to "
-        "resume"
+        "during startup.); end what else keeps it busy, then run the same command to resume\n"
     )

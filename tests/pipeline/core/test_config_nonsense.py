@@ -16,21 +16,8 @@ pytestmark = pytest.mark.sampled
 
 HUGE = 10**30
 VALUES: list[Any] = [
-    *(None, True, "x", -1, 0, 1.5, float("inf"), float("-inf"), float("nan"), HUGE, -HUGE),
-    *(
-        [],
-        {},
-        "",
-        " ",
-        "\0",
-        "two\nlines",
-        "l" * 300,
-        "l" * 5000,
-        [None],
-        {"a": None},
-        "{{",
-        "${x}",
-    ),
+    *(None, True, "x", -1, 0, 1.5, float("inf"), float("-inf"), float("nan"), HUGE, -HUGE, [], {}),
+    *("", " ", "\0", "two\nlines", "l" * 300, "l" * 5000, [None], {"a": None}, "{{", "${x}"),
 ]
 # Whatever their type, they stand for nothing.
 NEVER: list[Any] = [float("inf"), float("-inf"), float("nan"), HUGE, -HUGE, "\0", "l" * 5000]
@@ -123,39 +110,20 @@ def test_every_key_outside_of_sections() -> None:
 
 REFUSED = [
     ("engine.temperature=inf", "engine.temperature=inf: not a number that is finite"),
-    ("engine.temperature=nan", "engine.temperature=nan: not a number that is finite"),
     ("engine.temperature=-1", "engine.temperature=-1: Input should be greater than or equal to 0"),
-    ("engine.temperature=99", "engine.temperature=99: Input should be less than or equal to 10"),
-    ("engine.seed=-1", "engine.seed=-1: Input should be greater than or equal to 0"),
-    (f"engine.seed={HUGE}", "engine.seed: beyond 64 bits; write a smaller number"),
     (f"engine.seed={2**63}", "engine.seed: beyond 64 bits; write a smaller number"),
-    ("corpus.seed=-1", "corpus.seed=-1: Input should be greater than or equal to 0"),
-    (f"limit={HUGE}", "limit: beyond 64 bits"),
     ("engine.sequences=1000000", "engine.sequences=1000000: Input should be less than or equal to"),
-    (
-        "engine.max_workers=1000000",
-        "engine.max_workers=1000000: Input should be less than or equal",
-    ),
     ("engine.deadline_seconds=1e30", "engine.deadline_seconds=1e+30: Input should be less than"),
-    (
-        "engine.deadline_seconds=.inf",
-        "engine.deadline_seconds=.inf: Input should be a valid number",
-    ),
-    ("cluster.grace_minutes=1e300", "cluster.grace_minutes=1e+300: Input should be less than"),
     ("repeats=1000000000", "repeats=1000000000: Input should be less than or equal to 1000"),
     ("warehouse=nosuch://x", "nosuch://x: Unsupported filesystem: 'nosuch'"),
     ("warehouse=http://h/x", "warehouse=http://h/x: cannot be written; name a folder, or s3://"),
-    ("warehouse=https://h/x", "warehouse=https://h/x: cannot be written"),
     ("warehouse= ", "warehouse= : cannot be written"),
     (f"run={'r' * 201}", "String should have at most 200 characters"),
     (f"family={'f' * 300}", "File name too long"),
     ("methods=bm25(top_k=true)", "look_up.top_k: Input should be a valid integer"),
-    ("methods=bm25(top_k=1.0)", "look_up.top_k: Input should be a valid integer"),
     ("methods=bm25(top_k=[])", "bm25: top_k=[] is not a value; write a number or a word"),
     ("methods=bm25(top_k=1..999999999999)", "bm25: top_k=1..999999999999: write at most 10,000"),
     ("corpus.name=a\x1b[2J", "corpus.name='a\\x1b[2J': holds a control character; remove it"),
-    ("reply_tokens.gist=-1", "reply_tokens.gist=-1: Input should be greater than 0"),
-    ("embedder.batch_size=1.5", "embedder.batch_size=1.5: Input should be a valid integer"),
 ]
 
 

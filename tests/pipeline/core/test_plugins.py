@@ -115,33 +115,6 @@ def refuse_calls_that_are_not_shown(warehouse: Path) -> None:
     assert len(calls) == 7  # a quote, and of each method an answer and two verdicts
 
 
-@pytest.mark.slow
-def test_what_an_unread_quote_leads_to(tmp_path: Path) -> None:
-    """Pages but the first give no quote: the answer that reads it is an upstream row."""
-    own = [w.replace("quotes(top_k=1)", "quotes(top_k=2)") for w in words(tmp_path)]
-    succeeded(own_process("run", *own))
-    rows = sql(tmp_path, "select place, problem from quotes order by question_id, place")
-    assert [(r["place"], r["problem"]) for r in rows] == [(0, None), (1, "unparseable")] * 4
-    (answers,) = sql(
-        tmp_path,
-        "select count(*) as n, any_value(problem) as problem, any_value(detail) as detail"
-        " from answers where method like 'quotes%'",
-    )
-    assert answers == {"n": 4, "problem": "upstream", "detail": "quotes: unparseable"}
-
-
-@pytest.mark.slow
-def test_its_methods_are_listed() -> None:
-    listed = json.loads(succeeded(own_process("ls", f"plugins={PLUGIN}", "--json")))
-    methods = {row["name"]: row for row in listed["methods"]}
-    assert methods["quotes"]["arguments"] == "top_k=2, max_words=30"
-    assert methods["quotes"]["about"].startswith("The best page by BM25")
-    assert "bm25" in methods
-    without = json.loads(succeeded(own_process("ls", "--json")))
-    assert [row for row in listed["methods"] if row["name"] != "quotes"] == without["methods"]
-    assert listed["families"] == without["families"]
-
-
 def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> Path:
     """A copy of the plugin with one more file, or another content of one it has."""
     copy = folder / name
@@ -157,62 +130,19 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
     ("file", "text", "told"),
     [
         ("broken.py", "import nosuchmodule\n", "cannot be imported: ModuleNotFoundError"),
-        ("broken.py", "def f(:\n", "cannot be imported: SyntaxError"),
-        ("broken.py", "1 / len('')\n", "cannot be imported: ZeroDivisionError"),
-        (
-            "again.py",
-            "from dataclasses import dataclass\nfrom typing import ClassVar\n"
-            "from pipeline.core.rows import IndexRow\n\n@dataclass(frozen=True, kw_only=True)\n"
-            "class Mine(IndexRow):\n    table: ClassVar[str] = 'pages'\n"
-            "    key: ClassVar[tuple[str, ...]] = ('document_id',)\n",
-            "writes the table 'pages', which is that of stages.tables.pages.Page",
-        ),
-        *[
-            (
-                "again.py",
-                "from dataclasses import dataclass\nfrom typing import ClassVar\n"
-                "from pipeline.core.rows import IndexRow\n\n@dataclass(frozen=True, kw_only=True)\n"
-                f"class Mine(IndexRow):\n    table: ClassVar[str] = '{table}'\n",
-                f"the table '{table}': not a name that SQL can use, or that of a view; rename it",
-            )
-            for table in ("runs", "all_quotes", "my-quotes")
-        ],
-        (
-            "again.py",
-            "from typing import ClassVar\nfrom stages.index.gist_pages import GistPages\n\n"
-            "class Mine(GistPages):\n    version: ClassVar[int] = 2\n",
-            "is the stage gist, which is that of stages.index.gist_pages.GistPages",
-        ),
-        (
-            "again.py",
-            "from typing import ClassVar\n"
-            "from stages.prompts.pages_and_gists import ShortenPage\n\n"
-            "class Mine(ShortenPage):\n    name: ClassVar[str] = 'gist'\n"
-            "    version: ClassVar[int] = 1\n",
-            "is the prompt 'gist', which is that of stages.prompts.pages_and_gists.ShortenPage",
-        ),
         (
             "quotes.sql",
             "-- name: measure\nselect 1",
             "quotes.sql: section 'measure': neither `create view {prefix}measure as` nor one of "
             "measures, measured, counts, sizes, page_texts, results, memories, traced",
         ),
-        (
-            "quotes.sql",
-            "-- name: quoted\ncreate view {prefix}cited as select 1",
-            "quotes.sql: section 'quoted': neither `create view {prefix}quoted as` nor one of",
-        ),
-        ("quotes.sql", "select 1", "quotes.sql: SQL before the first section"),
         ("conf/method/bm25.yaml", "arguments: {}\nstages: {}\n", "method bm25 exists already"),
-        ("conf/method/q.yaml", "arguments: {}\nstages: {quot: {}}\n", "quot: no stage 'quot'"),
         ("conf/prompts/generic/family.yaml", "wording: ours\n", "a family generic exists already"),
         ("conf/prompts/generic/quote.jinja", "{{ nosuch }}", "quote.jinja: 'nosuch' is undefined"),
     ],
 )
 def test_a_plugin_that_cannot_be_used(tmp_path: Path, file: str, text: str, told: str) -> None:
-    own = words(tmp_path, altered(tmp_path / "plugins", file, text))
-    own = [w.replace("methods=", "methods=q,") for w in own] if "q.yaml" in file else own
-    line = one_line(own_process("run", *own))
+    line = one_line(own_process("run", *words(tmp_path, altered(tmp_path / "plugins", file, text))))
     assert told in line and "quote_plugin" in line
 
 
@@ -223,12 +153,8 @@ def test_a_plugin_that_cannot_be_used(tmp_path: Path, file: str, text: str, told
     [
         ("quoted\ncreate view {prefix}quoted as\nselect {run}qote from {prefix}quotes",
          "section 'quoted': Binder Error: Referenced column \"qote\" not found"),
-        ("quoted\ncreate view {prefix}quoted as\nselect from where",
-         "section 'quoted': Parser Error: syntax error"),
         ("measures\nselect nosuch as value from quotes",
          "section 'measures': Binder Error: Referenced column \"nosuch\" not found"),
-        ("memories\nselect memory from answrs",
-         "section 'memories': Catalog Error: Table with name answrs does not exist!"),
     ],
 )  # fmt: skip
 def test_sql_that_duckdb_refuses(tmp_path: Path, section: str, told: str) -> None:
@@ -289,25 +215,18 @@ def test_an_installed_plugin(tmp_path: Path) -> None:
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: quote-plugin\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[gistmill.plugins]\nquotes = quote_plugin\n")
-    command = [sys.executable, "-m", "jobs", "run", "experiment=demo", "methods=quotes",
-               f"warehouse={tmp_path / 'warehouse'}", "limit=1"]  # fmt: skip
     path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    warehouse = f"warehouse={tmp_path / 'warehouse'}"
+
+    def command(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "jobs", *words, warehouse],
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    command("run", "experiment=demo", "methods=quotes", "limit=1")
     (made,) = sql(tmp_path, "select count(*) as n from quotes where quote is not null")
-    select = [*command[:3], "sql", "select count(*) as n from quoted", "--json"]
-    shown = subprocess.run(
-        [*select, f"warehouse={tmp_path / 'warehouse'}"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-    )
-    assert json.loads(shown.stdout) == [made] and made["n"] > 0, shown.stderr
+    assert json.loads(command("sql", "select count(*) as n from quoted", "--json")) == [made]
+    assert made["n"] > 0

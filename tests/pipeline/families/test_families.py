@@ -93,12 +93,6 @@ def test_a_template_may_say_the_reply_budget(tmp_path: Path) -> None:
     assert checked(folder) == []
 
 
-def test_a_runs_budgets_go_before_the_familys(tmp_path: Path) -> None:
-    folder = written(tmp_path, reply_tokens={"gist": 99, "answer": 88})
-    own = load_family(folder, SHIPPED, {"gist": 5})
-    assert (own.max_reply_tokens(ShortenPage), own.max_reply_tokens(AnswerQuestion)) == (5, 88)
-
-
 def test_generic_beside_a_family_goes_before_the_shipped_one(tmp_path: Path) -> None:
     """Who copies conf/prompts changes generic's copy for all of them."""
     shutil.copytree(CONF / "prompts" / "generic", tmp_path / "generic")
@@ -117,17 +111,13 @@ def test_a_family_needs_no_files_once_it_is_loaded(tmp_path: Path) -> None:
     assert message["content"] == "Cut: A page."
 
 
-def test_a_folder_without_a_family(tmp_path: Path) -> None:
-    assert refused(tmp_path) == f"{tmp_path}: no family.yaml there; name a folder of prompts"
-    assert "no family.yaml there" in refused(tmp_path / "nowhere")
-
-
 def test_a_key_of_no_family(tmp_path: Path) -> None:
     folder = written(tmp_path, metrics=["rouge1_stem"])
     assert refused(folder) == "metrics: Extra inputs are not permitted"
     done = gistmill("prompts", "check", folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"gistmill: {folder / 'family.yaml'}: {refused(folder)}\n"
+    assert "no family.yaml there" in refused(tmp_path / "nowhere")
 
 
 def based(folder: Path, name: str, text: str, **templates: str) -> Path:
@@ -180,7 +170,6 @@ def test_a_changed_base_changes_the_family(tmp_path: Path) -> None:
         ("[qmsum, nosuch]", "base: no family 'nosuch'; there are chats, generic"),
         ("mine", "base: mine -> mine is a circle; remove one of them"),
         ("other", "base: mine -> other -> mine is a circle; remove one of them"),
-        ("7", "base: Input should be a valid tuple"),
         ("[7]", "base.0: Input should be a valid string"),
     ],
 )
@@ -203,18 +192,13 @@ THERE = "no such prompt; nearest: "
         ("page: 0", "page: Extra inputs"),
         ("wording: theirs", "wording: Input should be 'ours' or 'authors'"),
         ("settings: [1]", "settings: Input should be a valid dictionary"),
-        ("reply_tokens: {gist: lots}", "reply_tokens.gist: Input should be a valid integer"),
         ("reply_tokens: {gist: 0}", "reply_tokens.gist: Input should be greater than 0"),
         ("reply_tokens: {look_up: 128}", f"reply_tokens.look_up: {THERE}"),
         ("forms: {rate: '{}'}", f"forms.rate: {THERE}"),
         ("forms: {answer: 'Answer: (X)'}", "forms.answer: write {} once, where the value goes"),
-        ("forms: {break_point: '<{}> {}'}", "forms.break_point: write {} once, where the value"),
         ("forms: {gist: 'Gist: {}'}", "forms.gist: replies to this prompt are free text; remove"),
         ("refusals: {rate: {}}", f"refusals.rate: {THERE}"),
         ("refusals: {look_up_p: {negations: [no]}}", "refusals.look_up_p.negations.0: Input"),
-        ("refusals: {look_up_p: {noes: []}}", "refusals.look_up_p.noes: Extra inputs"),
-        ("examples: {rate: []}", f"examples.rate: {THERE}"),
-        ("examples: {answer: [{reply: A}]}", "examples.answer.0.reads: Field required"),
         ("examples: {rate_strict: [{reply: 'YES', reads: yes}]}",
          "examples.rate_strict.0.reads: YAML reads yes and no as booleans; put them in quotes"),
         ("first: [", "not YAML: "),
@@ -236,19 +220,10 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
     ("settings", "complaint"),
     [
         ({"answer_word": 40}, ".answer_word: no stage has such a setting; remove it"),
-        ({"answer_words": 0}, ".answer_words: Input should be greater than 0"),
         ({"answer_words": "40"}, ".answer_words: Input should be a valid integer"),
         ({"first_page": 2}, ".first_page: Input should be less than or equal to 1"),
-        ({"words": 0}, ".words: Input should be greater than 0"),
         ({"min_words": 700}, ": min_words 700 is over max_words 600; lower it"),
         ({"label_rule": "first"}, ".label_rule: Input should be 'within_limits' or 'notebook'"),
-        ({"following": "page"}, ".following: Input should be 'nothing', 'ellipsis' or 'paragraph'"),
-        ({"preceding_words": -1}, ".preceding_words: Input should be greater than or equal to 0"),
-        (
-            {"bm25": "okapi"},
-            ".bm25: Input should be 'plus_on_stems', 'okapi_on_words' or 'okapi_on_spaces'",
-        ),
-        ({"truncate_by": "lines"}, ".truncate_by: Input should be 'words' or 'spaces'"),
         ({"answer_page_tags": "no"}, ".answer_page_tags: Input should be a valid boolean"),
         ({"metrics": ["squad"]}, ".metrics: 'squad' is none of rouge1_stem"),
     ],
@@ -270,20 +245,13 @@ def test_a_judge_that_is_no_stage_is_named(tmp_path: Path) -> None:
 ESCAPES = [
     "{{ ''.__class__.__mro__ }}",
     "{{ ''|attr('__class__') }}",
-    "{{ question.__class__.__base__.__subclasses__() }}",
     "{{ question.__init__.__globals__ }}",
     "{{ lipsum.__globals__['os'].popen('id') }}",
-    "{{ cycler.__init__.__globals__ }}",
-    "{{ self.__init__ }}",
-    "{{ '{0.__class__}'.format(question) }}",
     "{{ '{a.__class__}'.format_map({'a': question}) }}",
-    "{% include '/etc/passwd' %}",
     "{% include '../../family.yaml' %}",
     "{% import 'os' as os %}",
     "{% for n in range(1000000000) %}{% endfor %}",
     "{{ 1 / 0 }}",
-    "{{ question + 1 }}",
-    "{{ {}['a']['b'] }}",
     "{{ 'a'.encode().decode('nope') }}",
     "{% include 'answer.jinja' %}",
     "{{ 'a' * 1000000000000 }}",

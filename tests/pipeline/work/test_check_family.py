@@ -36,9 +36,7 @@ def test_a_lost_value_is_found(broken: Path) -> None:
     [
         "{{ pages }}",
         "{% for %}",
-        "{% if page %}",
         '{% from "_nowhere.jinja" import it %}{{ page }}',
-        "{{ page + 1 }}",
         "{{ page | upside_down }}",
     ],
 )
@@ -67,16 +65,11 @@ def test_an_example_that_is_read_otherwise_is_found(broken: Path) -> None:
         ("break_point", "Break point: <{}>, label: 7",
          "'Break point: <0>, label: 7' is read as None, not 0"),
         ("look_up_p", "Pages {}", "'Pages ' is read as None, not ()"),
-        ("look_up_p", "See [1]: Page [{}]", "'See [1]: Page []' is read as None, not ()"),
         ("look_up_p", "[{}0]", "'[0]' is read as (0,), not ()"),
-        ("look_up_s", "Number {}", "'Number 0' is read as None, not 0"),
         ("look_up_s", "No STOP yet, but Page {}",
          "'No STOP yet, but Page 0' is read as None, not 0"),
         ("answer", "Not {}", "'Not A' is read as None, not 0"),
-        # All but A and I, which are words, can be read in it.
-        ("answer", "{} That one", "'A That one' is read as None, not 0"),
         ("rate_strict", "not {}", "'not YES' is read as None, not yes"),
-        ("rate_permissive", "Hardly {}", "'Hardly Yes' is read as None, not yes"),
     ],
 )  # fmt: skip
 def test_a_form_that_is_not_read_is_found(
@@ -110,15 +103,6 @@ def test_budgets_of_a_plugins_prompt_need_the_plugin(tmp_path: Path) -> None:
     assert own_check(mine, f"plugins={PLUGIN}") == WELL
     code, out, line = own_check(mine)
     assert (code, out) == (2, "") and "reply_tokens.quote: no such prompt; nearest: " in line
-
-
-@pytest.mark.slow
-def test_a_plugins_prompt_without_a_template_is_named(tmp_path: Path) -> None:
-    plugin = Path(shutil.copytree(PLUGIN, tmp_path / "my_plugin"))
-    (plugin / "conf" / "prompts" / "generic" / "quote.jinja").unlink()
-    generic = CONF / "prompts" / "generic"
-    code, out, _ = own_check(generic, f"plugins={plugin}")
-    assert (code, out) == (2, f"{generic}: no template quote.jinja; add it")
 
 
 @pytest.mark.slow

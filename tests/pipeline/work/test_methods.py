@@ -10,22 +10,15 @@ from pipeline.core.errors import UsageError
 from pipeline.core.plugins import import_installed
 from pipeline.work.methods import Method, expand_methods, methods_in
 from pipeline.work.stage import Stage
-from stages.index.embed import EmbedGists, EmbedPages
-from stages.index.paginate import PaginateByTokens, PaginateUniform
-from stages.index.tree import BuildTree
+from stages.index.paginate import PaginateUniform
 from stages.read.answer_from_context import AnswerFromMemory, AnswerFromPages
 from stages.read.answer_kinds import (
-    AnswerClosedBook,
     AnswerConstant,
-    AnswerFromRunningSummary,
     AnswerFromText,
-    AnswerFromTruncatedText,
-    AnswerFromVisits,
 )
 from stages.read.recurrence import UpdateRunningSummary
-from stages.retrieve.look_up import BM25, Dense, NoLookUp, OraclePages, RandomPages, VisitedLeaves
-from stages.retrieve.navigate import Navigate
-from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
+from stages.retrieve.look_up import BM25, NoLookUp, RandomPages
+from stages.retrieve.read_agent import ReadAgentP
 from tests.support.command import ROOT
 from tests.support.engines.embedding import counts
 
@@ -76,10 +69,9 @@ def refused(text: str) -> str:
         ("bm25(top_k=5)", ["bm25(top_k=5)"]),
         (" gist_only , bm25( top_k = 5 ) ", ["gist_only", "bm25(top_k=5)"]),
         ("readagent_p(max_pages=1..3)", [f"readagent_p(max_pages={n})" for n in (1, 2, 3)]),
-        ("readagent_p(max_pages=2..2)", ["readagent_p(max_pages=2)"]),
         ("bm25(top_k=6|1|3)", ["bm25(top_k=6)", "bm25(top_k=1)", "bm25(top_k=3)"]),
         ("truncated(keep=last)", ["truncated(keep=last,num_words=6000)"]),
-        ("bm25,gist_only,bm25(top_k=3)", ["bm25(top_k=3)", "gist_only"]),
+        ("bm25(top_k=2..3),bm25,bm25(top_k=1..3)", [f"bm25(top_k={n})" for n in (2, 3, 1)]),
         (
             "memwalker(segment_tokens=9,working_memory=visited|none)",
             [
@@ -88,13 +80,8 @@ def refused(text: str) -> str:
             ],
         ),
         ("bm25(top_k=8|1..2|1)", [f"bm25(top_k={n})" for n in (8, 1, 2)]),
-        ("bm25(budget=900|4000)", ["bm25(budget=900)", "bm25(budget=4000)"]),
         ("bm25(budget=900,top_k=5)", ["bm25(top_k=5,budget=900)"]),
         ("readagent_p(budget=900)", ["readagent_p(max_pages=5,budget=900)"]),
-        (
-            "dos_rag(budget=900)",
-            ["dos_rag(chunk_words=100,budget=900,retriever=dense)"],
-        ),
     ],
 )
 def test_names_are_canonical_and_in_the_order_written(text: str, expected: list[str]) -> None:
@@ -117,12 +104,6 @@ def test_several_arguments_multiply_in_the_order_written() -> None:
     ]
 
 
-def test_duplicates_merge_where_they_first_stand() -> None:
-    assert names("bm25(top_k=2..3),bm25,bm25(top_k=1..3)") == [
-        "bm25(top_k=2)", "bm25(top_k=3)", "bm25(top_k=1)",
-    ]  # fmt: skip
-
-
 def test_a_canonical_name_names_itself() -> None:
     text = "readagent_s(max_pages=1..6),truncated(keep=first|last),constant,oracle_pages"
     text += ",bm25(budget=9|8),bm25(top_k=2,budget=9),hyde(budget=9)"
@@ -134,42 +115,23 @@ def test_a_canonical_name_names_itself() -> None:
     [
         ("bm52(top_k=3)", ["no method 'bm52'", "nearest: bm25"]),
         ("bm25(k=3)", ["bm25: no argument 'k=3'", "it takes top_k"]),
-        ("bm25(3)", ["no argument '3'", "it takes top_k"]),
         ("gist_only(top_k=3)", ["gist_only: no argument 'top_k=3'", "it takes none"]),
         ("truncated", ["truncated: keep is missing", "truncated(keep=...)"]),
-        ("truncated(num_words=5)", ["keep is missing"]),
         ("bm25(top_k=1,top_k=2)", ["top_k is given twice"]),
         ("bm25(top_k=6..1)", ["bm25: top_k=6..1 counts down", "1..6"]),
         ("bm25(top_k=0)", ["bm25(top_k=0): look_up.top_k: ", "greater than 0"]),
-        ("bm25(top_k=0..2)", ["bm25(top_k=0): look_up.top_k: "]),
-        ("bm25(top_k=-1)", ["top_k: "]),
         ("bm25(top_k=x)", ["bm25(top_k=x): look_up.top_k: ", "integer"]),
-        ("bm25(top_k=2.5)", ["top_k: "]),
-        ("bm25(top_k=true)", ["top_k: "]),
         ("bm25(top_k=1..)", ["top_k: "]),
-        ("readagent_p(max_pages=0)", ["max_pages: "]),
-        ("bm25(budget=0)", ["bm25(budget=0): answer.budget: ", "greater than 0"]),
-        ("bm25(budget=-1)", ["answer.budget: ", "greater than 0"]),
         ("bm25(budget=1k)", ["bm25(budget=1k): answer.budget: ", "integer"]),
-        ("bm25(budget=2.5)", ["answer.budget: ", "integer"]),
-        ("bm25(budget=)", ["bm25: budget= is not a value"]),
-        ("readagent_s(budget=many)", ["look_up.budget: ", "integer"]),
-        ("full_text(budget=900)", ["full_text: no argument 'budget=900'", "it takes none"]),
         ("bm25(bugdet=900)", ["no argument 'bugdet=900'", "it takes top_k, budget"]),
-        ("dos_rag", ["dos_rag: budget is missing", "dos_rag(budget=...)"]),
         ("truncated(keep=middle)", ["keep: ", "'first'"]),
-        ("truncated(keep=first,num_words=0)", ["num_words: "]),
         ("bm25(top_k=)", ["bm25: top_k= is not a value"]),
-        ("bm25(top_k=3|)", ["bm25: top_k= is not a value"]),
         ("truncated(keep=first,num_words=null)", ["truncated: num_words=null is not a value"]),
         ("bm25(top_k=[)", ["top_k=[ is not a value"]),
-        ("bm25(top_k=[3])", ["top_k=[3] is not a value"]),
-        ("bm25(top_k=@)", ["top_k=@ is not a value"]),
         ("bm25(top_k=2024-13-45)", ["top_k=2024-13-45 is not a value"]),
         ("bm25(top_k=3", ["'bm25(top_k=3' is not a method"]),
         ("../conf/method/bm25", ["is not a method"]),
         ("", ["names no method"]),
-        (" , ", ["names no method"]),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(text: str, parts: list[str]) -> None:
@@ -205,30 +167,6 @@ def test_what_yaml_says_goes_before_the_family_s_value_null_too() -> None:
     answer = stages("full_text")[1]
     assert isinstance(answer, AnswerFromText)
     assert answer.num_words is None
-
-
-MADE: list[tuple[str, list[type[Stage]]]] = [
-    ("gist_only", [NoLookUp, AnswerFromMemory]),
-    ("readagent_s", [ReadAgentS, AnswerFromMemory]),
-    ("bm25", [BM25, AnswerFromPages]),
-    ("oracle_pages", [OraclePages, AnswerFromPages]),
-    ("dense", [EmbedPages, Dense, AnswerFromPages]),
-    ("dense(over=gists)", [EmbedGists, Dense, AnswerFromPages]),
-    ("gist_dense", [EmbedPages, Dense, AnswerFromMemory]),
-    ("full_text", [NoLookUp, AnswerFromText]),
-    ("closed_book", [NoLookUp, AnswerClosedBook]),
-    ("constant", [NoLookUp, AnswerConstant]),
-    ("truncated_to_context(keep=last)", [NoLookUp, AnswerFromTruncatedText]),
-    ("bm25_fill_context", [BM25, AnswerFromPages]),
-    ("dense_fill_context(over=gists)", [EmbedGists, Dense, AnswerFromPages]),
-    ("recurrence", [UpdateRunningSummary, AnswerFromRunningSummary]),
-    ("memwalker", [PaginateByTokens, BuildTree, Navigate, VisitedLeaves, AnswerFromVisits]),
-]
-
-
-@pytest.mark.parametrize(("text", "made"), MADE)
-def test_every_method_is_a_list_of_stages(text: str, made: list[type[Stage]]) -> None:
-    assert [type(stage) for stage in stages(text)] == made
 
 
 def test_every_method_shipped_can_be_made() -> None:
@@ -275,13 +213,3 @@ def test_adding_a_method_takes_a_file(tmp_path: Path) -> None:
         ("short", {}), ("look_up", {"pages": "short"}), ("answer", {}),
     ]  # fmt: skip
     assert made.file == str(file)
-
-
-def test_two_folders_with_a_method_of_one_name_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "bm25.yaml").write_text((FOLDER / "bm25.yaml").read_text())
-    with pytest.raises(UsageError) as raised:
-        expand_methods("bm25", [FOLDER, tmp_path])
-    assert str(raised.value) == (
-        f"{tmp_path / 'bm25.yaml'}: the method bm25 exists already, in {FOLDER / 'bm25.yaml'}; "
-        "give it another name"
-    )

@@ -43,7 +43,6 @@ class ShoutQuestion(Stage):
 """
 DATACLASS = "@dataclass(frozen=True, slots=True, kw_only=True)"
 WRITES = "    writes: ClassVar[type] = Shout"
-KEY = '    key: ClassVar[tuple[str, ...]] = ("question_id",)'
 SAY = """@dataclass(frozen=True)
 class Say(Prompt[str]):
     name: ClassVar[str] = 'say'
@@ -76,15 +75,9 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
     ("class ShoutQuestion", SAY.replace("    version: ClassVar[int] = 1\n", "", 1),
      "Say has no `version`; write `version: "),
     ('    name: ClassVar[str] = "shout"\n', "", "ShoutQuestion.name is no str"),
-    ('"shout"\n', "None\n", "ShoutQuestion.name is no str; write `name: ClassVar[...] = ...`"),
-    (WRITES, "", "ShoutQuestion.writes is no Record class with a `table`; name one"),
     ("= Shout\n", "= 'shouts'\n", "ShoutQuestion.writes is no Record class"),
-    ("= Shout\n", "= QuestionRow\n", "ShoutQuestion.writes is no Record class"),
-    ("= Shout\n", "= dict\n", "ShoutQuestion.writes is no Record class"),
     (WRITES, WRITES + "\n    reads: ClassVar[object] = Page",
      "ShoutQuestion.reads is no tuple of Record classes; write `(Name,)`"),
-    (WRITES, WRITES + "\n    reads: ClassVar[object] = ('pages',)",
-     "ShoutQuestion.reads is no tuple of Record classes"),
     (WRITES, WRITES + "\n    prompts: ClassVar[object] = (Page,)",
      "ShoutQuestion.prompts is no tuple of Prompt classes"),
     (WRITES, WRITES + "\n    role: ClassVar[str] = 'writer'",
@@ -98,28 +91,17 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
     (WRITES, WRITES + "\n    mark: Sign", "cannot be imported: NameError: name 'Sign'"),
     ("async def run", "def run", "ShoutQuestion.run is not async; write `async def run(self, rows"),
     ("async def run", "async def rum", "ShoutQuestion.run is missing; write it"),
-    ("    version: ClassVar[int] = 1\n    writes: ClassVar[type] = Shout\n\n    async def run",
-     "    writes: ClassVar[type] = Shout\n\n    async def rum",
-     "ShoutQuestion.run is missing; write it"),
     ('"shout"\n', '"gist"\n', "ShoutQuestion is the stage gist, which is that of"),
     ("length: int", "length: dict",
      "Shout.length is no column's type; a column is str, int, float, bool, datetime, a tuple"),
-    ("length: int", "length: list[int]", "Shout.length is no column's type"),
-    ("length: int", "length: datetime.date", "Shout.length is no column's type"),
     ("length: int", "length: Metres", "cannot be imported: NameError: name 'Metres'"),
-    (KEY, "", "Shout.key is no tuple of columns; write `(name,)`"),
-    ('("question_id",)', '("question_id")', "Shout.key is no tuple of columns"),
     ('("question_id",)', "()", "Shout.key is no tuple of columns"),
     ('("question_id",)', '("question",)', "Shout.key no column 'question'; there are document_id"),
     (DATACLASS, "", "Shout.table is that of no dataclass; write `@dataclass(frozen=True"),
     ("frozen=True, ", "", "cannot be imported: TypeError: cannot inherit non-frozen dataclass"),
     ('"shouts"', '"answers"', "Shout writes the table 'answers', which is that of"),
     ('"shouts"', '"runs"', "the table 'runs': not a name that SQL can use, or that of"),
-    ('"shouts"', '"My-Shouts"', "the table 'My-Shouts': not a name that SQL can use"),
     ("import datetime", "import shout", "cannot be imported: ModuleNotFoundError: No module"),
-    ("import datetime", "1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
-    ("import datetime", "class Odd(Exception):\n    pass\nraise Odd('no\\nmodel')",
-     "cannot be imported: Odd: no model ("),
     ("import datetime", "def f(:", "cannot be imported: SyntaxError: invalid syntax"),
     ("class ShoutQuestion", "@dataclass(frozen=True)\nclass Say(Prompt[str]):\n"
      "    name: ClassVar[str] = 'say'\n\nclass ShoutQuestion",
@@ -156,16 +138,12 @@ def test_our_own_records_have_none() -> None:
 
 RETURNED = {  # a kind of the stage: the body of its `run`, and what its problem rows say
     "raises": ("raise ValueError('nothing to say')", "ValueError: nothing to say"),
-    "none": ("return None", "returned NoneType, not a list of Shout"),
     "map": ("return {}", "returned dict, not a list of Shout"),
     "other": ("return [Page.about(rows.document)]", "row 0 is of class Page, not Shout"),
-    "text": ("return ['HO' for q in rows.questions]", "row 0 is of class str, not Shout"),
     "number": ("return [self.row(q, shout=3.5) for q in rows.questions]",
                "shouts: row 0: shout: Input should be a valid string, not 3.5"),
     "nothing": ("return [self.row(q, length=None) for q in rows.questions]",
              "shouts: row 0: length: Input should be a valid integer, not None"),
-    "digits": ("return [self.row(q, length='3') for q in rows.questions]",
-               "shouts: row 0: length: Input should be a valid integer, not '3'"),
     "huge": ("return [self.row(q, length=2**63) for q in rows.questions]",
              "shouts: row 0: length: 9223372036854775808 has more than 64 bits"),
     "inner": ("return [self.row(q, words=('a', 1)) for q in rows.questions]",
@@ -181,8 +159,6 @@ RETURNED = {  # a kind of the stage: the body of its `run`, and what its problem
                 "shouts: row 0: 'q99' is not an input of this unit"),
     "elsewhere": ("return [self.row(q, document_id='d99') for q in rows.questions]",
                   "is not an input of this unit"),
-    "misnamed": ("return [self.row(q, loudness=3) for q in rows.questions]",
-                 "TypeError: Shout.__init__() got an unexpected keyword argument 'loudness'"),
     "unread": ("return [self.row(q) for q in rows[Page]]", "KeyError"),
 }  # fmt: skip
 FAILED = """
@@ -227,12 +203,8 @@ def test_a_stage_that_returns_wrong_rows_ends_no_other_method(tmp_path: Path) ->
     )
     assert len(rows) == len(numbers) * len(told)
     for row in rows:
-        assert (
-            row["problem"] == "unit_failed"
-            and told[row["method"].removeprefix("m_")] in row["detail"]
-        )
-        assert "loud/shout.py" in row["detail"] or "shout.py" in row["detail"]
-    assert sql(
-        warehouse, "select count(*) n from answers where method like 'bm25%' and problem is null"
-    ) == [{"n": 2}]
+        assert row["problem"] == "unit_failed" and "shout.py" in row["detail"]
+        assert told[row["method"].removeprefix("m_")] in row["detail"]
+    answered = "select count(*) n from answers where method like 'bm25%' and problem is null"
+    assert sql(warehouse, answered) == [{"n": 2}]
     assert "m_twice" in succeed("report", f"warehouse={warehouse}", "--markdown")

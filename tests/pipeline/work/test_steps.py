@@ -78,10 +78,6 @@ def test_a_step_is_named_by_its_stage_and_8_hex() -> None:
         assert int(digits, 16) >= 0
 
 
-def test_the_same_command_names_the_same_steps() -> None:
-    assert ids_now() == ids_now()
-
-
 @pytest.mark.parametrize(
     "word",
     [
@@ -201,16 +197,6 @@ def test_a_shared_part_counts_where_it_is_drawn_in(prompts: Path) -> None:
     part.write_text(part.read_text() + "{# other #}")
     names = {name.split()[0] for name in changed(before, ids_now(family(prompts)))}
     assert names == {"look_up", "answer", "rate", "score"}
-
-
-def test_any_template_that_is_drawn_in_counts(prompts: Path) -> None:
-    gist = prompts / "generic" / "gist.jinja"
-    style = prompts / "generic" / "style.jinja"
-    style.write_text("Be short.")
-    gist.write_text(gist.read_text() + '{% include "style.jinja" %}')
-    before = ids_now(family(prompts))
-    style.write_text("Be long.")
-    assert "gist" in changed(before, ids_now(family(prompts)))
 
 
 def test_a_part_of_its_own_counts_as_well(prompts: Path) -> None:

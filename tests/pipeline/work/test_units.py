@@ -21,7 +21,6 @@ from pipeline.work.units import (
     Unit,
     _shas,
     plan_document,
-    rows_sha,
 )
 from pipeline.work.units import mask_fields as given_to
 from tests.support.runs.warehouse import document, question
@@ -93,16 +92,6 @@ def store() -> Store:
     return made
 
 
-def test_at_first_everything_is_to_do() -> None:
-    pending = Store().pending(key(Q1, Q2))
-    assert asked(pending) == MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))
-
-
-def test_then_nothing_is(store: Store) -> None:
-    assert store.pending(key(Q1, Q2)) == {}
-    assert store.pending(key(Q2, Q1)) == {}, "in whatever order"
-
-
 def test_what_read_an_earlier_attempt_is_to_do_again(store: Store) -> None:
     """Attempt 2 at the gists: what reads them is named by it, and pages are not."""
     (gists,) = [unit for unit in store.plan(key(Q1, Q2)) if stage(unit) == "gist"]
@@ -113,105 +102,61 @@ def test_what_read_an_earlier_attempt_is_to_do_again(store: Store) -> None:
     assert (again.is_done, again.unit, again.attempt) == (True, gists.unit, 2)
 
 
-def test_a_question_more_is_one_unit_more(store: Store) -> None:
-    now = key(Q1, Q2, Q3)
-    assert asked(store.pending(now)) == dict.fromkeys(OF_QUESTIONS, ("q3",))
-    done = [unit for unit in store.plan(now) if unit.is_done]
-    assert {stage(unit): tuple(unit.inputs) for unit in done} == MEMORY | dict.fromkeys(
-        OF_QUESTIONS, ("q1", "q2")
-    )
+ANSWERED = dict.fromkeys(OF_STAGES, ("q1", "q2"))
+FIRST = [  # a document with its questions, and what of it is to do at first
+    (key(Q1, Q2), MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))),
+    (key(), MEMORY),
+    (key(Q1, Q2, of=document(skipped=True)),
+     {"documents": (), **dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))}),
+    (key(Q1, Q2, of=document(problem="bad_input")),
+     {"documents": (), **dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))}),
+    (key(Q1, replace(Q2, problem="bad_input", detail="line 3")),  # is in `questions` alone
+     MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1",)) | {"questions": ("q1", "q2")}),
+]  # fmt: skip
 
 
-def test_a_question_less_is_nothing_to_do(store: Store) -> None:
-    planned = store.plan(key(Q2))
-    assert all(unit.is_done for unit in planned)
-    assert {tuple(unit.inputs) for unit in planned} == {(), ("q2",)}
+@pytest.mark.parametrize(("now", "expected"), FIRST)
+def test_what_is_to_do_at_first(now: DocumentKey, expected: dict[str, Any]) -> None:
+    assert asked(Store().pending(now)) == expected
 
 
-def test_a_question_put_another_way_is_asked_again(store: Store) -> None:
-    now = key(replace(Q1, question="What else?"), Q2)
-    assert asked(store.pending(now)) == dict.fromkeys(OF_QUESTIONS, ("q1",))
-    options = key(replace(Q1, options=("a", "b")), Q2)
-    assert asked(store.pending(options)) == dict.fromkeys(OF_QUESTIONS, ("q1",))
+GOLD = {"questions": ("q1",), "score": ("q1",)}  # what is judged by it is judged again
+LATER = [  # d1 with q1 and q2 as it is now, and what is to do once all was done
+    (key(Q2, Q1), {}),
+    (key(Q2), {}),
+    (key(Q1, Q2, Q3), dict.fromkeys(OF_QUESTIONS, ("q3",))),
+    (key(replace(Q1, question="What else?"), Q2), dict.fromkeys(OF_QUESTIONS, ("q1",))),
+    (key(replace(Q1, options=("a", "b")), Q2), dict.fromkeys(OF_QUESTIONS, ("q1",))),
+    # Raters see references, and no evidence.
+    (key(replace(Q1, references=("A wheel.",)), Q2), {**GOLD, "rate": ("q1",)}),
+    (key(replace(Q1, answer_index=1), Q2), GOLD),
+    (key(replace(Q1, evidence=(Span(0, 3),)), Q2), GOLD),
+    (key(replace(Q1, only_judged=True), Q2), GOLD),
+    (key(replace(Q1, task="trec", classes=("place", "person")), Q2), GOLD),
+    (key(replace(Q1, metadata='{"kind": "why"}', question_type="why"), Q2),
+     {"questions": ("q1",)}),
+    (key(Q1, Q2, of=document(title="A mill")), {"documents": ()}),
+    (key(Q1, Q2, of=document(text="One two three.")), MEMORY | ANSWERED),
+    (key(Q1, Q2, of=document(problem="bad_input", detail="line 3")),
+     {"documents": (), **ANSWERED}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("other", "judging"),
-    [
-        (replace(Q1, references=("A wheel.",)), ("score", "rate")),
-        (replace(Q1, answer_index=1), ("score",)),
-        (replace(Q1, evidence=(Span(0, 3),)), ("score",)),
-        (replace(Q1, only_judged=True), ("score",)),
-        (replace(Q1, task="trec", classes=("place", "person")), ("score",)),
-    ],
-)
-def test_other_gold_is_judged_again_by_what_uses_it_and_not_answered_again(
-    store: Store, other: Question, judging: tuple[str, ...]
+@pytest.mark.parametrize(("now", "expected"), LATER)
+def test_what_is_to_do_once_all_was_done(
+    store: Store, now: DocumentKey, expected: dict[str, Any]
 ) -> None:
-    """Raters see references, and no evidence."""
-    pending = asked(store.pending(key(other, Q2)))
-    assert pending == dict.fromkeys(("questions", *judging), ("q1",))
-
-
-def test_other_metadata_is_only_loaded_again(store: Store) -> None:
-    now = key(replace(Q1, metadata='{"kind": "why"}', question_type="why"), Q2)
-    assert asked(store.pending(now)) == {"questions": ("q1",)}
-    titled = key(Q1, Q2, of=document(title="A mill"))
-    assert asked(store.pending(titled)) == {"documents": ()}
-
-
-def test_another_text_redoes_the_document(store: Store) -> None:
-    now = key(Q1, Q2, of=document(text="One two three."))
-    assert asked(store.pending(now)) == MEMORY | dict.fromkeys(OF_STAGES, ("q1", "q2"))
+    assert asked(store.pending(now)) == expected
 
 
 def test_what_is_wrong_with_a_document_names_its_units() -> None:
     """The same text, now without the problem: what said `upstream` must be made after all."""
     store = Store()
-    bad = key(Q1, of=document(problem="bad_input", detail="line 3"))
-    store.finish(bad)
+    store.finish(key(Q1, of=document(problem="bad_input", detail="line 3")))
     pending = asked(store.pending(key(Q1)))
     assert pending == MEMORY | dict.fromkeys(OF_STAGES, ("q1",))
     moved = asked(store.pending(key(Q1, of=document(problem="bad_input", detail="line 4"))))
     assert moved == {"documents": (), **dict.fromkeys(OF_STAGES, ("q1",))}
-
-
-def test_a_document_more_leaves_the_others_alone(store: Store) -> None:
-    other = key(question("q9", "d2"), of=document("d2"))
-    assert asked(store.pending(other)) == MEMORY | dict.fromkeys(OF_QUESTIONS, ("q9",))
-    store.finish(other)
-    assert store.pending(other) == store.pending(key(Q1, Q2)) == {}
-
-
-def test_equal_texts_under_two_names_are_two_documents(store: Store) -> None:
-    twin = key(question("q1", "d2"), of=document("d2"))
-    assert asked(store.pending(twin)).keys() == {*OF_DOCUMENTS, *OF_QUESTIONS}
-
-
-@pytest.mark.parametrize("bad", [document(problem="bad_input"), document(skipped=True)])
-def test_a_bad_document_has_no_memory(bad: Document) -> None:
-    pending = Store().pending(key(Q1, Q2, of=bad))
-    assert asked(pending) == {"documents": (), **dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))}
-
-
-def test_a_document_that_was_mended_is_read_after_all() -> None:
-    store = Store()
-    bad = key(Q1, of=document(text="", problem="bad_input"))
-    store.finish(bad)
-    assert store.pending(bad) == {}
-    now = asked(store.pending(key(Q1)))
-    assert now == MEMORY | dict.fromkeys(OF_STAGES, ("q1",))
-
-
-def test_a_bad_question_is_in_questions_alone() -> None:
-    pending = Store().pending(key(Q1, replace(Q2, problem="bad_input", detail="line 3")))
-    assert asked(pending) == MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1",)) | {
-        "questions": ("q1", "q2")
-    }
-
-
-def test_a_document_without_questions_is_read() -> None:
-    assert asked(Store().pending(key())) == MEMORY
 
 
 @pytest.mark.parametrize("kept", range(1, len(STEPS)))
@@ -282,13 +227,6 @@ def test_two_runs_at_once_end_with_nothing_to_do(
 
 def _position(unit: Unit) -> int:
     return STEPS.index(BY_ID[unit.step_id])
-
-
-def test_version_and_repeat_name_a_step_and_its_code_does_not() -> None:
-    step = STEPS[-1]
-    assert replace(step, stage=None).id == step.id
-    assert replace(step, repeat=1).id != step.id
-    assert replace(step, version=step.version + 1).id != step.id
 
 
 def test_a_stage_is_given_what_names_its_units_and_no_more() -> None:
@@ -384,42 +322,13 @@ def hashed(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_the_hash_of_a_question_is_that_of_its_fields_as_json() -> None:
-    """Worked with dataclasses.asdict: evidence is hashed by its fields."""
-    row = question("q1", evidence=(Span(start_char=3, end_char=9),), options=("a", "b"))
-    (step,) = [step for step in STEPS if step.name == "questions"]
-    made = asdict(row)
-    for name in ("document_id", "question_id"):
-        made.pop(name, None)
-    key = DocumentKey.of(document(), [row], [step])
-    fields = {**made, "document_id": row.document_id, "question_id": row.question_id}
-    text = json.dumps([["d1", "q1"], fields], sort_keys=True, separators=(",", ":"))
-    (found,) = key.questions[0].shas.values()
-    assert found == hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-OTHER: dict[type, Any] = {str: "another", int: 7, bool: True, tuple: (1,), dict: {"n": 1}}
-
-
 @pytest.mark.parametrize("field", fields(Document), ids=lambda field: field.name)
-def test_the_hash_of_all_rows_is_another_where_a_field_of_the_document_is(field: Any) -> None:
-    row = document("d1", metadata={})
-    value = OTHER.get(type(getattr(row, field.name)), "another")
-    other = replace(row, **{field.name: value})
-    assert rows_sha(row, [], False) != rows_sha(other, [], False)
-
-
-@pytest.mark.parametrize("field", fields(Question), ids=lambda field: field.name)
-def test_or_of_a_question(field: Any) -> None:
-    rows = [question("q1"), question("q2")]
-    value = OTHER.get(type(getattr(rows[1], field.name)), "another")
-    other = replace(rows[1], **{field.name: value})
-    whole = rows_sha(document("d1"), rows, False)
-    assert whole != rows_sha(document("d1"), [rows[0], other], False)
-    assert whole == rows_sha(document("d1"), [question("q1"), question("q2")], False)
-
-
-def test_or_one_is_missing_or_elsewhere() -> None:
-    row, (one, two) = document("d1"), (question("q1"), question("q2"))
-    shas = [rows_sha(row, own, False) for own in ([one, two], [two, one], [one], [two], [])]
-    assert len({*shas, rows_sha(row, [one, two], True)}) == 6
+def test_the_hash_of_a_key_is_another_where_a_field_is(field: Any) -> None:
+    """Of all fields; a question that is missing or elsewhere is another key, too."""
+    values: dict[type, Any] = {int: 7, bool: True}
+    row = document("d1", metadata="{}")
+    value = values.get(type(getattr(row, field.name)), "another")
+    assert key(of=row).sha() == key(of=document("d1", metadata="{}")).sha()
+    assert key(of=row).sha() != key(of=replace(row, **{field.name: value})).sha()
+    asked_for = ((Q1, Q2), (Q2, Q1), (Q1,), (Q2,), (), (replace(Q1, only_judged=True), Q2))
+    assert len({key(*questions, of=row).sha() for questions in asked_for}) == len(asked_for)
