@@ -9,11 +9,9 @@ import asyncio
 import json
 import re
 import secrets
-import sys
-import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -291,105 +289,66 @@ we're naïve  and the Straße is long.\n\n\n  Война и мир, e\u0301tude 
 
 class PieceTokenizer:
     """The token ids of whole texts, as `tokenizer.encode(text, add_special_tokens=False)` gives
-    them; those of pieces are kept in an LRU cache. Threads may share it: a piece is tokenised once.
+    them; those of pieces are kept in an LRU cache, as many prompts share a document's text."""
 
-    `tokenizer`: a `tokenizers.Tokenizer`. `drops_space`: a piece is tokenised without the space
-    that it begins with, as the tokenizer puts one before each text.
-    """
-
-    def __init__(
-        self, tokenizer: Any, drops_space: bool = False, piece_chars: int = _PIECE_CHARS
-    ) -> None:
+    def __init__(self, tokenizer: Any, piece_chars: int = _PIECE_CHARS) -> None:
         self._tokenizer = tokenizer
-        self.drops_space = drops_space
         self._piece_chars = piece_chars
         self._cached_ids = lru_cache(_CACHED_PIECES)(self._encode)
-        self._lock = threading.Lock()
-
-    @property
-    def num_cached(self) -> int:
-        """The pieces whose ids are kept."""
-        return self._cached_ids.cache_info().currsize
 
     def ids(self, text: str) -> "array[int]":
         """The text's token ids."""
         joined = array("i")
         for piece in self._pieces(text):
-            joined.extend(self._ids_of(piece))
+            ids_of = self._encode if len(piece) > _LONGEST_CACHED else self._cached_ids
+            joined.extend(ids_of(piece))
         return joined
-
-    def _ids_of(self, piece: str) -> "array[int]":
-        if len(piece) > _LONGEST_CACHED:
-            return self._encode(piece)
-        with self._lock:
-            return self._cached_ids(piece)
 
     def _encode(self, piece: str) -> "array[int]":
         return array("i", self._tokenizer.encode(piece, add_special_tokens=False).ids)
 
     def _pieces(self, text: str) -> Iterator[str]:
         start, size = 0, self._piece_chars
-        while cut := _CUT.search(text, self._line_end(text, start + size)):
+        while True:
+            line_end = text.find("\n", start + size, start + 2 * size)
+            cut = _CUT.search(text, line_end if line_end >= 0 else start + size)
+            if cut is None:
+                break
             yield text[start : cut.end()]
-            start = cut.end() + self.drops_space
+            start = cut.end()
         yield text[start:]
-
-    def _line_end(self, text: str, at: int) -> int:
-        """The end of the line at `at`, or `at` itself if that is a piece away."""
-        end = text.find("\n", at, at + self._piece_chars)
-        return at if end < 0 else end
 
 
 def piece_tokenizer(tokenizer: Any) -> PieceTokenizer | None:
     """A tokenizer by pieces that equals this `tokenizers.Tokenizer`; None if there is none, as this
-    is no BPE or has tokens across words.
+    is no BPE, has tokens across words, or begins each text in a way of its own.
 
-    BPE makes a token of two neighbours only if the whole is in the vocabulary, and of two pieces of
-    the pre-tokenizer none: where no token can reach across a place, what is before it and what is
-    after it are tokenised alike apart.
+    BPE makes a token of two neighbours only if the whole is in the vocabulary: where no token can
+    reach across a place, what is before it and what is after it are tokenised alike apart.
     """
     if type(tokenizer.model).__name__ != "BPE" or _reaches_across(tokenizer):
         return None
     whole = tokenizer.encode(_PROBE, add_special_tokens=False).ids
-    for drops_space in (False, True):
-        if list(PieceTokenizer(tokenizer, drops_space, piece_chars=0).ids(_PROBE)) == whole:
-            return PieceTokenizer(tokenizer, drops_space)
-    return None
+    by_pieces = list(PieceTokenizer(tokenizer, piece_chars=0).ids(_PROBE))
+    return PieceTokenizer(tokenizer) if by_pieces == whole else None
 
 
 def _reaches_across(tokenizer: Any) -> bool:
     """True if a token may hold the end of a word and a space after it."""
+    from tokenizers.decoders import ByteLevel
+
     added = tokenizer.get_added_tokens_decoder().values()
-    space = _normalized(tokenizer, "a b")[-2]
+    normalizer = tokenizer.normalizer
+    space = normalizer.normalize_str("a b")[-2] if normalizer else " "
     for token in added:
         spaces = f"[ {space}]" if token.normalized else " "
-        if re.search(
-            _LETTER + (spaces if not token.rstrip else rf"(?:{spaces}|\Z)"), token.content
-        ):
+        end = r"|\Z" if token.rstrip else ""
+        if re.search(f"{_LETTER}(?:{spaces}{end})", token.content):
             return True
     merged = tokenizer.get_vocab(with_added_tokens=False).keys() - {
         token.content for token in added
     }
-    return bool(_REACHES_ACROSS.search(_as_lines(merged))) and not _splits_words(tokenizer)
-
-
-def _as_lines(tokens: Iterable[str]) -> str:
-    """The tokens as text, a line each; a character of which a token has a part is U+FFFD."""
-    from tokenizers.decoders import ByteLevel
-
-    lines = (part for token in tokens for part in (token, _NEW_LINE))
-    return str(ByteLevel().decode(list(lines)))  # leaves tokens that are not byte-level as they are
-
-
-def _splits_words(tokenizer: Any) -> bool:
-    """True if the pre-tokenizer begins a piece at every space between two of Unicode's letters."""
-    if tokenizer.pre_tokenizer is None:
-        return False
-    letters = re.findall(_LETTER, "".join(map(chr, range(sys.maxunicode + 1))))
-    text = _normalized(tokenizer, " ".join(letters))
-    pieces = tokenizer.pre_tokenizer.pre_tokenize_str(text)
-    return not any(_REACHES_ACROSS.search(text[start:end]) for _, (start, end) in pieces)
-
-
-def _normalized(tokenizer: Any, text: str) -> str:
-    return str(tokenizer.normalizer.normalize_str(text)) if tokenizer.normalizer else text
+    # As text, a line each; a character of which a token has a part is U+FFFD. Tokens that are not
+    # byte-level stay as they are.
+    lines = [part for token in merged for part in (token, _NEW_LINE)]
+    return bool(_REACHES_ACROSS.search(ByteLevel().decode(lines)))
