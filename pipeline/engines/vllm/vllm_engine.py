@@ -194,9 +194,11 @@ class VllmEngine:
             if len(ids) > request.max_reply_tokens:
                 ids, finish_reason = ids[: request.max_reply_tokens], "length"
             text = self._thinking.text(ids).lstrip()
-        if self._chat_tokenizer.is_breaking:
-            thinking, text = thinking and without_breaks(thinking), without_breaks(text)
-        return Reply(text=text, thinking=thinking, finish_reason=finish_reason)
+        return Reply(
+            text=without_breaks(text),
+            thinking=thinking and without_breaks(thinking),
+            finish_reason=finish_reason,
+        )
 
     async def _output(self, prompt: "array[int]", request: Request) -> Any:
         """vLLM's last RequestOutput, which has the whole reply. Cancelling this coroutine aborts
