@@ -428,5 +428,6 @@ def _text(content: Any) -> str | None:
 def _tokens(fields: Any, name: str) -> int:
     """A count of tokens among fields; 0 if it is missing or no such number."""
     count = fields.get(name) if isinstance(fields, dict) else getattr(fields, name, None)
-    is_number = isinstance(count, int) and not isinstance(count, bool)
-    return count if is_number and 0 <= count <= _MOST_TOKENS else 0
+    if not isinstance(count, int) or isinstance(count, bool):
+        return 0
+    return count if 0 <= count <= _MOST_TOKENS else 0

@@ -51,15 +51,10 @@ def scored(pages: list[Embedding], *questions: Vector) -> list[list[RankedPage]]
 def test_a_page_counts_as_near_as_its_best_chunk() -> None:
     # Dot products with (1, 0): page 0 0.6, page 1 the better of 0 and 0.8, page 2 -1.
     pages = rows(((0.6, 0.8),), ((0.0, 1.0), (0.8, 0.6)), ((-1.0, 0.0),))
-    assert ranked(pages, (1.0, 0.0)) == [[1, 0, 2]]
+    expected = [RankedPage(1, 0.8), RankedPage(0, 0.6), RankedPage(2, -1.0)]
+    assert scored(pages, (1.0, 0.0)) == [expected]
     # With (0, 1): 0.8, the better of 1 and 0.6, 0.
     assert ranked(pages, (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)) == [[1, 0, 2], [1, 0, 2], [2, 1, 0]]
-
-
-def test_the_score_is_the_best_chunk_s_dot_product() -> None:
-    pages = rows(((0.6, 0.8),), ((0.0, 1.0), (0.8, 0.6)), ())
-    expected = [RankedPage(1, 0.8), RankedPage(0, 0.6), RankedPage(2, None)]
-    assert scored(pages, (1.0, 0.0)) == [expected]
 
 
 def test_ties_go_to_the_lower_page() -> None:
@@ -187,13 +182,6 @@ def test_the_models_files_name_the_step_not_their_place(folder: Path, tmp_path: 
     assert embedded(moved, "dense") != before
 
 
-@pytest.mark.usefixtures("extra")
-def test_a_name_on_hugging_face_is_its_own_identity() -> None:
-    resolved = read_run(["methods=dense", "embedder.model=someone/some-model-v1.5"])
-    (embed,) = [step for step, _ in resolved.steps_with_engines if step.name == "embed"]
-    assert embed.settings["embedder"]["model"] == "someone/some-model-v1.5"
-
-
 REFUSED = [
     ((), "embedder.model is not set, and dense(over=pages,top_k=3) needs it; add "
      "embedder.model=FOLDER or the name of a sentence-transformers model"),
@@ -219,11 +207,6 @@ def test_a_method_that_cannot_have_vectors_ends_in_one_line(
     said = refused("run", "methods=bm25,dense", f"warehouse={warehouse}", *given)
     assert said == line.format(tmp_path)
     assert not warehouse.exists()
-
-
-def test_other_methods_need_no_model() -> None:
-    assert read_run([]).config.embedder.model is None
-    assert all(step.name != "embed" for step, _ in read_run(["methods=bm25"]).steps_with_engines)
 
 
 def test_over_is_pages_or_gists(folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Servers as they are: how each ends a reply, refuses a long prompt, wraps an error, asks to wait,
 and what it does without."""
 
-import asyncio
 import json
 import time
 from email.utils import formatdate
@@ -73,12 +72,6 @@ def test_a_vague_end_at_the_budget_is_length(theirs: str | None, ours: str) -> N
     assert asked(below)[0].finish_reason == "stop"
     with_thinking = asked(at_budget, thinking_tokens=5)[0]
     assert with_thinking.finish_reason == "stop", "15 tokens are allowed"
-
-
-def test_a_missing_end_is_as_null() -> None:
-    message = {"role": "assistant", "content": "bell"}
-    found, findings = asked(Answer(body=json.dumps({"choices": [{"message": message}]})))
-    assert (found.text, found.finish_reason, findings) == ("bell", "stop", {})
 
 
 TOO_LONG: list[tuple[int, object]] = [
@@ -171,12 +164,6 @@ def test_an_error_within_a_200_is_that_error(
     assert len(server.asked) == num_sent
 
 
-def test_a_429_within_a_200_is_waited_for() -> None:
-    busy = Answer(body='{"error": {"message": "slow down", "code": 429}}')
-    with LoopbackServer(answer=answers(busy, busy, Answer())) as server:
-        assert reply(settings(server.url, outage_minutes=AWAY)).text == "a short reply"
-
-
 def test_an_error_within_the_first_200_ends_the_start_in_the_servers_words() -> None:
     body = json.dumps({"error": {"message": "Insufficient credits", "code": 402}})
     with LoopbackServer(ready=Answer(body=body)) as server:
@@ -257,19 +244,3 @@ def test_a_wait_may_be_a_fraction_or_a_date(after: str, least: float, most: floa
         assert reply(settings(server.url, outage_minutes=AWAY)).text == "a short reply"
     first, second = (one.at for one in server.asked)
     assert least <= second - first <= most
-
-
-def test_the_lines_reach_the_reader() -> None:
-    """Whose watch a worker's heartbeat shows."""
-    from pipeline.asking.reader import reader_of
-    from tests.support.reading import family
-
-    async def watched() -> dict[str, str]:
-        with LoopbackServer(answer=answers(Answer(finish_reason="natural"))) as server:
-            made = settings(server.url)
-            engine = await made.start()
-            reader = reader_of(engine, made, family(), "free")
-            await engine.generate(request())
-            return reader.watch.findings
-
-    assert len(asyncio.run(watched())) == 1
