@@ -1,6 +1,7 @@
 """The extractive engine's replies: their grammar, their sense, odd inputs and the budget."""
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,9 @@ from stages.prompts.choose_pages import (
     parse_pages,
 )
 from stages.prompts.judging import PermissiveRating, StrictRating, parse_strict, parse_verdict
-from stages.prompts.pages_and_gists import BreakPoint, Labelled, parse_break_point
+from stages.prompts.pages_and_gists import BreakPoint, Labelled, ShortenPage, parse_break_point
 from stages.prompts.passages import Passage
+from tests.support.engines.tiny_model import meeting_texts
 
 WHALES = "The whale swam under the ship. Every whale fears the harpoon of the ship."
 BREAD = "The baker kneads dough at night. Fresh bread fills the bakery window."
@@ -98,6 +100,21 @@ def test_only_labels_are_chosen_and_ties_go_to_the_earlier() -> None:
 )  # fmt: skip
 def test_odd_windows(paragraphs: tuple[Labelled, ...], label: int | None) -> None:
     assert parse_break_point(BreakPoint("", paragraphs).extractive()) == label
+
+
+# gist
+
+
+def test_a_gist_is_a_part_of_its_page() -> None:
+    """Without tags such as {gap}."""
+    words = "\n".join(meeting_texts()).split(" ")
+    for start in range(0, 8600, 430):
+        page = " ".join(words[start : start + 430])
+        gist = ShortenPage(page).extractive()
+        clean = " ".join(re.sub(r"\{[^{}]*\}", " ", page).split())
+        assert 40 <= len(gist.split()) <= 110
+        assert "{" not in gist and "  " not in gist and not clean.startswith(gist)
+        assert set(gist.split()) <= set(clean.split())
 
 
 # look_up_p, look_up_s

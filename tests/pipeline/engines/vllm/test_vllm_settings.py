@@ -83,15 +83,8 @@ def test_a_folder_is_known_by_what_is_in_it(tmp_path: Path) -> None:
     (moved / "config.json").write_text('{"model_type": "qwen3"}')
     other = identity(f"engine.model={moved}")
     assert other != before
-    (moved / "model.safetensors").write_bytes(b"more weights")
+    (moved / "model.safetensors").write_bytes(b"weighty")  # of the same size
     assert identity(f"engine.model={moved}") != other
-
-
-def test_weights_of_the_same_name_and_size_are_told_apart(tmp_path: Path) -> None:
-    model = model_in(tmp_path / "model")
-    before = identity(f"engine.model={model}")
-    (model / "model.safetensors").write_bytes(b"weighty")
-    assert identity(f"engine.model={model}") != before
 
 
 @pytest.mark.slow
@@ -109,19 +102,14 @@ def test_another_models_folder_among_the_arguments_is_known_by_its_content(
     assert len({str(each) for each in (before, *named)}) == 3
 
 
-def test_a_hugging_face_model_is_known_by_name_and_revision() -> None:
-    made = identity(NAMED, "engine.revision=abc123")
-    assert (made["model"], made["revision"]) == ("org/name", "abc123")
-
-
 @pytest.mark.slow
 def test_a_chat_template_is_known_by_its_content(tmp_path: Path) -> None:
     file = tmp_path / "mine.jinja"
-    file.write_text("one")
-    one = identity(NAMED, f"engine.chat_template={file}")
-    file.write_text("two")
-    assert len({str(one), str(identity(NAMED)), str(settings(
-        NAMED, f"engine.chat_template={file}").identity())}) == 3  # fmt: skip
+    named = [identity(NAMED)]
+    for text in ("one", "two"):
+        file.write_text(text)
+        named.append(identity(NAMED, f"engine.chat_template={file}"))
+    assert len(set(map(str, named))) == 3
 
 
 @pytest.fixture(autouse=True)
@@ -248,9 +236,3 @@ def test_threads_are_the_cores_that_the_process_may_use(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
     use_all_cores()
     assert os.environ["OMP_NUM_THREADS"] == threads
-
-
-def test_a_rater_takes_vllms_arguments_too() -> None:
-    composed = compose(["rater=vllm", "rater.model=org/judge", "rater.args.dtype=float16"])
-    rater = VllmSettings.model_validate(composed["rater"])
-    assert (rater.model, rater.args) == ("org/judge", {"dtype": "float16"})
