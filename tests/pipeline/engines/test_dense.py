@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jobs.graph.manifest import run_manifest
 from jobs.graph.read_run import read_run
@@ -68,21 +66,6 @@ def test_a_page_without_a_vector_comes_last() -> None:
     assert ranked(rows((), ((-1.0, 0.0),), ()), (1.0, 0.0)) == [[1, 0, 2]]
     assert ranked(rows((), ()), (1.0, 0.0)) == [[0, 1]]
     assert ranked([], (1.0, 0.0)) == [[]]
-
-
-COORDINATE = st.integers(-100, 100).map(lambda n: n / 100)
-VECTOR = st.tuples(COORDINATE, COORDINATE, COORDINATE)
-
-
-@settings(deadline=None)
-@given(st.lists(st.lists(VECTOR, min_size=1, max_size=3), min_size=1, max_size=6), VECTOR)
-def test_ranking_is_that_of_a_loop(pages: list[list[Vector]], asked: Vector) -> None:
-    def near(page: int) -> int:
-        # In ten-thousandths these products are whole numbers.
-        return max(round(10_000 * sum(map(float.__mul__, c, asked))) for c in pages[page])
-
-    expected = sorted(range(len(pages)), key=lambda page: (-near(page), page))
-    assert ranked(rows(*map(tuple, pages)), asked) == [expected]
 
 
 PAGES = ["The bell rang. ", "A candle burned and a candle fell. ", "Bell and candle. ", "Smoke. "]

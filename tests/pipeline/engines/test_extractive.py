@@ -86,16 +86,11 @@ def test_the_page_ends_where_the_words_change() -> None:
     assert parse_break_point(BreakPoint("", paragraphs).extractive()) == 8
 
 
-def test_only_labels_are_chosen_and_ties_go_to_the_earlier() -> None:
-    paragraphs = (Labelled(WHALES, None), Labelled(BREAD, 2), Labelled(BREAD, 3))
-    assert parse_break_point(BreakPoint("", paragraphs).extractive()) == 2
-    same = window("one two", "red blue", "salt oil", "yes no")
-    assert parse_break_point(BreakPoint("", same).extractive()) == 7
-
-
 @pytest.mark.parametrize(
     ("paragraphs", "label"),
     [((), None), ((Labelled(WHALES, None),), None), ((Labelled(WHALES, 9),), 9),
+     ((Labelled(WHALES, None), Labelled(BREAD, 2), Labelled(BREAD, 3)), 2),
+     (window("one two", "red blue", "salt oil", "yes no"), 7),
      (window("", ""), 7), (window("中文。", "中文。", "雨雪。"), 8)],
 )  # fmt: skip
 def test_odd_windows(paragraphs: tuple[Labelled, ...], label: int | None) -> None:
@@ -191,12 +186,9 @@ def test_the_option_that_the_text_speaks_of() -> None:
     )
     assert fields.extractive() == "Answer: (C)"
     assert parse_option(fields.extractive(), 3) == 2
-
-
-def test_without_a_text_the_longest_option() -> None:
-    fields = replace(ANSWER, passages=(), options=("a coat", "a very old lamp", "a very big lamp"))
-    assert fields.extractive() == "Answer: (B)"
-    assert parse_option(replace(fields, options=("",) * 40).extractive(), 40) == 0
+    longest = replace(fields, passages=(), options=("a coat", "a very old lamp", "a very big lamp"))
+    assert longest.extractive() == "Answer: (B)", "without a text"
+    assert parse_option(replace(longest, options=("",) * 40).extractive(), 40) == 0
 
 
 # ratings

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pipeline.asking.reader import is_constrained
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import StartError, UsageError
@@ -134,44 +133,43 @@ def test_a_count_that_is_none_is_zero(count: str) -> None:
     assert (found.prompt_tokens, found.reply_tokens) == (0, 0)
 
 
-def test_the_budget_of_thinking_is_on_top_of_the_replys() -> None:
-    assert sent(request(max_reply_tokens=10)).body["max_tokens"] == 10
-    assert sent(request(max_reply_tokens=10), thinking_tokens=500).body["max_tokens"] == 510
-
-
-def test_a_seed_is_sent_where_the_server_samples() -> None:
-    assert "seed" not in sent(request(seed=7)).body
-    sampled = sent(request(seed=7, temperature=0.5)).body
-    assert (sampled["seed"], sampled["temperature"]) == (7, 0.5)
-
-
-def test_args_go_into_the_body() -> None:
-    args = {"chat_template_kwargs": {"enable_thinking": False}}
-    body = sent(request("one two"), args=args).body
-    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+def test_a_plain_request() -> None:
+    body = sent(request("one two", seed=7)).body
     assert (body["model"], body["messages"]) == ("m", [{"role": "user", "content": "one two"}])
     assert body.get("stream") in (None, False)
+    assert not {"seed", "structured_outputs", "max_completion_tokens"} & body.keys()
+
+
+@pytest.mark.parametrize(
+    ("asked", "changes", "part"),
+    [
+        ({}, {"thinking_tokens": 500}, {"max_tokens": 510, "temperature": 0.0}),
+        ({}, {"max_tokens_key": "max_completion_tokens"}, {"max_completion_tokens": 10}),
+        ({"seed": 7, "temperature": 0.5}, {}, {"seed": 7, "temperature": 0.5}),
+        ({"seed": 7, "temperature": None}, {}, {"seed": 7}),  # as reasoning models take it
+        ({}, {"args": {"chat_template_kwargs": {"a": 1}}}, {"chat_template_kwargs": {"a": 1}}),
+        (
+            {"constraint": Constraint(choices=("a", "b"))},
+            {"structured_outputs": "vllm"},
+            {"structured_outputs": {"choice": ["a", "b"]}},
+        ),
+        (
+            {"constraint": Constraint(regex="[ab]{1,2}")},
+            {"structured_outputs": "vllm"},
+            {"structured_outputs": {"regex": "[ab]{1,2}"}},
+        ),
+    ],
+)
+def test_what_is_sent(asked: dict[str, Any], changes: dict[str, Any], part: dict[str, Any]) -> None:
+    body = sent(request(max_reply_tokens=10, **asked), **changes).body
+    assert {key: body[key] for key in part} == part
+    assert ("temperature" in body) == (asked.get("temperature", 0.0) is not None)
 
 
 def test_args_may_not_set_what_the_engine_sets() -> None:
     for key in ("max_tokens", "max_completion_tokens"):
         with pytest.raises(UsageError, match=f"{key} is set by the engine itself"):
             settings("http://h/v1", args={key: 5})
-
-
-def test_constraints_are_sent_as_vllm_takes_them() -> None:
-    vllm = {"structured_outputs": "vllm"}
-    chosen = sent(request(constraint=Constraint(choices=("a", "b"))), **vllm).body
-    matched = sent(request(constraint=Constraint(regex="[ab]{1,2}")), **vllm).body
-    assert chosen["structured_outputs"] == {"choice": ["a", "b"]}
-    assert matched["structured_outputs"] == {"regex": "[ab]{1,2}"}
-    assert "structured_outputs" not in sent(request(), **vllm).body
-
-
-def test_a_server_that_takes_no_constraints_is_asked_freely() -> None:
-    free, vllm = settings("http://h/v1"), settings("http://h/v1", structured_outputs="vllm")
-    assert is_constrained(vllm, "constrained") and not is_constrained(vllm, "free")
-    assert not is_constrained(free, "constrained")
 
 
 def test_only_what_changes_replies_is_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,40 +249,27 @@ def test_no_server_is_one_line_that_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("model", "changes", "says"),
     [
-        ({"model": "other"}, "engine.model=other: the server serves m; set it"),
-        ({"context_tokens": 2001}, "engine.context_tokens=2001: .* a context of 2000; lower it"),
-        ({"thinking_tokens": 2000}, "engine.thinking_tokens=2000: leaves no tokens .* 2000; lower"),
-        ({"structured_outputs": "vllm"}, "engine.structured_outputs=vllm: .* set it to none"),
+        ({"id": "n"}, {}, "engine.model=m: the server serves n; set it"),
+        ("m", {}, "the server serves no models"),
+        ({"id": ["m"]}, {}, "the server serves no models"),
+        ({"id": "m"}, {}, "set engine.context_tokens"),
+        ({"id": "m", "max_model_len": "8192"}, {}, "set engine.context_tokens"),
+        ({"id": "m", "max_model_len": True}, {}, "set engine.context_tokens"),
+        ({"id": "m", "max_model_len": -1}, {}, "set engine.context_tokens"),
+        (None, {"context_tokens": 2001}, "engine.context_tokens=2001: .* a context of 2000; lower"),
+        (None, {"thinking_tokens": 2000}, "engine.thinking_tokens=2000: leaves no .* 2000; lower"),
+        (None, {"structured_outputs": "vllm"}, "engine.structured_outputs=vllm: .* set it to none"),
     ],
 )
-def test_a_server_without_what_the_settings_need(changes: dict[str, Any], says: str) -> None:
-    with LoopbackServer(ready=Answer(text="whatever")) as server:
+def test_a_server_without_what_is_needed(model: Any, changes: dict[str, Any], says: str) -> None:
+    listed = model or {"id": "m", "max_model_len": 2000}
+    with LoopbackServer(ready=Answer(text="whatever"), model=listed) as server:
         told = start_error(settings(server.url, **changes))
-    assert re.search(says, told), told
-
-
-def test_an_address_without_v1() -> None:
-    with LoopbackServer() as server:
-        told = start_error(settings(server.url.removesuffix("/v1")))
-    assert f"engine.base_url={server.url.removesuffix('/v1')}: 404" in told
-
-
-@pytest.mark.parametrize(
-    ("model", "says"),
-    [
-        ("m", "the server serves no models"),
-        ({"id": ["m"]}, "the server serves no models"),
-        ({"id": "m"}, "set engine.context_tokens"),
-        ({"id": "m", "max_model_len": "8192"}, "set engine.context_tokens"),
-        ({"id": "m", "max_model_len": True}, "set engine.context_tokens"),
-        ({"id": "m", "max_model_len": -1}, "set engine.context_tokens"),
-    ],
-)
-def test_a_list_of_models_without_what_is_needed(model: Any, says: str) -> None:
-    with LoopbackServer(model=model) as server:
-        assert says in start_error(settings(server.url))
+        assert re.search(says, told), told
+        url = server.url.removesuffix("/v1")
+        assert f"engine.base_url={url}: 404" in start_error(settings(url))
 
 
 def test_the_context_is_what_is_listed_or_set_less_the_thinking() -> None:

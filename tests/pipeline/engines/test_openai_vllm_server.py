@@ -19,9 +19,7 @@ from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Constraint, Message
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
 from stages.prompts.pages_and_gists import ShortenPage
-from tests.support.command import own_process, sql
 from tests.support.engines.tiny_model import make_tiny_model
-from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.vllm
 
@@ -149,27 +147,3 @@ def test_replies_keep_to_constraints(url: str) -> None:
             assert matched.finish_reason == "stop"
 
     with_engine(url, ask)
-
-
-def test_a_whole_run_reads_and_answers(url: str, tmp_path: Path) -> None:
-    write(tmp_path / "corpus", [document(1), document(2)], [question(1, of=1), question(2, of=2)])
-    done = own_process(
-        "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM,
-        "methods=gist_only,readagent_p(max_pages=1)", "reply_tokens.gist=30",
-        f"warehouse={tmp_path / 'warehouse'}", "engine=openai", f"engine.base_url={url}",
-        "engine.model=tiny", "engine.structured_outputs=vllm", "reply_format=constrained",
-        "rater=none", "max_problem_rate=1.0",  # babble has no end: answers are truncated
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows = sql(tmp_path / "warehouse", "select * from calls")
-    assert {row["stage"] for row in rows} == {"gist", "look_up", "answer"}
-    for row in rows:
-        assert (row["engine"], row["problem"] in (None, "truncated")) == ("openai:tiny", True)
-        assert (row["finish_reason"] == "length") == (row["problem"] == "truncated")
-        assert min(row["prompt_tokens"], row["reply_tokens"], row["seconds"]) > 0
-    look_ups = sql(tmp_path / "warehouse", "select * from lookups where method <> 'gist_only'")
-    assert look_ups
-    assert {row["problem"] for row in look_ups} == {None}
-    everything = [f.read_bytes() for f in (tmp_path / "warehouse").rglob("*") if f.is_file()]
-    assert not any(KEY.encode() in content for content in everything)
-    assert KEY not in done.stdout + done.stderr + str(rows)

@@ -15,7 +15,7 @@ from pipeline.core.engine import Reply
 from pipeline.core.errors import EngineError, OutageError
 from pipeline.engines.openai import OpenAIEngine
 from pipeline.engines.openai_client import FailedError, Gate
-from tests.pipeline.engines.test_openai_engine import AWAY, KEY, request, settings
+from tests.pipeline.engines.test_openai_engine import AWAY, request, settings
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 
 http: Any = importlib.import_module(openai.DefaultHttpxClient.__mro__[1].__module__.split(".")[0])
@@ -183,22 +183,6 @@ def up(server: LoopbackServer) -> None:
     server.answer = lambda body: Answer()
 
 
-@pytest.mark.parametrize("status", [404, 429, 500, 502, 503, 504])
-def test_what_a_server_that_is_away_refuses_is_asked_when_it_is_back(status: int) -> None:
-    async def through_it(engine: OpenAIEngine) -> list[Reply]:
-        down(server, status)
-        asking = [asyncio.create_task(engine.generate(request(f"n {n}"))) for n in range(5)]
-        while not engine.waiting_for():
-            await asyncio.sleep(0.01)
-        up(server)
-        return list(await asyncio.gather(*asking))
-
-    with LoopbackServer() as server:
-        found = with_engine(server, through_it)
-    assert [one.text for one in found] == ["a short reply"] * 5
-    assert len(server.asked) <= 5 * 2
-
-
 @pytest.mark.slow
 def test_an_outage_does_not_count_towards_a_deadline() -> None:
     """It lasts for several times the deadline."""
@@ -235,17 +219,6 @@ def test_a_late_reply_is_a_timeout_only_where_the_server_answers_others() -> Non
         pytest.raises(OutageError, match="no reply within 1 s"),
     ):
         with_engine(server, frozen, deadline_seconds=1.0, outage_minutes=0.0)
-
-
-@pytest.mark.parametrize("last", [Answer(hang_up=True), Answer(vanish=True)])
-def test_a_lost_server_is_an_outage(last: Answer) -> None:
-    async def lose_it(engine: OpenAIEngine) -> None:
-        server.ready, server.answer = last, lambda body: last
-        with pytest.raises(OutageError, match=r"no server answers \(.*to resume"):
-            await engine.generate(request())
-
-    with LoopbackServer() as server:
-        with_engine(server, lose_it, outage_minutes=0.0)
 
 
 async def poison_among_bread(engine: OpenAIEngine) -> Reply:
@@ -307,22 +280,6 @@ def test_every_exception_of_the_client_is_the_requests(
     monkeypatch.setattr(http.AsyncHTTPTransport, "handle_async_request", raising)
     with LoopbackServer() as server:
         assert with_engine(server, poison_among_bread).finish_reason == "abort"
-
-
-def test_a_key_refused_from_now_on_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-    async def expire(engine: OpenAIEngine) -> None:
-        body = json.dumps({"error": {"message": f"{KEY} has expired"}})
-        down(server, 401, body)
-        await engine.generate(request())
-
-    with LoopbackServer(key=KEY) as server, pytest.raises(OutageError) as caught:
-        with_engine(server, expire)
-    assert str(caught.value) == (
-        f"engine.base_url={server.url}: the server refuses the key in OPENAI_API_KEY (401: *** "
-        "has expired); correct it; run the same command to resume"
-    )
 
 
 def test_tokens_are_counted_when_the_server_is_back() -> None:

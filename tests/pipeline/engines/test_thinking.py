@@ -4,28 +4,21 @@ import asyncio
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from upath import UPath
 
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies, SharedReplies
+from pipeline.asking.known_replies import Replies
 from pipeline.asking.reader import Reader
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Asked, Prompt
-from stages.index.gist_pages import GistPages
 from stages.prompts.pages_and_gists import BreakPoint, ShortenPage
 from tests.support.reading import (
     Listener,
-    always,
-    book,
     family,
-    never,
-    run,
 )
 
 each_prompt = pytest.mark.parametrize("prompt", [PROMPTS[name] for name in sorted(PROMPTS)])
@@ -155,25 +148,3 @@ def test_a_cut_reply_that_thinks_without_a_mark_is_no_answer() -> None:
     assert (found.value, found.problem, call.reply) == (None, "truncated", thought)
     found, _ = asked(BreakPoint.samples()[0], saying("Okay, label <60>."))
     assert found.value == 60, "it was not cut"
-
-
-@pytest.mark.parametrize("reply", ["<think>Hm.</think>The sexton rang.", "<think>Hm, Page 3"])
-def test_a_recorded_call_is_read_like_the_reply(reply: str) -> None:
-    first = ask(saying(reply))
-    found = asyncio.run(first(ShortenPage("A page."), SUBJECT))
-    again = ask(never(), first.calls())
-    assert asyncio.run(again(ShortenPage("A page."), SUBJECT)) == found
-    assert again.calls() == first.calls() and len(again.sent_calls) == 0
-
-
-THINKS = "<think>\nThe sexton, or the wind?\n</think>\n\nThe wind did."
-
-
-def test_a_shared_gist_holds_no_thinking(tmp_path: Path) -> None:
-    shared = SharedReplies(UPath(tmp_path / "shared"))
-    page = book(["\f[2023] user: Hi."])
-    stage = GistPages(page_breaks=True)
-    first, again = (run(stage, page, engine, shared=shared) for engine in (always(THINKS), never()))
-    assert [gist.gist for gist in first[0]] == ["[2023] The wind did."]
-    assert again[0] == first[0]
-    assert (again[1][0].reply, again[1][0].thinking) == (first[1][0].reply, first[1][0].thinking)

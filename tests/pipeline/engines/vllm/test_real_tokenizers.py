@@ -37,6 +37,7 @@ TEXTS = (
     "Война и мир. \u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a e\u0301tude " * 30,
     "It\u00a0is a\u00a0 b \u3000 c\u200b d  e   f\t g \U0001f469\u200d\U0001f680 h <b>i</b> " * 30,
     "j>> </ k \ufdfa l \u2168 m " * 30,
+    "日本語" * 3000,  # nowhere to cut, and longer than what is cached
 )  # fmt: skip
 
 

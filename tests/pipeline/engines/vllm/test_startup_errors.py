@@ -48,7 +48,7 @@ BEYOND_THE_MODEL = (
         (CPU_TOO_FULL, "lower engine.args.gpu_memory_utilization", (), "raise"),
         (CACHE_TOO_SMALL, "set engine.context_tokens to at most 524288", ("raise",), "lower"),
         (NO_CACHE, "set engine.model to a smaller", ("raise engine.args.gpu_memory",), "lower"),
-        (CACHE_TOO_LARGE, "lower VLLM_CPU_KVCACHE_SPACE", ("kv_cache_memory_bytes",), "raise"),
+        (CACHE_TOO_LARGE, "lower engine.args", ("VLLM_CPU_KVCACHE_SPACE", "kv_cache"), "raise"),
         (BEYOND_THE_MODEL, "set engine.context_tokens to at most 32768", (), "raise"),
         ("Failed to infer device type", "give the worker GPUs", ("CPU build",), "lower"),
         ("Unrecognized model in /models/a. Should have", "set engine.model", ("folder",), "raise"),
