@@ -13,7 +13,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from email.utils import mktime_tz, parsedate_tz
-from itertools import count
 from typing import Any, TypeVar
 
 from pipeline.core.engine import FinishReason, Reply
@@ -128,8 +127,9 @@ class Gate:
     async def send(self, request: Callable[[], Awaitable[T]]) -> T:
         """The result of `request`, called again after failures. Raises FailedError where the server
         answers the probe but not this request, OutageError where it stays away."""
-        failures, busy_since = 0, math.inf
-        for attempt in count(1):
+        attempt, failures, busy_since = 0, 0, math.inf
+        while True:
+            attempt += 1
             if self._is_closed:
                 await self._is_there()
             try:
@@ -151,7 +151,6 @@ class Gate:
             else:
                 self._away_since = None
                 return reply
-        raise AssertionError
 
     async def _is_there(self) -> bool:
         """Wait until the server answers a probe, which all requests share. True if it answered the
@@ -161,10 +160,12 @@ class Gate:
         return await asyncio.shield(self._probing)
 
     async def _until_it_answers(self) -> bool:
-        for failures in count(1):
+        failures = 0
+        while True:
             try:
                 await self._probe()
             except FailedError as error:
+                failures += 1
                 self._is_closed, now = True, time.monotonic()
                 self._away_since = self._away_since or now
                 if error.is_key or now - self._away_since >= self._seconds:
@@ -175,8 +176,7 @@ class Gate:
                 await asyncio.sleep(_wait(failures, error.after))
             else:
                 self._is_closed = False
-                return failures == 1
-        raise AssertionError
+                return failures == 0
 
 
 def with_address(address: str, error: FailedError) -> str:
@@ -357,14 +357,14 @@ class OpenAIClient:
         """The end of a reply. A word that is not the API's own says nothing of a budget, so it is
         `length` at the budget; an unknown one is among the findings."""
         word = str(reason)[:_NAME_CHARS]
-        known = _ENDS.get(word.lower())
-        if known is None and reason:
+        listed = _ENDS.get(word.lower())
+        if listed is None and reason:
             self.note(
                 f"finish_reason {word}",
                 f"the server ends replies with finish_reason={word}, which is not known; replies "
                 "with a text count as complete",
             )
-        ended = known or ("stop" if text else "abort")
+        ended = listed or ("stop" if text else "abort")
         is_vague = ended == "stop" and reason != "stop"
         return "length" if is_vague and is_at_budget else ended
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -108,12 +109,11 @@ class ChatTokenizer:
         return None
 
     def _prompt_end(self) -> "array[int]":
-        first, second = (
+        reversed_ids = [
             self.tokenise([{"role": "user", "content": text}])[::-1] for text in ("one", "two")
-        )
-        pairs = enumerate(zip(first, second, strict=False))
-        length = next((n for n, (one, other) in pairs if one != other), 0)
-        return first[:length][::-1]
+        ]
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(*reversed_ids, strict=False))
+        return array("i", [id_ for id_, _ in same])[::-1]
 
     def _rendered(self, messages: Sequence[Message], **how: bool) -> Any:
         return self._tokenizer.apply_chat_template(

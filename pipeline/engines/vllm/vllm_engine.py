@@ -95,10 +95,10 @@ def _engine_args(arguments: Mapping[str, Any]) -> Any:
             f"engine=vllm cannot be imported ({one_line(error)}); install the extra: "
             "pip install 'gistmill[vllm]'"
         ) from None
-    known = [field.name for field in fields(AsyncEngineArgs)]
+    names = [field.name for field in fields(AsyncEngineArgs)]
     for key in arguments:
-        if key not in known:
-            raise UsageError(f"engine.args.{key}: vLLM has no such argument; {hint(key, known)}")
+        if key not in names:
+            raise UsageError(f"engine.args.{key}: vLLM has no such argument; {hint(key, names)}")
     return AsyncEngineArgs(**arguments)
 
 

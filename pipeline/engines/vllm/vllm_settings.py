@@ -229,10 +229,11 @@ def _refuse_without_template(model: Path) -> None:
         kind = str(json.loads((model / "config.json").read_bytes()).get("model_type"))
     except (OSError, ValueError):
         return  # vLLM says what is wrong, or has a tokenizer of its own for the format
-    own = kind.startswith("deepseek_v") or any(model.glob("tekken*.json"))
-    own = own or any(model.glob("tokenizer.model.v*"))
-    if own or tokenizer.get("chat_template") or any(model.glob("chat_template*")):
-        return  # own: vLLM's tokenizers of DeepSeek and Mistral render chats without a template
+    # vLLM's tokenizers of DeepSeek and Mistral render chats without a template.
+    is_rendered = kind.startswith("deepseek_v") or bool(tokenizer.get("chat_template"))
+    files = ("tekken*.json", "tokenizer.model.v*", "chat_template*")
+    if is_rendered or any(any(model.glob(name)) for name in files):
+        return
     raise UsageError(
         f"engine.model={model} has no chat template, as a base model that takes no instructions; "
         "set it to the model's instruct or chat variant, or set engine.chat_template=FILE.jinja"

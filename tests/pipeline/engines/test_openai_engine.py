@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -233,6 +234,13 @@ def test_tokens_are_estimated_where_the_server_has_no_count_or_a_wrong_one(
     assert server.num_counted == 0
 
 
+def unused_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port: int = bound.getsockname()[1]
+    return port
+
+
 def start_error(made: OpenAISettings) -> str:
     with pytest.raises(StartError) as caught:
         asyncio.run(made.start())
@@ -241,9 +249,7 @@ def start_error(made: OpenAISettings) -> str:
 
 
 def test_no_server_is_one_line_that_says_what_to_do() -> None:
-    with LoopbackServer() as server:
-        url = server.url
-    told = start_error(settings(url))
+    told = start_error(settings(f"http://127.0.0.1:{unused_port()}/v1"))
     assert "no server answers (" in told
     assert "start it or correct the address" in told
 
