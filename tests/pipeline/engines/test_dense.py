@@ -133,24 +133,6 @@ def test_methods_share_the_embeddings_of_the_same_texts(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("extra")
-def test_a_look_up_reads_the_embeddings_of_its_method(folder: Path) -> None:
-    made = steps(folder, "dense(over=pages|gists,top_k=1),gist_dense")
-    read = {
-        step.method: [(up.name, up.settings.get("kind")) for up in step.upstream]
-        for step in made
-        if step.name == "look_up"
-    }
-    assert read == {
-        "dense(over=pages,top_k=1)": [("documents", None), ("embed", "pages")],
-        "dense(over=gists,top_k=1)": [("documents", None), ("embed", "gists")],
-        "gist_dense(top_k=1)": [("documents", None), ("embed", "pages")],
-    }
-    positions = {step.id: place for place, step in enumerate(made)}
-    for step in made:
-        assert all(positions[up.id] < positions[step.id] for up in step.upstream), step.id
-
-
-@pytest.mark.usefixtures("extra")
 def test_the_models_files_name_the_step_not_their_place(folder: Path, tmp_path: Path) -> None:
     before = embedded(folder, "dense")
     how = ("embedder.device=cuda", "embedder.batch_size=8")
@@ -174,8 +156,6 @@ REFUSED = [
      "folder that holds a model"),
     (("embedder.model={}/model",), "embedder.model={}/model: sentence-transformers is not "
      "installed; pip install 'gistmill[dense]'"),
-    (("embedder.model=some-model",), "embedder.model=some-model: sentence-transformers is not "
-     "installed; pip install 'gistmill[dense]'"),
 ]  # fmt: skip
 
 
@@ -190,12 +170,6 @@ def test_a_method_that_cannot_have_vectors_ends_in_one_line(
     said = refused("run", "methods=bm25,dense", f"warehouse={warehouse}", *given)
     assert said == line.format(tmp_path)
     assert not warehouse.exists()
-
-
-def test_over_is_pages_or_gists(folder: Path) -> None:
-    line = r"dense\.yaml: embed: no kind 'words'; the stage embed has gists, keys, pages$"
-    with pytest.raises(UsageError, match=line):
-        steps(folder, "dense(over=words)")
 
 
 @pytest.mark.usefixtures("extra")

@@ -289,13 +289,6 @@ def test_the_context_is_what_is_listed_or_set_less_the_thinking() -> None:
         assert with_engine(settings(server.url, context_tokens=50), context) == 50
 
 
-def test_a_body_that_the_server_refuses_ends_the_start_in_its_words() -> None:
-    body = json.dumps({"error": {"message": "top_p must be\nat most 1"}})
-    with LoopbackServer(ready=Answer(status=400, body=body)) as server:
-        told = start_error(settings(server.url, args={"top_p": 7}))
-    assert told.endswith("400: top_p must be at most 1")
-
-
 def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     with LoopbackServer(key=KEY) as server:
         assert "put it into OPENAI_API_KEY" in start_error(settings(server.url))
@@ -310,7 +303,7 @@ def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.Monk
 
 def test_a_refusal_that_quotes_the_key_does_not_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    body = json.dumps({"error": {"message": f"no credit on {KEY}"}})
+    body = json.dumps({"error": {"message": f"no credit\non {KEY}"}})
     with LoopbackServer(ready=Answer(status=402, body=body)) as server:
         assert start_error(settings(server.url)).endswith("402: no credit on ***")
 

@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from pipeline.core.engine import Reply
-from pipeline.core.errors import EngineError, OutageError
+from pipeline.core.errors import OutageError
 from pipeline.engines.openai import OpenAIEngine
 from pipeline.engines.openai_client import FailedError, Gate
 from tests.pipeline.engines.test_openai_engine import AWAY, request, settings
@@ -172,27 +172,17 @@ def with_engine(
     return asyncio.run(start_and_use())
 
 
-def down(server: LoopbackServer, status: int = 503, body: str = "{}") -> None:
-    """From now on every request gets this, the probe too."""
-    server.ready = Answer(status=status, body=body)
-    server.answer = lambda body_: server.ready
-
-
-def up(server: LoopbackServer) -> None:
-    server.ready = Answer(text="ready")
-    server.answer = lambda body: Answer()
-
-
 @pytest.mark.slow
 def test_an_outage_does_not_count_towards_a_deadline() -> None:
     """It lasts for several times the deadline."""
 
     async def through_it(engine: OpenAIEngine) -> Reply:
-        down(server)
+        server.ready = Answer(status=503, body="{}")
+        server.answer = lambda body: server.ready
         asking = asyncio.create_task(engine.generate(request()))
         await asyncio.sleep(1.5)
         assert not asking.done()
-        up(server)
+        server.ready, server.answer = Answer(text="ready"), lambda body: Answer()
         return await asking
 
     with LoopbackServer() as server:
@@ -293,8 +283,3 @@ def test_tokens_are_counted_when_the_server_is_back() -> None:
 
     with LoopbackServer() as server:
         assert with_engine(server, count) == 5
-
-
-def test_neither_is_a_dead_engine() -> None:
-    """A worker that dies of it would be restarted, and its documents suspected."""
-    assert not issubclass(OutageError, EngineError) and not issubclass(FailedError, EngineError)

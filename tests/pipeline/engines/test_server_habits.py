@@ -154,12 +154,6 @@ def test_an_error_within_a_200_is_that_error(
     assert len(server.asked) == num_sent
 
 
-def test_an_error_within_the_first_200_ends_the_start_in_the_servers_words() -> None:
-    body = json.dumps({"error": {"message": "Insufficient credits", "code": 402}})
-    with LoopbackServer(ready=Answer(body=body)) as server:
-        assert start_error(settings(server.url)).endswith(": 402: Insufficient credits")
-
-
 def test_a_temperature_that_is_left_out_counts_as_sampling() -> None:
     """So repeats differ: the server has one of its own."""
     own, zero = settings("http://h/v1", temperature=None), settings("http://h/v1")

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,34 +15,20 @@ from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Asked, Prompt
 from stages.prompts.pages_and_gists import BreakPoint, ShortenPage
-from tests.support.reading import (
-    Listener,
-    family,
-)
+from tests.support.reading import Listener, family
 
 each_prompt = pytest.mark.parametrize("prompt", [PROMPTS[name] for name in sorted(PROMPTS)])
-SUBJECT = Subject(page_index=0)
-
-
-def ask(engine: Any, recorded: Sequence[Call] = ()) -> Ask:
-    reader = Reader(
-        engine=engine,
-        identity="test",
-        is_model=True,
-        family=family(),
-        temperature=0.0,
-        seed=0,
-        deadline_seconds=60,
-        slots=Slots(1),
-    )
-    return Ask(reader, "stage", "d", Replies(calls=recorded))
 
 
 def asked(prompt: Prompt[Any], engine: Any) -> tuple[Asked[Any], Call]:
-    asking = ask(engine)
-    found = asyncio.run(asking(prompt, SUBJECT))
+    reader = Reader(
+        engine=engine, identity="test", is_model=True, family=family(), temperature=0.0, seed=0,
+        deadline_seconds=60, slots=Slots(1),
+    )  # fmt: skip
+    asking = Ask(reader, "stage", "d", Replies())
+    answer = asyncio.run(asking(prompt, Subject(page_index=0)))
     (call,) = asking.calls()
-    return found, call
+    return answer, call
 
 
 def saying(text: str, finish_reason: FinishReason = "stop") -> Listener:

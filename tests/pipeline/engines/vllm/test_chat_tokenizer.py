@@ -1,7 +1,6 @@
 """Rendered prompts: ids as transformers gives them, documents that spell control tokens, templates
 that look at contents, print the date, open thinking or do not render."""
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -141,14 +140,6 @@ def test_a_template_that_does_not_render_is_one_line(
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     with_template = settings("engine.model=org/name", f"engine.chat_template={template.file}")
     assert local_chat_tokenizer(str(tmp_path), with_template) is None
-
-
-def test_a_conversation_that_a_template_refuses_is_one_line(tokenizer: Any, tmp_path: Path) -> None:
-    """Which no message of a user alone has shown at the start."""
-    text = "{{ raise_exception('one turn') if messages[1] else messages[0].content }}"
-    chat = ChatTokenizer(tokenizer, ChatTemplate(written(tmp_path, text), {}))
-    with pytest.raises(StartError, match="one turn"):
-        asyncio.run(chat.token_ids(messages("A") * 2))
 
 
 def vllms_mistral(folder: Path) -> Any:

@@ -85,9 +85,6 @@ def test_only_the_end_is_tokenised_for_another_question() -> None:
     for number in range(30):
         counted.ids(text + f"\n\nWhat was said of the remote control in part {number} of the talk?")
     assert shared < tokenised < 1.05 * shared
-    tokenised = 0
-    counted.ids("Another beginning.\n" + text)
-    assert tokenised < 0.05 * shared, "texts agree again soon after another beginning"
 
 
 def with_entries(made: Any, *entries: str) -> Any:
