@@ -36,6 +36,10 @@ class Constraint:
     choices: tuple[str, ...] = ()
     regex: str = ""
 
+    def structured_outputs(self) -> dict[str, Any]:
+        """The constraint as vLLM's parameters and its server call it."""
+        return {"choice": list(self.choices)} if self.choices else {"regex": self.regex}
+
 
 @dataclass(frozen=True)
 class Prompt(Generic[T]):

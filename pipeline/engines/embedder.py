@@ -7,7 +7,7 @@ sending requests to the engine.
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
@@ -86,43 +86,31 @@ class EmbedderSettings(Settings):
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         return await asyncio.get_running_loop().run_in_executor(
-            _THREAD, self._known, list(texts), kind
+            _THREAD, self._vectors, list(texts), kind
         )
 
-    def _known(self, texts: list[str], kind: Kind) -> Vectors:
-        """The vectors of the texts; those that this process has made before are taken from its
-        cache."""
+    def _vectors(self, texts: list[str], kind: Kind) -> Vectors:
+        """The vectors of the texts; those that this process has made lately are not made again."""
         names = [sha([self.model, kind, text], 32) for text in texts]
-        missing = {name: text for name, text in zip(names, texts, strict=True)
-                   if name not in _VECTORS}  # fmt: skip
-        made = {}
+        missing = {
+            name: text for name, text in zip(names, texts, strict=True) if name not in _VECTORS
+        }
         if missing:
             vectors = self._encode(list(missing.values()), kind)
-            made = dict(zip(missing, vectors, strict=True))
-        found = np.stack([_VECTORS[name] if name in _VECTORS else made[name] for name in names])
-        _remember(made)
-        return np.asarray(found, dtype=np.float32)
+            _VECTORS.update(zip(missing, vectors, strict=True))
+        joined = np.stack([_VECTORS[name] for name in names])
+        for name in list(islice(_VECTORS, max(0, len(_VECTORS) - _MOST_VECTORS))):  # the oldest
+            del _VECTORS[name]
+        return joined
 
     def _encode(self, texts: list[str], kind: Kind) -> Vectors:
         assert self.model is not None, "refuse_unusable has been called"
         model = _model(self.model, self.device)
         encode = model.encode_query if kind == "query" else model.encode_document
-        return np.asarray(
-            encode(
-                texts,
-                batch_size=self.batch_size,
-                normalize_embeddings=True,
-                show_progress_bar=False,
-            ),
-            dtype=np.float32,
+        vectors = encode(
+            texts, batch_size=self.batch_size, normalize_embeddings=True, show_progress_bar=False
         )
-
-
-def _remember(made: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Cache vectors; if there are too many, the oldest are dropped."""
-    _VECTORS.update(made)
-    for name in list(islice(_VECTORS, max(0, len(_VECTORS) - _MOST_VECTORS))):
-        del _VECTORS[name]
+        return np.asarray(vectors, dtype=np.float32)
 
 
 @lru_cache(maxsize=1)

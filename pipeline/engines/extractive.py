@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveInt
 
-from pipeline.core.engine import EngineSettings, FinishReason, Reply, Request
+from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.prompts import Message
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -57,13 +57,14 @@ class ExtractiveEngine:
         """
         started = time.perf_counter()
         assert request.fields is not None, "only engines with a model get requests without a prompt"
-        made = await to_thread(request.fields.extractive)
-        text, finish_reason = _within(made, request.max_reply_tokens)
+        text, most = await to_thread(request.fields.extractive), max(request.max_reply_tokens, 0)
+        is_cut = num_tokens(text) > most
+        if is_cut:
+            text = text[: [0, *(token.end() for token in _TOKEN.finditer(text))][most]]
         return Reply(
             text=text,
-            finish_reason=finish_reason,
+            finish_reason="length" if is_cut else "stop",
             prompt_tokens=await self.count_tokens(request.messages),
-            cached_tokens=0,
             reply_tokens=num_tokens(text),
             seconds=time.perf_counter() - started,
         )
@@ -77,10 +78,3 @@ class ExtractiveEngine:
 def num_tokens(text: str) -> int:
     """The number of tokens: runs of letters and digits, and each punctuation mark."""
     return sum(1 for _ in _TOKEN.finditer(text))  # a list of them would be larger than the text
-
-
-def _within(text: str, max_tokens: int) -> tuple[str, FinishReason]:
-    if num_tokens(text) <= max_tokens:
-        return text, "stop"
-    ends = [0, *(match.end() for match in _TOKEN.finditer(text))]
-    return text[: ends[max(max_tokens, 0)]], "length"

@@ -20,7 +20,7 @@ from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.settings import sha
-from pipeline.engines.openai_client import FailedError, Gate, OpenAIClient
+from pipeline.engines.openai_client import FailedError, Gate, OpenAIClient, with_address
 
 T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
@@ -63,13 +63,12 @@ class OpenAISettings(EngineSettings):
     @field_validator("base_url")
     @classmethod
     def _is_address(cls, url: str) -> str:
-        if re.search("[@?#]", url):  # the message leaves the value out: it may hold a secret
+        if not re.fullmatch("https?://[^/@?#]+(/[^@?#]*)?", url):
+            # The message leaves the value out: it may hold a secret.
             raise UsageError(
-                "engine.base_url (or rater.base_url) has an @, ? or #; write http://HOST:PORT/v1 "
+                "engine.base_url (or rater.base_url) is not an address; write http://HOST:PORT/v1 "
                 "and put a key or password into the variable that api_key_env names"
             )
-        if not re.match("https?://[^/]", url):
-            raise ValueError("not an address; write http://HOST:PORT/v1")
         return url.rstrip("/")
 
     @field_validator("api_key_env")
@@ -112,9 +111,7 @@ class OpenAISettings(EngineSettings):
             engine = OpenAIEngine(self, client, await self._usable_context(client))
             await engine.check_server()
         except FailedError as error:
-            words = str(error)
-            named = words if words.startswith(client.address) else f"{client.address}: {words}"
-            raise StartError(named) from None
+            raise StartError(with_address(client.address, error)) from None
         return engine
 
     async def _usable_context(self, client: OpenAIClient) -> int:
@@ -122,13 +119,13 @@ class OpenAISettings(EngineSettings):
         less `thinking_tokens`. A server that lists no models is taken at `context_tokens`.
 
         Raises StartError where it is unknown or too small, or the server does not serve the model;
-        FailedError where no server answers."""
-        models = await self._listed(client)
-        if models is None and self.context_tokens is None:
-            raise StartError(
-                f"{client.address}: lists no models; make sure that the address ends in /v1, or "
-                "set engine.context_tokens if it has no list"
-            )
+        FailedError where no server answers or it refuses the key."""
+        try:
+            models = await client.models()
+        except FailedError as error:
+            if self.context_tokens is None or error.is_key or error.problem != "refused":
+                raise
+            models = None
         if models is not None and self.model not in models:
             names = [*list(models)[:_MODELS_SHOWN], *["..."] * (len(models) > _MODELS_SHOWN)]
             listed = ", ".join(names) or "no models"
@@ -138,10 +135,10 @@ class OpenAISettings(EngineSettings):
         served = models[self.model] if models else None
         total = self.context_tokens or served
         if total is None:
-            raise StartError(
-                f"{client.address}: the server does not list its context length; set "
-                "engine.context_tokens"
-            )
+            what = "lists no models; make sure that the address ends in /v1, or"
+            if models is not None:
+                what = "the server does not list its context length;"
+            raise StartError(f"{client.address}: {what} set engine.context_tokens")
         if served and total > served:
             raise StartError(
                 f"engine.context_tokens={total}: the server has a context of {served}; lower it"
@@ -153,34 +150,17 @@ class OpenAISettings(EngineSettings):
             )
         return total - self.thinking_tokens
 
-    async def _listed(self, client: OpenAIClient) -> dict[str, int | None] | None:
-        """The models that the server lists; None if it has no such list. Where the context is not
-        set, and where it refuses the key or nothing answers, FailedError is raised."""
-        try:
-            return await client.models()
-        except FailedError as error:
-            if self.context_tokens is None or error.is_key or error.problem != "refused":
-                raise
-            return None
-
     def body(self, request: Request) -> dict[str, Any]:
-        """The body of a request beside `model` and `messages`."""
+        """The body of a request beside `model` and `messages`; a constraint is in it as vLLM's
+        server expects it."""
+        constraint = request.constraint
         return {
             self.max_tokens_key: request.max_reply_tokens + self.thinking_tokens,
             **({} if request.temperature is None else {"temperature": request.temperature}),
             **({"seed": request.seed} if request.temperature != 0 else {}),
-            **_structured_outputs(request.constraint),
+            **({"structured_outputs": constraint.structured_outputs()} if constraint else {}),
             **self.args,
         }
-
-
-def _structured_outputs(constraint: Constraint | None) -> dict[str, Any]:
-    """The constraint as vLLM's server expects it in a request's body."""
-    if constraint is None:
-        return {}
-    if constraint.choices:
-        return {"structured_outputs": {"choice": list(constraint.choices)}}
-    return {"structured_outputs": {"regex": constraint.regex}}
 
 
 class OpenAIEngine:
@@ -200,12 +180,12 @@ class OpenAIEngine:
         self._count_slots = asyncio.Semaphore(settings.sequences)
         self._counts: dict[str, int] = {}  # tokens, by hash of the messages
         self._server_counts_exactly = False
-        probe = partial(self._sent, self._short_request())  # any reply will do
+        probe = partial(self._reply, self._short_request())  # any reply will do
         self._gate = Gate(client.address, probe, settings.outage_minutes, settings.retries)
 
     async def generate(self, request: Request) -> Reply:
         """The reply to one request. If the server does not answer it while it answers others, a
-        Reply with finish_reason abort and the server's message.
+        Reply with finish_reason abort and the server's message; `Gate` says after how long.
 
         Problem: refused if the server refuses it by an HTTP status; context_overflow if it does so
         because of the length; timeout if it takes longer than `deadline_seconds`, which do not
@@ -214,7 +194,7 @@ class OpenAIEngine:
         """
         async with self._reply_slots:
             try:
-                return await self._gate.send(partial(self._sent, request))
+                return await self._gate.send(partial(self._reply, request))
             except FailedError as error:
                 is_late = error.problem == "timeout"
                 return Reply(
@@ -226,19 +206,6 @@ class OpenAIEngine:
 
     async def close(self) -> None:
         await self._client.close()
-
-    async def _sent(self, request: Request) -> Reply:
-        started = time.perf_counter()
-        reply = await self._in_time(self._complete(request))
-        return replace(reply, seconds=time.perf_counter() - started)
-
-    async def _in_time(self, response: Awaitable[T]) -> T:
-        try:
-            async with asyncio.timeout(self._settings.deadline_seconds):
-                return await response
-        except TimeoutError:
-            why = f"no reply within {self._settings.deadline_seconds:g} s"
-            raise FailedError(why, "timeout") from None
 
     @property
     def findings(self) -> dict[str, str]:
@@ -260,8 +227,10 @@ class OpenAIEngine:
             return estimated_tokens(messages)
         key = sha(list(messages), 32)
         if key not in self._counts:
+            count = None
             async with self._count_slots:
-                count = await self._count_there(messages)
+                with suppress(FailedError):
+                    count = await self._gate.send(partial(self._count, messages))
             if len(self._counts) >= _CACHED_COUNTS:
                 self._counts.pop(next(iter(self._counts)))
             self._counts[key] = estimated_tokens(messages) if count is None else count
@@ -273,10 +242,9 @@ class OpenAIEngine:
         Raises FailedError where the server does not answer the request, StartError where the reply
         breaks its constraint.
         """
-        takes_constraints = self._settings.takes_constraints
         request = self._short_request()
-        reply = await self._complete(request)
-        if takes_constraints and reply.finish_reason == "stop" and reply.text != "ready":
+        reply = await self._reply(request)
+        if request.constraint and reply.finish_reason == "stop" and reply.text != "ready":
             key = f"engine.structured_outputs={self._settings.structured_outputs}"
             raise StartError(f"{key}: the server ignores constraints; set it to none")
         with suppress(FailedError):
@@ -293,11 +261,27 @@ class OpenAIEngine:
             temperature=self._settings.temperature,
         )
 
-    async def _complete(self, request: Request) -> Reply:
+    async def _reply(self, request: Request) -> Reply:
         model, body = self._settings.model, self._settings.body(request)
         most_tokens = body[self._settings.max_tokens_key]
-        reply = await self._client.complete(model, request.messages, body, most_tokens)
+        started = time.perf_counter()
+        reply = await self._in_time(
+            self._client.complete(model, request.messages, body, most_tokens)
+        )
+        reply = replace(reply, seconds=time.perf_counter() - started)
         return self._unless_cut(request.messages, reply)
+
+    async def _count(self, messages: Sequence[Message]) -> int | None:
+        model, args = self._settings.model, self._settings.args
+        return await self._in_time(self._client.count_tokens(model, messages, args))
+
+    async def _in_time(self, response: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(self._settings.deadline_seconds):
+                return await response
+        except TimeoutError:
+            why = f"no reply within {self._settings.deadline_seconds:g} s"
+            raise FailedError(why, "timeout") from None
 
     def _unless_cut(self, messages: Sequence[Message], reply: Reply) -> Reply:
         """The reply, or an aborted one where the server's count shows that it has not read the
@@ -312,17 +296,6 @@ class OpenAIEngine:
             f"gistmill retry, or set engine.context_tokens={num_read} or what it has",
         )
         return replace(reply, text=cut, thinking=None, finish_reason="abort")
-
-    async def _count_there(self, messages: Sequence[Message]) -> int | None:
-        """The count of tokens by the server; None if it cannot count these messages."""
-        try:
-            return await self._gate.send(partial(self._count, messages))
-        except FailedError:
-            return None
-
-    async def _count(self, messages: Sequence[Message]) -> int | None:
-        model, args = self._settings.model, self._settings.args
-        return await self._in_time(self._client.count_tokens(model, messages, args))
 
 
 def least_tokens(messages: Sequence[Message]) -> int:

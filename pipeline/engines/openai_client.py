@@ -9,16 +9,20 @@ import math
 import os
 import random
 import re
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from email.utils import mktime_tz, parsedate_tz
-from itertools import count
 from typing import Any, TypeVar
 
 from pipeline.core.engine import FinishReason, Reply
-from pipeline.core.errors import OutageError, Problem, environment_errors, through_proxy
+from pipeline.core.errors import (
+    OutageError,
+    Problem,
+    contained,
+    environment_errors,
+    through_proxy,
+)
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
 from pipeline.engines.vllm.chat_tokenizer import with_breaks, without_breaks
@@ -86,7 +90,7 @@ class FailedError(Exception):
         self, why: str, problem: Problem | None = None, status: int = 0, after: float = 0.0
     ) -> None:
         super().__init__(redacted(why))
-        self.problem, self.status = problem, status
+        self.problem = problem
         self.is_busy, self.is_key = status in _BUSY, status in _KEY
         is_refused = 400 <= status < 500 and not (self.is_busy or self.is_key)
         self.is_final = is_refused or problem in ("timeout", "context_overflow")
@@ -96,10 +100,12 @@ class FailedError(Exception):
 class Gate:
     """Sends the requests to one server, and holds them back while it is away.
 
-    After a failure the server is probed. While probes fail the gate is closed, for up to `minutes`;
-    then the request is sent again. Where the first probe succeeds, so that the server is there, it
-    is sent up to `retries` times more, or for `minutes` if the server says that it is busy, unless
-    the answer is final.
+    After a request has failed, one probe for all is sent. While probes fail, the gate is closed:
+    nothing else is sent, for up to `minutes`, and then the request is sent again. Where the first
+    probe succeeds the failure is the request's own. It is sent again up to `retries` times; not at
+    all where the answer is final; and for up to `minutes` where the server says that it is busy,
+    as a limit of requests a minute holds back many that are nothing special. Between two attempts
+    the wait grows, and is as long as the server asks for.
     """
 
     def __init__(
@@ -121,8 +127,9 @@ class Gate:
     async def send(self, request: Callable[[], Awaitable[T]]) -> T:
         """The result of `request`, called again after failures. Raises FailedError where the server
         answers the probe but not this request, OutageError where it stays away."""
-        failures, busy_since = 0, math.inf
-        for attempt in count(1):
+        attempt, failures, busy_since = 0, 0, math.inf
+        while True:
+            attempt += 1
             if self._is_closed:
                 await self._is_there()
             try:
@@ -131,19 +138,19 @@ class Gate:
                 if error.problem == "context_overflow":
                     raise
                 is_there = await self._is_there()
-                failures += not error.is_busy
                 busy_since = min(busy_since, time.monotonic()) if is_there else math.inf
-                is_late = time.monotonic() - busy_since >= self._seconds
-                # One that brings the server down is not sent for ever.
-                most = self._retries if is_there else max(self._retries, 1)
-                is_given_up = is_late if error.is_busy else failures > most
+                failures += not error.is_busy
+                if error.is_busy:
+                    is_given_up = time.monotonic() - busy_since >= self._seconds
+                else:
+                    # After an outage once more at least; what causes outages is not sent for ever.
+                    is_given_up = failures > max(self._retries, not is_there)
                 if is_given_up or (is_there and error.is_final):
                     raise
                 await asyncio.sleep(_wait(attempt, error.after) if is_there else 0.0)
             else:
                 self._away_since = None
                 return reply
-        raise AssertionError
 
     async def _is_there(self) -> bool:
         """Wait until the server answers a probe, which all requests share. True if it answered the
@@ -153,25 +160,29 @@ class Gate:
         return await asyncio.shield(self._probing)
 
     async def _until_it_answers(self) -> bool:
-        for failures in count(1):
+        failures = 0
+        while True:
             try:
                 await self._probe()
             except FailedError as error:
+                failures += 1
                 self._is_closed, now = True, time.monotonic()
                 self._away_since = self._away_since or now
                 if error.is_key or now - self._away_since >= self._seconds:
-                    raise self._gone(error) from None
+                    words = with_address(self._address, error)
+                    if not error.is_key:
+                        words += f", for {self._seconds / 60:g} minutes (engine.outage_minutes)"
+                    raise OutageError(f"{words}; run the same command to resume") from None
                 await asyncio.sleep(_wait(failures, error.after))
             else:
                 self._is_closed = False
-                return failures == 1
-        raise AssertionError
+                return failures == 0
 
-    def _gone(self, error: FailedError) -> OutageError:
-        minutes = f", for {self._seconds / 60:g} minutes (engine.outage_minutes)"
-        named = "" if str(error).startswith(self._address) else f"{self._address}: "
-        waited = "" if error.is_key else minutes
-        return OutageError(f"{named}{error}{waited}; run the same command to resume")
+
+def with_address(address: str, error: FailedError) -> str:
+    """The error's line, which begins with the address."""
+    words = str(error)
+    return words if words.startswith(address) else f"{address}: {words}"
 
 
 def _wait(failures: int, after: float) -> float:
@@ -199,12 +210,12 @@ class OpenAIClient:
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
         self._through = through_proxy(base_url)
         self.findings: dict[str, str] = {}  # lines about the server, by what they are about
-        with environment_errors(self.address, _http_library().InvalidURL):
+        with environment_errors(self.address):
             self._client = AsyncOpenAI(
                 base_url=base_url,
                 api_key=self._key or "none",
                 max_retries=0,
-                # No limit on a reply: pipeline/asking/ask.py has the deadline of a request.
+                # No limit on a reply: a request's deadline is that of the engine.
                 timeout=Timeout(None, connect=_CONNECT_SECONDS),
             )
 
@@ -217,14 +228,13 @@ class OpenAIClient:
         with self._errors():
             client = self._client.with_options(max_retries=self._retries)
             answer: Any = await client.get("/models", cast_to=object)
-        listed = answer.get("data") if isinstance(answer, dict) else None
-        if not isinstance(listed, list):
+        models = answer.get("data") if isinstance(answer, dict) else None
+        if not isinstance(models, list):
             return None
-        models = [model for model in listed if isinstance(model, dict)]
         return {
-            model["id"]: _length(model.get("max_model_len"))
+            model["id"]: _tokens(model, "max_model_len") or None
             for model in models
-            if isinstance(model.get("id"), str)
+            if isinstance(model, dict) and isinstance(model.get("id"), str)
         }
 
     async def complete(
@@ -250,80 +260,93 @@ class OpenAIClient:
             if error.is_final:
                 return None
             raise
-        count = answer.get("count") if isinstance(answer, dict) else None
-        return count if isinstance(count, int) else None
+        return _tokens(answer, "count") or None
 
     async def close(self) -> None:
         await self._client.close()
 
-    def _key_refused(self, words: str) -> str:
-        if self._key:
-            return (
-                f"{self.address}: the server refuses the key in {self._key_env} ({words}); "
-                "correct it"
-            )
-        name = self._key_env or "the variable that engine.api_key_env names"
-        return f"{self.address}: the server requires an API key ({words}); put it into {name}"
+    def note(self, about: str, line: str) -> None:
+        """Add a line to the findings, if there is none about the same."""
+        if len(self.findings) < _MOST_FINDINGS:
+            self.findings.setdefault(about, redacted(f"{self.address}: {line}"))
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn the openai package's exceptions into FailedError."""
+        """Turn what the openai package raises into FailedError: its own exceptions, and those of
+        its HTTP and JSON libraries in the middle of a response."""
         import openai
 
-        http = _http_library()
-        try:
+        with contained() as raised:
             yield
-        except openai.APIStatusError as error:
-            raise self._refused(error.status_code, error.body, error.response.headers) from None
-        except openai.APIConnectionError as error:
-            cause = error.__cause__
-            why = " ".join(str(cause).split()) or type(cause).__name__
-            fix = "start it or correct the address"
-            if "CERTIFICATE_VERIFY_FAILED" in why:
-                fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
-            elif self._through:
-                fix = "correct that variable, or name the server's host in NO_PROXY"
-            raise FailedError(
-                f"{self.address}: no server answers{self._through} ({why}); {fix}"
-            ) from None
-        except http.HTTPError as error:  # in the middle of a response
-            raise FailedError(f"the response was cut off ({type(error).__name__})") from None
-        except (ValueError, RecursionError):  # nested too deeply
-            raise FailedError("the response is not JSON") from None
-        except (openai.OpenAIError, http.InvalidURL, http.StreamError) as error:
-            raise FailedError(f"no reply ({type(error).__name__}: {error})") from None
+        error = raised.error
+        if isinstance(error, openai.APIStatusError):
+            raise self._refused(error.status_code, error.body, error.response.headers)
+        if isinstance(error, openai.APIConnectionError):
+            raise FailedError(self._no_answer(error.__cause__))
+        if isinstance(error, ValueError | RecursionError):  # nested too deeply
+            raise FailedError("the response is not JSON")
+        if error is not None:
+            raise FailedError(f"no reply ({type(error).__name__}: {error})")
+
+    def _no_answer(self, cause: BaseException | None) -> str:
+        why = " ".join(str(cause).split()) or type(cause).__name__
+        fix = "start it or correct the address"
+        if "CERTIFICATE_VERIFY_FAILED" in why:
+            fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
+        elif self._through:
+            fix = "correct that variable, or name the server's host in NO_PROXY"
+        return f"{self.address}: no server answers{self._through} ({why}); {fix}"
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
         """The error for an error status."""
         through = self._through if status in _OF_PROXIES else ""
         words = f"{status}{through}: {server_words(body)}"
         if status in _KEY:
-            return FailedError(self._key_refused(words), status=status)
+            refusal = f"requires an API key ({words}); put it into "
+            refusal += self._key_env or "the variable that engine.api_key_env names"
+            if self._key:
+                refusal = f"refuses the key in {self._key_env} ({words}); correct it"
+            return FailedError(f"{self.address}: the server {refusal}", status=status)
         if _is_too_long(status, body):
             return FailedError(words, "context_overflow", status)
         return FailedError(words, "refused", status, _seconds_to_wait(headers))
+
+    def _refused_within(self, error: object, code: object) -> FailedError:
+        """The error for one in a response of status 200, whose code counts as the status."""
+        fields = error if isinstance(error, dict) else {}
+        codes = (fields.get("code"), fields.get("status"), code)
+        status = next((int(code) for code in map(str, codes) if code.isdecimal()), 0)
+        if 400 <= status < 600:
+            return self._refused(status, error, {})
+        overflow = _is_too_long(status, error)
+        return FailedError(server_words(error), "context_overflow" if overflow else None)
 
     def _reply(self, completion: Any, most_tokens: int) -> Reply:
         """The Reply in a chat completion. Raises FailedError if it has no text, with the server's
         own words where it has an error instead. Servers differ in which parts they leave out, and
         nothing has validated the values."""
-        choice = next(iter(_listed(getattr(completion, "choices", None))), None)
+        choices = getattr(completion, "choices", None)
+        choice = next(iter(choices if isinstance(choices, list) else ()), None)
         message = getattr(choice, "message", None)
         content, thoughts = _without_thoughts(getattr(message, "content", None))
         text = _text(content)
-        if not text and (error := _error_within(completion, choice)):
-            raise self._failed(error, getattr(completion, "code", None))
+        errors = (getattr(completion, name, None) for name in ("error", "message", "detail"))
+        error = next(filter(None, (*errors, getattr(choice, "error", None))), None)
+        if error and not text:
+            raise self._refused_within(error, getattr(completion, "code", None))
         if message is None or text is None:
             raise FailedError("the response has no reply of text")
         fields = (getattr(message, name, None) for name in ("reasoning", "reasoning_content"))
         thinking = next(filter(None, fields), thoughts)
+        answered_by = getattr(completion, "model", None)
+        name = answered_by.strip() if isinstance(answered_by, str) else ""
         usage = getattr(completion, "usage", None)
         reply_tokens = _tokens(usage, "completion_tokens")
         is_at_budget = most_tokens <= reply_tokens
         return Reply(
             text=without_breaks(text),
             thinking=without_breaks(_text(thinking) or "") or None,
-            answered_by=_name(getattr(completion, "model", None)),
+            answered_by=redacted(name)[:_NAME_CHARS] or None,
             finish_reason=self._end(getattr(choice, "finish_reason", None), text, is_at_budget),
             prompt_tokens=_tokens(usage, "prompt_tokens"),
             cached_tokens=_tokens(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
@@ -334,47 +357,16 @@ class OpenAIClient:
         """The end of a reply. A word that is not the API's own says nothing of a budget, so it is
         `length` at the budget; an unknown one is among the findings."""
         word = str(reason)[:_NAME_CHARS]
-        known = _ENDS.get(word.lower())
-        if known is None and reason:
+        listed = _ENDS.get(word.lower())
+        if listed is None and reason:
             self.note(
                 f"finish_reason {word}",
                 f"the server ends replies with finish_reason={word}, which is not known; replies "
                 "with a text count as complete",
             )
-        ended = known or ("stop" if text else "abort")
+        ended = listed or ("stop" if text else "abort")
         is_vague = ended == "stop" and reason != "stop"
         return "length" if is_vague and is_at_budget else ended
-
-    def note(self, about: str, line: str) -> None:
-        """Add a line to the findings, if there is none about the same."""
-        if len(self.findings) < _MOST_FINDINGS:
-            self.findings.setdefault(about, redacted(f"{self.address}: {line}"))
-
-    def _failed(self, error: object, code: object) -> FailedError:
-        """The error for one in a response of status 200, whose code counts as the status."""
-        own = error if isinstance(error, dict) else {}
-        codes = (own.get("code"), own.get("status"), code)
-        status = next((int(code) for code in map(str, codes) if code.isdecimal()), 0)
-        if 400 <= status < 600:
-            return self._refused(status, error, {})
-        if _is_too_long(status, error):
-            return FailedError(server_words(error), "context_overflow")
-        return FailedError(server_words(error))
-
-
-def _http_library() -> Any:
-    """The library by which the openai package sends requests, and whose errors it passes on in the
-    middle of a response: httpx, or from its version 3 on httpx2."""
-    import openai
-
-    (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
-    return sys.modules[module.partition(".")[0]]
-
-
-def _error_within(completion: Any, choice: Any) -> object:
-    """The error in a response of status 200; None if it has none."""
-    said = (getattr(completion, name, None) for name in ("error", "message", "detail"))
-    return next(filter(None, (*said, getattr(choice, "error", None))), None)
 
 
 def _is_too_long(status: int, body: object) -> bool:
@@ -391,17 +383,17 @@ def _values(body: object, depth: int = 5) -> str:
 
 def server_words(body: object) -> str:
     """The message in the body of an error, in one short line and without the key."""
-    return redacted(" ".join(_said(body).split()))[:_SHOWN_CHARS]
+    return redacted(" ".join(_message(body).split()))[:_SHOWN_CHARS]
 
 
-def _said(body: object, depth: int = 5) -> str:
+def _message(body: object, depth: int = 5) -> str:
     """The message in the body of an error, where servers nest it differently."""
     if isinstance(body, list) and body and depth:
-        return " ".join(_said(part, depth - 1) for part in body[:3])
+        return " ".join(_message(part, depth - 1) for part in body[:3])
     if isinstance(body, dict) and depth:
         for name in ("message", "error", "detail", "msg"):
             if body.get(name):
-                return _said(body[name], depth - 1)
+                return _message(body[name], depth - 1)
     return str(body)
 
 
@@ -412,10 +404,6 @@ def _seconds_to_wait(headers: Mapping[str, str]) -> float:
         date = parsedate_tz(after)
         seconds = mktime_tz((*date[:9], date[9] or 0)) - time.time() if date else float(after)
     return seconds if 0 < seconds < math.inf else 0.0
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _without_thoughts(content: Any) -> tuple[Any, str | None]:
@@ -437,17 +425,9 @@ def _text(content: Any) -> str | None:
     return content or "" if content is None or isinstance(content, str) else None
 
 
-def _name(model: Any) -> str | None:
-    """The name of a model; None if it is no text, or an empty one."""
-    return redacted(model.strip())[:_NAME_CHARS] or None if isinstance(model, str) else None
-
-
-def _length(given: Any) -> int | None:
-    is_number = isinstance(given, int) and not isinstance(given, bool)
-    return given if is_number and 0 < given <= _MOST_TOKENS else None
-
-
-def _tokens(usage: Any, name: str) -> int:
-    """A count of tokens; 0 if it is missing or no such number."""
-    count = usage.get(name) if isinstance(usage, dict) else getattr(usage, name, None)
-    return count if isinstance(count, int) and 0 <= count <= _MOST_TOKENS else 0
+def _tokens(fields: Any, name: str) -> int:
+    """A count of tokens among fields; 0 if it is missing or no such number."""
+    count = fields.get(name) if isinstance(fields, dict) else getattr(fields, name, None)
+    if not isinstance(count, int) or isinstance(count, bool):
+        return 0
+    return count if 0 <= count <= _MOST_TOKENS else 0

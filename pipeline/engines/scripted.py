@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import yaml
-from pydantic import PositiveInt, ValidationError, field_validator
+from pydantic import PositiveInt, ValidationError
 
 from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.errors import EngineError, StartError, UsageError
@@ -36,22 +36,13 @@ class Rule(Settings):
     selects all."""
 
     prompt: str | None = None
-    match: str = ""
+    match: re.Pattern[str] = re.compile("")
     attempt: int | None = None
     reply: str = ""
     finish_reason: Literal["stop", "length", "abort"] = "stop"
     seconds: float = 0.0
     hang: bool = False
     die: bool = False
-
-    @field_validator("match")
-    @classmethod
-    def _is_pattern(cls, match: str) -> str:
-        try:
-            re.compile(match)
-        except re.error as error:
-            raise ValueError(f"{match!r} is not a regular expression ({error})") from None
-        return match
 
 
 class Script(Settings):
@@ -137,6 +128,6 @@ class ScriptedEngine:
         for rule in self._rules:
             fits_prompt = rule.prompt in (None, request.prompt)
             fits_attempt = rule.attempt in (None, request.attempt)
-            if fits_prompt and fits_attempt and re.search(rule.match, text, re.DOTALL):
+            if fits_prompt and fits_attempt and re.search(rule.match.pattern, text, re.DOTALL):
                 return rule
         return Rule(finish_reason="abort")

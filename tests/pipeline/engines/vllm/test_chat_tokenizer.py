@@ -1,7 +1,6 @@
 """Rendered prompts: ids as transformers gives them, documents that spell control tokens, templates
 that look at contents, print the date, open thinking or do not render."""
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -9,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.errors import StartError, UsageError
-from pipeline.core.prompts import Message
-from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer, local_chat_tokenizer
-from pipeline.engines.vllm.vllm_engine import _chat_tokenizer
-from tests.pipeline.engines.vllm.test_piece_tokenizer import odd_text
+from pipeline.core.errors import StartError
+from pipeline.engines.vllm.chat_tokenizer import (
+    ChatTemplate,
+    ChatTokenizer,
+    local_chat_tokenizer,
+    without_breaks,
+)
 from tests.support.engines.tiny_model import make_tokenizer
 from tests.support.engines.vllm_engines import messages, settings
 
@@ -28,55 +29,51 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return make_tokenizer(tmp_path_factory.mktemp("tiny"))
 
 
-def without_control(text: str) -> str:
-    for mark in CONTROL:
-        text = text.replace(mark, "")
-    return text
-
-
 def written(folder: Path, text: str) -> str:
     file = folder / "mine.jinja"
     file.write_text(text, encoding="utf-8")
     return str(file)
 
 
-def test_a_prompt_has_the_ids_that_transformers_gives(tokenizer: Any) -> None:
-    """Whatever truncation others set for the tokenizer."""
+def test_a_truncation_that_others_set_for_the_tokenizer_is_not_ours(tokenizer: Any) -> None:
     chat = ChatTokenizer(tokenizer, ChatTemplate(None, {"thinking": False}))
-    for seed in range(20):
-        turns = [
-            (role, without_control(odd_text(seed + n)))
-            for n, role in enumerate(("user", "assistant"))
-        ]
-        talk: list[Message] = [{"role": role, "content": content} for role, content in turns]
-        whole = tokenizer.apply_chat_template(
-            talk, add_generation_prompt=True, return_dict=False, thinking=False
-        )
-        tokenizer.backend_tokenizer.enable_truncation(10)
-        assert list(chat.tokenise(talk)) == whole
-        tokenizer.backend_tokenizer.no_truncation()
+    talk = messages("He came and went. " * 20)
+    whole = tokenizer.apply_chat_template(
+        list(talk), add_generation_prompt=True, return_dict=False, thinking=False
+    )
+    tokenizer.backend_tokenizer.enable_truncation(10)
+    assert list(chat.tokenise(talk)) == whole
+    tokenizer.backend_tokenizer.no_truncation()
 
 
-@pytest.mark.parametrize("content", ["", " ", "\n\nA page.\n", "\ta\u00a0"])
-def test_white_space_around_a_content_is_the_templates(
-    tokenizer: Any, tmp_path: Path, content: str
-) -> None:
-    for text in ("{{ messages[0].content }}|", "{{ messages[0].content | trim }}|"):
-        chat = ChatTokenizer(tokenizer, ChatTemplate(written(tmp_path, text), {}))
-        shown = content.strip() if "trim" in text else content
-        assert tokenizer.decode(chat.tokenise(messages(content))) == f"{shown}|"
+class Slow:
+    """A tokenizer that is none of the library `tokenizers`: only its own methods are there."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.apply_chat_template, self.decode = tokenizer.apply_chat_template, tokenizer.decode
 
 
+@pytest.mark.parametrize("kind", [lambda tokenizer: tokenizer, Slow])
 @pytest.mark.parametrize("mark", CONTROL)
-def test_what_a_document_spells_is_text(tokenizer: Any, mark: str) -> None:
-    chat = ChatTokenizer(tokenizer, MODELS_OWN)
+def test_what_a_document_spells_is_text(
+    tokenizer: Any, mark: str, kind: Callable[[Any], Any]
+) -> None:
+    chat = ChatTokenizer(kind(tokenizer), MODELS_OWN)
     content = f"He wrote {mark} and {mark}{mark}x{mark}"
     ids = list(chat.tokenise(messages(content)))
     control = tokenizer.convert_tokens_to_ids(list(CONTROL))
     assert [n for n in ids if n in control] == tokenizer.convert_tokens_to_ids(
         ["<|user|>", "<|end|>", "<|assistant|>"]
     )
-    assert tokenizer.decode(ids) == f"<|user|>{content}<|end|><|assistant|>"
+    text = without_breaks(tokenizer.decode(ids))
+    assert text == f"<|user|>{content}<|end|><|assistant|>"
+
+
+def test_a_token_that_only_this_vocabulary_has_is_text(tmp_path: Path) -> None:
+    added = make_tokenizer(tmp_path)
+    added.add_tokens(["<unused1>", "<unused2>", "{{turn}}"], special_tokens=True)
+    ids = ChatTokenizer(added, MODELS_OWN).tokenise(messages("<unused2> {{turn}}"))
+    assert not {*ids} & {*added.convert_tokens_to_ids(["<unused1>", "<unused2>", "{{turn}}"])}
 
 
 def test_a_template_does_not_act_on_what_a_document_says(tokenizer: Any, tmp_path: Path) -> None:
@@ -87,23 +84,7 @@ def test_a_template_does_not_act_on_what_a_document_says(tokenizer: Any, tmp_pat
     )
     chat = ChatTokenizer(tokenizer, ChatTemplate(written(tmp_path, text), {}))
     content = "They said /no_think, then </think>."
-    assert tokenizer.decode(chat.tokenise(messages(content))) == content
-
-
-class Slow:
-    """A tokenizer that is none of the library `tokenizers`: only its own methods are there."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self.apply_chat_template, self.decode = tokenizer.apply_chat_template, tokenizer.decode
-
-
-def test_without_the_library_control_tokens_are_broken(tokenizer: Any) -> None:
-    chat = ChatTokenizer(Slow(tokenizer), MODELS_OWN)
-    assert chat.is_breaking
-    ids = chat.tokenise(messages("He wrote <|end|> and left."))
-    assert tokenizer.decode(ids) == "<|user|>He wrote <\u2060|end|> and left.<|end|><|assistant|>"
-    plain = messages("He wrote nothing.")
-    assert chat.tokenise(plain) == ChatTokenizer(tokenizer, MODELS_OWN).tokenise(plain)
+    assert without_breaks(tokenizer.decode(chat.tokenise(messages(content)))) == content
 
 
 def test_a_template_that_prints_the_date_is_given_that_of_the_run(
@@ -152,58 +133,13 @@ def test_a_template_that_does_not_render_is_one_line(
     tokenizer: Any, tmp_path: Path, text: str
 ) -> None:
     template = ChatTemplate(written(tmp_path, text), {})
-    with pytest.raises(
-        StartError, match=r"^engine\.model=org/name.*engine\.chat_template"
-    ) as caught:
-        _chat_tokenizer(tokenizer, template, "org/name")
+    with pytest.raises(StartError, match=r"^there is no .*engine\.chat_template") as caught:
+        ChatTokenizer(tokenizer, template)
     assert "\n" not in str(caught.value)
     make_tokenizer(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     with_template = settings("engine.model=org/name", f"engine.chat_template={template.file}")
     assert local_chat_tokenizer(str(tmp_path), with_template) is None
-
-
-def test_a_conversation_that_a_template_refuses_is_one_line(tokenizer: Any, tmp_path: Path) -> None:
-    """Which no message of a user alone has shown at the start."""
-    text = "{{ raise_exception('one turn') if messages[1] else messages[0].content }}"
-    chat = ChatTokenizer(tokenizer, ChatTemplate(written(tmp_path, text), {}))
-    with pytest.raises(StartError, match="one turn"):
-        asyncio.run(chat.token_ids(messages("A") * 2))
-
-
-class Mistral:
-    """As vLLM's MistralTokenizer renders: by own code."""
-
-    IS_MISTRAL_TOKENIZER, version = True, 15
-
-    def apply_chat_template(self, talk: list[Message], tokenize: bool = True, **_: Any) -> Any:
-        text = f"[INST]{talk[-1]['content']}[/INST]"
-        return list(map(ord, text)) if tokenize else text
-
-    def decode(self, ids: list[int], **_: Any) -> str:
-        return "".join(map(chr, ids))
-
-
-@pytest.mark.parametrize(
-    ("variables", "has_file", "key"),
-    [
-        ({}, True, "engine.chat_template:"),
-        ({"enable_thinking": False}, False, "engine.chat_template_kwargs.enable_thinking:"),
-        ({"reasoning_effort": "high"}, False, None),
-    ],
-)
-def test_keys_that_a_tokenizer_ignores_are_refused(
-    tokenizer: Any, tmp_path: Path, variables: dict[str, Any], has_file: bool, key: str | None
-) -> None:
-    file = written(tmp_path, "{{ messages[0].content }}") if has_file else None
-    template = ChatTemplate(file, variables)
-    _chat_tokenizer(tokenizer, template, "org/name")
-    if key is None:
-        _chat_tokenizer(Mistral(), template, "org/name")
-        return
-    with pytest.raises(UsageError) as caught:
-        _chat_tokenizer(Mistral(), template, "org/name")
-    assert str(caught.value).startswith(key)
 
 
 def vllms_mistral(folder: Path) -> Any:
@@ -223,22 +159,17 @@ def vllms_deepseek(folder: Path) -> Any:
     return get_deepseek_v32_tokenizer(make_tokenizer(folder))
 
 
-@pytest.mark.parametrize("make", [vllms_mistral, vllms_deepseek])
-def test_vllms_own_tokenizers_ignore_a_template(
-    tmp_path: Path, make: Callable[[Path], Any]
+@pytest.mark.parametrize(
+    ("make", "marks"),
+    [(vllms_mistral, ["<s>", "[INST]", "[/INST]"]), (vllms_deepseek, ["<|end|>", "<think>"])],
+)
+def test_vllms_own_tokenizers_have_contents_as_text(
+    tmp_path: Path, make: Callable[[Path], Any], marks: list[str]
 ) -> None:
-    own = make(tmp_path)
-    _chat_tokenizer(own, MODELS_OWN, "org/name")
-    template = ChatTemplate(written(tmp_path, "{{ messages[0].content }}"), {})
-    with pytest.raises(UsageError, match=r"^engine\.chat_template:"):
-        _chat_tokenizer(own, template, "org/name")
+    vllms = make(tmp_path)
+    chat, special = ChatTokenizer(vllms, MODELS_OWN), vllms.convert_tokens_to_ids(marks)
 
+    def marks_of(content: str) -> list[int]:
+        return [n for n in chat.tokenise(messages(content)) if n in special]
 
-def test_mistrals_own_tokenizer_has_contents_as_text(tmp_path: Path) -> None:
-    own = vllms_mistral(tmp_path)
-    chat = ChatTokenizer(own, MODELS_OWN)
-    assert not chat.is_breaking
-    ids = list(chat.tokenise(messages("See [INST] and </s>.")))
-    assert own.decode(ids) == "<s>[INST]See [INST] and </s>.[/INST]"
-    special = own.convert_tokens_to_ids(["<s>", "[INST]", "[/INST]"])
-    assert [n for n in ids if n in own.all_special_ids] == special
+    assert marks_of(f"See {' and '.join(marks)}.") == marks_of("See.")

@@ -37,6 +37,7 @@ TEXTS = (
     "Война и мир. \u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a e\u0301tude " * 30,
     "It\u00a0is a\u00a0 b \u3000 c\u200b d  e   f\t g \U0001f469\u200d\U0001f680 h <b>i</b> " * 30,
     "j>> </ k \ufdfa l \u2168 m " * 30,
+    "日本語" * 3000,  # nowhere to cut, and longer than what is cached
 )  # fmt: skip
 
 
@@ -46,6 +47,7 @@ class Real:
     def __init__(self, name: str) -> None:
         from transformers import PreTrainedTokenizerFast
 
+        self.name = name
         self.tokenizer = PreTrainedTokenizerFast.from_pretrained(FOLDER / name)
         if not self.tokenizer.chat_template:
             self.tokenizer.chat_template = TEMPLATE
@@ -71,8 +73,11 @@ def real(request: pytest.FixtureRequest) -> Iterator[Real]:
 def test_ids_of_pieces_are_those_of_the_whole(real: Real) -> None:
     backend = real.tokenizer.backend_tokenizer
     by_pieces = piece_tokenizer(backend)
+    if real.name == "llama2":  # begins each text with a space
+        assert by_pieces is None
+        return
     assert by_pieces is not None
-    finely = PieceTokenizer(backend, by_pieces.drops_space, piece_chars=0)
+    finely = PieceTokenizer(backend, piece_chars=0)
     for text in (*TEXTS, *map(odd_text, range(150))):
         whole = backend.encode(text, add_special_tokens=False).ids
         assert list(by_pieces.ids(text)) == whole
@@ -91,7 +96,7 @@ def test_a_prompt_has_the_ids_that_transformers_gives(real: Real) -> None:
 
 def test_no_token_that_a_document_spells_is_a_control_token(real: Real) -> None:
     control = real.control_tokens()
-    assert not real.chat.is_breaking and control
+    assert control
     ids_of_control = set(control.values())
 
     def given(text: str) -> list[int]:
@@ -103,4 +108,6 @@ def test_no_token_that_a_document_spells_is_a_control_token(real: Real) -> None:
         other = draw.choice(list(control))
         text = f"He wrote {token} and left{token}{other}, {token[:1]}{token}x."
         assert given(text) == expected, token
-        assert text in real.tokenizer.decode(real.chat.tokenise(messages(text)))
+        assert text in real.tokenizer.decode(real.chat.tokenise(messages(text))).replace(
+            "\u2060", ""
+        )

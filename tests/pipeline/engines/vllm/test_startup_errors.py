@@ -14,11 +14,6 @@ GPU_TOO_FULL = (
     "utilization (0.92, 72.8 GiB). Decrease GPU memory utilization or reduce GPU memory used by "
     "other processes."
 )
-CPU_TOO_FULL = (
-    "Available memory on node 0 (9.0/23.5 GiB) on startup is less than desired CPU memory "
-    "utilization (0.92, 21.6 GiB). On the CPU backend, the `--gpu-memory-utilization` flag "
-    "controls the fraction of CPU memory reserved (despite its name)."
-)
 CACHE_TOO_SMALL = (
     "To serve at least one request with the model's max seq len (2000000), (3.81 GiB KV cache is "
     "needed, which is larger than the available KV cache memory (1.0 GiB). Based on the available "
@@ -45,10 +40,9 @@ BEYOND_THE_MODEL = (
     ("message", "starts", "names", "leaves_out"),
     [
         (GPU_TOO_FULL, "lower engine.args.gpu_memory_utilization", (), "raise"),
-        (CPU_TOO_FULL, "lower engine.args.gpu_memory_utilization", (), "raise"),
         (CACHE_TOO_SMALL, "set engine.context_tokens to at most 524288", ("raise",), "lower"),
         (NO_CACHE, "set engine.model to a smaller", ("raise engine.args.gpu_memory",), "lower"),
-        (CACHE_TOO_LARGE, "lower VLLM_CPU_KVCACHE_SPACE", ("kv_cache_memory_bytes",), "raise"),
+        (CACHE_TOO_LARGE, "lower engine.args", ("VLLM_CPU_KVCACHE_SPACE", "kv_cache"), "raise"),
         (BEYOND_THE_MODEL, "set engine.context_tokens to at most 32768", (), "raise"),
         ("Failed to infer device type", "give the worker GPUs", ("CPU build",), "lower"),
         ("Unrecognized model in /models/a. Should have", "set engine.model", ("folder",), "raise"),
