@@ -158,8 +158,7 @@ def _local_names(folder: UPath) -> list[str]:
 
 
 def _local_paths(folder: UPath, pattern: str) -> list[UPath]:
-    # Not by pathlib's `glob`: it raises where a folder goes meanwhile, and takes several times as
-    # long, while a worker lists folders for each unit.
+    # Not by pathlib's `glob`: it raises where a folder goes meanwhile, and takes far longer.
     first, _, rest = pattern.partition("/")
     if first == "**":
         walk = os.walk(str(folder))  # of temporary files: those that are refused stay
@@ -177,12 +176,9 @@ def _remote_paths(folder: UPath, pattern: str) -> list[UPath]:
     except FileNotFoundError:
         return []
     root = folder.fs._strip_protocol(folder.path).rstrip("/") + "/"
-    parts = [name.removeprefix(root).split("/") for name in names if name.startswith(root)]
-    return [
-        folder.joinpath(*names)
-        for names in parts
-        if len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))
-    ]
+    below = (name.removeprefix(root).split("/") for name in names if name.startswith(root))
+    of_depth = (parts for parts in below if len(parts) == len(patterns))
+    return [folder.joinpath(*ps) for ps in of_depth if all(map(fnmatchcase, ps, patterns))]
 
 
 def map_files(function: Callable[[A], B], files: Iterable[A], folder: UPath) -> list[B]:
@@ -282,10 +278,8 @@ def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
 
 def move_file(file: Path, path: UPath) -> None:
     """Move a file of this machine, which replaces `path`: if local, on the same filesystem."""
-    if is_remote(path):
-        with_retries(lambda: path.fs.put_file(str(file), path.path), path)
-    else:
-        with_retries(lambda: file.replace(str(path)), path)
+    send = partial(path.fs.put_file, str(file), path.path)
+    with_retries(send if is_remote(path) else partial(file.replace, str(path)), path)
 
 
 def delete(path: UPath) -> None:
@@ -335,7 +329,7 @@ def with_retries(
 ) -> A:
     """The result of a file operation that may be repeated. Raises the errors of `raised` as they
     are, and all others of a filesystem as `refusal_error`."""
-    # Not by tenacity: it takes as long as reading a small file, and 0.1 s of each command's start.
+    # Not by tenacity: a call of it takes as long as to read a small file.
     last, pause = time.monotonic() + min(_seconds, _seconds_here.get()), _FIRST_PAUSE
     while True:
         try:
