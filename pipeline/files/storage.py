@@ -45,7 +45,7 @@ ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _OF_NETWORKS = (
     ("botocore.exceptions", "HTTPClientError"), ("botocore.exceptions", "ConnectionError"),
     ("aiohttp", "ClientError"), ("google.auth.exceptions", "TransportError"),
-    ("gcsfs.retry", "HttpError"),
+    ("gcsfs.retry", "HttpError"), ("httpx", "TransportError"), ("httpx2", "TransportError"),
 )  # fmt: skip
 _OF_SETTINGS = (
     ("botocore.exceptions", "BotoCoreError"), ("google.auth.exceptions", "GoogleAuthError"),

@@ -15,6 +15,7 @@ import pytest
 from botocore import exceptions as boto  # type: ignore[import-untyped]
 
 from pipeline.core.errors import StorageError
+from pipeline.engines.openai_client import _http_library
 from pipeline.files.storage import (
     Advisory,
     as_path,
@@ -87,6 +88,7 @@ REFUSALS: list[tuple[Exception, str]] = [
     (boto.ConnectionClosedError(endpoint_url="http://x"), PASS),
     (boto.ReadTimeoutError(endpoint_url="http://x"), PASS),
     (aiohttp.ServerDisconnectedError(), PASS),
+    (_http_library().ConnectError("refused"), PASS),  # of hf://
     (boto.NoCredentialsError(), OTHER),
     (FileNotFoundError("The specified bucket does not exist"), OTHER),
     (PermissionError("Access Denied"), GRANT),
