@@ -6,6 +6,8 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +17,6 @@ import pytest
 from botocore import exceptions as boto  # type: ignore[import-untyped]
 
 from pipeline.core.errors import StorageError
-from pipeline.engines.openai_client import _http_library
 from pipeline.files.storage import (
     Advisory,
     as_path,
@@ -36,6 +37,7 @@ from pipeline.files.storage import (
 )
 from tests.support.command import ROOT
 
+HTTP: Any = import_module("httpx2" if find_spec("httpx2") else "httpx")  # whichever hf:// takes
 WHERE = as_path("/w/shard")
 
 
@@ -88,7 +90,7 @@ REFUSALS: list[tuple[Exception, str]] = [
     (boto.ConnectionClosedError(endpoint_url="http://x"), PASS),
     (boto.ReadTimeoutError(endpoint_url="http://x"), PASS),
     (aiohttp.ServerDisconnectedError(), PASS),
-    (_http_library().ConnectError("refused"), PASS),  # of hf://
+    (HTTP.ConnectError("refused"), PASS),
     (boto.NoCredentialsError(), OTHER),
     (FileNotFoundError("The specified bucket does not exist"), OTHER),
     (PermissionError("Access Denied"), GRANT),
