@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from io import TextIOWrapper
 
@@ -11,9 +12,9 @@ from pipeline.core.errors import UsageError
 from pipeline.files.storage import (
     as_path,
     delete_abandoned,
+    is_remote,
     path_kind,
     refuse_unreachable_path,
-    refuse_unwritable_path,
     unwritable,
     write,
 )
@@ -55,7 +56,7 @@ class Target:
                 sys.stdout.reconfigure(encoding="utf-8")
             sys.stdout.write(text)
             return
-        with refuse_unwritable_path(self.path, "to"):
+        with refuse_unreachable_path(self.path, "to") if is_remote(self.path) else nullcontext():
             delete_abandoned(self.path)
             write(self.path, text.encode())
 

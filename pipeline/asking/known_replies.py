@@ -42,7 +42,7 @@ from pipeline.files.storage import (
     ignore_refusals,
     is_remote,
     list_paths,
-    prepare_folder,
+    make_folder,
     read,
     with_retries,
     write,
@@ -297,7 +297,7 @@ class Journal:
             self._files.append(self._next())
 
     def _append(self, content: bytes) -> None:
-        prepare_folder(self._folder)
+        make_folder(self._folder)
         own = self._own  # `delete` may be called meanwhile
         while own is None:
             with suppress(FileExistsError):  # another process's, which has not been read

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from pipeline.core.errors import UsageError
+from pipeline.core.redaction import remember_key
 
 M = TypeVar("M", bound=BaseModel)
 # Data of the package gistmill, as any package might own a folder `conf` in site-packages. In a
@@ -29,6 +31,13 @@ class Settings(BaseModel):
 
     # Built when first used: commands that only read a warehouse do without most settings.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        """Hide the keys that `*_env` names in a worker's process, too, which reads no config."""
+        super().__setstate__(state)
+        for name, variable in self:
+            if name.endswith("_env") and variable:
+                remember_key(os.environ.get(variable, ""))
 
 
 def sha(content: Any, digits: int = 64) -> str:

@@ -10,7 +10,6 @@ status change time, so it reveals even a write that restores the modification ti
 
 import hashlib
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -25,10 +24,14 @@ from pipeline.files.user_cache import keep, kept
 
 _CHUNK_BYTES = 2**24  # hashed by one thread; several at once keep a fast disk busy
 _THREADS = min(16, os.cpu_count() or 1)
-_CACHED_FROM_BYTES = 2**24  # smaller files, such as configs and tokenizers, are read every time
 _SILENT_SECONDS = 5.0  # a notice is printed when hashing a model takes longer
 _DOCUMENTATION_SUFFIXES = {".md", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg"}
 _DOCUMENTATION_NAMES = ("LICENSE", "NOTICE")
+# The coarsest resolution of a filesystem's times: within it, a second change may not show.
+_COARSEST_TIME_NS = 2_000_000_000
+
+# By entry of the cache; all there is where its folder cannot be written.
+_hashes_of_this_process: dict[str, bytes] = {}
 
 
 def content_hash(path: Path) -> str:
@@ -65,44 +68,25 @@ def _model_files(folder: Path) -> Iterator[str]:
 
 
 def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
+    """The hash of a file. That of a large one is cached, unless it changed within 2 seconds before
+    it was read."""
     try:
-        return _cached_hash(file, threads)
+        began_ns, stat = time.time_ns(), file.stat()  # of a link, that of its target
+        if stat.st_size < _CHUNK_BYTES:
+            return _read_and_hash(file, stat.st_size, threads)
+        state = (stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
+        entry = sha([str(file.absolute()), *state], 32)
+        if cached := _hashes_of_this_process.get(entry) or kept("file_hashes", entry):
+            return cached.decode()
+        computed = _read_and_hash(file, stat.st_size, threads)
     except OSError as error:
         raise UsageError(
             f"{file}: {error.strerror}; make it readable, as its content identifies the model"
         ) from None
-
-
-# The coarsest resolution of a filesystem's times: within it, a second change may not show.
-_COARSEST_TIME_NS = 2_000_000_000
-_HASH = re.compile("[0-9a-f]{64}")
-_KIND = "file_hashes"
-
-# By entry; the only cache where the cache folder cannot be written.
-_hashes_of_this_process: dict[str, str] = {}
-
-
-def _cached_hash(file: Path, threads: ThreadPoolExecutor) -> str:
-    """The hash of a file; that of a large one is cached.
-
-    A file that changed within 2 seconds before it was read is not cached. A cache folder that
-    cannot be written is no error. Raises OSError where `file` cannot be read.
-    """
-    began_ns, stat = time.time_ns(), file.stat()  # of a link, that of its target
-    if stat.st_size < _CACHED_FROM_BYTES:
-        return _read_and_hash(file, stat.st_size, threads)
-    state = (stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
-    entry = sha([str(file.absolute()), *state], 32)
-    stored = (kept(_KIND, entry) or b"").decode("ascii", "replace")
-    if _HASH.fullmatch(stored):
-        return stored
-    if entry in _hashes_of_this_process:
-        return _hashes_of_this_process[entry]
-    found = _read_and_hash(file, stat.st_size, threads)
     if began_ns - stat.st_ctime_ns >= _COARSEST_TIME_NS:
-        _hashes_of_this_process[entry] = found
-        keep(_KIND, entry, found.encode())
-    return found
+        _hashes_of_this_process[entry] = computed.encode()
+        keep("file_hashes", entry, computed.encode())
+    return computed
 
 
 def _read_and_hash(file: Path, size: int, threads: ThreadPoolExecutor) -> str:

@@ -31,9 +31,8 @@ def part_name(name: str) -> str:
 
 def is_abandoned(part: str) -> bool:
     """True of the name of a temporary file whose writer was on this machine and has ended."""
-    writer = rf"\.({re.escape(_HOST)}-\d+)\.[0-9a-f]{{8}}\.part$"
-    found = re.search(writer, part)
-    return found is not None and has_ended(found[1])
+    name = re.search(rf"\.({re.escape(_HOST)}-\d+)\.[0-9a-f]{{8}}\.part$", part)
+    return name is not None and has_ended(name[1])
 
 
 def _is_running(pid: int) -> bool:

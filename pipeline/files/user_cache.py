@@ -37,12 +37,9 @@ def keep(kind: str, entry: str, content: bytes) -> None:
 
 @cache  # a process does so once
 def _delete_unused(folder: Path) -> None:
-    """Delete the entries that nobody has used for 30 days."""
-    before = time.time() - _SECONDS_UNUSED
     for file in folder.iterdir():
-        with suppress(OSError):  # another process has deleted it
-            if file.lstat().st_mtime < before:
-                file.unlink()
+        if file.is_file() and file.stat().st_mtime < time.time() - _SECONDS_UNUSED:
+            file.unlink(missing_ok=True)
 
 
 def _folder(kind: str) -> Path:

@@ -22,7 +22,6 @@ from pipeline.files.storage import (
     as_path,
     exists,
     ignore_refusals,
-    limit_retries,
     write,
     write_json,
 )
@@ -182,9 +181,8 @@ class StopSignal:
         self._is_sent = False
 
     def send(self, why: str) -> None:
-        """Signal the workers that the run is ending. Raises StorageError after a single try."""
-        with limit_retries(0):  # the caller tries again
-            write(self._file, f"{why}\n".encode())
+        """Signal the workers that the run is ending. Raises StorageError."""
+        write(self._file, f"{why}\n".encode())
 
     async def is_sent(self) -> bool:
         """True if the run is ending; checks the file at most every two seconds."""

@@ -1,9 +1,9 @@
 """An object store that answers 503, hangs up, hangs, or loses its reply."""
 
-import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
@@ -72,51 +72,55 @@ def test_no_answer_is_not_a_no(outage: Outage) -> None:
         list_paths(path.parent.parent, "*/*")
 
 
+@contextmanager
+def struck(
+    environment: dict[str, str], warehouse: str, strike: Callable[[], None]
+) -> Iterator[None]:
+    """Strikes, in a thread, once a run has committed its first pages."""
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not names(environment, f"{warehouse}/tables/pages/") and not is_over.is_set():
+            time.sleep(0.05)
+        strike()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    yield
+    is_over.set()
+    thread.join()
+
+
 @pytest.mark.parametrize("hows", [("503", "reset"), ("500", "slow down"), ("torn", "lost")])
 def test_a_run_survives_six_seconds_of_it(
     hows: tuple[How, How], server: tuple[dict[str, str], Outage], tmp_path: Path
 ) -> None:
     environment, outage = server
-    struck: list[int] = []
-    own = "-".join(hows).replace(" ", "-")
-    warehouse = f"s3://{BUCKET}/{own}"
+    num_refused: list[int] = []
+    warehouse = "-".join(hows).replace(" ", "-")
 
-    def refuse() -> None:
+    def strike() -> None:
         for how in hows:
-            while not names(environment, f"{own}/tables/pages/"):
-                time.sleep(0.05)
             outage.begin(how, seconds=6.0)
             time.sleep(9.0)
-            struck.append(outage.num_refused)
+            num_refused.append(outage.num_refused)
 
-    thread = threading.Thread(target=refuse)
-    thread.start()
-    done = json.loads(succeed("run", *WORDS, f"warehouse={warehouse}", "run=night", "--json"))
-    thread.join()
+    at = f"s3://{BUCKET}/{warehouse}"
+    with struck(environment, warehouse, strike):
+        succeed("run", *WORDS, f"warehouse={at}", "run=night")
     outage.end()
-    assert done["exit_code"] == 0
-    assert struck[0] > 0
+    assert num_refused[0] > 0
     succeed("run", *WORDS, f"warehouse={tmp_path}", "run=night")
     query = "select * exclude (step_id, unit) from answers order by all"
-    assert sql(warehouse, query) == sql(tmp_path, query)
+    assert sql(at, query) == sql(tmp_path, query)
 
 
 def test_an_outage_that_stays_is_one_line(server: tuple[dict[str, str], Outage]) -> None:
     environment, outage = server
     words = ("run", *WORDS[:2], f"warehouse=s3://{BUCKET}/down", "cluster.storage_seconds=2.0",
              "cluster.grace_minutes=0.2")  # fmt: skip
-    over = threading.Event()
-
-    def refuse() -> None:
-        while not names(environment, "down/tables/pages/") and not over.is_set():
-            time.sleep(0.05)
-        outage.begin("503")
-
-    thread = threading.Thread(target=refuse)
-    thread.start()
-    done = gistmill(*words)
-    over.set()
-    thread.join()
+    with struck(environment, "down", lambda: outage.begin("503")):
+        done = gistmill(*words)
     assert outage.num_refused > 0
     outage.end()
     assert done.returncode == 4, done.stderr

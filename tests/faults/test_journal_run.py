@@ -1,13 +1,11 @@
 """A whole run is killed in the middle of a long document: the server counts what is asked again."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
+import psutil
 import pytest
 
 from tests.support.command import ROOT, own_process, sql, succeeded
@@ -30,22 +28,16 @@ def words(folder: Path, server: LoopbackServer) -> list[str]:
     ]  # fmt: skip
 
 
-def processes_of(driver: int) -> list[int]:
-    import psutil
-
-    return [process.pid for process in psutil.Process(driver).children(recursive=True)]
-
-
 @pytest.mark.slow
 @pytest.mark.sampled
 def test_a_killed_run_asks_again_what_was_in_flight(tmp_path: Path) -> None:
     """SIGKILL for the driver and for all that it has started: Ray's processes and the worker. The
     run goes on without Ray."""
 
-    def slowly(body: dict[str, Any]) -> Answer:
-        return Answer(seconds=0.1)
-
-    with LoopbackServer(answer=slowly, model={"id": "m", "max_model_len": 50_000}) as server:
+    slow = Answer(seconds=0.1)
+    with LoopbackServer(
+        answer=lambda body: slow, model={"id": "m", "max_model_len": 50_000}
+    ) as server:
         command = words(tmp_path, server)
         driver = subprocess.Popen(
             [sys.executable, "-m", "jobs", *command],
@@ -55,8 +47,9 @@ def test_a_killed_run_asks_again_what_was_in_flight(tmp_path: Path) -> None:
         )
         while len(server.asked) < KILLED_AT and driver.poll() is None:
             time.sleep(0.01)
-        for pid in [driver.pid, *processes_of(driver.pid)]:
-            os.kill(pid, signal.SIGKILL)
+        process = psutil.Process(driver.pid)
+        for one in [process, *process.children(recursive=True)]:
+            one.kill()
         driver.wait()
         assert not list((tmp_path / "warehouse" / "tables" / "gists").glob("*/*.parquet"))
         succeeded(own_process(*command))

@@ -10,7 +10,7 @@ import re
 import shutil
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from pipeline.files.storage import (
     is_remote,
     make_folder,
     move_file,
-    refuse_unwritable_path,
+    refuse_unreachable_path,
 )
 from pipeline.store.sql.connection import SELECT, errors_of, is_expression, query
 from pipeline.store.sql.read_only_files import addresses
@@ -130,7 +130,7 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
                 for batch in reader:
                     writer.write_batch(batch)
                     num_rows += batch.num_rows
-        with refuse_unwritable_path(path, "to"):
+        with refuse_unreachable_path(path, "to") if is_remote(path) else nullcontext():
             move_file(part, path)
     return num_rows
 

@@ -346,7 +346,7 @@ def test_everything_can_be_written_to_s3(
         succeed(*verb, *words(hand), there, "--force")
         for verb in wanted.values():
             told = refused(*verb, *words(hand), "to=s3://no-such-bucket/x.csv")
-            assert told.startswith("to=s3://no-such-bucket/x.csv: cannot be written (")
+            assert told.startswith("to=s3://no-such-bucket/x.csv: cannot be reached (")
 
 
 @pytest.mark.slow

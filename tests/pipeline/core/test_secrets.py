@@ -1,19 +1,28 @@
 """Keys are named by `*_env` alone: redacted by value, never stored, and refused in words."""
 
+import json
+import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from jobs.cli.app import complain, warn
 from jobs.graph.manifest import run_manifest
 from jobs.graph.read_run import read_run
+from jobs.submit.submission import print_to_stderr
+from pipeline.core import redaction
 from pipeline.core.compose import compose
-from pipeline.core.errors import DamagedError, LeftOutWarning, UsageError
+from pipeline.core.errors import DamagedError, LeftOutWarning, UsageError, contained
 from pipeline.core.redaction import redacted, remember_key
-from pipeline.engines.openai_client import FailedError
-from tests.support.command import refused
+from pipeline.engines.openai_client import FailedError, server_words
+from pipeline.files.storage import refusal_error
+from tests.support.command import gistmill, refused
+from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 SECRET = "0p3nSesame"
 OPENAI = ("engine=openai", "engine.model=m", "engine.base_url=http://127.0.0.1:1/v1")
@@ -63,15 +72,82 @@ def test_lines_are_printed_without_passwords() -> None:
     )
 
 
-def test_rows_and_errors_hide_a_key(tmp_path: Path) -> None:
-    key = remember_key(" sk-in-a-row-0123456789\r\n")
-    assert key == "sk-in-a-row-0123456789"
+def stored(text: str, folder: Path) -> str:
+    """The detail of a row, as a shard has it."""
     answers = step("answers", "full_text")
-    row = replace(answer(), problem="unit_failed", detail=f"ValueError: bad header {key}")
-    shard = Warehouse(tmp_path).commit(answers, chunk(answers, "d1", "q1"), [row])
-    assert pq.read_table(str(shard))["detail"].to_pylist() == ["ValueError: bad header ***"]
-    for error in (UsageError(f"a {key}", (key,)), DamagedError("f", key), FailedError(key)):
-        assert key not in f"{error} {getattr(error, 'hints', '')}"
+    row = replace(answer(), problem="unit_failed", detail=text)
+    shard = Warehouse(folder).commit(answers, chunk(answers, "d1", "q1"), [row])
+    return str(pq.read_table(str(shard))["detail"].to_pylist())
+
+
+def trace(text: str, folder: Path) -> str:
+    with contained() as raised:
+        raise ValueError(text)
+    return stored(raised.trace(), folder)
+
+
+def hints(text: str, folder: Path) -> str:
+    return str(UsageError("a mistake", (text,)).hints)
+
+
+OUT: dict[str, Callable[[str, Path], object]] = {
+    "mistake": lambda text, folder: UsageError(text),
+    "hints": hints,
+    "damage": lambda text, folder: DamagedError("f", text),
+    "storage": lambda text, folder: refusal_error("f", OSError(text)),
+    "request": lambda text, folder: FailedError(text),
+    "server": lambda text, folder: server_words({"error": {"message": text}}),
+    "row": stored,
+    "trace": trace,
+    "warning": lambda text, folder: warn(text),
+    "complaint": lambda text, folder: complain(text),
+    "submit": lambda text, folder: print_to_stderr(text),
+}
+
+
+@pytest.mark.parametrize("place", OUT)
+def test_a_key_is_hidden_in_all_that_goes_out(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = remember_key(" sk-goes-out-0123456789\r\n")
+    assert key == "sk-goes-out-0123456789"
+    written = f"{OUT[place](f'bad header {key}', tmp_path)} {capsys.readouterr()}"
+    assert "bad header ***" in written and key not in written
+
+
+def test_what_a_server_says_of_the_key_is_stored_and_printed_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-echoed-0123456789"
+    monkeypatch.setenv("NIGHT_KEY", key)
+    write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
+    echo = Answer(status=400, body=json.dumps({"error": {"message": f"not with {key}"}}))
+    with LoopbackServer(key=key, answer=lambda body: echo) as server:
+        done = gistmill(
+            "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
+            "methods=gist_only", f"warehouse={tmp_path / 'w'}", "engine=openai", "cluster=inline",
+            f"engine.base_url={server.url}", "engine.model=m", "engine.api_key_env=NIGHT_KEY",
+        )  # fmt: skip
+    assert key not in done.stdout + done.stderr
+    files = [file for file in (tmp_path / "w").rglob("*") if file.is_file()]
+    contents = [
+        str(pq.read_table(str(file)).to_pylist()) if file.suffix == ".parquet" else file.read_text()
+        for file in files
+    ]
+    assert any("not with ***" in content for content in contents)
+    assert any("NIGHT_KEY" in content for content in contents)
+    assert not any(key in content for content in contents)
+
+
+def test_the_process_of_a_worker_hides_the_keys_of_its_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NIGHT_KEY", SECRET)
+    run = read_run(["experiment=demo", *OPENAI, "engine.api_key_env=NIGHT_KEY"])
+    pickled = pickle.dumps(run.config.engine)
+    monkeypatch.setattr(redaction, "_keys", set())
+    pickle.loads(pickled)
+    assert redacted(SECRET) == "***"
 
 
 def test_white_space_around_a_key_is_left_out_with_a_word(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,17 +12,13 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 
 
-def faulty(*faults: dict[str, Any]) -> dict[str, str]:
-    """The environment of a process in which, and in whose children, these faults happen."""
-    path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, "GISTMILL_FAULTS": json.dumps(faults)}
-
-
 def gistmill_with(
     faults: list[dict[str, Any]], *words: str | Path, timeout: float = 300
 ) -> "CompletedProcess[str]":
     """Run the command, in a process of its own, on storage with these faults."""
+    path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, "GISTMILL_FAULTS": json.dumps(faults)}
     command = [sys.executable, "-m", "jobs", *map(str, words)]
     return subprocess.run(
-        command, cwd=ROOT, env=faulty(*faults), capture_output=True, text=True, timeout=timeout
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout
     )

@@ -1,22 +1,10 @@
 """File operations that fail on purpose, in a process and all that it starts (Ray's workers, too).
 
-With this folder in PYTHONPATH, GISTMILL_FAULTS holds a JSON list of faults:
-  operation  open (for writing), read (open for reading), write, fsync, link, replace, listdir,
-             stat, unlink or mkdir; change: any of those that change something
-  path       a pattern of the whole path, as fnmatch has it; default *
-  errno      a name such as ENOSPC; without one the operation is only slow
-  is_done    true: it is done all the same, as over a network that loses the answer; for link,
-             replace, unlink and mkdir
-  is_killed  true: the process is killed instead
-  seconds    how long each one takes before it fails or goes on; default 0
-  times      how many fail, then they go on; counted per process; default all
-  skip       how many go on before the first one fails; counted per process; default 0
-  after, until  paths: only while the first exists and the second does not
-  process    a pattern of the process's command line; default *
+With this folder in PYTHONPATH, GISTMILL_FAULTS holds a JSON list of faults: see `_Fault`.
 """
 
 import builtins
-import errno
+import errno as errors
 import io
 import json
 import os
@@ -24,41 +12,36 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 _exists = os.path.exists
 _COMMAND_LINE = " ".join([*sys.orig_argv, *sys.argv])
-
-
 _CHANGES = ("open", "fsync", "link", "replace", "unlink", "mkdir")
 
 
+@dataclass
 class _Fault:
-    def __init__(
-        self,
-        operation: str,
-        path: str = "*",
-        errno: str | None = None,
-        seconds: float = 0.0,
-        times: int = sys.maxsize,
-        skip: int = 0,
-        after: str | None = None,
-        until: str | None = None,
-        process: str = "*",
-        is_done: bool = False,
-        is_killed: bool = False,
-    ) -> None:
-        self.operation, self.path, self.errno, self.seconds = operation, path, errno, seconds
-        self.times, self.skip, self.seen = times, skip, 0
-        self.after, self.until, self.process = after, until, process
-        self.is_done, self.is_killed = is_done, is_killed
+    # open (for writing), read (open for reading), write, fsync, link, replace, listdir, stat,
+    # unlink or mkdir; change: any of those that change something
+    operation: str
+    path: str = "*"  # a pattern of the whole path, as fnmatch has it
+    errno: str | None = None  # a name such as ENOSPC; without one the operation is only slow
+    is_done: bool = False  # all the same, as over a network that loses the answer
+    is_killed: bool = False  # the process, instead
+    seconds: float = 0.0  # that each one takes before it fails or goes on
+    times: int = sys.maxsize  # that it fails, counted per process
+    skip: int = 0  # operations before the first one that fails, counted per process
+    after: str | None = None  # a path: only while it exists
+    until: str | None = None  # a path: only while it does not
+    process: str = "*"  # a pattern of the process's command line
+    seen: int = 0
 
     def strike(self, operation: str, path: str) -> None:
-        is_meant = operation in _CHANGES if self.operation == "change" else (
-            operation == self.operation)  # fmt: skip
-        if not is_meant or not fnmatch(path, self.path) or not self.is_on():
+        operations = _CHANGES if self.operation == "change" else (self.operation,)
+        if operation not in operations or not fnmatch(path, self.path) or not self.is_on():
             return
         self.seen += 1
         if self.skip < self.seen <= self.skip + self.times:
@@ -66,7 +49,7 @@ class _Fault:
             if self.is_killed:
                 os.kill(os.getpid(), signal.SIGKILL)
             if self.errno:
-                number = getattr(errno, self.errno)
+                number = getattr(errors, self.errno)
                 raise OSError(number, os.strerror(number), path)
 
     def is_on(self) -> bool:
@@ -123,12 +106,11 @@ def _opening(real: Callable[..., Any]) -> Callable[..., Any]:
 
 def _failing(operation: str, real: Callable[..., Any], which: int = 0) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > which:
-            _strike(operation, args[which])
-        found = real(*args, **kwargs)
-        if len(args) > which:
-            _strike(operation, args[which], is_done=True)
-        return found
+        path = args[which] if len(args) > which else None
+        _strike(operation, path)
+        result = real(*args, **kwargs)
+        _strike(operation, path, is_done=True)
+        return result
 
     return call
 
