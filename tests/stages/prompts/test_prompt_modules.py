@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import UsageError
-from pipeline.core.prompts import PROMPTS, Constraint, Prompt, rendered_values
+from pipeline.core.prompts import PROMPTS, Constraint, Prompt
 from pipeline.core.settings import CONF
 from stages.prompts.answer_question import AnswerQuestion
 from tests.support.reading import FAMILIES, family
@@ -69,11 +69,6 @@ def test_the_samples_set_every_field_somewhere(prompt: type[Prompt[Any]]) -> Non
 @each_prompt
 def test_samples_travel_to_workers(prompt: type[Prompt[Any]]) -> None:
     assert pickle.loads(pickle.dumps(prompt.samples())) == prompt.samples()
-
-
-@each_sample
-def test_all_values_but_a_length_are_shown(sample: Prompt[Any]) -> None:
-    assert set(rendered_values(sample)) == values_of(sample)
 
 
 @each_family
