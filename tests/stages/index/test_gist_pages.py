@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stages.index.gist_pages import GistPages
-from tests.support.reading import Listener, always, book, content, deadline, never, run, scripted
+from tests.support.reading import Listener, always, book, content, deadline, run, scripted
 
 STAGE = GistPages(page_breaks=False)
 PAGES = ("The bell rings.\n", "Nobody admits it.\n\n", "The sexton shrugs.\n")
@@ -52,21 +52,17 @@ def test_one_bad_reply_is_one_row_with_a_problem(
     assert [call.reply for call in calls] == ["fine", rule.get("reply", ""), "fine"]
 
 
-def test_a_page_too_long_for_the_context_is_not_asked_about() -> None:
-    pages = ("short ", "long " * 200)
+def test_a_page_too_long_for_the_context_or_without_words_is_not_asked_about() -> None:
+    pages = ("short ", "long " * 200, " \n\n")
     made, calls = run(
         STAGE, book(pages), always("fine", context_tokens=200), reply_tokens={"gist": 64}
     )
     assert [(gist.gist, gist.problem) for gist in made] == [
         ("fine", None),
         (None, "context_overflow"),
+        (None, "empty_input"),
     ]
     assert len(calls) == 1
-
-
-def test_a_page_without_words_is_not_asked_about() -> None:
-    (gist,), _ = run(STAGE, book([" \n\n"]), never())
-    assert (gist.gist, gist.problem) == (None, "empty_input")
 
 
 def test_what_a_gist_copies_of_its_page_is_counted(tmp_path: Path) -> None:
@@ -79,12 +75,3 @@ def test_what_a_gist_copies_of_its_page_is_counted(tmp_path: Path) -> None:
     )
     made, _ = run(STAGE, book(pages), engine, deadline_seconds=deadline({"hang": True}))
     assert [gist.copied for gist in made] == [0.5, None, 0.0, None], "the and rings., of four"
-
-
-def test_what_no_file_can_hold_is_replaced() -> None:
-    """Half a surrogate pair, as JSON can escape it."""
-    gists, calls = run(
-        GistPages(page_breaks=False), book(["The bell rings."]), always("a \ud83d b")
-    )
-    assert gists[0].gist == calls[0].reply == "a \ufffd b"
-    calls[0].reply.encode()

@@ -4,8 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.core.errors import AccountingError
 from stages.index.memorize import (
@@ -104,34 +102,6 @@ def test_the_parts_are_shown_together() -> None:
         adding(book(PAGES), {MemoryPassage: made(MemorizeText, "refuse", never())})
     )
     assert whole == (Passage("text", None, TEXT),)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=12),
-    st.integers(1, 40),
-    st.sampled_from(["head", "tail", "split"]),
-)
-def test_any_memory_keeps_its_order_and_its_limit(sizes: list[int], room: int, fit: Any) -> None:
-    gists = [" ".join([f"w{n}"] * size) for n, size in enumerate(sizes)]
-    stage = MemorizeGists(memory_fit=fit, question_tokens=QUESTION_TOKENS)
-    rows, _ = run(stage, book([f"p{n} " for n in range(len(sizes))], gists),
-                  always("", context_for(room)))  # fmt: skip
-    kept = [row.gist for row in rows]
-    parts: dict[int, list[int]] = {}
-    for row in rows:
-        parts.setdefault(row.part_index, []).append(row.num_words)
-    assert all(sum(words) <= room or len(words) == 1 for words in parts.values())
-    if fit == "split":
-        assert kept == gists
-        pairs = zip(list(parts.values())[:-1], list(parts.values())[1:], strict=True)
-        assert all(sum(before) + after[0] > room for before, after in pairs)
-    elif fit == "head":
-        assert kept == gists[: len(kept)]
-        assert len(kept) == len(gists) or sum(sizes[: len(kept) + 1]) > room
-    else:
-        assert kept == gists[len(gists) - len(kept) :]
-        assert len(kept) == len(gists) or sum(sizes[-len(kept) - 1 :]) > room
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,36 @@
-"""Merging pages: which are merged, why the others are not, and when it stops.
+"""Pages merged until the memory fits, and gists of merged pages, shortened again until it does.
 
 The engine counts words, so that what fits is worked out by hand from the templates' own words.
 """
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.core.rows import UnitRows
+from stages.index.gist_pages import FittedGists
 from stages.index.merge import CopiedPages, MergedPages
 from stages.prompts.choose_pages import ParallelLookUp
 from stages.prompts.pages_and_gists import ShortenPage
 from stages.prompts.passages import Passage
-from stages.tables.pages import Page
-from tests.support.reading import Listener, book, in_turn, never, num_tokens, run
+from stages.tables.pages import Gist, Page
+from tests.support.reading import (
+    Listener,
+    adding,
+    always,
+    book,
+    content,
+    in_turn,
+    never,
+    num_tokens,
+    passages,
+    run,
+)
 
 PAGE = "one two three four five six seven eight nine ten\n\n"  # ten words
 REPLIES = 128 + 512  # the budgets of a look-up and an answer
@@ -78,25 +93,21 @@ def test_it_stops_as_soon_as_the_memory_would_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "settings", "merged", "reason"),
+    ("reply", "not_sure", "merged"),
     [
-        ("No.", {}, True, ""),
-        ("yes", {}, False, "model"),
-        ("not sure", {}, True, ""),
-        ("Not sure", {"not_sure": "keep"}, False, "model"),
-        ("Perhaps.", {}, False, "fallback"),
-        ("", {}, False, "fallback"),
+        ("No.", "merge", [((0, 1), "end")]),
+        ("yes", "merge", [((0,), "model"), ((1,), "end")]),
+        ("not sure", "merge", [((0, 1), "end")]),
+        ("Not sure", "keep", [((0,), "model"), ((1,), "end")]),
+        ("Perhaps.", "merge", [((0,), "fallback"), ((1,), "end")]),
+        ("", "merge", [((0,), "fallback"), ((1,), "end")]),
     ],
 )
-def test_what_a_reply_leads_to(
-    reply: str, settings: dict[str, Any], merged: bool, reason: str
-) -> None:
+def test_what_a_reply_leads_to(reply: str, not_sure: str, merged: list[Any]) -> None:
     engine = Listener(lambda _: reply, context(1, 5, 20))
-    rows = book(
-        [PAGE] * 2, gists=["a gist", "a gist of twelve words or so, longer than the page is"]
-    )
-    made, _ = run(stage(merge_until="end", **settings), rows, engine)
-    assert ends(made) == ([((0, 1), "end")] if merged else [((0,), reason), ((1,), "end")])
+    rows = book([PAGE] * 2, gists=["a gist", "a gist of twelve words or so, longer than the page"])
+    made, _ = run(stage(merge_until="end", not_sure=not_sure), rows, engine)
+    assert ends(made) == merged
 
 
 def test_the_model_sees_the_page_as_it_is_by_then_and_the_next() -> None:
@@ -161,3 +172,79 @@ def test_copied_pages_are_the_same_pages() -> None:
         (1, PAGE, (1,)),
     ]
     assert calls == ()
+
+
+FITTED = FittedGists(page_breaks=False, question_tokens=0, least_words=2)
+
+
+def merged_pages(*parts: tuple[int, ...], gists: list[str]) -> UnitRows:
+    """Pages of ten words for each page they were made from, and the gists of those."""
+    rows = book(["ten words " * 5 * len(own) for own in parts], gists=gists)
+    pages = tuple(replace(p, merged_from=own) for p, own in zip(rows[Page], parts, strict=True))
+    return replace(rows, tables={**rows.tables, Page: pages})
+
+
+def target(prompt: str) -> int:
+    (words,) = re.findall(r"to (\d+) words at most", prompt)
+    return int(words)
+
+
+def test_a_page_that_was_not_merged_keeps_its_gist() -> None:
+    rows = merged_pages((0,), (1, 2), (3,), gists=["zero", "one", "two", "three"])
+    made, calls = run(FITTED, rows, always("of both"))
+    assert [(g.page_index, g.gist, g.num_words) for g in made] == [
+        (0, "zero", 1), (1, "of both", 2), (2, "three", 1)]  # fmt: skip
+    assert [(call.prompt, call.page_index) for call in calls] == [("gist", 1)]
+
+
+def test_the_oldest_are_shortened_first_and_the_memory_fits_then() -> None:
+    """By hand: of the 60 words of three gists beside a raw page there is room for 40; of all 80 so
+    for 2/3, and 5% less, 50: 10, 10, 10 and 20."""
+    rows = merged_pages((0,), (1,), (2,), (3,), gists=["word " * 20] * 4)
+    engine = Listener(lambda r: "w " * target(content(r)), context(4, 0) + 40)
+    made, calls = run(FITTED, rows, engine)
+    assert [gist.num_words for gist in made] == [10, 10, 10, 20]
+    assert [(call.prompt, call.page_index) for call in calls] == [("regist", n) for n in range(3)]
+    assert all(gist.problem is None for gist in made)
+
+
+def test_a_reply_that_is_too_long_is_shortened_once_more_and_then_cut() -> None:
+    rows = merged_pages((0,), (1,), gists=["word " * 40, "word " * 40])
+    engine = Listener(lambda r: "long " * (target(content(r)) + 3), context(2, 0) + 15)
+    made, calls = run(FITTED, rows, engine)
+    assert [(call.page_index, call.turn) for call in calls] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    texts = [content(r).split("The notes:\n\n")[1].split() for r in engine.requests]
+    assert sorted(own[0] for own in texts) == ["long", "long", "word", "word"]
+    assert [gist.problem for gist in made] == ["truncated"] * 2
+    assert sum(gist.num_words for gist in made[1:]) <= 15
+    assert all(gist.gist and set(gist.gist.split()) == {"long"} for gist in made)
+
+
+def test_a_sessions_header_stays_before_its_gist() -> None:
+    stage = FittedGists(page_breaks=True, question_tokens=0, least_words=1)
+    rows = book(["\f[1 May] a b c\n", "d e f\n"], gists=["[1 May] a b c d e f", "[1 May] g h i j"])
+    pages = tuple(replace(p, merged_from=(p.page_index,)) for p in rows[Page])
+    gists = tuple(replace(g, num_words=g.num_words - 2) for g in rows[Gist])
+    rows = replace(rows, tables={Page: pages, Gist: gists})
+    engine = Listener(lambda r: "x " * target(content(r)), context(2, 2, 5) + 2)
+    made, _ = run(stage, rows, engine)
+    assert all((gist.gist or "").startswith("[1 May] x") for gist in made)
+    assert not any("1 May" in prompt for prompt in engine.prompts())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=12),
+    extra=st.integers(-20, 40),
+    room=st.integers(0, 300),
+)
+def test_whatever_the_replies_the_memory_fits_where_its_tags_do(
+    lengths: list[int], extra: int, room: int
+) -> None:
+    rows = merged_pages(*[(n,) for n in range(len(lengths))], gists=["word " * n for n in lengths])
+    engine = Listener(
+        lambda r: "w " * max(0, target(content(r)) + extra), context(len(lengths), 0) + room
+    )
+    made, _ = run(FITTED, rows, engine)
+    raw = passages(adding(rows, {Gist: made}), raw=[0])  # all pages have as many words
+    assert num_tokens(ParallelLookUp(raw, "", (), 1)) + REPLIES <= engine.context_tokens

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.text.excerpts import best_clauses, best_sentences, gist, sentences
+from stages.text.excerpts import best_clauses, best_sentences, gist
 from stages.text.words import num_words
 
 CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
@@ -70,12 +70,6 @@ def test_a_long_sentence_is_cut_to_its_clauses() -> None:
     assert best_clauses(sentence, "Which whale hit the ship?", 6) == "the whale hit the ship"
     assert best_clauses(words(50), "word3", 5) == words(5)
     assert best_clauses("Short.", "Which whale hit the ship?", 5) == "Short."
-
-
-def test_sentences_of_tags_alone_are_left_out() -> None:
-    found = sentences("{gap}. {gap} One . Two {pause} three.\n\n{gap}")
-    assert [sentence.text for sentence in found] == [".", "One .", "Two three."]
-    assert [sentence.half for sentence in found] == [0, 0, 1]
 
 
 def test_a_sentence_is_not_said_twice_in_an_answer() -> None:
