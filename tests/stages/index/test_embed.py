@@ -35,12 +35,13 @@ def cut(stage: EmbedPages | EmbedGists, rows: UnitRows) -> list[tuple[int, int, 
 
 
 def test_every_page_is_cut_into_chunks_in_page_order() -> None:
-    assert cut(STAGE, book(PAGES)) == [
+    assert cut(STAGE, book([*PAGES, " \n"])) == [
         (0, 0, "The bell rang"),
         (0, 1, "and rang."),
         (1, 0, "One candle\n\nburned."),
         (2, 0, "Bell, book and"),
         (2, 1, "candle lay there"),
+        (3, 0, ""),
     ]
 
 

@@ -65,14 +65,6 @@ def test_no_label_stands_after_a_heading() -> None:
     assert ends(made) == ["word there.", "word word."]
 
 
-def test_a_heading_before_a_long_paragraph_stays_with_its_first_sentences() -> None:
-    """66 words are over a window of 60: they are cut at sentences, but not after the heading."""
-    text = " ".join(words(8) for _ in range(8))
-    made, _ = run(uniform(12, max_words=60), unit(words(10), "THE TOWER", text), never())
-    assert [page.num_words for page in made] == [10, 10, *[8] * 7]
-    assert (made[1].text or "").startswith("THE TOWER\n\nword")
-
-
 SAID = (words(19), words(9, " added,"), '"I shall go."', words(20))
 VERSE = (words(19), words(9, " it:"), "Full fathom five,\nthy father lies,", "drowned.", words(20))
 NOTE = (words(19), words(9, " tower"), "[The tower of 1066,", "now gone] fell down.", words(20))

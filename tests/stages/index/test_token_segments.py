@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.index.paginate import segments
-from stages.text.fit_to_limit import fit_to_limit
+from pipeline.core.rows import UnitRows
+from stages.index.paginate import PaginateByTokens, segments
+from tests.support.reading import document, never, run
 
 
 async def words(text: str) -> int:
@@ -52,6 +53,17 @@ def test_a_sessions_header_stays_with_what_follows() -> None:
     assert cut(first + second, 6) == [first, second[: second.index("Who")], "Who rang?"]
 
 
+def test_no_segment_crosses_a_form_feed() -> None:
+    text = "one two three.\n\ffour five six. seven eight.\n"
+    for tokens, ends in (
+        (100, text.replace("\f", "|\f")),
+        (4, text.replace("\f", "|\f").replace("sev", "|sev")),
+    ):
+        stage = PaginateByTokens(page_breaks=True, segment_tokens=tokens)
+        made, calls = run(stage, UnitRows(document=document(text)), never())
+        assert ([page.text for page in made], calls) == (ends.split("|"), ())
+
+
 def test_a_word_too_long_is_cut_between_characters() -> None:
     spans = asyncio.run(segments("ab abcdefghij. Ab", 4, characters))
     assert ["ab abcdefghij. Ab"[a:b] for a, b in spans] == ["ab ", "abcd", "efgh", "ij. ", "Ab"]
@@ -82,21 +94,3 @@ def test_a_long_text_is_measured_a_few_times_a_segment() -> None:
     assert len(spans) == math.ceil(3000 / (500 // 13))
     assert len(measured) <= 6 * len(spans)
     assert max(measured) <= 3 * 500
-
-
-@given(st.lists(st.integers(0, 50), min_size=2, max_size=40), st.integers(0, 999))
-def test_the_largest_is_that_of_a_loop(steps: list[int], limit: int) -> None:
-    sizes = [sum(steps[: n + 1]) for n in range(len(steps))]
-    numbers = [10 * n for n in range(len(steps))]
-    measured: list[int] = []
-
-    async def size(number: int) -> int:
-        measured.append(number)
-        return sizes[number // 10]
-
-    within = [number for number, size in zip(numbers, sizes, strict=True) if size <= limit]
-    expected = max([numbers[0], *(number for number in within if number != numbers[-1])])
-    found = asyncio.run(fit_to_limit(limit, size, numbers, sizes[0], sizes[-1]))
-    assert found == expected
-    assert len(measured) <= 2 * math.ceil(math.log2(len(steps))) + 1
-    assert len(set(measured)) == len(measured)

@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.engine import Request
 from pipeline.core.errors import AccountingError
-from pipeline.core.rows import Record, UnitRows
+from pipeline.core.rows import Record
 from pipeline.work.steps import Step
-from stages.index.paginate import PaginateByTokens
 from stages.index.tree import BuildTree, tree_levels
 from stages.prompts.memwalker import CompressSummaries, SummarizeSegment, Triage
-from stages.tables.pages import Node, Page
+from stages.tables.pages import Node
 from tests.pipeline.store.test_views import rows
-from tests.support.reading import Listener, always, book, document, family, never, run, scripted
+from tests.support.reading import Listener, always, book, family, never, run, scripted
 from tests.support.runs import warehouse as by_hand
 
 PAGES = [f"Segment {name} of the text.\n" for name in "abcdefgh"]
@@ -54,31 +53,6 @@ def letter(request: Request) -> str:
         return fields.segment.split()[1]
     assert isinstance(fields, CompressSummaries)
     return f"all {len(fields.summaries)}"
-
-
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None)
-@given(num=st.integers(1, 60), max_children=st.integers(2, 9))
-@example(num=10_000, max_children=8)
-@example(num=10_000, max_children=2)
-def test_leaves_tile_the_document_and_parents_span_their_children(
-    num: int, max_children: int
-) -> None:
-    rows = book([PAGES[0]] * num)
-    made, _ = run(tree(max_children), rows, always("a summary"))
-    leaves = [node for node in made if node.level == 0]
-    assert [(n.start_char, n.end_char, n.page_index) for n in leaves] == [
-        (p.start_char, p.end_char, p.page_index) for p in rows[Page]
-    ]
-    for node in made[num:]:
-        children = [made[child] for child in node.children]
-        assert 1 <= len(children) <= max_children
-        assert {child.level for child in children} == {node.level - 1}
-        assert {child.parent for child in children} == {node.node_index}
-        assert (node.start_char, node.end_char) == (children[0].start_char, children[-1].end_char)
-        assert all(a.end_char == b.start_char for a, b in pairwise(children))
-    assert [node.node_index for node in made if node.parent is None] == [len(made) - 1]
-    assert made[-1].end_char == len(rows.document.text)
 
 
 def said(made: Sequence[Node]) -> list[str | None]:
@@ -202,16 +176,3 @@ def test_a_failed_unit_has_a_row_for_every_node() -> None:
     assert made[-1].why_unusable() == "tree: why"
     with pytest.raises(AccountingError):
         tree().check(rows, made[1:])
-
-
-def segments(text: str, segment_tokens: int) -> list[Page]:
-    stage = PaginateByTokens(page_breaks=True, segment_tokens=segment_tokens)
-    made, calls = run(stage, UnitRows(document=document(text)), never())
-    assert calls == ()
-    return made
-
-
-def test_no_segment_crosses_a_form_feed() -> None:
-    text = "one two three.\n\ffour five six. seven eight.\n"
-    assert [page.text for page in segments(text, 100)] == text.replace("\f", "|\f").split("|")
-    assert [page.num_words for page in segments(text, 4)] == [3, 3, 2]
