@@ -119,17 +119,18 @@ def test_no_context_for_the_window_takes_the_last_label() -> None:
     assert ([page.chosen_by for page in made], calls) == (["fallback", "end"], ())
 
 
-@pytest.mark.parametrize(("preceding_words", "first"), [(13, 7), (None, 0)])
+@pytest.mark.parametrize("preceding_words", [13, None])
 def test_words_before_the_window_or_the_whole_previous_page_are_shown(
-    preceding_words: int | None, first: int
+    preceding_words: int | None,
 ) -> None:
-    rows, engine = lines(*[10] * 5), in_turn("Label: <2>", "Label: <4>")
+    rows, engine = lines(*[10] * 7), in_turn("Label: <2>", "Label: <4>", "Label: <6>")
     stage = by_model(15, 45, 11, preceding_words=preceding_words)
     run(stage, rows, engine, prompts="qmsum")
-    shown = [prompt.partition("What comes just before") for prompt in engine.prompts()]
-    assert [bool(mark) for _, mark, _ in shown] == [False, True]
-    before = shown[1][2].partition("\n\n")[2].partition("\n\nThe stretch to cut:\n\np2w0 ")[0]
-    assert before.split() == rows.document.text.split()[first:20]
+    first, *later = (prompt.partition("What comes just before") for prompt in engine.prompts())
+    assert first[1] == "" and len(later) == 2
+    for end, (_, _, text) in zip((20, 40), later, strict=True):
+        before, _, _ = text.partition("\n\n")[2].partition("\n\nThe stretch to cut:")
+        assert before.split() == rows.document.text.split()[end - (preceding_words or 20) : end]
 
 
 def test_the_notebooks_labels_stand_one_paragraph_earlier() -> None:
