@@ -1,24 +1,18 @@
-"""Pages found by all queries of a question, against a naive reader."""
+"""Pages found by all queries of a question, worked by hand."""
 
-import re
-from collections import Counter
 from dataclasses import replace
-from math import log
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
 from stages.prompts.passages import Passage
 from stages.read.answer_kinds import AnswerFromChunks
-from stages.retrieve.look_up import used_pages
 from stages.retrieve.search import SearchByBM25, SearchByVectors
 from stages.tables.keys import Embedding
-from stages.tables.lookups import Lookup, Query
+from stages.tables.lookups import Dropped, Lookup, Query
 from tests.support.reading import adding, always, book, looked_up, never, question, run
 
 WORDS = ("bell", "rope", "tower", "stair", "monk", "oil", "candle", "priest")
@@ -30,57 +24,6 @@ def queries(*texts: str | None, question_id: str = "q", **more: Any) -> list[Que
               **more)
         for n, text in enumerate(texts)
     ]  # fmt: skip
-
-
-def bm25_plus(pages: list[str], query: str) -> list[tuple[int, float]]:
-    """Pages and scores, best first, by BM25+ (Lv and Zhai 2011) with k1 1.5, b 0.75, delta 1,
-    written here; words are their own stems. A page without a word of the query scores nothing."""
-    split = [re.findall("[a-z]+", page.lower()) for page in pages]
-    mean = sum(map(len, split)) / len(split)
-    scores = []
-    for words in split:
-        counts, score = Counter(words), 0.0
-        for word in query.split():
-            num = sum(word in other for other in split)
-            if num and counts[word]:
-                long = 1.5 * (0.25 + 0.75 * len(words) / mean)
-                score += log((len(split) + 1) / num) * (2.5 * counts[word] / (counts[word] + long))
-        scores.append(round(score, 9))
-    order = sorted(range(len(pages)), key=lambda page: (-scores[page], page))
-    return [(page, scores[page]) for page in order]
-
-
-@pytest.mark.slow
-@settings(max_examples=80, deadline=None)
-@given(
-    st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8), min_size=1, max_size=9),
-    st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3), min_size=1, max_size=5),
-    st.integers(1, 4),
-)
-def test_the_union_of_all_queries_is_read_in_order(
-    pages: list[list[str]], asked: list[list[str]], top_k: int
-) -> None:
-    texts, wanted = [" ".join(words) + ". " for words in pages], [" ".join(q) for q in asked]
-    stage = SearchByBM25(top_k=top_k, bm25="plus_on_stems", mean=False)
-    rows = adding(book(texts, questions=[question()]), {Query: queries(*wanted)})
-    made, _ = run(stage, rows, never())
-    rankings = [[(page, score) for page, score in bm25_plus(texts, query) if score]
-                for query in wanted]  # fmt: skip
-    best = [[page for page, _ in own[:top_k]] for own in rankings]
-    assert [list(turn.requested) for turn in made] == best
-    assert [turn.query_index for turn in made] == list(range(len(wanted)))
-    for turn, own in zip(made, rankings, strict=True):
-        assert [page.page_index for page in turn.ranked] == [page for page, _ in own]
-        assert [page.score for page in turn.ranked] == pytest.approx([score for _, score in own])
-    seen: list[int] = []
-    for turn, found in zip(made, best, strict=True):
-        assert list(turn.used or ()) == [page for page in found if page not in seen]
-        assert [d.page_index for d in turn.dropped] == [page for page in found if page in seen]
-        seen += turn.used or ()
-    union = {page for found in best for page in found}
-    assert sorted(used_pages(adding(rows, {Lookup: made}), question())) == sorted(union)
-    answered = read(adding(rows, {Lookup: made}))
-    assert list(answered.page_indexes) == sorted(union)
 
 
 def read(rows: UnitRows, engine: Any = None) -> Any:
@@ -125,6 +68,7 @@ def test_vectors_of_all_queries_find_their_pages() -> None:
         (0, 2), (1, 2), (), (),
     ], "what shares nothing with a query is not found"  # fmt: skip
     assert made[-1].detail == "queries: timeout, queries: timeout"
+    assert made[1].dropped == (Dropped(2, "duplicate"),)
 
 
 class Kinds(Axes):
