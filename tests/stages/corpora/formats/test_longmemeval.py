@@ -205,6 +205,11 @@ def test_a_bad_history_is_one_bad_row_and_keeps_its_question(
     assert good(item.questions) == ["When?"] and gold(item) == []
 
 
+def test_what_is_no_history_is_one_bad_row(tmp_path: Path) -> None:
+    corpus = loaded(written(tmp_path, HISTORY, [1]), "longmemeval")
+    assert details(corpus) == ["longmemeval_s.json:2: a list, not an object; fix or delete it"]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

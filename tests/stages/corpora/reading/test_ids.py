@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from upath import UPath
 
-from jobs.graph.preparation import chosen_documents
-from jobs.graph.read_run import read_run
 from stages.corpora import Loaded
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
@@ -60,19 +58,6 @@ def test_a_row_has_the_same_id_with_and_without_an_equal_one_in_another_file(
     assert wrong and all(re.match(r"b\.jsonl:1: .*the same content as in a\.", d) for d in wrong)
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_a_row_has_the_same_id_whatever_the_limit_and_what_follows(
-    tmp_path: Path, name: str
-) -> None:
-    file = written(tmp_path / "a.jsonl", *(row(name, number) for number in (1, 2, 3)))
-    whole = [*chosen_documents(read_run([f"corpus={name}", f"corpus.path={file}"]).config)]
-    for limit in (1, 2, 3):
-        words = [f"corpus={name}", f"corpus.path={file}", f"limit={limit}"]
-        assert [*chosen_documents(read_run(words).config)] == whole[:limit]
-    shorter = written(tmp_path / "b.jsonl", row(name, 1))
-    assert loaded(shorter, name) == whole[:1]
-
-
 QUESTIONS: list[dict[str, Any]] = [
     {"document_id": "a", "question": "When?", "references": ["1"]},
     {"document_id": "a", "question": "When?", "references": ["1"]},
@@ -106,13 +91,6 @@ def test_what_is_not_asked_is_no_part_of_a_questions_id(tmp_path: Path, name: st
     before = loaded(written(tmp_path / "a.jsonl", row(name, 1)), name)
     after = loaded(written(tmp_path / "a.jsonl", {**row(name, 1), **given[name]}), name)
     assert good_ids(before) == good_ids(after)
-
-
-def test_an_id_that_looks_like_a_place_is_no_second_row_of_it() -> None:
-    ids, file = Ids(), UPath("a.jsonl")
-    assert ids.of_given(Row(file, 1, {"id": "a.jsonl:2"}), "id") == ("a.jsonl:2", None)
-    torn, wrong = ids.of_given(Row(file, 2, None, "torn"), "id")
-    assert MADE.fullmatch(torn) and wrong == "torn"
 
 
 CONTENTS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, "", "i", "a:1", 7])))
