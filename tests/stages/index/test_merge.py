@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
@@ -62,17 +62,13 @@ def ends(made: Sequence[Page]) -> list[tuple[tuple[int, ...], str | None]]:
     return [(page.merged_from, page.chosen_by) for page in made]
 
 
-def test_what_fits_to_the_word_stays_as_it_is_and_nothing_is_asked() -> None:
+def test_what_fits_to_the_word_stays_and_with_one_word_less_pages_are_merged() -> None:
+    """A merge leaves out a tag and a gist, 7 words, and the raw page has 10 more: it never fits. A
+    page of 40 words would have no room even alone."""
     engine = never()
     engine.context_tokens = context(4, 5)
     made, calls = run(stage(), pages(4), engine)
-    assert ends(made) == [((n,), "model") for n in range(4)]
-    assert calls == ()
-
-
-def test_one_word_less_and_pages_are_merged() -> None:
-    """A merge leaves out a tag and a gist, 7 words, and the raw page has 10 more: it never fits. A
-    page of 40 words would have no room even alone."""
+    assert (ends(made), calls) == ([((n,), "model") for n in range(4)], ())
     engine = Listener(lambda _: "no", context(4, 5) - 1)
     made, calls = run(stage(merge_until="end"), pages(4), engine)
     assert ends(made) == [((0, 1, 2), "rule"), ((3,), "end")]
@@ -143,26 +139,6 @@ def test_where_there_are_too_many_chapters_neighbours_are_merged_unasked() -> No
     assert len(calls) == 59
     assert len(made) <= 20 and max(len(page.merged_from) for page in made) == 4
     assert [n for page in made for n in page.merged_from] == list(range(60))
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    verdicts=st.lists(st.sampled_from(["yes", "no", "not sure", "?"]), min_size=30, max_size=30),
-    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=30),
-    room=st.integers(0, 900),
-)
-def test_whatever_is_replied_pages_tile_the_text(
-    verdicts: list[str], lengths: list[int], room: int
-) -> None:
-    texts = ["word " * length for length in lengths]
-    left = list(verdicts)
-    engine = Listener(lambda _: left.pop(), NOTHING + REPLIES + room)
-    made, calls = run(stage(page_share=0.5), book(texts, gists=["a gist"] * len(texts)), engine)
-    assert "".join(page.text for page in made) == "".join(texts)
-    assert [n for page in made for n in page.merged_from] == list(range(len(texts)))
-    assert [page.page_index for page in made] == list(range(len(made)))
-    assert [page.num_words for page in made] == [len(page.text.split()) for page in made]
-    assert len(calls) < len(texts)
 
 
 def test_copied_pages_are_the_same_pages() -> None:
@@ -238,6 +214,7 @@ def test_a_sessions_header_stays_before_its_gist() -> None:
     extra=st.integers(-20, 40),
     room=st.integers(0, 300),
 )
+@example(lengths=[30, 30], extra=-20, room=10)  # nothing is replied
 def test_whatever_the_replies_the_memory_fits_where_its_tags_do(
     lengths: list[int], extra: int, room: int
 ) -> None:

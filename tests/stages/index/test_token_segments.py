@@ -4,8 +4,6 @@ import asyncio
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
 from stages.index.paginate import PaginateByTokens, segments
@@ -67,18 +65,6 @@ def test_no_segment_crosses_a_form_feed() -> None:
 def test_a_word_too_long_is_cut_between_characters() -> None:
     spans = asyncio.run(segments("ab abcdefghij. Ab", 4, characters))
     assert ["ab abcdefghij. Ab"[a:b] for a, b in spans] == ["ab ", "abcd", "efgh", "ij. ", "Ab"]
-
-
-TEXT = st.text(st.sampled_from("ab. \n。中"), max_size=60)
-
-
-@given(TEXT, st.integers(1, 9))
-def test_segments_tile_and_fit_and_have_words(text: str, limit: int) -> None:
-    spans = asyncio.run(segments(text, limit, characters))
-    shown = [text[a:b].strip() for a, b in spans]
-    assert "".join(text[a:b] for a, b in spans) == text
-    assert all(len(part) <= limit for part in shown)
-    assert all(shown) or not text.strip()
 
 
 def test_a_long_text_is_measured_a_few_times_a_segment() -> None:

@@ -1,12 +1,8 @@
 """Prompts about chats: what they show, their replies without a model, and how replies are read."""
 
-import json
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.core.prompts import Prompt
 from pipeline.engines.extractive import num_tokens
@@ -340,40 +336,3 @@ def test_an_option_after_notes() -> None:
     assert CHOICE.read("Answer: (K)", False) == "out_of_range"
     assert CHOICE.read("(B)", False) is None
     assert CHOICE.read("Answer: there", False) is None
-
-
-_WORDS = [
-    "The",
-    "user",
-    "owns",
-    "3.5",
-    "O'Brien",
-    '"no"',
-    "[sic]",
-    "{x}",
-    "café",
-    "钟",
-    "a\\b",
-    "]",
-]
-_BEFORE = ["", "Sure! ", "Here is what I found [1]:\n\n", "(see [2] and [x])\n", "# JSON\n"]
-
-
-def _text(draw: Random) -> str:
-    return " ".join(draw.choices(_WORDS, k=draw.randrange(1, 9)))
-
-
-@pytest.mark.sampled
-@settings(max_examples=300, deadline=None)
-@given(st.randoms(use_true_random=True))
-def test_a_cut_list_keeps_its_whole_items(draw: Random) -> None:
-    for _ in range(5):
-        facts = [_text(draw) for _ in range(draw.randrange(1, 6))]
-        reply, ends = draw.choice(_BEFORE) + draw.choice(["```json\n[", "[", "[\n "]), []
-        for fact in facts:
-            reply += json.dumps(fact, ensure_ascii=draw.random() < 0.5)
-            ends.append(len(reply))
-            reply += draw.choice([",", ", ", ",\n  "]) if len(ends) < len(facts) else "]"
-        cut = draw.randrange(len(reply) + 1)
-        whole = tuple(fact for fact, end in zip(facts, ends, strict=True) if end <= cut)
-        assert FACTS.read(reply[:cut], True) == (whole or None), reply[:cut]
