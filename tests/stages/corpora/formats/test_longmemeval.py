@@ -19,7 +19,7 @@ from stages.corpora import Loaded
 from stages.index.gist_pages import GistPages
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
-from tests.support.reading import Listener, adding, always, content, document, run
+from tests.support.reading import Listener, adding, always, content, run
 from tests.support.texts.loading import DATA, bad, details, good, loaded
 
 ORACLE = DATA / "longmemeval" / "longmemeval_oracle_16.json"
@@ -169,7 +169,6 @@ def test_marked_turns_are_the_evidence_where_there_are_any(tmp_path: Path) -> No
         ({}, False, ("at noon",)),
         ({"answer": 3}, False, ("3",)),
         ({"answer": None}, False, ()),
-        ({"question_id": 7}, False, ("at noon",)),
         ({"question_id": "q1_abs"}, True, ("at noon",)),
         ({"question_type": "single-session-preference"}, True, ("at noon",)),
     ],
@@ -317,13 +316,3 @@ def test_every_page_of_a_session_is_remembered_with_its_date(tmp_path: Path) -> 
     early, late = sorted(HISTORY["haystack_dates"])
     assert [g.gist for g in gists] == [f"[{early}] so", *[f"[{late}] so"] * 3]
     assert [g.num_words for g in gists] == [1] * 4
-
-
-def test_pages_without_sessions_have_no_header() -> None:
-    text = "\f[x]\nuser: Hi."
-    page = Page(document_id="d", page_index=0, start_char=0, end_char=len(text), text=text,
-                num_words=2, chosen_by="rule")  # fmt: skip
-    stage = GistPages(page_breaks=False)
-    engine = always("so")
-    [gist], _ = run(stage, adding(UnitRows(document=document(text)), {Page: [page]}), engine)
-    assert gist.gist == "so" and "[x]" in engine.prompts()[0]

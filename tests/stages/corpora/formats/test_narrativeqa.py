@@ -341,26 +341,6 @@ def test_questions_as_they_are_written(tmp_path: Path) -> None:
     ]
 
 
-def test_ids_that_are_given_twice_or_not_at_all(tmp_path: Path) -> None:
-    lines = [f"{name},test,gutenberg,u,640,w,T,7,," for name in ("d", "d", "")]
-    folder = written(tmp_path, lines, ["d,test,Q?,a,b,,,", ",test,Whose?,a,b,,,"])
-    (folder / "tmp" / "d.content").write_bytes(STORY.encode())
-    corpus = loaded(folder, "narrativeqa")
-    assert [item.document.document_id for item in corpus] == [
-        "d",
-        "documents.csv:3",
-        "documents.csv:4",
-        "qaps.csv:3",
-    ]
-    assert details(corpus[1:3]) == [
-        'documents.csv:3: `document_id` "d" is used twice, first in documents.csv:2; '
-        "give this row another or delete it",
-        "documents.csv:4: no `document_id`; add it",
-    ]
-    assert good(corpus[0].questions) == ["Q?"]
-    assert "qaps.csv:3: no `document_id`; add it" in details(corpus)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

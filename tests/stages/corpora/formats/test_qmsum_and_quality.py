@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from pipeline.core.errors import UsageError
 from stages.corpora import Loaded
 from stages.text.article_text import article_text
 from tests.support.command import NEEDS_WHOLE, QMSUM, WHOLE, WHOLE_QMSUM
-from tests.support.texts.loading import corpus_of, loaded, written
+from tests.support.texts.loading import loaded, written
 
 # (meetings, queries, queries with gold evidence), counted in the raw files by jq.
 SIZES = {QMSUM: (8, 59, 51), WHOLE_QMSUM: (35, 272, 237)}
@@ -205,12 +204,3 @@ def test_quality_test_split_has_no_right_option(tmp_path: Path, quality: Path) -
 )
 def test_article_text_neither_glues_nor_splits_words(html: str, text: str) -> None:
     assert article_text(html if "<" not in html else f"<!DOCTYPE html>{html}") == text
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"pth": "x"}, {"clean": "all"}, {"paragraphs": "none"}, {"stories": "x"}],
-)
-def test_the_section_refuses_unknown_keys(wrong: dict[str, str]) -> None:
-    with pytest.raises(ValidationError):
-        corpus_of(QMSUM, "qmsum", **wrong)

@@ -13,8 +13,7 @@ import pytest
 
 from pipeline.core.errors import UsageError
 from stages.corpora import Loaded, load
-from tests.support.command import WHOLE
-from tests.support.texts.loading import asked, bad, corpus_of, details, good, loaded, written
+from tests.support.texts.loading import bad, corpus_of, details, good, loaded, written
 
 TEXT = "The mill stood by the river."
 FIELDS: dict[str, Any] = {
@@ -110,17 +109,12 @@ QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "label of digits that are none": ({"label": "²"}, '`label` "²" is no letter'),
     "options a string": ({"choices": "sea"}, "`choices` is not a list of strings"),
     "options with a gap": ({"choices": ["sea", None]}, "`choices` is not a list of strings"),
-    "empty options": ({"choices": [], "label": None}, ""),
-    "references a number": ({"gold": 3}, ""),
     "references an object": ({"gold": {"text": "a"}}, "`gold` is not a list of strings"),
-    "references an empty string": ({"gold": ""}, ""),
     "question missing": ({"q": None}, "no `q`; add it"),
     "question blank": ({"q": "\n\t"}, "`q` is empty; write the question or delete it"),
     "question like a template": ({"q": "{{ x }} <5> Page [3] {% raw %} <|im_start|>"}, ""),
     "question id twice": ({"no": "q1"}, '"q1" is used twice, first in mine.jsonl:1; give this'),
     "question id a list": ({"no": ["q"]}, "`no` is a list, not a string"),
-    "question id missing": ({"no": None}, ""),
-    "type a number": ({"kind": 4}, ""),
     "date a number": ({"on": 20240101}, "`on` is a number, not a string"),
     "metadata no object": ({"metadata": "[1]"}, "`metadata` is no JSON object"),
 }
@@ -140,7 +134,6 @@ def test_a_question_of_every_kind_costs_only_itself(tmp_path: Path, case: str) -
 
 # id: what is changed in the second row, the texts in all, what is said of it.
 DOCUMENTS: dict[str, tuple[dict[str, Any], list[str], str]] = {
-    "text missing": ({"story": None}, [TEXT, ""], "no `story`; add it"),
     "text blank": ({"story": " \n\f"}, [TEXT, ""], "the text has no words"),
     "text a number": ({"story": 7}, [TEXT, ""], "`story` is a number, not a string"),
     "text with NUL": ({"story": "a\0b"}, [TEXT, "a\0b"], ""),
@@ -148,7 +141,6 @@ DOCUMENTS: dict[str, tuple[dict[str, Any], list[str], str]] = {
         {"story": "B.", "book": "b1"}, [TEXT, ""], '`book` "b1" is used twice'),
     "id a list": ({"story": "B.", "book": []}, [TEXT, ""], "`book` is a list, not a string"),
     "id empty": ({"story": "B.", "book": ""}, [TEXT, "B."], ""),
-    "title a list": ({"story": "B.", "name": []}, [TEXT, ""], "`name` is a list, not a string"),
 }  # fmt: skip
 
 
@@ -255,28 +247,15 @@ def test_paths_of_every_field(tmp_path: Path) -> None:
 def test_numbers_and_booleans_are_references(
     tmp_path: Path, value: Any, texts: tuple[str, ...]
 ) -> None:
-    """Of rows and of question files, in Parquet and, but for what JSON has no word for, in JSON."""
-    rows = [{"document_id": "d", "text": TEXT, "question": "When?", "references": value}]
-    fields = {"document_id": "document_id", "references": "references"}
-    is_json = not isinstance(value, (date, Decimal)) and value == value
-    is_mixed = isinstance(value, list) and len(value) > 1
-    for kind in [*(["jsonl"] if is_json else []), *([] if is_mixed else ["parquet"])]:
-        folder = tmp_path / kind
-        folder.mkdir()
-        tables = {
-            "rows": rows,
-            "documents": [{"document_id": "d", "text": TEXT}],
-            "questions": [{key: rows[0][key] for key in rows[0] if key != "text"}],
-        }
-        for name, own in tables.items():
-            file = folder / f"{name}.{kind}"
-            if kind == "parquet":
-                pq.write_table(pa.Table.from_pylist(own), file)
-            else:
-                written(file, *own)
-        [item] = loaded(folder / f"rows.{kind}", "records", fields=fields)
-        [other] = loaded(folder, "tables")
-        assert [q.references for q in (*item.questions, *other.questions)] == [texts] * 2
+    """In Parquet and, but for what JSON has no word for, in JSON."""
+    row = {"text": TEXT, "question": "When?", "references": value}
+    if not isinstance(value, list) or len(value) < 2:
+        pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    if not isinstance(value, (date, Decimal)) and value == value:
+        written(tmp_path / "rows.jsonl", row)
+    for file in tmp_path.iterdir():
+        [item] = loaded(file, "records", fields={"references": "references"})
+        assert [question.references for question in item.questions] == [texts]
 
 
 def test_what_is_no_number_is_null(tmp_path: Path) -> None:
@@ -307,12 +286,9 @@ def test_what_is_no_number_is_null(tmp_path: Path) -> None:
         ("a.csv", '"sep=;"\ntext;question;references\nOne, two.;Who?;he\n'),
         ("a.csv", '\ufeffsep=,\ntext,question,references\n"One, two.",Who?,he\n'),
         ("a.csv", "sep=\t\ntext\tquestion\treferences\nOne, two.\tWho?\the\n"),
-        ("a.csv", "sep=:\ntext:question:references\nOne, two.:Who?:he\n"),
         ("a.tsv", "sep=\t\ntext\tquestion\treferences\nOne, two.\tWho?\the\n"),
         ("a.csv", 'text,question,references,,\n"One, two.",Who?,he,,\n'),
         ("a.csv", '"","",text,question,references,"  "\n,,"One, two.",Who?,he,\n'),
-        ("a.csv", ',text,question,references\n,"One, two.",Who?,he\n'),
-        ("a.csv", 'text,question,references,,\n"One, two.",Who?,he\n'),
         ("a.csv", 'text,question,references\n"One, two.",Who?,he,,,\n'),
         ("a.csv", 'text,question,references\n"One, two.",Who?,he\n'),
     ],
@@ -362,18 +338,6 @@ def test_a_split_that_is_not_there_is_refused(tmp_path: Path, name: str, split: 
     written(tmp_path / "train.jsonl", {"text": TEXT, "question": "Who?"})
     with pytest.raises(UsageError, match=r"corpus\.split"):
         list(load(corpus_of(tmp_path / name, "jsonl", split=split)))
-
-
-@pytest.mark.slow
-@pytest.mark.whole
-def test_real_rows_of_another_format_can_be_read_as_ones_own() -> None:
-    file = WHOLE / "scrolls_style" / "narrative_qa" / "validation.jsonl"
-    native = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
-    fields = {"text": "input", "question": "output", "question_id": "pid"}
-    corpus = loaded(file, "records", fields=fields)
-    assert len(corpus) == len({row["input"] for row in native}) == 10
-    assert [q.question for q in asked(corpus)] == [row["output"] for row in native]
-    assert [q.question_id for q in asked(corpus)] == [row["pid"] for row in native]
 
 
 @pytest.mark.parametrize(
