@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import PROMPTS, Prompt
@@ -246,28 +244,20 @@ def published(reply: str) -> str:
     return "yes" if "yes" in reply.lower() else "no"
 
 
-@given(
-    name=st.sampled_from(JUDGES),
-    word=st.sampled_from(["yes", "Yes", "YES", "no", "No", "NO"]),
-    before=st.sampled_from(["", " ", "\n", '"', "**", "Answer: "]),
-    after=st.sampled_from(["", ".", "!", '"', "**", "\n", ".\n\n"]),
-)
-def test_plain_replies_are_read_as_published(name: str, word: str, before: str, after: str) -> None:
-    reply = f"{before}{word}{after}"
-    prompt = PROMPTS[name].samples()[0]
-    assert prompt.read(reply, False) == published(reply) == word.lower()
-
-
 @pytest.mark.parametrize(
     ("reply", "ours", "theirs"),
     [
+        ("**Yes.**\n", "yes", "yes"),
+        ("Answer: NO", "no", "no"),
         ("No, yesterday is not what the key says.", "no", "yes"),
         ("The answer does not contain it.", None, "no"),
         ("Yes and no.", None, "yes"),
         ("", None, "no"),
     ],
 )
-def test_where_the_published_rule_differs(reply: str, ours: str | None, theirs: str) -> None:
+def test_replies_are_read_as_published_or_are_unreadable(
+    reply: str, ours: str | None, theirs: str
+) -> None:
     for name in JUDGES:
         assert PROMPTS[name].samples()[0].read(reply, False) == ours
     assert published(reply) == theirs
@@ -282,7 +272,6 @@ RUBRIC = "The user would prefer hotels in Miami with a view of the ocean"
     [  # what the extractive engine says, by the words alone
         (JudgeGeneric("?", "It was in Miami that 29 days passed", KEY), "yes"),
         (JudgeGeneric("?", "It was in Miami", KEY), "no"),  # a part of it
-        (JudgeGeneric("?", "", KEY), "no"),
         (JudgeTemporal("?", "30 days passed in Miami", KEY), "yes"),
         (JudgeTemporal("?", "27 days passed in Miami", KEY), "no"),
         (JudgeKnowledgeUpdate("?", "First six, now nine months", "nine months"), "yes"),

@@ -11,6 +11,7 @@ from stages.prompts.memorag import (
     Hypothetical,
     KeyPoints,
     LinesFromMemory,
+    RefineQuery,
     ShortenChunk,
     SubQuestions,
 )
@@ -129,6 +130,18 @@ def test_a_question_as_a_statement(question: str, options: tuple[str, ...], said
     prompt = Hypothetical(question, options)
     assert prompt.extractive() == said
     assert len(prompt.expected().split()) == 100
+
+
+@pytest.mark.parametrize(
+    ("reply", "query"),
+    [
+        ("ENOUGH\n\nThe parts say who rang it.", ""), ("**ENOUGH**\nbecause they do", ""),
+        ("enough.", ""), ("ENOUGHS", "ENOUGHS"),
+        ("Enough oil for the bell", "Enough oil for the bell"), ("bell rope\nENOUGH", "bell rope"),
+    ],
+)  # fmt: skip
+def test_a_first_line_that_begins_with_enough_is_no_query(reply: str, query: str) -> None:
+    assert RefineQuery((), "Who rang?", (), ("bell",), None).read(reply, is_cut=False) == query
 
 
 def test_what_is_cut_off_can_still_be_searched_for() -> None:

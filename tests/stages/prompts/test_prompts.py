@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Constraint, Prompt
 from pipeline.core.settings import CONF
 from pipeline.families.family import family_layers, read_family_file
@@ -132,23 +131,6 @@ def test_what_is_expected_is_read(sample: Prompt[Any]) -> None:
 def test_nothing_is_read_in_nothing(sample: Prompt[Any]) -> None:
     for reply in ("", " ", "\n\n"):
         assert sample.read(reply, is_cut=False) is sample.read(reply, is_cut=True) is None
-
-
-@pytest.mark.parametrize("lost", ["max_reply_tokens", "extractive", "expected", "samples"])
-def test_a_prompt_that_is_no_whole_one_is_refused(lost: str) -> None:
-    whole = {
-        "name": "sing", "max_reply_tokens": 9, "read": lambda self, reply, is_cut: reply,
-        "extractive": lambda self: "la", "expected": lambda self: "la",
-        "samples": classmethod(lambda cls: (cls(),)),
-    }  # fmt: skip
-    with pytest.raises(UsageError, match=f"the prompt Sing has no {lost}; write one"):
-        type("Sing", (Prompt,), {key: value for key, value in whole.items() if key != lost})
-    assert "sing" not in PROMPTS
-
-
-def test_two_prompts_of_one_name_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"Other is the prompt 'gist', which is that of stages"):
-        type("Other", (PROMPTS["gist"],), {"name": "gist", "version": 1})
 
 
 PROMPTS_FOLDER = CONF / "prompts"

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,17 @@ def one(stage: AnswerFromContext, given: UnitRows, engine: Listener) -> Answer:
     (answer,), _ = run(stage, given, engine)
     assert isinstance(answer, Answer)
     return answer
+
+
+@dataclass
+class Counting(Listener):
+    """Notes how many tokens it counted each time."""
+
+    counted: list[int] = field(default_factory=list)
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        self.counted.append(await super().count_tokens(messages))
+        return self.counted[-1]
 
 
 def before_the_question(engine: Listener) -> str:
@@ -268,13 +280,6 @@ def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> Non
     given = book(pages, questions=[question()], lookups=[looked_up(*best)])
     shown = tuple(Passage("page", None, text) for text in kept)
     tokens = num_tokens(AnswerQuestion(shown, "Who rang the bell?", (), answer_words=30))
-    counted: list[int] = []
-
-    class Counting(Listener):
-        async def count_tokens(self, messages: Sequence[Message]) -> int:
-            counted.append(await super().count_tokens(messages))
-            return counted[-1]
-
     engine = Counting(lambda request: "Noon.", context_tokens=tokens + 50)
     stage = AnswerFromPages(**{**COMMON, "answer_page_tags": False})
     (answer,), calls = run(stage, given, engine, reply_tokens={"answer": 50})
@@ -284,7 +289,7 @@ def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> Non
     )
     assert len(calls) == 1
     assert answer.num_context_tokens == sum(len(text.split()) for text in kept)
-    assert len(counted) <= 20 + fitting
+    assert len(engine.counted) <= 20 + fitting
 
 
 def test_a_server_that_refuses_what_was_counted_to_fit_gets_less() -> None:
@@ -386,20 +391,12 @@ def test_a_question_that_leaves_no_room_for_a_word_of_the_text_is_not_sent(conte
 def test_a_long_text_is_counted_a_few_times_and_never_whole(keep: str) -> None:
     drawn = random.Random(7)
     words = ["".join(drawn.choices("abc", k=drawn.randint(1, 12))) for _ in range(100_000)]
-    counted: list[int] = []
-
-    class Counting(Listener):
-        async def count_tokens(self, messages: Sequence[Message]) -> int:
-            tokens = await super().count_tokens(messages)
-            counted.append(tokens)
-            return tokens
-
     engine = Counting(lambda request: "Noon.", context_tokens=EMPTY + REPLY + 2000)
     answer = answered_by(keep, engine, " ".join(words))
     kept = words[:2000] if keep == "first" else words[-2000:]
     assert shown_of(answer, " ".join(words)) == " ".join(kept)
-    assert len(counted) <= 14
-    assert max(counted) < 10_000
+    assert len(engine.counted) <= 14
+    assert max(engine.counted) < 10_000
 
 
 def test_unspaced_text_is_cut_between_characters() -> None:

@@ -56,27 +56,21 @@ def test_the_example_of_the_design() -> None:
     )
 
 
+def test_numbers_are_the_familys_and_rows_hold_indexes() -> None:
+    engine = in_turn("I want to look up Page [1, 7, 8, 0]")
+    (row,), _ = run(parallel(4, first_page=1), BOOK, engine)
+    assert (row.requested, row.used) == ((0, 6, 7, -1), (0, 6))
+    assert row.dropped == (Dropped(7, "out_of_range"), Dropped(-1, "out_of_range"))
+    (prompt,) = engine.prompts()
+    memory = "".join(f"<Page {n + 1}>\ngist {n}\n\n" for n in range(7))
+    assert f"{memory}Question: Who rang the bell?" in prompt
+    assert "4 at most" in prompt and "Page text" not in prompt
+
+
 def test_a_reply_without_a_page_leaves_the_gists() -> None:
     assert one(parallel(2), "The gists are enough.") == looked_up()
     for reply in ("[7 to 12]", "<think>Page [3]"):
         assert one(parallel(2), reply) == looked_up(problem="unparseable")
-
-
-def test_parallel_rows_hold_indexes_where_the_family_counts_from_1() -> None:
-    row = one(parallel(3, first_page=1), "I want to look up Page [1, 7, 8, 0]")
-    assert row.requested == (0, 6, 7, -1)
-    assert row.used == (0, 6)
-    assert row.dropped == (Dropped(7, "out_of_range"), Dropped(-1, "out_of_range"))
-
-
-def test_the_gist_memory_is_shown_with_the_family_s_numbers() -> None:
-    engine = in_turn("[]")
-    run(parallel(4, first_page=1), BOOK, engine)
-    (prompt,) = engine.prompts()
-    memory = "".join(f"<Page {n + 1}>\ngist {n}\n\n" for n in range(7))
-    assert f"{memory}Question: Who rang the bell?" in prompt
-    assert "4 at most" in prompt
-    assert "Page text" not in prompt
 
 
 @pytest.mark.parametrize(
@@ -103,15 +97,6 @@ def test_cut_and_missing_replies_of_a_parallel_look_up(
 def test_gists_that_are_over_the_budget_are_not_asked_about() -> None:
     made, calls = run(ReadAgentP(max_pages=5, first_page=0, budget=13), BOOK, never())
     assert (made, calls) == ([looked_up()], ())  # the answer says why
-
-
-def test_a_gist_memory_that_does_not_fit_a_parallel_look_up_is_not_asked_about() -> None:
-    tokens = num_tokens(ParallelLookUp(passages(BOOK, ()), "Who rang the bell?", (), 2))
-    enough, _ = run(parallel(2), BOOK, always("[]", tokens + 30), reply_tokens=BUDGETS)
-    assert enough == [looked_up()]
-    made, calls = run(parallel(2), BOOK, always("[]", tokens + 29), reply_tokens=BUDGETS)
-    assert made == [looked_up(used=None, requested=(), problem="context_overflow")]
-    assert calls == ()
 
 
 @pytest.mark.parametrize(
@@ -286,13 +271,14 @@ def tokens(read: tuple[int, ...], refused: tuple[int, ...] = ()) -> int:
 
 
 def test_a_gist_memory_that_does_not_fit_is_not_asked_about() -> None:
-    made, _ = run(sequential(3), BOOK, always("STOP", tokens(()) + 30), reply_tokens=TURN_BUDGETS)
-    assert made == [looked_up()]
-    made, calls = run(
-        sequential(3), BOOK, always("STOP", tokens(()) + 29), reply_tokens=TURN_BUDGETS
-    )
-    assert made == [looked_up(used=None, requested=(), problem="context_overflow")]
-    assert calls == ()
+    alone = num_tokens(ParallelLookUp(passages(BOOK, ()), QUESTION, (), 2))
+    for stage, needed in ((parallel(2), alone), (sequential(3), tokens(()))):
+        budgets = {**BUDGETS, **TURN_BUDGETS}
+        made, _ = run(stage, BOOK, always("STOP []", needed + 30), reply_tokens=budgets)
+        assert made == [looked_up()]
+        made, calls = run(stage, BOOK, always("STOP []", needed + 29), reply_tokens=budgets)
+        assert made == [looked_up(used=None, requested=(), problem="context_overflow")]
+        assert calls == ()
 
 
 def test_it_stops_where_the_next_page_would_not_fit() -> None:
