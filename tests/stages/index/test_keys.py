@@ -60,6 +60,9 @@ def test_the_value_alone_is_what_the_user_says() -> None:
     assert texts(made) == [(n, 0, "value", text) for n, text in enumerate(VALUES)]
     assert [key.day for key in made] == DAYS
     assert keys(nothing, side="both")[1].text == "user: She is three.\n\nassistant: Young!"
+    unit = book(["\f[x]\nassistant: A poem.\n\n"])  # without a user, so all that is said
+    (key,), _ = run(MakeKeys(join="merge", side="user"), unit, never())
+    assert (key.text, key.day) == ("assistant: A poem.", None)
 
 
 def test_items_are_numbered_by_page() -> None:
@@ -171,25 +174,14 @@ def test_ten_examples_whose_replies_can_be_read(extracted: str, num: int) -> Non
             assert read is not None and len(read) == len(json.loads(reply))
 
 
-@pytest.mark.parametrize("reply", ["", "no list", '{"a": 1}', "[1, 2"])
-def test_a_reply_that_cannot_be_read_leaves_the_value(reply: str) -> None:
-    found = expanded(always(reply))
+def test_a_reply_that_cannot_be_read_leaves_the_value_and_none_is_a_lack(tmp_path: Path) -> None:
+    rules = {"match": "She is three", "hang": True}, {"reply": "[]"}
+    found, _ = run(stage(), book(PAGES), scripted(tmp_path, *rules),
+                   deadline_seconds=deadline(*rules))  # fmt: skip
+    assert [row.why_unusable() for row in found] == [None, "expand of page 1: timeout", None]
+    found = expanded(always("no list"))
     assert [(row.text, row.problem, row.why_unusable()) for row in found] == [
         (None, "unparseable", None)
     ] * 3
     values = [(n, 0, "value", text) for n, text in enumerate(VALUES)]
     assert texts(keys(found)) == texts(keys(found, "merge_as_published")) == values
-
-
-def test_no_reply_is_a_lack(tmp_path: Path) -> None:
-    rules = {"match": "She is three", "hang": True}, {"reply": "[]"}
-    found, _ = run(stage(), book(PAGES), scripted(tmp_path, *rules),
-                   deadline_seconds=deadline(*rules))  # fmt: skip
-    assert [row.why_unusable() for row in found] == [None, "expand of page 1: timeout", None]
-
-
-def test_pages_without_a_user_are_found_by_all_they_say() -> None:
-    (key,), _ = run(
-        MakeKeys(join="merge", side="user"), book(["\f[x]\nassistant: A poem.\n\n"]), never()
-    )
-    assert (key.text, key.day) == ("assistant: A poem.", None)

@@ -48,32 +48,27 @@ def shown(rows: list[MemoryPassage]) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(
-    ("fit", "words", "parts"),
+    ("kind", "fit", "words", "parts"),
     [
-        ("head", 9, [(0, TEXT)]),
-        ("head", 4, [(0, "One two three. Four")]),
-        ("tail", 4, [(0, "six seven.\n\nEight nine.")]),
-        ("split", 9, [(0, TEXT)]),
-        ("split", 4, [(0, "One two three."), (1, "Four five six seven."), (2, "Eight nine.")]),
-        ("split", 6, [(0, "One two three."), (1, "Four five six seven.\n\nEight nine.")]),
+        (MemorizeText, "head", 9, [(0, TEXT)]),
+        (MemorizeText, "head", 4, [(0, "One two three. Four")]),
+        (MemorizeText, "tail", 4, [(0, "six seven.\n\nEight nine.")]),
+        (MemorizeText, "split", 9, [(0, TEXT)]),
+        (MemorizeText, "split", 4,
+         [(0, "One two three."), (1, "Four five six seven."), (2, "Eight nine.")]),
+        (MemorizeText, "split", 6,
+         [(0, "One two three."), (1, "Four five six seven.\n\nEight nine.")]),
+        (MemorizeGists, "refuse", 1, [(0, "one"), (0, "four five"), (0, "eight")]),
+        (MemorizeGists, "head", 3, [(0, "one"), (0, "four five")]),
+        (MemorizeGists, "tail", 3, [(0, "four five"), (0, "eight")]),
+        (MemorizeGists, "split", 3, [(0, "one"), (0, "four five"), (1, "eight")]),
     ],
-)
-def test_text_that_does_not_fit(fit: str, words: int, parts: list[tuple[int, str]]) -> None:
-    assert shown(made(MemorizeText, fit, always("", context_for(words)))) == parts
-
-
-@pytest.mark.parametrize(
-    ("fit", "words", "parts"),
-    [
-        ("refuse", 1, [(0, "one"), (0, "four five"), (0, "eight")]),
-        ("head", 3, [(0, "one"), (0, "four five")]),
-        ("tail", 3, [(0, "four five"), (0, "eight")]),
-        ("split", 3, [(0, "one"), (0, "four five"), (1, "eight")]),
-    ],
-)
-def test_gists_that_do_not_fit(fit: str, words: int, parts: list[tuple[int, str]]) -> None:
+)  # fmt: skip
+def test_text_and_gists_that_do_not_fit(
+    kind: type[Memorize], fit: str, words: int, parts: list[tuple[int, str]]
+) -> None:
     engine = always("", context_for(words))
-    assert shown(made(MemorizeGists, fit, engine)) == parts
+    assert shown(made(kind, fit, engine)) == parts
     assert engine.requests == []
 
 

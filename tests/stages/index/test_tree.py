@@ -77,6 +77,10 @@ def test_what_is_over_the_limit_is_compressed_level_by_level() -> None:
     assert said(made)[8:12] == ["a\n\nb", "c\n\nd", "e\n\nf", "g\n\nh"]
     assert said(made)[12:] == ["all 2", "all 2", "all 2"]
     assert [node.is_compressed for node in made] == [False] * 12 + [True] * 3
+    failed, _ = run(tree(node_words=3), book(PAGES), Listener(
+        lambda r: letter(r).removeprefix("all 2")))  # fmt: skip
+    assert said(failed)[12:] == ["a\n\nb\n\nc\n\nd", "e\n\nf\n\ng\n\nh", "\n\n".join("abcdefgh")]
+    assert [(n.problem, n.is_compressed) for n in failed[12:]] == [("unparseable", False)] * 3
     compressed = [call for call in calls if call.prompt == "compress"]
     assert [(call.page_index, call.turn) for call in compressed] == [(0, 2), (0, 3), (4, 2)]
 
@@ -100,13 +104,6 @@ def test_a_segment_stands_in_for_a_summary_that_failed(
     ]  # fmt: skip
     assert [node.problem for node in made if node.node_index != 1] == [None] * 6
     assert [node.why_unusable() for node in made] == [None] * 7
-
-
-def test_summaries_stand_in_for_what_was_not_compressed(tmp_path: Path) -> None:
-    rules = {"prompt": "compress", "reply": ""}, {"reply": "said so"}
-    made, _ = run(tree(node_words=1), book(PAGES[:4]), scripted(tmp_path, *rules))
-    assert said(made)[4:] == ["said so\n\nsaid so"] * 2 + ["\n\n".join(["said so"] * 4)]
-    assert [(node.problem, node.is_compressed) for node in made[4:]] == [("unparseable", False)] * 3
 
 
 def test_a_segment_without_words_is_no_reason_to_stop() -> None:

@@ -73,9 +73,7 @@ def test_each_segment_is_read_with_the_summary_of_those_before() -> None:
         prompt(THREE, "nobody admits"),
     ]
     first, second, _ = engine.prompts()
-    assert "notes so far" not in first and "There are none yet. Note what" in first
-    assert "notes so far, on the parts before this one:\n\nbell at noon\n\nRewrite" in second
-    assert all("Use 3 words at most" in text for text in (first, second))
+    assert "bell at noon" in second and "bell at noon" not in first
 
 
 @pytest.mark.parametrize(
@@ -167,10 +165,7 @@ def test_one_reading_serves_all_questions_where_the_prompt_has_none(tmp_path: Pa
     assert all(call.is_shared for call in calls)
     engine = always("bell")
     run(stage, rows(*asked), engine)
-    first, second, _ = engine.prompts()
-    assert "Where" not in first + second and "Question" not in first + second
-    assert "Note what this part says, with the names" in first
-    assert "Rewrite them: keep what may still serve any question, and add" in second
+    assert not any("Where" in prompt or "Question" in prompt for prompt in engine.prompts())
 
 
 def replace_settings(**settings: Any) -> UpdateRunningSummary:

@@ -196,8 +196,11 @@ def test_a_column_that_is_spelt_wrong_is_one_mistake(
         loaded(tmp_path, "text")
 
 
-def test_files_that_are_asked_have_names_of_their_own(tmp_path: Path) -> None:
-    """Two of one name are called by their paths; one that is named twice is asked once."""
+def test_files_that_are_asked_have_names_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of one name are called by their paths; one is asked once, however it is written. What is
+    not asked is counted: the questions of corpus=text, too."""
     placed(tmp_path, {"a/x.txt": b"A.", "b/x.txt": b"B.", "b/y.pdf": scan(), "z.txt": b"Z."})
     paths = [str(tmp_path / name) for name in ("a/x.txt", "b", "z.txt", "b/x.txt")]
     section = corpus_of(tmp_path / "a", "text").model_dump(mode="json")
@@ -210,19 +213,11 @@ def test_files_that_are_asked_have_names_of_their_own(tmp_path: Path) -> None:
     assert {question.question for question in questions} == {"Who?"}
     assert len({question.question_id for question in questions}) == 3
     assert [i.document.document_id for i in found if i.document.problem] == ["y"]
-
-
-def test_a_file_is_asked_once_however_it_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is not asked is counted: the questions of corpus=text, too."""
-    placed(tmp_path, {"a/x.txt": b"A.", "a/questions.csv": b"document_id,question\nx,Who?\n"})
+    placed(tmp_path, {"a/questions.csv": b"document_id,question\nx,Who?\n"})
     monkeypatch.chdir(tmp_path / "a")
-    section = corpus_of(tmp_path / "a", "text").model_dump(mode="json")
     paths = ["x.txt", str(tmp_path / "a" / "x.txt"), "../a/x.txt", "../a"]
-    found = list(load(of_section({**section, "format": "asked", "paths": paths, "question": "Q"})))
-    assert texts(found) == {"x": "A."}
-    assert [*left_out(found)] == ["questions.csv"]
+    found = list(load(of_section({**section, **asked_of, "paths": paths})))
+    assert (texts(found), [*left_out(found)]) == ({"x": "A."}, ["questions.csv"])
 
 
 def test_what_is_said_of_a_folder(tmp_path: Path) -> None:

@@ -120,7 +120,6 @@ ENCODED: dict[str, tuple[str, str, str | None]] = {
     "windows-1252": (UMLAUTS, "cp1252", "cp1252"),
     "GBK": (CHINESE, "gbk", "gb18030"),
     "UTF-16 without a mark": (CHINESE, "utf-16-le", "utf_16_le"),
-    "UTF-16 of Latin letters": (UMLAUTS, "utf-16-be", "utf_16_be"),
     "UTF-8 with a mark": (UMLAUTS, "utf-8-sig", None),
 }
 

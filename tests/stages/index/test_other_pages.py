@@ -1,12 +1,15 @@
-"""Segments of at most so many tokens, and the search for how much fits."""
+"""Pages that no model chooses: segments of at most so many tokens; sessions and rounds of chats,
+their turns and dates."""
 
 import asyncio
 import math
+from typing import Any
 
 import pytest
 
 from pipeline.core.rows import UnitRows
-from stages.index.paginate import PaginateByTokens, segments
+from stages.index.paginate import PaginateByTokens, PaginateChat, segments
+from stages.text.chat_text import Turn, said_by, session_dates, turns_of
 from tests.support.reading import document, never, run
 
 
@@ -80,3 +83,44 @@ def test_a_long_text_is_measured_a_few_times_a_segment() -> None:
     assert len(spans) == math.ceil(3000 / (500 // 13))
     assert len(measured) <= 6 * len(spans)
     assert max(measured) <= 3 * 500
+
+
+FIRST_DATE = "\f[2023/05/20 (Sat) 10:00]\n"
+SECOND_DATE = "\f[2023/05/30 (Tue) 21:48]\n"
+HISTORY = (
+    f"{FIRST_DATE}user: Hi.\n\nassistant: Hello!\nHow are you?\n\nuser: Fine.\n\n"
+    f"{SECOND_DATE}assistant: Welcome back.\n\nuser: user: is a word.\n\nuser: Bye.\n\n"
+)
+
+
+def pages(text: str, value: Any) -> list[str]:
+    made, _ = run(PaginateChat(value=value), UnitRows(document=document(text)), never())
+    return [page.text for page in made]
+
+
+def test_rounds_begin_with_the_user() -> None:
+    assert pages(HISTORY, "round") == [
+        f"{FIRST_DATE}user: Hi.\n\nassistant: Hello!\nHow are you?\n\n",
+        "user: Fine.\n\n",
+        f"{SECOND_DATE}assistant: Welcome back.\n\nuser: user: is a word.\n\n",
+        "user: Bye.\n\n",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "A plain text.\n\nOf two paragraphs.", f"{FIRST_DATE}\n\n"])
+def test_what_is_no_chat_is_one_page(text: str) -> None:
+    assert pages(text, "round") == [text]
+
+
+def test_turns_sides_and_dates_of_pages() -> None:
+    first, second, third, last = pages(HISTORY, "round")
+    assert turns_of(first) == [Turn("user", "Hi."), Turn("assistant", "Hello!\nHow are you?")]
+    assert turns_of(third)[1] == Turn("user", "user: is a word.")
+    assert session_dates([first, second, third, last]) == [
+        "2023/05/20 (Sat) 10:00", "2023/05/20 (Sat) 10:00", *["2023/05/30 (Tue) 21:48"] * 2,
+    ]  # fmt: skip
+    assert pages(HISTORY, "session") == [first + second, third + last]
+    assert said_by(first, "user") == "Hi."
+    assert said_by(first + second, "user") == "Hi. Fine."
+    assert said_by(third, "assistant") == "Welcome back."
+    assert said_by("assistant: Alone.", "user") == "assistant: Alone."

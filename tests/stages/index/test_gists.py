@@ -1,11 +1,14 @@
-"""Pages merged until the memory fits, and gists of merged pages, shortened again until it does.
+"""Gists, one a page, whatever becomes of a reply; pages merged until the memory fits, and gists of
+merged pages, shortened again until it does.
 
-The engine counts words, so that what fits is worked out by hand from the templates' own words.
+The engine of the latter counts words, so that what fits is worked out by hand from the templates'
+own words.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
-from stages.index.gist_pages import FittedGists
+from stages.index.gist_pages import FittedGists, GistPages
 from stages.index.merge import CopiedPages, MergedPages
 from stages.prompts.choose_pages import ParallelLookUp
 from stages.prompts.pages_and_gists import ShortenPage
@@ -25,12 +28,83 @@ from tests.support.reading import (
     always,
     book,
     content,
+    deadline,
     in_turn,
     never,
     num_tokens,
     passages,
     run,
+    scripted,
 )
+
+GISTS = GistPages(page_breaks=False)
+THREE = ("The bell rings.\n", "Nobody admits it.\n\n", "The sexton shrugs.\n")
+
+
+def page_of(prompt: str) -> str:
+    return prompt.split("The page:\n\n")[1].split("\n\nOne paragraph")[0]
+
+
+def test_every_page_is_shortened_by_itself_in_page_order() -> None:
+    engine = Listener(lambda request: f"\n {page_of(content(request)).split()[1]} is \n")
+    made, calls = run(GISTS, book(THREE), engine)
+    assert [(g.page_index, g.gist, g.num_words, g.problem) for g in made] == [
+        (0, "bell is", 2, None),
+        (1, "admits is", 2, None),
+        (2, "sexton is", 2, None),
+    ]
+    assert [(call.page_index, call.prompt) for call in calls] == [(i, "gist") for i in range(3)]
+    assert sorted(page_of(prompt) for prompt in engine.prompts()) == sorted(
+        page.strip() for page in THREE
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "gist", "num_words", "problem"),
+    [
+        ({"reply": "It rings and", "finish_reason": "length"}, "It rings and", 3, "truncated"),
+        ({"reply": ""}, "", 0, "unparseable"),
+        ({"reply": " \n"}, "", 0, "unparseable"),
+        ({"reply": "", "finish_reason": "length"}, "", 0, "truncated"),
+        ({"reply": "half a", "finish_reason": "abort"}, None, 0, "engine_failed"),
+        ({"hang": True}, None, 0, "timeout"),
+    ],
+)
+def test_one_bad_reply_is_one_row_with_a_problem(
+    tmp_path: Path, rule: dict[str, Any], gist: str | None, num_words: int, problem: str
+) -> None:
+    engine = scripted(tmp_path, {"match": "admits", **rule}, {"reply": "fine"})
+    made, calls = run(GISTS, book(THREE), engine, deadline_seconds=deadline(rule))
+    assert [g.gist for g in made] == ["fine", gist, "fine"]
+    assert (made[1].num_words, made[1].problem) == (num_words, problem)
+    assert (made[0].problem, made[2].problem) == (None, None)
+    assert [call.reply for call in calls] == ["fine", rule.get("reply", ""), "fine"]
+
+
+def test_a_page_too_long_for_the_context_or_without_words_is_not_asked_about() -> None:
+    pages = ("short ", "long " * 200, " \n\n")
+    made, calls = run(
+        GISTS, book(pages), always("fine", context_tokens=200), reply_tokens={"gist": 64}
+    )
+    assert [(gist.gist, gist.problem) for gist in made] == [
+        ("fine", None),
+        (None, "context_overflow"),
+        (None, "empty_input"),
+    ]
+    assert len(calls) == 1
+
+
+def test_what_a_gist_copies_of_its_page_is_counted(tmp_path: Path) -> None:
+    pages = ("The old bell rings.", "Nobody admits it.", "The sexton shrugs.", " ")
+    engine = scripted(
+        tmp_path,
+        {"match": "bell", "reply": "the bell, it RINGS."},
+        {"match": "admits", "hang": True},
+        {"match": "sexton", "reply": "No."},
+    )
+    made, _ = run(GISTS, book(pages), engine, deadline_seconds=deadline({"hang": True}))
+    assert [gist.copied for gist in made] == [0.5, None, 0.0, None], "the and rings., of four"
+
 
 PAGE = "one two three four five six seven eight nine ten\n\n"  # ten words
 REPLIES = 128 + 512  # the budgets of a look-up and an answer
