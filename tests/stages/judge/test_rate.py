@@ -20,16 +20,7 @@ from stages.prompts.judging import (
     JudgeTemporal,
 )
 from stages.tables.answers import Answer, Rating
-from tests.support.reading import (
-    adding,
-    always,
-    book,
-    deadline,
-    never,
-    question,
-    run,
-    scripted,
-)
+from tests.support.reading import adding, always, book, deadline, never, question, run, scripted
 
 STAGE = RateAnswers()
 

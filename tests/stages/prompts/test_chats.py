@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from pipeline.core.prompts import Prompt
-from pipeline.engines.extractive import num_tokens
 from stages.prompts.answer_question import AnswerQuestion
 from stages.prompts.chat_keys import ExtractEvents, ExtractFacts, ExtractKeyphrases, ExtractSummary
 from stages.prompts.chat_reading import (
@@ -143,23 +142,6 @@ def test_chats_in_which_nothing_is_said(chat: str) -> None:
             assert extract.read(reply, False) is not None
     assert said(ExtractFacts(chat, "")) == said(ExtractEvents(chat, "")) == ()
     assert said(NoteOnChat(chat, "", "Who?")) == ""
-
-
-def test_replies_without_a_model_fit_the_budget() -> None:
-    turn = (
-        "user: On 2023/05/{0:02} I paid {0} francs for the repair of my old mountain bike {1}.\n\n"
-    )
-    chat = "".join(turn.format(n % 28 + 1, "and so on " * (n % 7)) for n in range(400))
-    passages = (Passage("text", None, chat),) * 60
-    question = "How much did I pay for the mountain bike?"
-    for prompt in (
-        *(prompt(chat, SAID_AT) for prompt in EXTRACT),
-        NoteOnChat(chat, SAID_AT, question),
-        TimeRange(chat),
-        AnswerFromChats(passages, question, (), None),
-        AnswerWithNotes(passages, question, (), None),
-    ):
-        assert num_tokens(prompt.extractive()) <= prompt.max_reply_tokens, prompt.name
 
 
 FACTS, EVENTS = ExtractFacts("user: Hello.", ""), ExtractEvents("user: Hello.", "")

@@ -7,7 +7,6 @@ from stages.prompts.memorag import (
     ClueQuestions,
     ClueSpans,
     DraftAnswer,
-    FromMemory,
     Hypothetical,
     KeyPoints,
     LinesFromMemory,
@@ -91,14 +90,6 @@ def test_chinese_has_lines_too(prompt: type[LinesFromMemory]) -> None:
     read = lines_of(asked, asked.extractive())
     assert any("司事" in line for line in read)
     assert lines_of(asked, asked.expected())
-
-
-@pytest.mark.parametrize("prompt", FROM_MEMORY)
-def test_extractive_replies_fit_the_budget(prompt: type[FromMemory[object]]) -> None:
-    sentence = "The sexton rang bell {} of the tower, and nobody on the bridge at noon knew why. "
-    text = "".join(sentence.format(number) for number in range(400))
-    asked = prompt(shown(text), f"Who rang the bell, {'and why, ' * 50}?", ())
-    assert num_tokens(asked.extractive()) <= prompt.max_reply_tokens
 
 
 @pytest.mark.parametrize(

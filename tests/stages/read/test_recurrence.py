@@ -60,12 +60,10 @@ def answered(summaries: Sequence[RunningSummary], engine: Listener) -> Answer:
 def test_each_segment_is_read_with_the_summary_of_those_before() -> None:
     engine = in_turn("bell at noon", " nobody admits \n", "wind")
     assert read(engine) == [
-        RunningSummary(document_id="d", question_id="q", segment_index=0, start_char=0,
-                       end_char=24, summary="bell at noon", num_words=3),
-        RunningSummary(document_id="d", question_id="q", segment_index=1, start_char=24,
-                       end_char=43, summary="nobody admits", num_words=2),
-        RunningSummary(document_id="d", question_id="q", segment_index=2, start_char=43,
-                       end_char=64, summary="wind", num_words=1),
+        RunningSummary(document_id="d", question_id="q", segment_index=index, start_char=start,
+                       end_char=end, summary=summary, num_words=len(summary.split()))
+        for index, (start, end, summary) in enumerate([
+            (0, 24, "bell at noon"), (24, 43, "nobody admits"), (43, 64, "wind")])
     ]  # fmt: skip
     assert [request.fields for request in engine.requests] == [
         prompt(ONE.strip(), ""),

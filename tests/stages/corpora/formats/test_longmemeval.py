@@ -120,7 +120,6 @@ TRAPS: dict[str, tuple[dict[str, Any], str]] = {
     "the same date twice keeps the file's order": (
         {"haystack_dates": ["2023/05/20 (Sat) 02:21"] * 2}, "\f[2023/05/20 (Sat) 02:21]\n"
         "user: We leave at noon.\n\nassistant: Fine.\n\n\f[2023/05/20 (Sat) 02:21]\nuser: Hi.\n\n"),
-    "repeated session ids": ({"haystack_session_ids": ["s2", "s2"]}, TEXT),
     "no session ids": ({"haystack_session_ids": None}, TEXT),
     "an empty session": (
         {"haystack_sessions": [HISTORY["haystack_sessions"][0], []]}, TEXT[TEXT.index("\f", 1):]),

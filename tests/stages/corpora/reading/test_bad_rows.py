@@ -149,14 +149,14 @@ BAD_PARTS: list[tuple[str, str, Any, str]] = [
 def test_a_bad_part_costs_only_itself(
     tmp_path: Path, kind: str, part: str, change: Any, words: str
 ) -> None:
-    row = {
+    rows: dict[str, Callable[[], dict[str, Any]]] = {
         "turns": lambda: {**MEETING, "meeting_transcripts": change},
         "query": lambda: {**MEETING, "specific_query_list": [change, QUERY]},
         "article": lambda: {**LINE, **change},
         "question": lambda: {**LINE, "questions": [
             *LINE["questions"], {**LINE["questions"][0], "question_unique_id": "r", **change}]},
-    }[part]()  # fmt: skip
-    [item] = loaded(written(tmp_path / "m.jsonl", row), kind)
+    }  # fmt: skip
+    [item] = loaded(written(tmp_path / "m.jsonl", rows[part]()), kind)
     assert "good" in good(item.questions) or part == "turns"
     [detail] = [item.document.detail] if item.document.problem else bad(item.questions)
     assert (item.document.problem is None) == (part in ("query", "question"))
