@@ -285,16 +285,23 @@ def test_rows_without_rules_and_text_in_a_frame_are_no_tables() -> None:
     assert read(drawn(lines(*PROSE), rules=frame)) == [" ".join(PROSE)]
 
 
-@pytest.mark.parametrize("error", [TypeError("'PDFObjRef' object is not iterable"), MemoryError()])
-def test_what_pdfplumber_cannot_read_has_its_text_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
+@pytest.mark.parametrize(
+    "error", [TypeError("'PDFObjRef' object is not iterable"), MemoryError(), None]
+)
+def test_where_no_tables_can_be_looked_for_their_words_are_read(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
+    """None: the time for it is over."""
     import pdfplumber
 
     def fails(content: object) -> None:
+        assert error
         raise error
 
-    monkeypatch.setattr(pdfplumber, "open", fails)
+    if error:
+        monkeypatch.setattr(pdfplumber, "open", fails)
+    else:
+        monkeypatch.setattr(pdf_pages, "_SECONDS", 0.0)
     found = pdf_text(drawn(cells(ROWS, 640), rules=grid(3, 655)))
     assert found.text.split() == " ".join(map(" ".join, ROWS)).split()
     assert found.missing == "no tables looked for in 1 of 1 pages (1)"
@@ -322,15 +329,6 @@ def test_the_lines_of_a_turned_page_are_whole() -> None:
     found = read(content.getvalue())
     assert " ".join(" ".join(found).split()) == " ".join(PROSE)
     assert len(found) <= len(PROSE)
-
-
-def test_when_the_time_for_tables_is_over_their_words_are_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pdf_pages, "_SECONDS", 0.0)
-    found = pdf_text(drawn(cells(ROWS, 640), rules=grid(3, 655)))
-    assert "Garrison" in found.text and "|" not in found.text
-    assert found.missing == "no tables looked for in 1 of 1 pages (1)"
 
 
 # What cannot be read.

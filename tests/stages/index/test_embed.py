@@ -35,23 +35,30 @@ def cut(stage: EmbedPages | EmbedGists, rows: UnitRows) -> list[tuple[int, int, 
 
 
 def test_every_page_is_cut_into_chunks_in_page_order() -> None:
-    assert cut(STAGE, book(PAGES)) == [
+    assert cut(STAGE, book([*PAGES, " \n"])) == [
         (0, 0, "The bell rang"),
         (0, 1, "and rang."),
         (1, 0, "One candle\n\nburned."),
         (2, 0, "Bell, book and"),
         (2, 1, "candle lay there"),
+        (3, 0, ""),
     ]
 
 
-def test_a_chunk_has_the_vector_of_its_own_words() -> None:
-    made, _ = run(STAGE, book(["bell rang x bell bell rang candle "]), never())
-    assert [row.embedding for row in made] == [
-        pytest.approx((2**-0.5, 2**-0.5, 0.0), abs=1e-6),
-        pytest.approx((2 / 5**0.5, 1 / 5**0.5, 0.0), abs=1e-6),
-        pytest.approx((0.0, 0.0, 1.0), abs=1e-6),
-    ]
-    assert [row.problem for row in made] == [None] * 3
+@pytest.mark.parametrize(
+    ("chunk_words", "vectors"),
+    [
+        (3, [(2**-0.5, 2**-0.5, 0.0), (2 / 5**0.5, 1 / 5**0.5, 0.0), (0.0, 0.0, 1.0)]),
+        (None, [(3 / 14**0.5, 2 / 14**0.5, 1 / 14**0.5)]),  # a page may have one vector
+    ],
+)
+def test_a_chunk_has_the_vector_of_its_own_words(
+    chunk_words: int | None, vectors: list[tuple[float, ...]]
+) -> None:
+    stage = EmbedPages(embedder=counts("bell", "rang", "candle", chunk_words=chunk_words))
+    made, _ = run(stage, book(["bell rang x bell bell rang candle "]), never())
+    assert [row.embedding for row in made] == [pytest.approx(own, abs=1e-6) for own in vectors]
+    assert [row.problem for row in made] == [None] * len(vectors)
 
 
 def test_the_kind_gists_embeds_the_gists() -> None:
@@ -60,18 +67,6 @@ def test_the_kind_gists_embeds_the_gists() -> None:
     assert cut(stage, rows) == [
         (0, 0, "It rang."), (1, 0, "A candle burned"), (1, 1, "low then."), (2, 0, "Bell"),
     ]  # fmt: skip
-
-
-def test_a_page_may_have_one_vector() -> None:
-    whole = EmbedPages(embedder=counts("bell", "rang", "candle", chunk_words=None))
-    assert cut(whole, book([*PAGES, " \n"])) == [
-        (0, 0, "The bell rang and rang."),
-        (1, 0, "One candle\n\nburned."),
-        (2, 0, "Bell, book and candle lay there"),
-        (3, 0, ""),
-    ]
-    made, _ = run(whole, book(["bell rang x bell bell rang candle "]), never())
-    assert made[0].embedding == pytest.approx((3 / 14**0.5, 2 / 14**0.5, 1 / 14**0.5), abs=1e-6)
 
 
 @settings(deadline=None)

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from upath import UPath
 
-from pipeline.asking.known_replies import SharedReplies
 from pipeline.core.errors import AccountingError
 from stages.index.make_keys import Expand, MakeKeys
 from stages.tables.keys import Expansion, Key
@@ -62,6 +60,9 @@ def test_the_value_alone_is_what_the_user_says() -> None:
     assert texts(made) == [(n, 0, "value", text) for n, text in enumerate(VALUES)]
     assert [key.day for key in made] == DAYS
     assert keys(nothing, side="both")[1].text == "user: She is three.\n\nassistant: Young!"
+    unit = book(["\f[x]\nassistant: A poem.\n\n"])  # without a user, so all that is said
+    (key,), _ = run(MakeKeys(join="merge", side="user"), unit, never())
+    assert (key.text, key.day) == ("assistant: A poem.", None)
 
 
 def test_items_are_numbered_by_page() -> None:
@@ -142,6 +143,10 @@ def test_summaries_and_keyphrases() -> None:
 
 
 def test_events_have_days_of_their_own_or_their_session_s() -> None:
+    for extracted, is_told in (("facts", False), ("events", True)):  # of their session's date
+        engine = always("[]")
+        expanded(engine, extracted)
+        assert ("2023/05/30 (Tue) 21:48" in engine.prompts()[2]) == is_told
     found = expanded(always(EVENTS), "events")
     assert [(row.kind, row.text, row.day) for row in found[:2]] == [
         ("event", "Got a cat.", "2023/04/01"), ("event", "Fed it.", DAYS[0]),
@@ -149,15 +154,6 @@ def test_events_have_days_of_their_own_or_their_session_s() -> None:
     split = keys(found, "split_separate")
     assert [key.day for key in split[:3]] == [DAYS[0], "2023/04/01", DAYS[0]]
     assert keys(found)[0].day == DAYS[0]
-
-
-def test_only_events_are_told_the_session_s_date() -> None:
-    for extracted, is_told in (("facts", False), ("events", True)):
-        engine = always("[]")
-        expanded(engine, extracted)
-        assert ["2023/05/30 (Tue) 21:48" in text for text in engine.prompts()] == [
-            False, False, is_told,
-        ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("extracted", "num"), [("facts", 10), ("events", 10), ("summary", 0)])
@@ -178,34 +174,14 @@ def test_ten_examples_whose_replies_can_be_read(extracted: str, num: int) -> Non
             assert read is not None and len(read) == len(json.loads(reply))
 
 
-@pytest.mark.parametrize("reply", ["", "no list", '{"a": 1}', "[1, 2"])
-def test_a_reply_that_cannot_be_read_leaves_the_value(reply: str) -> None:
-    found = expanded(always(reply))
+def test_a_reply_that_cannot_be_read_leaves_the_value_and_none_is_a_lack(tmp_path: Path) -> None:
+    rules = {"match": "She is three", "hang": True}, {"reply": "[]"}
+    found, _ = run(stage(), book(PAGES), scripted(tmp_path, *rules),
+                   deadline_seconds=deadline(*rules))  # fmt: skip
+    assert [row.why_unusable() for row in found] == [None, "expand of page 1: timeout", None]
+    found = expanded(always("no list"))
     assert [(row.text, row.problem, row.why_unusable()) for row in found] == [
         (None, "unparseable", None)
     ] * 3
     values = [(n, 0, "value", text) for n, text in enumerate(VALUES)]
     assert texts(keys(found)) == texts(keys(found, "merge_as_published")) == values
-
-
-def test_no_reply_is_a_lack(tmp_path: Path) -> None:
-    rules = {"match": "She is three", "hang": True}, {"reply": "[]"}
-    found, _ = run(stage(), book(PAGES), scripted(tmp_path, *rules),
-                   deadline_seconds=deadline(*rules))  # fmt: skip
-    assert [row.why_unusable() for row in found] == [None, "expand of page 1: timeout", None]
-
-
-def test_a_value_of_several_histories_is_asked_about_once(tmp_path: Path) -> None:
-    shared = SharedReplies(UPath(tmp_path / "shared"))
-    engine = always("[]")
-    for _ in range(3):
-        _, calls = run(stage(), book(PAGES), engine, shared=shared)
-        assert len(calls) == 3
-    assert len(engine.requests) == 3
-
-
-def test_pages_without_a_user_are_found_by_all_they_say() -> None:
-    (key,), _ = run(
-        MakeKeys(join="merge", side="user"), book(["\f[x]\nassistant: A poem.\n\n"]), never()
-    )
-    assert (key.text, key.day) == ("assistant: A poem.", None)

@@ -4,8 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.core.errors import AccountingError
 from stages.index.memorize import (
@@ -50,32 +48,27 @@ def shown(rows: list[MemoryPassage]) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(
-    ("fit", "words", "parts"),
+    ("kind", "fit", "words", "parts"),
     [
-        ("head", 9, [(0, TEXT)]),
-        ("head", 4, [(0, "One two three. Four")]),
-        ("tail", 4, [(0, "six seven.\n\nEight nine.")]),
-        ("split", 9, [(0, TEXT)]),
-        ("split", 4, [(0, "One two three."), (1, "Four five six seven."), (2, "Eight nine.")]),
-        ("split", 6, [(0, "One two three."), (1, "Four five six seven.\n\nEight nine.")]),
+        (MemorizeText, "head", 9, [(0, TEXT)]),
+        (MemorizeText, "head", 4, [(0, "One two three. Four")]),
+        (MemorizeText, "tail", 4, [(0, "six seven.\n\nEight nine.")]),
+        (MemorizeText, "split", 9, [(0, TEXT)]),
+        (MemorizeText, "split", 4,
+         [(0, "One two three."), (1, "Four five six seven."), (2, "Eight nine.")]),
+        (MemorizeText, "split", 6,
+         [(0, "One two three."), (1, "Four five six seven.\n\nEight nine.")]),
+        (MemorizeGists, "refuse", 1, [(0, "one"), (0, "four five"), (0, "eight")]),
+        (MemorizeGists, "head", 3, [(0, "one"), (0, "four five")]),
+        (MemorizeGists, "tail", 3, [(0, "four five"), (0, "eight")]),
+        (MemorizeGists, "split", 3, [(0, "one"), (0, "four five"), (1, "eight")]),
     ],
-)
-def test_text_that_does_not_fit(fit: str, words: int, parts: list[tuple[int, str]]) -> None:
-    assert shown(made(MemorizeText, fit, always("", context_for(words)))) == parts
-
-
-@pytest.mark.parametrize(
-    ("fit", "words", "parts"),
-    [
-        ("refuse", 1, [(0, "one"), (0, "four five"), (0, "eight")]),
-        ("head", 3, [(0, "one"), (0, "four five")]),
-        ("tail", 3, [(0, "four five"), (0, "eight")]),
-        ("split", 3, [(0, "one"), (0, "four five"), (1, "eight")]),
-    ],
-)
-def test_gists_that_do_not_fit(fit: str, words: int, parts: list[tuple[int, str]]) -> None:
+)  # fmt: skip
+def test_text_and_gists_that_do_not_fit(
+    kind: type[Memorize], fit: str, words: int, parts: list[tuple[int, str]]
+) -> None:
     engine = always("", context_for(words))
-    assert shown(made(MemorizeGists, fit, engine)) == parts
+    assert shown(made(kind, fit, engine)) == parts
     assert engine.requests == []
 
 
@@ -104,34 +97,6 @@ def test_the_parts_are_shown_together() -> None:
         adding(book(PAGES), {MemoryPassage: made(MemorizeText, "refuse", never())})
     )
     assert whole == (Passage("text", None, TEXT),)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=12),
-    st.integers(1, 40),
-    st.sampled_from(["head", "tail", "split"]),
-)
-def test_any_memory_keeps_its_order_and_its_limit(sizes: list[int], room: int, fit: Any) -> None:
-    gists = [" ".join([f"w{n}"] * size) for n, size in enumerate(sizes)]
-    stage = MemorizeGists(memory_fit=fit, question_tokens=QUESTION_TOKENS)
-    rows, _ = run(stage, book([f"p{n} " for n in range(len(sizes))], gists),
-                  always("", context_for(room)))  # fmt: skip
-    kept = [row.gist for row in rows]
-    parts: dict[int, list[int]] = {}
-    for row in rows:
-        parts.setdefault(row.part_index, []).append(row.num_words)
-    assert all(sum(words) <= room or len(words) == 1 for words in parts.values())
-    if fit == "split":
-        assert kept == gists
-        pairs = zip(list(parts.values())[:-1], list(parts.values())[1:], strict=True)
-        assert all(sum(before) + after[0] > room for before, after in pairs)
-    elif fit == "head":
-        assert kept == gists[: len(kept)]
-        assert len(kept) == len(gists) or sum(sizes[: len(kept) + 1]) > room
-    else:
-        assert kept == gists[len(gists) - len(kept) :]
-        assert len(kept) == len(gists) or sum(sizes[-len(kept) - 1 :]) > room
 
 
 @pytest.mark.parametrize(

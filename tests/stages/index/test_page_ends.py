@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
 from pipeline.engines.extractive import ExtractiveEngine
@@ -12,7 +10,7 @@ from stages.index.gist_pages import FollowUpGists
 from stages.index.paginate import PaginateByModel, PaginateInConversations, PaginateUniform
 from stages.index.windows import PageEnds
 from stages.tables.pages import Page
-from tests.support.reading import Listener, always, document, family, never, run
+from tests.support.reading import always, document, family, never, run
 
 FROM_TEXT: dict[str, Any] = {"page_breaks": False, "paragraphs": "blank_lines"}
 BY_WINDOWS: dict[str, Any] = {
@@ -146,24 +144,3 @@ def test_the_families_of_readagents_tables_keep_their_pages_and_ids() -> None:
     assert "page_ends" not in uniform(40, page_ends="any").hashed()
     assert "page_ends" not in by_model(20, 40, "any").hashed()
     assert uniform(40).hashed()["page_ends"] == "pauses"
-
-
-PARAGRAPHS = st.lists(
-    st.sampled_from(["CHAPTER I", "The Tower", "## Tides", words(3), words(30), words(30, ","),
-                     words(7, " so"), "- a lamp", words(80), " ".join([words(9)] * 9)]),
-    min_size=1, max_size=20,
-)  # fmt: skip
-
-
-@settings(max_examples=100, deadline=None)
-@given(PARAGRAPHS, st.integers(20, 60), st.integers(0, 5))
-def test_pages_of_any_paragraphs(paragraphs: list[str], size: int, choice: int) -> None:
-    """They tile the text, and none but the last ends in a heading."""
-    rows = unit(*paragraphs)
-    for stage in (uniform(size), by_model(size // 2, size)):
-        made, _ = run(stage, rows, Listener(lambda _: f"<{choice}>"))
-        last = [(page.text or "").strip().rpartition("\n\n")[2] for page in made[:-1]]
-        after = [(page.text or "").strip().partition("\n\n")[0] for page in made[1:]]
-        heads = ("CHAPTER I", "The Tower", "## Tides")
-        assert not [a for a, b in zip(last, after, strict=True) if a in heads and b not in heads]
-        assert all(page.num_words <= size * 1.1 for page in made if stage.kind == "model")

@@ -1,20 +1,26 @@
-"""Pagination by hand: who chose each page's end, and what the model was shown."""
+"""Pagination by hand, and of random texts: who chose each page's end, what the model was shown."""
 
 import re
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from pipeline.core.engine import Request
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import UnitRows
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.index.windows import Following, LabelRule
 from stages.tables.pages import Page
+from stages.text.words import Paragraphs, num_words
 from tests.support.reading import (
     Listener,
     always,
+    content,
     deadline,
     document,
     in_turn,
@@ -31,10 +37,11 @@ def by_model(
     preceding_words: int | None = 0,
     following: Following = "nothing",
     label_rule: LabelRule = "within_limits",
+    paragraphs: Paragraphs = "lines",
 ) -> PaginateByModel:
     return PaginateByModel(
         page_breaks=False,
-        paragraphs="lines",
+        paragraphs=paragraphs,
         min_words=min_words,
         max_words=max_words,
         tail_words=tail_words,
@@ -44,8 +51,10 @@ def by_model(
     )
 
 
-def uniform(words: int, max_words: int = 100) -> PaginateUniform:
-    return PaginateUniform(page_breaks=False, paragraphs="lines", words=words, max_words=max_words)
+def uniform(words: int, max_words: int, paragraphs: Paragraphs = "lines") -> PaginateUniform:
+    return PaginateUniform(
+        page_breaks=False, paragraphs=paragraphs, words=words, max_words=max_words
+    )
 
 
 def lines(*counts: int) -> UnitRows:
@@ -58,7 +67,7 @@ def words(made: list[Page]) -> list[int]:
     return [page.num_words for page in made]
 
 
-def choices(made: list[Page]) -> list[str | None]:
+def chosen_by(made: list[Page]) -> list[str | None]:
     assert all(page.problem is None for page in made)
     return [page.chosen_by for page in made]
 
@@ -72,48 +81,35 @@ def test_labels_stand_where_the_page_has_min_words() -> None:
     # Window 1: 10+10+10+10+10 = 50 words, the sixth would make it 60. At least 25: after 3, 4, 5.
     # Window 2 starts with paragraph 5: all that is left, 40 words; labels after 7 and 8. <6> is
     # not among them.
-    made, _ = run(by_model(25, 55), lines(*[10] * 8), engine)
+    made, calls = run(by_model(25, 55), lines(*[10] * 8), engine)
+    assert [(call.page_index, call.prompt) for call in calls] == [
+        (0, "break_point"), (1, "break_point"),
+    ]  # fmt: skip
     assert [labels(prompt) for prompt in engine.prompts()] == [[3, 4, 5], [7, 8]]
     assert words(made) == [40, 40]
-    assert choices(made) == ["model", "fallback"]
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "",
-        "   \n",
-        "There is no good place.",
-        "Break point: <1>",  # before min_words
-        "Break point: <0>",
-        "Break point: <5>",  # beyond the window
-        "Break point: <999999999999>",
-        "Label: none",
-    ],
-)
-def test_a_reply_without_a_legal_label_takes_the_last(tmp_path: Path, reply: str) -> None:
-    engine = scripted(tmp_path, {"prompt": "break_point", "reply": reply})
-    made, calls = run(by_model(15, 45, tail_words=11), lines(*[10] * 5), engine)
-    assert (words(made), choices(made)) == ([40, 10], ["fallback", "end"])
-    assert [call.reply for call in calls] == [reply]
+    assert chosen_by(made) == ["model", "fallback"]
 
 
 @pytest.mark.parametrize(
     ("rule", "problem"),
-    [({"finish_reason": "abort"}, "engine_failed"), ({"hang": True}, "timeout")],
+    [
+        ({"reply": ""}, None),
+        ({"reply": "There is no good place."}, None),
+        ({"reply": "Break point: <1>"}, None),  # before min_words
+        ({"reply": "Break point: <5>"}, None),  # beyond the window
+        ({"reply": "Break point: <999999999999>"}, None),
+        ({"finish_reason": "abort"}, "engine_failed"),
+        ({"hang": True}, "timeout"),
+    ],
 )
-def test_no_reply_takes_the_last_label_and_says_why(
-    tmp_path: Path, rule: dict[str, Any], problem: str
+def test_without_a_legal_label_the_last_is_taken(
+    tmp_path: Path, rule: dict[str, Any], problem: str | None
 ) -> None:
-    stage = by_model(15, 45, tail_words=11)
-    made, _ = run(
-        stage, lines(*[10] * 5), scripted(tmp_path, rule), deadline_seconds=deadline(rule)
-    )
-    assert [(page.chosen_by, page.problem) for page in made] == [
-        ("fallback", problem),
-        ("end", None),
-    ]
-    assert words(made) == [40, 10]
+    stage, engine = by_model(15, 45, tail_words=11), scripted(tmp_path, rule)
+    made, _ = run(stage, lines(*[10] * 5), engine, deadline_seconds=deadline(rule))
+    assert [(page.num_words, page.chosen_by, page.problem) for page in made] == [
+        (40, "fallback", problem), (10, "end", None),
+    ]  # fmt: skip
 
 
 def test_no_context_for_the_window_takes_the_last_label() -> None:
@@ -123,15 +119,18 @@ def test_no_context_for_the_window_takes_the_last_label() -> None:
     assert ([page.chosen_by for page in made], calls) == (["fallback", "end"], ())
 
 
-def test_the_words_before_the_window_are_shown_exactly() -> None:
-    engine = in_turn("Label: <2>", "Label: <4>")
-    rows = lines(*[10] * 5)
-    run(by_model(15, 45, 11, preceding_words=13), rows, engine, prompts="qmsum")
-    first, second = engine.prompts()
-    assert "What comes just before" not in first
-    before = " ".join(rows.document.text.split()[20 - 13 : 20])
-    assert f":\n\n{before}\n\nThe stretch to cut:\n\np2w0 " in second
-    assert "p0w6" not in second
+@pytest.mark.parametrize("preceding_words", [13, None])
+def test_words_before_the_window_or_the_whole_previous_page_are_shown(
+    preceding_words: int | None,
+) -> None:
+    rows, engine = lines(*[10] * 7), in_turn("Label: <2>", "Label: <4>", "Label: <6>")
+    stage = by_model(15, 45, 11, preceding_words=preceding_words)
+    run(stage, rows, engine, prompts="qmsum")
+    first, *later = (prompt.partition("What comes just before") for prompt in engine.prompts())
+    assert first[1] == "" and len(later) == 2
+    for end, (_, _, text) in zip((20, 40), later, strict=True):
+        before, _, _ = text.partition("\n\n")[2].partition("\n\nThe stretch to cut:")
+        assert before.split() == rows.document.text.split()[end - (preceding_words or 20) : end]
 
 
 def test_the_notebooks_labels_stand_one_paragraph_earlier() -> None:
@@ -142,18 +141,7 @@ def test_the_notebooks_labels_stand_one_paragraph_earlier() -> None:
     made, _ = run(by_model(25, 55, tail_words=35, label_rule=rule), lines(*[10] * 8), engine)
     assert [labels(prompt) for prompt in engine.prompts()] == [[2, 3, 4, 5, 6], [4, 5, 6, 7, 8]]
     assert words(made) == [20, 30, 30]
-    assert choices(made) == ["model", "model", "end"]
-
-
-def test_the_whole_previous_page_is_shown() -> None:
-    rows, engine = lines(*[10] * 9), in_turn("<2>", "<4>", "<6>")
-    run(by_model(15, 45, 31, preceding_words=None), rows, engine)
-    first, second, third = engine.prompts()
-    texts = rows.document.text.splitlines()
-    assert "What comes just before" not in first
-    assert f":\n\n{texts[0]}\n{texts[1]}\n\nThe stretch to cut:\n\n{texts[2]}\n" in second
-    assert f":\n\n{texts[2]}\n{texts[3]}\n\nThe stretch to cut:\n\n{texts[4]}\n" in third
-    assert texts[1] not in third
+    assert chosen_by(made) == ["model", "model", "end"]
 
 
 @pytest.mark.parametrize(
@@ -168,20 +156,13 @@ def test_what_follows_the_window(following: Following, shown: str) -> None:
     assert "goes on" not in second  # the window ends with the text
 
 
-def test_a_call_says_which_page_it_was_about() -> None:
-    _, calls = run(by_model(15, 45), lines(*[10] * 7), in_turn("<2>", "<4>", "<7>"))
-    assert [(call.page_index, call.prompt) for call in calls] == [
-        (0, "break_point"), (1, "break_point"), (2, "break_point"),
-    ]  # fmt: skip
-
-
 def test_min_words_over_max_words_is_refused() -> None:
     with pytest.raises(ValidationError, match="min_words 31 is over max_words 30"):
         by_model(31, 30)
     assert by_model(30, 30).min_words == 30
 
 
-@pytest.mark.parametrize("stage", [by_model(15, 45), uniform(30)])
+@pytest.mark.parametrize("stage", [by_model(15, 45), uniform(30, 100)])
 def test_texts_with_little_to_cut(stage: PaginateByModel | PaginateUniform) -> None:
     assert run(stage, UnitRows(document=document("")), never()) == ([], ())
     for text in ("word", " \n\n ", "\n\n one two\n\n\n"):
@@ -192,7 +173,7 @@ def test_texts_with_little_to_cut(stage: PaginateByModel | PaginateUniform) -> N
 @pytest.mark.parametrize("start", ["\n\n", "\n", "  \n \n\t"])
 def test_white_space_before_a_long_paragraph_is_no_page(start: str) -> None:
     rows = UnitRows(document=document(start + "Bob: " + "word " * 99))
-    for stage in (by_model(20, 60), uniform(60, max_words=60)):
+    for stage in (by_model(20, 60), uniform(60, 60)):
         made, _ = run(stage, rows, always("no break point"))
         # 100 words in pieces of 10; a window holds six of them, and what is left is a page.
         assert words(made) == [60, 40]
@@ -211,3 +192,50 @@ def test_a_document_that_failed_has_one_page_without_text() -> None:
     (page,) = by_model(15, 45).failed(lines(10), "unit_failed", "a line of ours")
     assert (page.text, page.chosen_by, page.problem) == (None, None, "unit_failed")
     assert page.detail == "a line of ours"
+
+
+# Which label to choose at each call: an index into those offered, or null for babble.
+choices = st.lists(st.none() | st.integers(0, 30), min_size=1, max_size=12)
+odd_texts = st.text(alphabet="ab .!\n\r\t\u3000。！中文:B’\u2028", max_size=300)
+
+
+@st.composite
+def limits(draw: st.DrawFn) -> tuple[int, int, int]:
+    """min_words, max_words and tail_words, none above max_words."""
+    most = draw(st.integers(1, 60))
+    return draw(st.integers(1, most)), most, draw(st.integers(0, most))
+
+
+def reader(choices: list[int | None]) -> Listener:
+    """An engine that chooses among the labels that stand in its prompt, round and round."""
+    left = cycle(choices)
+
+    def reply(request: Request) -> str:
+        offered, choice = labels(content(request)), next(left)
+        return "Nowhere." if choice is None else f"Break point: <{offered[choice % len(offered)]}>"
+
+    return Listener(reply)
+
+
+def whole(made: list[Page], text: str) -> None:
+    """Pages tile the text, count from 0 and are read from where they say."""
+    assert "".join(page.text or "" for page in made) == text
+    assert [page.page_index for page in made] == list(range(len(made)))
+    assert all(a.end_char == b.start_char for a, b in pairwise(made))
+    assert all(page.text == text[page.start_char : page.end_char] for page in made)
+    assert all(page.num_words == num_words(page.text or "") for page in made)
+
+
+@pytest.mark.sampled
+@settings(max_examples=150, deadline=None)
+@given(odd_texts, st.sampled_from(["lines", "blank_lines", "auto"]), limits(), choices)
+def test_odd_texts_are_tiled(
+    text: str, how: Paragraphs, words: tuple[int, int, int], chosen: list[int | None]
+) -> None:
+    rows = UnitRows(document=document(text))
+    made, _ = run(by_model(*words, paragraphs=how), rows, reader(chosen))
+    whole(made, text)
+    even, _ = run(uniform(words[1], words[1], how), rows, reader(chosen))
+    whole(even, text)
+    assert all(page.num_words for page in [*made, *even]) or not text.split()
+    assert all(page.num_words <= words[1] for page in made)

@@ -5,7 +5,6 @@ import json
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,9 @@ from stages.index.paginate import PaginateByModel, PaginateInConversations
 from stages.index.windows import Following, LabelRule
 from stages.prompts.pages_and_gists import PageEnd
 from stages.tables.pages import Page
-from tests.support.command import QMSUM, refused, succeed
+from tests.support.command import QMSUM, succeed
 from tests.support.engines.simulated import SIMULATED
-from tests.support.reading import Listener, adding, document, family, in_turn, run
+from tests.support.reading import Listener, adding, document, in_turn, run
 
 WINDOW: dict[str, Any] = {
     "page_breaks": False, "paragraphs": "lines", "min_words": 4, "max_words": 8,
@@ -181,14 +180,6 @@ def test_the_pages_must_be_of_the_same_conversations() -> None:
         follow_ups().refuse_upstream("here", [alone])
 
 
-def test_a_family_without_the_template_is_refused() -> None:
-    whole = family()
-    sources = {name: text for name, text in whole.sources.items() if name != "gist_follow_up.jinja"}
-    pages, _ = run(conversation(), FIVE, in_turn("<2>", "<5>"))
-    with pytest.raises(UsageError, match=r"generic: no template gist_follow_up\.jinja; add it$"):
-        run(follow_ups(), adding(FIVE, {Page: pages}), in_turn(), replace(whole, sources=sources))
-
-
 WORDS = (
     "run", "corpus=qmsum", f"corpus.path={QMSUM}", "limit=2", "methods=gist_only", "rater=none",
     *SIMULATED, "engine.decode_tokens_per_second=1e6", "reply_format=constrained",
@@ -214,8 +205,3 @@ def test_a_run_reads_each_word_about_once_and_cuts_the_same_pages(tmp_path: Path
         "answer", "break_point", "break_point_follow_up", "gist", "gist_follow_up",
     }  # fmt: skip
     assert found["read_once"][1] < 0.7 * found["model"][1]
-
-
-def test_a_setting_that_the_memory_does_not_have_is_refused() -> None:
-    said = refused(*WORDS, "memory=read_once", "memory.words=3")
-    assert said.startswith("memory.words does nothing here")

@@ -1,4 +1,5 @@
-"""Ratings: two prompts to every reference, and what is no verdict."""
+"""Ratings: two prompts to every reference, or LongMemEval's rubric of the question's type; what is
+no verdict, and what the word rules say."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,20 +8,19 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import AccountingError
+from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.rows import Question, UnitRows
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
 from stages.judge.rate import RateAnswers, RateByType
-from stages.tables.answers import Answer, Rating
-from tests.support.reading import (
-    adding,
-    always,
-    book,
-    deadline,
-    never,
-    question,
-    run,
-    scripted,
+from stages.prompts.judging import (
+    JudgeAbstention,
+    JudgeGeneric,
+    JudgeKnowledgeUpdate,
+    JudgePreference,
+    JudgeTemporal,
 )
+from stages.tables.answers import Answer, Rating
+from tests.support.reading import adding, always, book, deadline, never, question, run, scripted
 
 STAGE = RateAnswers()
 
@@ -69,7 +69,6 @@ def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("strict", "permissive", "verdicts", "problems"),
     [
-        ({"reply": "NO"}, {"reply": "No"}, ("no", "no"), (None, None)),
         ({"reply": "Hard to say"}, {"reply": "Yes"}, (None, "yes"), ("unparseable", None)),
         ({"reply": "YES"}, {"reply": ""}, ("yes", None), (None, "unparseable")),
         ({"reply": "Partially"}, {"reply": "Partially"}, (None, "partially"),
@@ -82,7 +81,6 @@ def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
             (None, "no"),
             ("truncated", None),
         ),
-        ({"hang": True}, {"reply": "?"}, (None, None), ("timeout", "unparseable")),
     ],
 )  # fmt: skip
 def test_an_unreadable_verdict_is_null_and_never_no(
@@ -104,13 +102,12 @@ def test_an_unreadable_verdict_is_null_and_never_no(
     assert [rating.value for rating in made] == [values[label] for label in verdicts]
 
 
-def test_a_prompt_too_long_for_the_context_is_not_asked() -> None:
+def test_a_rater_without_room_is_not_asked_and_one_that_is_no_model_says_so() -> None:
     made, calls = run(STAGE, rows([ASKED], [answer()]), always("Yes", context_tokens=40))
-    assert [(r.reference_index, r.label, r.problem) for r in made] == [
-        (0, None, "context_overflow"), (0, None, "context_overflow"),
-        (1, None, "context_overflow"), (1, None, "context_overflow"),
-    ]  # fmt: skip
+    assert [(row.label, row.problem) for row in made] == [(None, "context_overflow")] * 4
     assert calls == ()
+    made, _ = run(STAGE, rows([ASKED], [answer()]), always("Yes"), is_model=False)
+    assert [(r.rater, r.rater_is_model) for r in made] == [("listener-test", False)] * 4
 
 
 @pytest.mark.parametrize(
@@ -137,11 +134,6 @@ def test_an_answer_with_a_problem_is_upstream(problem: Any) -> None:
     for rating in made:
         assert (rating.problem, rating.detail) == ("upstream", f"answer: {problem}")
         assert (rating.label, rating.value, rating.skipped) == (None, 0.0, False)
-
-
-def test_a_rater_that_is_no_model_says_so() -> None:
-    made, _ = run(STAGE, rows([ASKED], [answer()]), always("Yes"), is_model=False)
-    assert [(r.rater, r.rater_is_model) for r in made] == [("listener-test", False)] * 4
 
 
 def test_every_question_must_have_its_ratings() -> None:
@@ -174,3 +166,112 @@ def test_a_reference_is_not_compared_with_itself(tmp_path: Path) -> None:
     assert [row.skipped for row in made] == [True] and not calls
     made, calls = run(STAGE, rows([ASKED], [answer(text="a gust")]), engine)
     assert len(calls) == 4 and not any(row.skipped for row in made)
+
+
+BY_TYPE = RateByType()
+
+
+def asked(kind: str | None = None, task: str | None = None, **more: Any) -> Question:
+    return question(**{"references": ("at noon",), "question_type": kind, "task": task, **more})
+
+
+@pytest.mark.parametrize(
+    ("kind", "task", "rubric"),
+    [  # types of the dataset, and abstention in place of any of them
+        ("multi-session", None, "generic"),
+        ("temporal-reasoning", None, "temporal"),
+        ("knowledge-update", None, "knowledge_update"),
+        ("single-session-preference", None, "preference"),
+        ("temporal-reasoning", "abstention", "abstention"),
+        (None, None, "generic"),  # another corpus
+    ],
+)
+def test_a_questions_type_chooses_the_rubric(
+    kind: str | None, task: str | None, rubric: Any
+) -> None:
+    engine = always("Yes")
+    made, calls = run(BY_TYPE, rows([asked(kind, task)], [answer()]), engine, "longmemeval")
+    assert made == [
+        Rating(
+            document_id="d", question_id="q", rater="listener-test", rater_is_model=True,
+            rubric=rubric, reference_index=None, label="yes", value=1.0,
+        )
+    ]  # fmt: skip
+    [request] = engine.requests
+    assert (request.prompt, request.max_reply_tokens) == (f"judge_{rubric}", 10)
+    assert [(call.question_id, call.reference_index) for call in calls] == [("q", None)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "label", "value", "problem"),
+    [
+        ({"reply": "Yes."}, "yes", 1.0, None),
+        ({"reply": "no"}, "no", 0.0, None),
+        ({"reply": "Yes, it is", "finish_reason": "length"}, "yes", 1.0, None),
+        ({"reply": "Partially"}, None, None, "unparseable"),
+        ({"reply": "The user", "finish_reason": "length"}, None, None, "truncated"),
+        ({"finish_reason": "abort"}, None, None, "engine_failed"),
+    ],
+)
+def test_what_is_no_verdict_is_unscored(
+    tmp_path: Path, rule: dict[str, Any], label: str | None, value: float | None, problem: str
+) -> None:
+    made, _ = run(BY_TYPE, rows([asked()], [answer()]), scripted(tmp_path, rule))
+    assert [(r.label, r.value, r.problem) for r in made] == [(label, value, problem)]
+
+
+def test_a_missing_answer_is_wrong_and_says_why() -> None:
+    made, _ = run(BY_TYPE, rows([asked("multi-session")], [answer(problem="timeout")]), never())
+    assert [(r.rubric, r.label, r.value, r.problem, r.detail) for r in made] == [
+        ("generic", None, 0.0, "upstream", "answer: timeout")
+    ]
+
+
+JUDGES = sorted(name for name in PROMPTS if name.startswith("judge_"))
+
+
+def published(reply: str) -> str:
+    """As the authors' evaluate_qa.py: 'yes' in the lower-cased reply."""
+    return "yes" if "yes" in reply.lower() else "no"
+
+
+@pytest.mark.parametrize(
+    ("reply", "ours", "theirs"),
+    [
+        ("**Yes.**\n", "yes", "yes"),
+        ("Answer: NO", "no", "no"),
+        ("No, yesterday is not what the key says.", "no", "yes"),
+        ("The answer does not contain it.", None, "no"),
+        ("Yes and no.", None, "yes"),
+        ("", None, "no"),
+    ],
+)
+def test_replies_are_read_as_published_or_are_unreadable(
+    reply: str, ours: str | None, theirs: str
+) -> None:
+    for name in JUDGES:
+        assert PROMPTS[name].samples()[0].read(reply, False) == ours
+    assert published(reply) == theirs
+
+
+KEY = "29 days passed in Miami"
+RUBRIC = "The user would prefer hotels in Miami with a view of the ocean"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "verdict"),
+    [  # what the extractive engine says, by the words alone
+        (JudgeGeneric("?", "It was in Miami that 29 days passed", KEY), "yes"),
+        (JudgeGeneric("?", "It was in Miami", KEY), "no"),  # a part of it
+        (JudgeTemporal("?", "30 days passed in Miami", KEY), "yes"),
+        (JudgeTemporal("?", "27 days passed in Miami", KEY), "no"),
+        (JudgeKnowledgeUpdate("?", "First six, now nine months", "nine months"), "yes"),
+        (JudgeKnowledgeUpdate("?", "Six months", "nine months"), "no"),
+        (JudgePreference("?", "Hotels in Miami have an ocean view", RUBRIC), "yes"),
+        (JudgePreference("?", "Try any chain", RUBRIC), "no"),
+        (JudgeAbstention("?", "You didn't mention a hamster.", "Only a cat."), "yes"),
+        (JudgeAbstention("?", "Your hamster is called Bo.", "Only a cat."), "no"),
+    ],
+)
+def test_the_extractive_judge_goes_by_words(prompt: Prompt[Any], verdict: str) -> None:
+    assert prompt.extractive() == verdict

@@ -1,4 +1,4 @@
-"""Actions in replies as models write them, and what constrained replies may be."""
+"""Actions in replies as models write them, and what is a legal value: what was on offer."""
 
 import re
 from string import ascii_uppercase
@@ -8,10 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.core.prompts import Prompt
+from stages.prompts.answer_question import AnswerQuestion
+from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
 from stages.prompts.memwalker import REVERT, ReadLeaf, Triage, parse_action
+from stages.prompts.pages_and_gists import BreakPoint, Labelled
+from stages.prompts.passages import Passage
 from tests.support.reading import family
 
-OPTIONS = ("the sexton", "nobody", "a child", "the wind")
+FOUR = ("the sexton", "nobody", "a child", "the wind")
 
 ACTIONS: list[tuple[str, int | None]] = [
     ("Reasoning: Summary 0 mentions it.\nAction: 0", 0),
@@ -61,7 +66,7 @@ def leaf(options: tuple[str, ...] = (), reasoning: bool = True) -> ReadLeaf:
 
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_an_answer_of_any_length_is_read(is_cut: bool) -> None:
-    read = leaf(OPTIONS).read("Action: -2\nAnswer: (D) the wind, for", is_cut)
+    read = leaf(FOUR).read("Action: -2\nAnswer: (D) the wind, for", is_cut)
     assert read == (-2, 3)
 
 
@@ -106,7 +111,7 @@ def test_every_letter_and_going_back_are_read(reasoning: bool) -> None:
 def test_the_longest_reasons_leave_tokens_for_the_action() -> None:
     """Even at a token a character, as random weights write them."""
     triage = Triage(("a summary",) * 100, "Who?", reasoning=True, rejected=())
-    for prompt, action in ((triage, "99"), (leaf(OPTIONS), "-2\nAnswer: (D)")):
+    for prompt, action in ((triage, "99"), (leaf(FOUR), "-2\nAnswer: (D)")):
         pattern = prompt.legal(form(prompt)).regex
         around = len(f"Reasoning: \nAction: {action}")
         longer = "@" * (prompt.max_reply_tokens - around)  # and the end is a token, too
@@ -123,7 +128,7 @@ def test_xgrammar_takes_what_is_legal() -> None:
     tokens = xgrammar.TokenizerInfo(
         vocabulary, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[256]
     )
-    prompt = leaf(OPTIONS)
+    prompt = leaf(FOUR)
     grammar = xgrammar.Grammar.from_regex(prompt.legal(form(prompt)).regex)
     compiled = xgrammar.GrammarCompiler(tokens).compile_grammar(grammar)
 
@@ -136,3 +141,47 @@ def test_xgrammar_takes_what_is_legal() -> None:
         assert takes(f"Reasoning: {reason}\nAction: -2\nAnswer: (D)")
     for reply in ("Action: -1", "Reasoning: why\nAction: 0", "Reasoning: why\nAction: -2"):
         assert not takes(reply), reply
+
+
+PASSAGES = (
+    Passage("gist", 3, "Dawn."),
+    Passage("page", 4, "Noon."),
+    Passage("text", None, "Dusk."),
+)
+WHO, OPTIONS = "Who rang?", ("the sexton", "nobody")
+BREAK = BreakPoint("", (Labelled("Dawn.", None), Labelled("Noon.", 4), Labelled("Dusk.", 5)))
+TRIAGE = Triage(("Dawn.", "Noon.", "Dusk."), WHO, reasoning=False, rejected=(1,))
+REVERTING = Triage(("Dawn.",), WHO, reasoning=False, rejected=(), may_revert=True)
+LEAF = ReadLeaf("Dawn.", WHO, OPTIONS, reasoning=False, answer_words=None)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reply", "is_legal"),
+    [
+        (BREAK, "Break point: <5>", True),
+        (BREAK, "Break point: <57>", False),
+        (AnswerQuestion(PASSAGES, WHO, OPTIONS, None), "Answer: (B)", True),
+        (AnswerQuestion(PASSAGES, WHO, OPTIONS, None), "Answer: (C)", False),
+        (AnswerQuestion(PASSAGES, WHO, (), None), "out_of_range", True),
+        (SequentialLookUp(PASSAGES, WHO, (), (4,), ()), "Page 3", True),
+        (SequentialLookUp(PASSAGES, WHO, (), (4,), ()), "Page 4", False),
+        (SequentialLookUp(PASSAGES, WHO, (), (4,), ()), "STOP", True),
+        (SequentialLookUp(PASSAGES, WHO, (), (4,), ()), "Page 5", False),
+        (ParallelLookUp(PASSAGES, WHO, (), 2), "I want to look up Page [4, 3]", True),
+        (ParallelLookUp(PASSAGES, WHO, (), 2), "I want to look up Page []", True),
+        (ParallelLookUp(PASSAGES, WHO, (), 2), "I want to look up Page [4, 14]", False),
+        (TRIAGE, "Action: 2", True),
+        (TRIAGE, "Action: 1", False),
+        (TRIAGE, "Action: -1", False),
+        (REVERTING, "Action: -1", True),
+        (LEAF, "Action: -1", True),
+        (LEAF, "Action: -2\nAnswer: (B)", True),
+        (LEAF, "Action: -2\nAnswer: (C)", False),
+        (LEAF, "Action: 3", False),
+    ],
+)
+def test_what_was_not_on_offer_is_not_legal(
+    prompt: Prompt[Any], reply: str, is_legal: bool
+) -> None:
+    value = family("generic").read(prompt, reply, is_cut=False)
+    assert value is not None and prompt.is_legal(value) == is_legal

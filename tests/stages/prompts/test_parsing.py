@@ -1,6 +1,10 @@
 """Replies as models write them, each with what a person reads in it."""
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.core.refusals import Refusals
 from pipeline.core.reply_forms import plain_text
@@ -22,7 +26,6 @@ PROMPTS_FOLDER = CONF / "prompts"
 WORDS = load_family(PROMPTS_FOLDER / "generic", [PROMPTS_FOLDER]).refusals["look_up_p"]
 LOOK_UP = ParallelLookUp.samples()[0]
 
-# Decorations, forms and every number are in test_parsing_properties.py; here are the rules.
 BREAK_POINTS: list[tuple[str, int | None]] = [
     ("Breakpoint: <57> Because the next line is a title.", 57),
     ("Break point: **<57>**\nBecause **label <60>** would cut the letter.", 57),
@@ -236,3 +239,30 @@ def test_a_closed_list_alone_counts_in_a_cut_reply(
 def test_malformed_verdicts_are_unscored(reply: str) -> None:
     assert parse_verdict(reply) is None
     assert parse_strict(reply) is None
+
+
+# Forms with a number, and what is read of it.
+FORMS: dict[Any, tuple[tuple[str, ...], Any]] = {
+    parse_break_point: (
+        ("Break point: <{}>", "Breakpoint: <{}>", "Label: <{}>", "The break point is: <{}>"), int,
+    ),
+    parse_pages: (("I want to look up Page [{0},{0} , {0}] to be sure",), lambda n: (n, n, n)),
+    parse_page_or_stop: (("Page {}", "Page [{}]", "I want to look up Page {}"), int),
+}  # fmt: skip
+DECORATED = ("{}", "**{}**", "*{}*", "`{}`", '"{}"', "> {}", "## {}", "“{}”", " {}")
+AFTER = st.sampled_from(["", "\nAs he says.", " "])
+
+
+@given(st.integers(0, 99_999), st.sampled_from(DECORATED), AFTER)
+def test_every_number_is_read_however_it_is_decorated(number: int, sign: str, after: str) -> None:
+    for parse, (forms, meant) in FORMS.items():
+        for form in forms:
+            assert parse(sign.format(form.format(number)) + after) == meant(number), form
+
+
+@given(st.integers(0, 25), st.sampled_from(DECORATED), AFTER)
+def test_every_letter_is_read_however_it_is_decorated(index: int, sign: str, after: str) -> None:
+    for form in ("Answer: ({})", "Answer: {}", "The answer is ({})", "({})", "{}.", "{}"):
+        if sign != "> {}":  # a quoted letter alone is no grammar of ours
+            reply = sign.format(form.format(chr(ord("A") + index))) + after
+            assert parse_option(reply, 26) == index, reply

@@ -1,11 +1,16 @@
-"""The shipped prompt families: their templates, examples and settings."""
+"""What holds for every prompt module: a new one is tried by being there; and the shipped families,
+their templates, examples and settings."""
 
+import dataclasses
+import pickle
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.core.prompts import PROMPTS, Prompt
+from pipeline.core.prompts import PROMPTS, Constraint, Prompt
 from pipeline.core.settings import CONF
 from pipeline.families.family import family_layers, read_family_file
 from pipeline.work.check_family import check_family
@@ -13,6 +18,120 @@ from stages.prompts.answer_question import AnswerQuestion
 from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
 from stages.prompts.passages import Passage
 from tests.support.reading import FAMILIES, family
+
+OURS = [PROMPTS[name] for name in sorted(PROMPTS) if PROMPTS[name].__module__.startswith("stages.")]
+SAMPLES = [sample for prompt in OURS for sample in prompt.samples()]
+each_prompt = pytest.mark.parametrize("prompt", OURS, ids=lambda prompt: prompt.name)
+each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+each_family = pytest.mark.parametrize("name", FAMILIES)
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """Every value somewhere in a prompt's fields, but how a passage is shown, and what only chooses
+    among wordings."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner) if key != "kind" else ()
+    elif isinstance(value, (tuple, list)):
+        for inner in value:
+            yield from leaves(inner)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
+def values_of(sample: Prompt[Any]) -> set[str]:
+    fields = dataclasses.asdict(sample)
+    if isinstance(sample, AnswerQuestion) and sample.options:
+        del fields["answer_words"]  # a letter has no length
+    return set(leaves(fields))
+
+
+def takes(constraint: Constraint, reply: str) -> bool:
+    if constraint.choices:
+        return reply in constraint.choices
+    return re.fullmatch(constraint.regex, reply) is not None
+
+
+def test_every_prompt_has_a_generic_template() -> None:
+    names = {prompt.name for prompt in OURS}
+    assert names == {path.stem for path in (CONF / "prompts" / "generic").glob("[!_]*.jinja")}
+
+
+@each_prompt
+def test_the_samples_set_every_field_somewhere(prompt: type[Prompt[Any]]) -> None:
+    for field in dataclasses.fields(prompt):
+        assert any(getattr(sample, field.name) for sample in prompt.samples()), field.name
+
+
+@each_prompt
+def test_samples_travel_to_workers(prompt: type[Prompt[Any]]) -> None:
+    assert pickle.loads(pickle.dumps(prompt.samples())) == prompt.samples()
+
+
+@each_family
+def test_every_value_is_in_the_rendered_prompt(name: str) -> None:
+    for sample in SAMPLES:
+        messages = family(name).render(sample)
+        roles = [message["role"] for message in messages]
+        assert roles == ["user", *["assistant", "user"] * (len(messages) // 2)]
+        assert (len(messages) > 1) == bool(sample.follows)
+        text = "\n".join(message["content"] for message in messages)
+        assert [value for value in values_of(sample) if value not in text] == []
+        assert "None" not in text, "no number of a passage without one"
+
+
+@each_family
+def test_the_budget_is_the_familys_or_the_modules(name: str) -> None:
+    films = ("narrativeqa_movie", "readagent_narrativeqa_movie")
+    own = {(family, "gist"): 128 for family in films}
+    own |= {("govreport", "answer"): 1024, ("memorag", "answer"): 256}
+    assert {prompt.name: family(name).max_reply_tokens(prompt) for prompt in OURS} == {
+        prompt.name: own.get((name, prompt.name), prompt.max_reply_tokens) for prompt in OURS
+    }
+
+
+@each_prompt
+def test_a_prompt_without_a_form_has_nothing_to_fill_in(prompt: type[Prompt[Any]]) -> None:
+    legal = [sample.legal("{}") for sample in prompt.samples()]
+    assert (prompt.form is None) == (legal == [None] * len(legal)) == (not prompt.form_values())
+
+
+@each_family
+def test_what_is_legal_is_read_and_told_apart(name: str) -> None:
+    formed = [(sample, family(name).form(type(sample))) for sample in SAMPLES]
+    enumerated = [(s, form, family(name).constraint(s)) for s, form in formed if form]
+    assert sum(legal is not None for _, _, legal in enumerated) > 20
+    for sample, form, legal in enumerated:
+        if legal is None:
+            continue
+        assert bool(legal.choices) != bool(legal.regex)
+        values = [family(name).read(sample, choice, False) for choice in legal.choices]
+        assert None not in values and "out_of_range" not in values
+        assert len(set(values)) == len(legal.choices)
+        assert not takes(legal, "") and not takes(legal, f"{form} or so")
+
+
+@each_sample
+def test_what_is_expected_is_read(sample: Prompt[Any]) -> None:
+    """As a legal value where there is something to enumerate."""
+    for reply in (sample.expected(), sample.extractive()):
+        value = sample.read(reply, False)
+        assert value is not None and value != "out_of_range", reply
+        form = sample.form
+        legal = sample.legal(form) if form else None
+        if form and legal:
+            text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            named = {meant: said for said, meant in sample.form_values().items()}
+            # STOP has no form, and reasons may go before an action.
+            replies = {form.replace("{}", named.get(value, text)), text.upper(), reply}
+            assert any(takes(legal, said) for said in replies), reply
+
+
+@each_sample
+def test_nothing_is_read_in_nothing(sample: Prompt[Any]) -> None:
+    for reply in ("", " ", "\n\n"):
+        assert sample.read(reply, is_cut=False) is sample.read(reply, is_cut=True) is None
+
 
 PROMPTS_FOLDER = CONF / "prompts"
 GENERIC = PROMPTS_FOLDER / "generic"
@@ -33,7 +152,7 @@ PARSED = {  # replies in no form that are more than a text: lists, JSON, a text 
 OTHERWISE = ("readagent_qmsum",)  # the question first
 TEXT_FIRST = [folder for folder in FOLDERS if folder.name not in OTHERWISE]
 
-each_family = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+each_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 
 
 def text(folder: Path, prompt: Prompt[Any]) -> str:
@@ -47,12 +166,12 @@ def shared_prefix(*texts: str) -> str:
     return texts[0][: next(ends)]
 
 
-@each_family
+@each_folder
 def test_family_passes_its_check(folder: Path) -> None:
     assert check_family(folder, [PROMPTS_FOLDER]) == []
 
 
-@each_family
+@each_folder
 def test_family_holds_only_what_differs(folder: Path) -> None:
     for template in folder.glob("*.jinja"):
         generic = GENERIC / template.name
@@ -61,7 +180,7 @@ def test_family_holds_only_what_differs(folder: Path) -> None:
         assert words_all or not template.name.startswith("_")
 
 
-@each_family
+@each_folder
 def test_family_brings_examples_for_every_parser(folder: Path) -> None:
     """Of replies with a form or something to parse, to each prompt that it words itself: there is
     something to tell apart. Generic words all of them; bases bring theirs."""
@@ -80,27 +199,12 @@ def test_family_brings_examples_for_every_parser(folder: Path) -> None:
 
 
 def test_published_settings() -> None:
-    """ReadAgent table 10."""
-    settings = {name: family(name).settings for name in FAMILIES}
-    assert {name: (s["min_words"], s["max_words"]) for name, s in settings.items()} == {
-        "generic": (280, 600),
-        "quality": (280, 600),
-        "qmsum": (280, 600),
-        "narrativeqa_gutenberg": (500, 3000),
-        "narrativeqa_movie": (600, 1000),
-        "chats": (280, 600),  # not in the table: generic's
-        "longmemeval": (280, 600),
-        "memorag": (280, 600),
-        "papers": (280, 600),
-        "memwalker": (280, 600),
-        "longbench": (280, 600),
-        "govreport": (280, 600),
-        "readagent": (280, 600),
-        "readagent_quality": (280, 600),
-        "readagent_qmsum": (280, 600),
-        "readagent_narrativeqa_gutenberg": (500, 3000),
-        "readagent_narrativeqa_movie": (600, 1000),
-    }
+    """ReadAgent table 10; families that are not in it have generic's."""
+    own = {"narrativeqa_gutenberg": (500, 3000), "narrativeqa_movie": (600, 1000)}
+    own |= {f"readagent_{name}": words for name, words in own.items()}
+    for name in FAMILIES:
+        settings = family(name).settings
+        assert (settings["min_words"], settings["max_words"]) == own.get(name, (280, 600)), name
 
 
 @pytest.mark.parametrize("folder", TEXT_FIRST, ids=lambda folder: folder.name)
@@ -116,7 +220,7 @@ def test_look_up_and_answer_share_memory_and_question(folder: Path) -> None:
         assert shared.rstrip().endswith(options[-1] if options else QUESTION)
 
 
-@each_family
+@each_folder
 def test_an_expanded_page_changes_nothing_before_it(folder: Path) -> None:
     gists = (*PASSAGES[:2], Passage("page", 2, "The sexton shrugs."))
     first = text(folder, SequentialLookUp(PASSAGES, QUESTION, (), (), ()))
@@ -124,7 +228,7 @@ def test_an_expanded_page_changes_nothing_before_it(folder: Path) -> None:
     assert shared_prefix(first, then).endswith("<Page 2>\n")
 
 
-@each_family
+@each_folder
 @pytest.mark.parametrize("options", [(), OPTIONS[:2], OPTIONS])
 @pytest.mark.parametrize("passages", [(), PASSAGES, (Passage("text", None, "The bell rings."),)])
 def test_look_up_prompt_bounds_the_answer_prompt(
@@ -136,14 +240,3 @@ def test_look_up_prompt_bounds_the_answer_prompt(
         assert len(look_up) >= len(answer)
     one_by_one = text(folder, SequentialLookUp(passages, QUESTION, options, (), ()))
     assert len(one_by_one) >= len(answer) or not passages, "there is always a page to look up"
-
-
-@each_family
-def test_text_and_closed_book(folder: Path) -> None:
-    whole = text(folder, AnswerQuestion((Passage("text", None, "Bells."),), QUESTION, (), 30))
-    assert "Bells." in whole
-    assert "<P" not in whole
-    closed = text(folder, AnswerQuestion((), QUESTION, (), 30))
-    assert closed.startswith(f"Question: {QUESTION}\n")
-    assert "not at hand" in closed
-    assert "not at hand" not in whole

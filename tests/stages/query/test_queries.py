@@ -104,32 +104,22 @@ def test_the_authors_filter_is_a_setting_in_any_script(
 
 
 @pytest.mark.parametrize(
-    ("reply", "expected"),
-    [("", (None, "unparseable")), ("...", (None, "unparseable")), ("NONE", None)],
-)
+    ("rule", "problem", "lack"),
+    [
+        ({"reply": "..."}, "unparseable", None), ({"reply": "NONE"}, None, None),
+        ({"hang": True}, "timeout", "queries: timeout"),
+    ],
+)  # fmt: skip
 def test_without_clues_the_question_remains(
-    tmp_path: Path, reply: str, expected: tuple[None, str] | None
+    tmp_path: Path, rule: dict[str, Any], problem: str | None, lack: str | None
 ) -> None:
-    engine = by_prompt(tmp_path, clue_spans=reply, clue_questions="Who?")
-    spans = [("span", *expected)] if expected else []
-    rest = [("question", ASKED, None), *spans, ("surrogate", "Who?", None)]
-    assert made(clues(), engine) == rest
-    rows, _ = run(clues(), memory(), engine)
-    assert [row.why_unusable() for row in rows] == [None] * len(rows)
-
-
-def test_no_reply_is_a_lack(tmp_path: Path) -> None:
-    rules = {"prompt": "clue_spans", "hang": True}, {"reply": "Who?"}
+    rules = {"prompt": "clue_spans", **rule}, {"reply": "Who?"}
     engine = scripted(tmp_path, *rules)
     rows, _ = run(clues(), memory(), engine, deadline_seconds=deadline(*rules))
-    assert [(row.kind, row.problem, row.why_unusable()) for row in rows] == [
-        ("question", None, None),
-        ("span", "timeout", "queries: timeout"),
-        ("surrogate", None, None),
-    ]
-
-
-def test_a_memory_over_the_context_is_an_overflow() -> None:
+    spans = [("span", None, problem, lack)] if problem else []
+    assert [(row.kind, row.text, row.problem, row.why_unusable()) for row in rows] == [
+        ("question", ASKED, None, None), *spans, ("surrogate", "Who?", None, None),
+    ]  # fmt: skip
     rows, calls = run(clues(), memory("bell " * 500), always("x", context_tokens=400))
     assert [row.problem for row in rows] == [None, "context_overflow", "context_overflow"]
     assert calls == ()
@@ -162,23 +152,19 @@ def test_every_part_is_searched_for(tmp_path: Path) -> None:
     assert {row.dropped for row in spans} == {None}
 
 
-def test_an_instruction_is_searched_for_where_no_point_is(tmp_path: Path) -> None:
-    engine = by_prompt(tmp_path, key_points="Tax rise\nBudget cuts")
-    assert made(clues(task="summary", min_query_words=4), engine) == [
-        ("point", "Tax rise", "short"),
-        ("point", "Budget cuts", "short"),
-        ("question", ASKED, None),
-    ]
-
-
-def test_key_points_take_the_place_of_an_instruction(tmp_path: Path) -> None:
-    engine = by_prompt(tmp_path, key_points="The bell rings.\nNobody admits it.")
-    stage = clues(task="summary")
-    assert made(stage, engine) == [
-        ("point", "The bell rings.", None), ("point", "Nobody admits it.", None),
-    ]  # fmt: skip
-    nothing = by_prompt(tmp_path, key_points="NONE")
-    assert made(stage, nothing) == [("question", ASKED, None)]
+@pytest.mark.parametrize(
+    ("reply", "least", "rows"),
+    [
+        ("Tax rise\nBudget cuts", 1, [("point", "Tax rise", None), ("point", "Budget cuts", None)]),
+        ("Tax rise", 4, [("point", "Tax rise", "short"), ("question", ASKED, None)]),
+        ("NONE", 1, [("question", ASKED, None)]),
+    ],
+)
+def test_key_points_take_the_place_of_an_instruction(
+    tmp_path: Path, reply: str, least: int, rows: list[tuple[Any, ...]]
+) -> None:
+    stage = clues(task="summary", min_query_words=least)
+    assert made(stage, by_prompt(tmp_path, key_points=reply)) == rows
 
 
 def test_rewriters(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ from pipeline.core.rows import Question, Span, UnitRows
 from stages.prompts.answer_question import AnswerQuestion
 from stages.prompts.passages import Passage
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
-from stages.read.answer_kinds import AnswerClosedBook, AnswerConstant, AnswerFromText
+from stages.read.answer_kinds import (
+    AnswerClosedBook,
+    AnswerConstant,
+    AnswerFromText,
+    AnswerFromTruncatedText,
+)
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from tests.support.reading import (
@@ -63,6 +69,17 @@ def one(stage: AnswerFromContext, given: UnitRows, engine: Listener) -> Answer:
     return answer
 
 
+@dataclass
+class Counting(Listener):
+    """Notes how many tokens it counted each time."""
+
+    counted: list[int] = field(default_factory=list)
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        self.counted.append(await super().count_tokens(messages))
+        return self.counted[-1]
+
+
 def before_the_question(engine: Listener) -> str:
     (prompt,) = engine.prompts()
     start, _, _ = prompt.partition("Question: ")
@@ -94,10 +111,19 @@ def test_memory_shows_pages_in_their_gists_place_in_document_order() -> None:
     )
 
 
-def test_pages_of_several_turns_count_once_each() -> None:
-    lookups = looked_up(3), looked_up(0, turn=1), looked_up(turn=2)
+@pytest.mark.parametrize(
+    ("lookups", "read", "words"),
+    [
+        ((looked_up(3), looked_up(0, turn=1), looked_up(turn=2)), (0, 3), 5 + 1 + 2 + 4),
+        ((looked_up(problem="unparseable"),), (), 6),  # from the gists
+    ],
+)
+def test_look_ups_of_several_turns_or_of_none(
+    lookups: tuple[Lookup, ...], read: tuple[int, ...], words: int
+) -> None:
     answer = one(FROM_MEMORY, rows(*lookups), in_turn("Noon."))
-    assert (answer.page_indexes, answer.num_lookups) == ((0, 3), 2)
+    assert (answer.answer, answer.problem, answer.page_indexes) == ("Noon.", None, read)
+    assert (answer.num_lookups, answer.num_context_words) == (len(read), words)
 
 
 def test_pages_alone_in_document_order() -> None:
@@ -140,25 +166,14 @@ def test_text_or_exactly_its_first_or_last_words(
 SPACED = "ann: one  two\nbob: three\n\nann: four five"
 
 
-@pytest.mark.parametrize(
-    ("keep", "num_words", "shown"),
-    [
-        # ann:|one||two\nbob:|three\n\nann:|four|five
-        ("first", 3, "ann: one "),
-        ("first", 5, "ann: one  two\nbob: three\n\nann:"),
-        ("last", 3, "three\n\nann: four five"),
-        ("last", 6, "one  two\nbob: three\n\nann: four five"),
-        ("first", 7, SPACED),
-        ("last", 100, SPACED),
-    ],
-)
-def test_a_text_cut_at_single_spaces(keep: str, num_words: int, shown: str) -> None:
+@pytest.mark.parametrize("keep", ["first", "last"])
+@pytest.mark.parametrize("num_words", [3, 5, 6, 7, 100])
+def test_a_text_cut_at_single_spaces(keep: str, num_words: int) -> None:
     """As ReadAgent's truncated baselines: a line break separates nothing, two spaces do twice."""
     words = SPACED.split(" ")
-    cut = words[:num_words] if keep == "first" else words[-num_words:]
-    assert " ".join(cut) == shown
-    rows = UnitRows(document=document(SPACED), questions=(question(),))
-    given = adding(rows, {Lookup: [looked_up()]})
+    shown = " ".join(words[:num_words] if keep == "first" else words[-num_words:])
+    unit = UnitRows(document=document(SPACED), questions=(question(),))
+    given = adding(unit, {Lookup: [looked_up()]})
     answer = one(text_stage(keep, num_words, "spaces"), given, in_turn("Noon."))
     (span,) = answer.context_spans
     assert SPACED[span.start_char : span.end_char] == shown
@@ -225,17 +240,8 @@ def test_a_prompt_too_long_for_the_context_is_a_row_of_nulls() -> None:
     (fits,), _ = run(FROM_MEMORY, given, always("Noon.", tokens), reply_tokens=budget)
     assert fits.problem is None
     made, calls = run(FROM_MEMORY, given, always("Noon.", tokens - 1), reply_tokens=budget)
-    assert made == [
-        Answer(
-            document_id="d",
-            question_id="q",
-            reader="listener",
-            answer=None,
-            num_document_words=18,
-            problem="context_overflow",
-        )
-    ]
-    assert calls == ()
+    lost = Answer.about(fits, answer=None, reader="listener", num_document_words=18)
+    assert (made, calls) == ([replace(lost, problem="context_overflow")], ())
 
 
 @pytest.mark.parametrize("stage", [FROM_MEMORY, FROM_PAGES])
@@ -265,13 +271,6 @@ def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> Non
     given = book(pages, questions=[question()], lookups=[looked_up(*best)])
     shown = tuple(Passage("page", None, text) for text in kept)
     tokens = num_tokens(AnswerQuestion(shown, "Who rang the bell?", (), answer_words=30))
-    counted: list[int] = []
-
-    class Counting(Listener):
-        async def count_tokens(self, messages: Sequence[Message]) -> int:
-            counted.append(await super().count_tokens(messages))
-            return counted[-1]
-
     engine = Counting(lambda request: "Noon.", context_tokens=tokens + 50)
     stage = AnswerFromPages(**{**COMMON, "answer_page_tags": False})
     (answer,), calls = run(stage, given, engine, reply_tokens={"answer": 50})
@@ -281,7 +280,7 @@ def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> Non
     )
     assert len(calls) == 1
     assert answer.num_context_tokens == sum(len(text.split()) for text in kept)
-    assert len(counted) <= 20 + fitting
+    assert len(engine.counted) <= 20 + fitting
 
 
 def test_a_server_that_refuses_what_was_counted_to_fit_gets_less() -> None:
@@ -308,29 +307,9 @@ def test_a_failed_look_up_is_upstream() -> None:
     assert (answer.answer, answer.num_context_words, answer.page_indexes) == (None, None, ())
 
 
-def test_an_unreadable_look_up_is_answered_from_the_gists() -> None:
-    answer = one(FROM_MEMORY, rows(looked_up(problem="unparseable")), in_turn("Noon."))
-    assert (answer.answer, answer.problem, answer.num_context_words) == ("Noon.", None, 6)
-
-
 def test_a_skipped_look_up_is_skipped() -> None:
     answer = one(AnswerFromPages(**COMMON), rows(looked_up(skipped=True)), never())
     assert (answer.skipped, answer.problem, answer.answer) == (True, None, None)
-
-
-def test_each_question_is_answered_from_its_own_look_up(tmp_path: Path) -> None:
-    questions = question("b", "Where?"), question("a", "When?")
-    lookups = looked_up(1, question_id="a"), looked_up(3, question_id="b")
-    engine = scripted(
-        tmp_path,
-        {"match": "Where", "reply": "there", "seconds": 0.03},
-        {"match": "When", "reply": "then"},
-    )
-    made, calls = run(FROM_MEMORY, rows(*lookups, questions=questions), engine)
-    assert [(a.question_id, a.answer, a.page_indexes) for a in made] == [
-        ("b", "there", (3,)), ("a", "then", (1,)),
-    ]  # fmt: skip
-    assert sorted(call.question_id or "" for call in calls) == ["a", "b"]
 
 
 def test_one_constant_answer_without_a_call() -> None:
@@ -344,3 +323,84 @@ def test_one_constant_answer_without_a_call() -> None:
     ]
     assert [(a.num_context_words, a.compression_rate) for a in made] == [(0, 100.0)] * 2
     assert calls == ()
+
+
+WHOLE_TEXT = "  The bell rings\nat noon.\n\nNobody admits it. "  # 8 words
+ASKED = question()
+EMPTY = num_tokens(AnswerQuestion((Passage("text", None, ""),), ASKED.question, (), 30))
+REPLY = 50
+
+
+def answered_by(keep: Any, engine: Listener, text: str = WHOLE_TEXT) -> Answer:
+    unit = adding(UnitRows(document(text), (ASKED,)), {Lookup: [looked_up()]})
+    (answer,), _ = run(
+        AnswerFromTruncatedText(**COMMON, keep=keep), unit, engine, reply_tokens={"answer": REPLY}
+    )
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def shown_of(answer: Answer, text: str = WHOLE_TEXT) -> str:
+    (span,) = answer.context_spans
+    return text[span.start_char : span.end_char]
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "last"),
+    [
+        (9, WHOLE_TEXT, WHOLE_TEXT),
+        (8, WHOLE_TEXT, WHOLE_TEXT),
+        (7, WHOLE_TEXT[:40], WHOLE_TEXT[6:]),
+        (6, WHOLE_TEXT[:33], WHOLE_TEXT[11:]),
+        (1, "  The", "it. "),
+    ],
+)  # fmt: skip
+def test_words_up_to_the_last_token(words: int, first: str, last: str) -> None:
+    """Room for the question, the reply and so many words of text."""
+    for keep, expected in (("first", first), ("last", last)):
+        engine = always("Noon.", EMPTY + REPLY + words)
+        answer = answered_by(keep, engine)
+        assert shown_of(answer) == expected
+        assert answer.num_context_words == len(expected.split()) == min(words, 8)
+        assert answer.compression_rate == 100 * (1 - min(words, 8) / 8)
+        assert (answer.page_indexes, answer.problem, answer.detail) == ((), None, None)
+        (prompt,) = engine.prompts()
+        assert expected.strip() in prompt
+        assert len(prompt.split()) == EMPTY + min(words, 8)
+
+
+@pytest.mark.parametrize("context", [EMPTY + REPLY, EMPTY + REPLY - 1, REPLY, 1])
+def test_a_question_that_leaves_no_room_for_a_word_of_the_text_is_not_sent(context: int) -> None:
+    engine = never()
+    engine.context_tokens = context
+    answer = answered_by("first", engine)
+    assert (answer.problem, answer.answer) == ("context_overflow", None)
+    assert answer.context_spans == ()
+
+
+@pytest.mark.parametrize("keep", ["first", "last"])
+def test_a_long_text_is_counted_a_few_times_and_never_whole(keep: str) -> None:
+    drawn = random.Random(7)
+    words = ["".join(drawn.choices("abc", k=drawn.randint(1, 12))) for _ in range(100_000)]
+    engine = Counting(lambda request: "Noon.", context_tokens=EMPTY + REPLY + 2000)
+    answer = answered_by(keep, engine, " ".join(words))
+    kept = words[:2000] if keep == "first" else words[-2000:]
+    assert shown_of(answer, " ".join(words)) == " ".join(kept)
+    assert len(engine.counted) <= 14
+    assert max(engine.counted) < 10_000
+
+
+def test_unspaced_text_is_cut_between_characters() -> None:
+    """Tokens are characters here, as they nearly are of a model."""
+
+    class Characters(Listener):
+        async def count_tokens(self, messages: Sequence[Message]) -> int:
+            return sum(len(message["content"]) for message in messages)
+
+    text = "钟在正午敲响没有人承认"
+    engine = Characters(lambda request: "Noon.")
+    answered_by("first", engine, text)
+    (prompt,) = engine.prompts()
+    engine.context_tokens = len(prompt) + REPLY - 4
+    assert shown_of(answered_by("first", engine, text), text) == text[:-4]
+    assert shown_of(answered_by("last", engine, text), text) == text[4:]

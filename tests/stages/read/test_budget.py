@@ -49,35 +49,38 @@ def facts(answer: Answer) -> tuple[Any, ...]:
     return answer.page_indexes, answer.num_context_tokens, answer.detail
 
 
+FROM_PAGES, FROM_MEMORY = AnswerFromPages(**COMMON), AnswerFromMemory(**COMMON)
+
+
 @pytest.mark.parametrize(
-    ("budget", "read", "tokens"),
+    ("stage", "budget", "read", "tokens"),
     [
-        (6, (2,), 6), (10, (2,), 6), (11, (0, 2), 11), (13, (0, 2), 11), (14, (0, 1, 2), 14),
-        (17, (0, 1, 2), 14), (18, (0, 1, 2, 3), 18), (10_000, (0, 1, 2, 3), 18),
+        # Page 3 has room beside page 2 and 0 at a budget of 15, but page 1 comes before it.
+        (FROM_PAGES, 6, (2,), 6), (FROM_PAGES, 10, (2,), 6), (FROM_PAGES, 11, (0, 2), 11),
+        (FROM_PAGES, 13, (0, 2), 11), (FROM_PAGES, 14, (0, 1, 2), 14),
+        (FROM_PAGES, 17, (0, 1, 2), 14), (FROM_PAGES, 18, (0, 1, 2, 3), 18),
+        # Gists count, and a page takes its gist's place.
+        (FROM_MEMORY, 6, (), 6), (FROM_MEMORY, 9, (), 6), (FROM_MEMORY, 10, (2,), 10),
+        (FROM_MEMORY, 13, (0, 2), 13), (FROM_MEMORY, 14, (0, 2), 13),
+        (FROM_MEMORY, 15, (0, 1, 2), 15), (FROM_MEMORY, 18, (0, 1, 2, 3), 18),
     ],
 )  # fmt: skip
 def test_pages_up_to_the_first_that_would_pass_it(
-    budget: int, read: tuple[int, ...], tokens: int
+    stage: AnswerFromContext, budget: int, read: tuple[int, ...], tokens: int
 ) -> None:
-    """Page 3 has room beside page 2 and 0 at a budget of 15, but page 1 comes before it."""
-    answer = one(AnswerFromPages(**COMMON, budget=budget), rows(looked_up(2, 0, 1, 3)))
+    limited = stage.model_copy(update={"budget": budget})
     note = f"no room for {4 - len(read)} of 4 pages" if len(read) < 4 else None
-    assert facts(answer) == (read, tokens, note)
+    assert facts(one(limited, rows(looked_up(2, 0, 1, 3)))) == (read, tokens, note)
 
 
-@pytest.mark.parametrize(
-    ("budget", "read", "tokens"),
-    [
-        (6, (), 6), (9, (), 6), (10, (2,), 10), (12, (2,), 10), (13, (0, 2), 13), (14, (0, 2), 13),
-        (15, (0, 1, 2), 15), (18, (0, 1, 2, 3), 18),
-    ],
-)  # fmt: skip
-def test_gists_count_and_a_page_takes_its_gists_place(
-    budget: int, read: tuple[int, ...], tokens: int
-) -> None:
-    answer = one(AnswerFromMemory(**COMMON, budget=budget), rows(looked_up(2, 0, 1, 3)))
-    note = f"no room for {4 - len(read)} of 4 pages" if len(read) < 4 else None
-    assert facts(answer) == (read, tokens, note)
+@pytest.mark.parametrize("keep", ["first", "last"])
+def test_a_text_is_cut_at_it(keep: Any) -> None:
+    answer = one(AnswerFromTruncatedText(**COMMON, keep=keep, budget=7), rows(looked_up()))
+    (span,) = answer.context_spans
+    words = "".join(PAGES)[span.start_char : span.end_char].split()
+    whole = "".join(PAGES).split()
+    assert words == (whole[:7] if keep == "first" else whole[-7:])
+    assert answer.num_context_tokens == 7
 
 
 @pytest.mark.parametrize(
@@ -99,26 +102,6 @@ def test_a_budget_with_room_for_nothing_is_said_without_a_call(
     (answer,), calls = run(stage, rows(looked_up(*used)), never())
     assert (answer.problem, answer.detail, calls) == ("context_overflow", detail, ())
     assert (answer.answer, answer.num_context_tokens) == (None, None)
-
-
-def test_nothing_found_is_an_answer_from_nothing() -> None:
-    answer = one(AnswerFromPages(**COMMON, budget=1), rows(looked_up()))
-    assert facts(answer) == ((), 0, None)
-
-
-def test_the_context_and_the_budget_both_hold() -> None:
-    """The engine has room for pages 2 and 0, the budget for three."""
-    stage, unit = AnswerFromPages(**COMMON), rows(looked_up(2, 0))
-    engine = always("Noon.")
-    run(stage, unit, engine)
-    (prompt,) = engine.prompts()
-    room = len(prompt.split())
-    (answer,), calls = run(
-        AnswerFromPages(**COMMON, budget=14), rows(looked_up(2, 0, 1, 3)),
-        always("Noon.", room + 50), reply_tokens={"answer": 50},
-    )  # fmt: skip
-    assert facts(answer) == ((0, 2), 11, "no room for 2 of 4 pages")
-    assert len(calls) == 1
 
 
 QUERIES = [
@@ -156,21 +139,6 @@ def test_each_trajectory_has_the_whole_budget() -> None:
     (answer,), calls = run(AnswerFromTrajectories(**COMMON, budget=10), unit, always("Noon."))
     assert facts(answer) == ((2,), 6, "trajectory 0 of 2, no room for 1 of 2 pages")
     assert len(calls) == 2
-
-
-@pytest.mark.parametrize(
-    ("keep", "shown"),
-    [
-        ("first", "The bell rings at noon.\n\nNobody admits"),
-        ("last", "it was wind. The bell is silent."),
-    ],
-)
-def test_a_text_is_cut_at_the_budget(keep: Any, shown: str) -> None:
-    stage = AnswerFromTruncatedText(**COMMON, keep=keep, budget=7)
-    answer = one(stage, rows(looked_up()))
-    (span,) = answer.context_spans
-    assert "".join(PAGES)[span.start_char : span.end_char] == shown
-    assert answer.num_context_tokens == len(shown.split()) == 7
 
 
 CHATS = (  # 2 + 3 words without headers, 4, 2

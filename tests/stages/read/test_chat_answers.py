@@ -102,17 +102,6 @@ def test_raters_may_see_the_whole_reply(reply: str, answer: str, judged: str | N
     assert [row.label for row in rated] == ["yes"] and reply in seen.prompts()[0]
 
 
-def test_the_last_found_is_left_out_where_there_is_no_room() -> None:
-    engine = always("A cat.", context_tokens=500 + 100)
-    long = question(text="Who? " + "word " * 20)
-    pages = ["user: " + "bell " * 40 + "\n\n", "user: " + "rope " * 40 + "\n\n", "user: oil\n\n"]
-    stage = AnswerFromChat(reading="direct", history="text", **SETTINGS)
-    made, _ = run(stage, book(pages, questions=[long], lookups=[looked_up(2, 1, 0)]), engine)
-    (answer,) = made
-    assert answer.problem is None and 0 not in answer.page_indexes
-    assert "no room for" in answer.detail
-
-
 def notes(engine: Any, *used: int) -> tuple[list[Note], Any]:
     return run(TakeNotes(history="text"), rows(*used), engine)
 

@@ -1,6 +1,5 @@
 """Books that are too long for the context: no question of theirs ends as context_overflow."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -60,20 +59,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Words:
     folder = tmp_path_factory.mktemp("small")
     write(folder, [document(1), document(2)], [question(1, of=1), question(2, of=2)])
     return ("corpus=tables", f"corpus.path={folder}", "rater=none")
-
-
-@pytest.mark.slow
-def test_what_fits_costs_no_call(tmp_path: Path, small: Words) -> None:
-    words = (*small, f"warehouse={tmp_path}", "methods=gist_only", "memory.min_words=20",
-             "memory.max_words=50", "memory.tail_words=10")  # fmt: skip
-    plain = json.loads(succeed("run", *words, "run=a", "memory=model", "--json"))
-    fitted = json.loads(succeed("run", *words, "run=b", "memory=fitted", "--json"))
-    assert sum(plain["calls"].values()) > 0
-    assert sum(fitted["calls"].values()) == 2, "the two answers; pages and gists are there"
-    rows = sql(tmp_path, "select memory, document_id, page_index, gist from gists", "run=b")
-    of = {memory: {(r["document_id"], r["page_index"], r["gist"]) for r in rows
-                   if r["memory"] == memory} for memory in {r["memory"] for r in rows}}  # fmt: skip
-    assert of["shared"] == of["paginate(kind=merged)"]
 
 
 @pytest.mark.slow

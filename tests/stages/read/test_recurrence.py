@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from jobs.plan.estimate import CountingEngine, token_counts
 from pipeline.asking.known_replies import SharedReplies
-from pipeline.core.compose import compose
 from pipeline.core.rows import Question, UnitRows
-from pipeline.engines.scripted import ScriptedSettings
 from stages.prompts.memwalker import UpdateSummary
 from stages.read.answer_kinds import AnswerFromRunningSummary
 from stages.read.recurrence import UpdateRunningSummary
@@ -63,12 +60,10 @@ def answered(summaries: Sequence[RunningSummary], engine: Listener) -> Answer:
 def test_each_segment_is_read_with_the_summary_of_those_before() -> None:
     engine = in_turn("bell at noon", " nobody admits \n", "wind")
     assert read(engine) == [
-        RunningSummary(document_id="d", question_id="q", segment_index=0, start_char=0,
-                       end_char=24, summary="bell at noon", num_words=3),
-        RunningSummary(document_id="d", question_id="q", segment_index=1, start_char=24,
-                       end_char=43, summary="nobody admits", num_words=2),
-        RunningSummary(document_id="d", question_id="q", segment_index=2, start_char=43,
-                       end_char=64, summary="wind", num_words=1),
+        RunningSummary(document_id="d", question_id="q", segment_index=index, start_char=start,
+                       end_char=end, summary=summary, num_words=len(summary.split()))
+        for index, (start, end, summary) in enumerate([
+            (0, 24, "bell at noon"), (24, 43, "nobody admits"), (43, 64, "wind")])
     ]  # fmt: skip
     assert [request.fields for request in engine.requests] == [
         prompt(ONE.strip(), ""),
@@ -76,23 +71,7 @@ def test_each_segment_is_read_with_the_summary_of_those_before() -> None:
         prompt(THREE, "nobody admits"),
     ]
     first, second, _ = engine.prompts()
-    assert "notes so far" not in first and "There are none yet. Note what" in first
-    assert "notes so far, on the parts before this one:\n\nbell at noon\n\nRewrite" in second
-    assert all("Use 3 words at most" in text for text in (first, second))
-
-
-def test_each_question_has_a_summary_of_its_own(tmp_path: Path) -> None:
-    engine = scripted(
-        tmp_path,
-        {"match": "Where", "reply": "there", "seconds": 0.02},
-        {"match": "When", "reply": "then"},
-    )
-    asked = question("b", "Where?"), question("a", "When?")
-    made, _ = run(STAGE, rows(*asked), engine)
-    assert [(row.question_id, row.segment_index, row.summary) for row in made] == [
-        *(("b", index, "there") for index in range(3)),
-        *(("a", index, "then") for index in range(3)),
-    ]
+    assert "bell at noon" in second and "bell at noon" not in first
 
 
 @pytest.mark.parametrize(
@@ -138,6 +117,8 @@ def test_a_failed_step_carries_the_summary_on_and_says_so(
 def test_where_no_step_gave_a_summary_the_answer_is_upstream() -> None:
     made = read(always(""))
     assert [row.summary for row in made] == [None] * 3
+    (row,) = read(never(), text=" \n ")
+    assert (row.summary, row.problem, row.end_char) == (None, "empty_input", 3)
     answer = answered(made, never())
     assert (answer.problem, answer.detail) == ("upstream", "running_summaries: unparseable")
     failed = STAGE.failed(rows(), "unit_failed", "a line of ours")
@@ -153,12 +134,6 @@ def test_a_step_that_does_not_fit_the_context(less: int, problem: str | None) ->
     made, _ = run(STAGE, rows(text=ONE + TWO), engine, reply_tokens={"update_summary": 50})
     assert [row.problem for row in made] == [None, problem]
     assert [row.summary for row in made] == ["one two three four"] * 2
-
-
-@pytest.mark.parametrize("text", ["", " \n "])
-def test_a_text_without_words_asks_nobody(text: str) -> None:
-    (row,) = read(never(), text=text)
-    assert (row.summary, row.problem, row.end_char) == (None, "empty_input", len(text))
 
 
 def test_the_answer_is_from_the_last_summary_alone() -> None:
@@ -188,10 +163,7 @@ def test_one_reading_serves_all_questions_where_the_prompt_has_none(tmp_path: Pa
     assert all(call.is_shared for call in calls)
     engine = always("bell")
     run(stage, rows(*asked), engine)
-    first, second, _ = engine.prompts()
-    assert "Where" not in first + second and "Question" not in first + second
-    assert "Note what this part says, with the names" in first
-    assert "Rewrite them: keep what may still serve any question, and add" in second
+    assert not any("Where" in prompt or "Question" in prompt for prompt in engine.prompts())
 
 
 def replace_settings(**settings: Any) -> UpdateRunningSummary:
@@ -240,13 +212,3 @@ def test_a_last_segment_that_is_read_hides_no_failure(
     unit = adding(rows(text=text), {RunningSummary: found})
     (answer,), _ = run(stage, unit, never() if detail else always("Noon."))
     assert (answer.problem, answer.detail) == ("upstream" if detail else None, detail)
-
-
-def test_a_plan_counts_a_call_for_every_segment() -> None:
-    composed = compose(["engine=scripted", "engine.script=none.yaml"])["engine"]
-    settings = ScriptedSettings.model_validate(composed)
-    engine = CountingEngine(settings, token_counts(settings, [TEXT]))
-    made, calls = run(STAGE, rows(), engine)
-    assert len(made) == len(calls) == 3
-    assert all(len(row.summary.split()) <= 4 for row in made)
-    assert [call.reply_tokens for call in calls] == [3] * 3  # three words are asked for

@@ -1,14 +1,15 @@
-"""Parallel look-up by hand, and what every look-up has in common."""
+"""Look-ups of pages by hand: all at once, or one a turn; what is asked again, and when it stops."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 from pipeline.core.rows import UnitRows
-from stages.prompts.choose_pages import ParallelLookUp
-from stages.retrieve.read_agent import ReadAgentP
+from pipeline.core.settings import CONF
+from pipeline.families.family import load_family
+from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
+from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from stages.tables.lookups import Dropped, Lookup
 from tests.support.reading import (
     always,
@@ -22,6 +23,7 @@ from tests.support.reading import (
     question,
     run,
     scripted,
+    written_family,
 )
 
 PAGES = [f"Page text {n} of the {name} bell.\n" for n, name in enumerate("abcdefg")]
@@ -54,27 +56,21 @@ def test_the_example_of_the_design() -> None:
     )
 
 
+def test_numbers_are_the_familys_and_rows_hold_indexes() -> None:
+    engine = in_turn("I want to look up Page [1, 7, 8, 0]")
+    (row,), _ = run(parallel(4, first_page=1), BOOK, engine)
+    assert (row.requested, row.used) == ((0, 6, 7, -1), (0, 6))
+    assert row.dropped == (Dropped(7, "out_of_range"), Dropped(-1, "out_of_range"))
+    (prompt,) = engine.prompts()
+    memory = "".join(f"<Page {n + 1}>\ngist {n}\n\n" for n in range(7))
+    assert f"{memory}Question: Who rang the bell?" in prompt
+    assert "4 at most" in prompt and "Page text" not in prompt
+
+
 def test_a_reply_without_a_page_leaves_the_gists() -> None:
     assert one(parallel(2), "The gists are enough.") == looked_up()
     for reply in ("[7 to 12]", "<think>Page [3]"):
         assert one(parallel(2), reply) == looked_up(problem="unparseable")
-
-
-def test_rows_hold_indexes_where_the_family_counts_from_1() -> None:
-    row = one(parallel(3, first_page=1), "I want to look up Page [1, 7, 8, 0]")
-    assert row.requested == (0, 6, 7, -1)
-    assert row.used == (0, 6)
-    assert row.dropped == (Dropped(7, "out_of_range"), Dropped(-1, "out_of_range"))
-
-
-def test_the_gist_memory_is_shown_with_the_family_s_numbers() -> None:
-    engine = in_turn("[]")
-    run(parallel(4, first_page=1), BOOK, engine)
-    (prompt,) = engine.prompts()
-    memory = "".join(f"<Page {n + 1}>\ngist {n}\n\n" for n in range(7))
-    assert f"{memory}Question: Who rang the bell?" in prompt
-    assert "4 at most" in prompt
-    assert "Page text" not in prompt
 
 
 @pytest.mark.parametrize(
@@ -91,45 +87,16 @@ def test_the_gist_memory_is_shown_with_the_family_s_numbers() -> None:
         ({"hang": True}, None, "timeout"),
     ],
 )
-def test_cut_and_missing_replies(
+def test_cut_and_missing_replies_of_a_parallel_look_up(
     tmp_path: Path, rule: dict[str, Any], used: tuple[int, ...] | None, problem: str | None
 ) -> None:
     (row,), _ = run(parallel(2), BOOK, scripted(tmp_path, rule), deadline_seconds=deadline(rule))
     assert (row.used, row.problem) == (used, problem)
 
 
-@pytest.mark.parametrize(
-    ("budget", "used", "reasons"),
-    [
-        # Six gists of a word. A page has 10 words more than its gist, page 4 only one.
-        (15, (), "3 no_room, 1 no_room, 9 out_of_range, 4 no_room"),
-        (16, (3,), "1 no_room, 9 out_of_range, 4 no_room"),
-        (26, (3, 1), "9 out_of_range, 4 no_room"),
-        (27, (3, 1, 4), "9 out_of_range"),
-    ],
-)
-def test_gists_and_pages_stay_within_a_budget(
-    budget: int, used: tuple[int, ...], reasons: str
-) -> None:
-    pages = ["word " * (2 if n == 4 else 11) for n in range(6)]
-    stage = ReadAgentP(max_pages=5, first_page=0, budget=budget)
-    row = one(stage, "Page [3, 1, 9, 4]", book(pages, ["gist"] * 6, [question()]))
-    assert row.used == used
-    assert ", ".join(f"{drop.page_index} {drop.reason}" for drop in row.dropped) == reasons
-
-
 def test_gists_that_are_over_the_budget_are_not_asked_about() -> None:
     made, calls = run(ReadAgentP(max_pages=5, first_page=0, budget=13), BOOK, never())
     assert (made, calls) == ([looked_up()], ())  # the answer says why
-
-
-def test_a_gist_memory_that_does_not_fit_is_not_asked_about() -> None:
-    tokens = num_tokens(ParallelLookUp(passages(BOOK, ()), "Who rang the bell?", (), 2))
-    enough, _ = run(parallel(2), BOOK, always("[]", tokens + 30), reply_tokens=BUDGETS)
-    assert enough == [looked_up()]
-    made, calls = run(parallel(2), BOOK, always("[]", tokens + 29), reply_tokens=BUDGETS)
-    assert made == [looked_up(used=None, requested=(), problem="context_overflow")]
-    assert calls == ()
 
 
 @pytest.mark.parametrize(
@@ -142,18 +109,20 @@ def test_a_gist_memory_that_does_not_fit_is_not_asked_about() -> None:
         (21, (3, 1, 4), "9 out_of_range, 3 duplicate"),
     ],
 )
+@pytest.mark.parametrize("by_budget", [True, False])
 def test_pages_are_taken_until_the_first_without_room(
-    room: int, used: tuple[int, ...], reasons: str
+    by_budget: bool, room: int, used: tuple[int, ...], reasons: str
 ) -> None:
+    """In the budget, beside six gists of a word, or in the context."""
     pages = ["word " * (2 if n == 4 else 11) for n in range(6)]
     rows = book(pages, ["gist"] * 6, [question()])
     tokens = num_tokens(ParallelLookUp(passages(rows, ()), "Who rang the bell?", (), 5))
-    engine = always("I want to look up Page [3, 1, 9, 4, 3]", tokens + 40 + room)
-    (row,), calls = run(parallel(5), rows, engine, reply_tokens=BUDGETS)
+    stage = ReadAgentP(max_pages=5, first_page=0, budget=6 + room if by_budget else None)
+    context = {} if by_budget else {"context_tokens": tokens + 40 + room}
+    engine = in_turn("I want to look up Page [3, 1, 9, 4, 3]", **context)
+    (row,), _ = run(stage, rows, engine, reply_tokens=BUDGETS)
     assert row.used == used
     assert ", ".join(f"{drop.page_index} {drop.reason}" for drop in row.dropped) == reasons
-    assert row.problem is None
-    assert len(calls) == 1
 
 
 def test_the_longer_of_look_up_and_answer_reply_stays_free() -> None:
@@ -167,17 +136,201 @@ def test_the_longer_of_look_up_and_answer_reply_stays_free() -> None:
         assert (fits.used, full.used) == ((2,), ())
 
 
-def test_every_question_has_its_turn_in_question_order(tmp_path: Path) -> None:
-    questions = [question("b", "Where?"), question("a", "When?"), question("c", "Why?")]
-    rows = replace(BOOK, questions=tuple(questions))
+QUESTION = "Who rang the bell?"
+
+
+TURN_BUDGETS = {"look_up_s": 30, "answer": 40}  # reply tokens
+
+
+def sequential(max_pages: int, first_page: Literal[0, 1] = 0) -> ReadAgentS:
+    return ReadAgentS(
+        max_pages=max_pages,
+        first_page=first_page,
+        answer_each_look_up=False,
+        answer_words=9,
+        answer_page_tags=True,
+    )
+
+
+def test_pages_read_are_shown_in_place_and_listed() -> None:
+    engine = in_turn("Page 4", "Page 0", "STOP")
+    run(sequential(3), BOOK, engine)
+    first, second, third = engine.prompts()
+    assert "Page text" not in first
+    assert "in full already" not in first
+    raw = PAGES[4].strip()
+    assert f"<Page 3>\ngist 3\n\n<Page 4>\n{raw}\n\n<Page 5>\ngist 5\n\n" in second
+    assert "choose another: 4\n" in second
+    assert f"<Page 0>\n{PAGES[0].strip()}\n\n<Page 1>\ngist 1\n\n" in third
+    assert "choose another: 4, 0\n" in third
+    assert "gist 0" not in third
+    assert "gist 4" not in third
+    assert not any("could not be given" in prompt for prompt in (first, second, third))
+
+
+def test_rows_hold_indexes_where_the_family_counts_from_1() -> None:
+    engine = in_turn("Page 7", "Page 8", "Page 1")
+    made, _ = run(sequential(2, first_page=1), BOOK, engine)
+    assert made == [
+        looked_up(6),
+        looked_up(0, turn=1, requested=(7, 0), dropped=(Dropped(7, "out_of_range"),)),
+    ]
+    assert "choose another: 7\n" in engine.prompts()[1]
+    assert "no such page: 8\n" in engine.prompts()[2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "index", "reason"),
+    [("Page 7", 7, "out_of_range"), ("Page 4", 4, "duplicate")],
+)
+def test_a_refused_page_is_asked_about_once_more(asked: str, index: int, reason: str) -> None:
+    engine = in_turn("Page 4", asked, "Page 2", "STOP")
+    made, calls = run(sequential(5), BOOK, engine)
+    drop = Dropped(index, reason)
+    second = looked_up(2, turn=1, requested=(index, 2), dropped=(drop,))
+    assert made == [looked_up(4), second, looked_up(turn=2)]
+    assert [(call.turn, call.attempt) for call in calls] == [(0, 1), (1, 1), (1, 2), (2, 1)]
+    shown = [f"no such page: {index}\n" in prompt for prompt in engine.prompts()]
+    assert shown == [False, False, True, False]
+
+
+NO_PAGE_9 = (Dropped(9, "out_of_range"),)
+
+
+@pytest.mark.parametrize(
+    ("replies", "last"),
+    [
+        (("Page 0 for the bell", "STOP"), [looked_up(0, turn=1), looked_up(turn=2)]),
+        # A second refusal ends it, and so do two replies of which one at most is readable.
+        (("Page 4", "Page 7"), [looked_up(turn=1, requested=(4, 7), dropped=(
+            Dropped(4, "duplicate"), Dropped(7, "out_of_range")))]),
+        (("Page 4", "Page 4"), [looked_up(turn=1, requested=(4, 4), dropped=(
+            Dropped(4, "duplicate"), Dropped(4, "duplicate")))]),
+        (("Hm.", "Page 9"), [looked_up(turn=1, requested=(9,), dropped=NO_PAGE_9)]),
+        (("Page 9", "Hm."), [looked_up(turn=1, requested=(9,), dropped=NO_PAGE_9)]),
+        (("Hm.", ""), [looked_up(turn=1, problem="unparseable")]),
+    ],
+)  # fmt: skip
+def test_when_it_stops(replies: tuple[str, ...], last: list[Lookup]) -> None:
+    made, _ = run(sequential(5), BOOK, in_turn("Page 4", *replies))
+    assert made == [looked_up(4), *last]
+
+
+@pytest.mark.parametrize("prompts", ["generic", "narrativeqa_movie"])
+def test_what_is_asked_once_more_says_what_was_wrong(tmp_path: Path, prompts: str) -> None:
+    """Without sampling the same prompt would only get the same reply."""
+    rules = {"match": "reply named no page", "reply": "Page 3"}, {"reply": "Near the end."}
+    made, calls = run(sequential(1), BOOK, scripted(tmp_path, *rules), prompts=prompts)
+    assert made == [looked_up(3)]
+    assert [call.reply for call in calls] == ["Near the end.", "Page 3"]
+    refused = {"match": "no such page: 9\n", "reply": "Page 3"}, {"reply": "Page 9"}
+    made, calls = run(sequential(1), BOOK, scripted(tmp_path, *refused), prompts=prompts)
+    assert made == [looked_up(3, requested=(9, 3), dropped=(Dropped(9, "out_of_range"),))]
+    assert [call.reply for call in calls] == ["Page 9", "Page 3"]
+
+
+def test_a_family_that_says_nothing_of_it_is_not_asked_the_same_again(tmp_path: Path) -> None:
+    folder = written_family(tmp_path, "{}")
+    (folder / "look_up_s.jinja").write_text("{{ passages }} {{ question }} Which page?")
+    found = load_family(folder, [CONF / "prompts"])
+    made, calls = run(sequential(1), BOOK, in_turn("Hm."), prompts=found)
+    assert made == [looked_up(problem="unparseable")]
+    assert len(calls) == 1
+    made, calls = run(sequential(1), BOOK, in_turn("Hm.", "Page 3"), prompts=found, temperature=0.7)
+    assert made == [looked_up(3)]
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ({"reply": "Page 2, since", "finish_reason": "length"}, looked_up(2)),
+        ({"reply": "Let me see", "finish_reason": "length"}, looked_up(problem="truncated")),
+        ({"reply": "Page 2", "finish_reason": "abort"}, "engine_failed"),
+        ({"hang": True}, "timeout"),
+    ],
+)
+def test_cut_and_missing_replies(
+    tmp_path: Path, rule: dict[str, Any], expected: Lookup | str
+) -> None:
+    made, _ = run(sequential(1), BOOK, scripted(tmp_path, rule), deadline_seconds=deadline(rule))
+    if isinstance(expected, str):
+        expected = looked_up(used=None, requested=(), problem=expected)
+    assert made == [expected]
+
+
+def test_a_reply_missing_later_fails_the_question(tmp_path: Path) -> None:
+    rules = {"match": "already", "finish_reason": "abort"}, {"reply": "Page 2"}
+    made, _ = run(sequential(3), BOOK, scripted(tmp_path, *rules))
+    failed = looked_up(turn=1, used=None, requested=(), problem="engine_failed")
+    assert made == [looked_up(2), failed]
+
+
+def tokens(read: tuple[int, ...], refused: tuple[int, ...] = ()) -> int:
+    return num_tokens(SequentialLookUp(passages(BOOK, read), QUESTION, (), read, refused))
+
+
+def test_a_gist_memory_that_does_not_fit_is_not_asked_about() -> None:
+    alone = num_tokens(ParallelLookUp(passages(BOOK, ()), QUESTION, (), 2))
+    for stage, needed in ((parallel(2), alone), (sequential(3), tokens(()))):
+        budgets = {**BUDGETS, **TURN_BUDGETS}
+        made, _ = run(stage, BOOK, always("STOP []", needed + 30), reply_tokens=budgets)
+        assert made == [looked_up()]
+        made, calls = run(stage, BOOK, always("STOP []", needed + 29), reply_tokens=budgets)
+        assert made == [looked_up(used=None, requested=(), problem="context_overflow")]
+        assert calls == ()
+
+
+def test_it_stops_where_the_next_page_would_not_fit() -> None:
+    room = tokens((4, 0)) + 40  # 40 for the answer
+    engine = in_turn("Page 4", "Page 0", context_tokens=room)
+    made, _ = run(sequential(2), BOOK, engine, reply_tokens=TURN_BUDGETS)
+    assert made == [looked_up(4), looked_up(0, turn=1)]
+    engine = in_turn("Page 4", "Page 0", context_tokens=room - 1)
+    made, _ = run(sequential(2), BOOK, engine, reply_tokens=TURN_BUDGETS)
+    full = looked_up(turn=1, requested=(0,), dropped=(Dropped(0, "no_room"),), used=())
+    assert made == [looked_up(4), full]
+
+
+def test_it_stops_at_the_page_that_would_pass_the_budget() -> None:
+    """Gists of two words, pages of seven: 5 more each."""
+    whole = len(" ".join(GISTS).split())
+    for budget, read in ((whole + 10, (4, 0)), (whole + 9, (4,))):
+        stage = sequential(2).model_copy(update={"budget": budget})
+        made, _ = run(stage, BOOK, in_turn("Page 4", "Page 0"))
+        assert tuple(page for turn in made for page in turn.used) == read
+    full = looked_up(turn=1, requested=(0,), dropped=(Dropped(0, "no_room"),), used=())
+    assert made == [looked_up(4), full]
+    stage = sequential(2).model_copy(update={"budget": whole - 1})
+    assert run(stage, BOOK, never()) == ([looked_up()], ())
+
+
+def test_questions_do_not_see_each_other_s_pages(tmp_path: Path) -> None:
+    rows = book(PAGES, GISTS, [question("b", "Where?"), question("a", "When?")])
     engine = scripted(
         tmp_path,
-        {"match": "Where", "reply": "[1]", "seconds": 0.05},
-        {"match": "When", "reply": "[2]"},
-        {"reply": "none"},
+        {"match": "Where.*another: 1\n", "reply": "STOP"},
+        {"match": "When.*another: 6\n", "reply": "Page 5"},
+        {"match": "Where", "reply": "Page 1", "seconds": 0.02},
+        {"match": "When.*another: 6, 5\n", "reply": "STOP"},
+        {"match": "When", "reply": "Page 6"},
     )
-    made, calls = run(parallel(2), rows, engine)
+    made, _ = run(sequential(3), rows, engine)
     assert [(row.question_id, row.turn, row.used) for row in made] == [
-        ("b", 0, (1,)), ("a", 0, (2,)), ("c", 0, ()),
+        ("b", 0, (1,)), ("b", 1, ()), ("a", 0, (6,)), ("a", 1, (5,)), ("a", 2, ()),
     ]  # fmt: skip
-    assert [(call.question_id, call.turn) for call in calls] == [("a", 0), ("b", 0), ("c", 0)]
+
+
+@pytest.mark.parametrize("tags", [True, False])
+def test_an_answer_so_far_is_shown_to_each_look_up(tags: bool) -> None:
+    """Answer, look-up, answer, look-up: the second answer has page 4 in front of it."""
+    engine = in_turn("Nobody did.", "Page 4", "The sexton did.", "STOP")
+    stage = sequential(3).model_copy(update={"answer_each_look_up": True, "answer_page_tags": tags})
+    made, calls = run(stage, BOOK, engine)
+    assert ["<Page 4>" in prompt for prompt in engine.prompts()] == [tags, True, tags, True]
+    assert made == [looked_up(4), looked_up(turn=1)]
+    assert [call.prompt for call in calls] == ["answer", "look_up_s"] * 2
+    prompts = [request.messages[0]["content"] for request in engine.requests]
+    assert "would be: Nobody did." in prompts[1] and "sexton" not in prompts[1]
+    assert PAGES[4].strip() in prompts[2] and PAGES[4].strip() not in prompts[0]
+    assert "would be: The sexton did." in prompts[3]

@@ -1,15 +1,19 @@
-"""Navigation by hand: every step of every walk (the tree: tests/support/engines/walks.py)."""
+"""Navigation by hand: every step of every walk (the tree: tests/support/engines/walks.py), and the
+segments looked up and the answer that it leaves.
+"""
 
 from dataclasses import replace
-from itertools import pairwise
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from pipeline.core.rows import UnitRows
+from stages.read.answer_kinds import AnswerFromVisits
+from stages.retrieve.look_up import VisitedLeaves
+from stages.tables.lookups import Dropped, Lookup, Visit
 from stages.tables.pages import Node
 from tests.support.engines.walks import ANSWER, PAGES, act, path, stage, tree, walked, wide
-from tests.support.reading import Listener, adding, in_turn, run
+from tests.support.reading import adding, in_turn, looked_up, never, run
 
 
 def test_straight_down() -> None:
@@ -56,6 +60,7 @@ def test_a_rejected_child_is_named_and_no_legal_action() -> None:
 
 
 def test_children_need_not_be_named_where_they_were_rejected() -> None:
+    """It goes round until its maximum of steps."""
     engine = in_turn(act(1), act(-1), act(1), act(-1), act(1))
     made, _ = run(stage(name_rejected=False, max_steps=5), wide(), engine)
     assert path(made) == [(3, "enter", 1), (1, "revert", 3)] * 2 + [(3, "enter", 1)]
@@ -108,11 +113,6 @@ def test_three_bad_replies_in_a_row_end_it(bad: str) -> None:
     assert made[1].why_unusable() is None
 
 
-def test_it_stops_at_its_maximum_of_steps() -> None:
-    made = walked(act(1), act(0), max_steps=2)
-    assert path(made) == [(6, "enter", 5), (5, "enter", 2)]
-
-
 def test_a_node_without_a_summary_is_not_offered() -> None:
     rows = tree()
     made = [n if n.node_index != 2 else _lost(n) for n in rows[Node]]
@@ -124,34 +124,68 @@ def _lost(node: Node) -> Node:
     return replace(node, summary=None, problem="timeout")
 
 
-FIVE = tree(pages=[f"Segment {name} of the text.\n" for name in "abcde"])
+def read(
+    *replies: str, rows: UnitRows | None = None, **settings: Any
+) -> tuple[list[Lookup], list[Any]]:
+    """The look-ups and answers of a navigation."""
+    rows = rows or tree()
+    rows = adding(rows, {Visit: walked(*replies, rows=rows, **settings)})
+    lookups, _ = run(VisitedLeaves(), rows, never())
+    own = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
+    answers, calls = run(own, adding(rows, {Lookup: lookups}), never())
+    assert calls == ()
+    return lookups, answers
 
 
-@settings(max_examples=100, deadline=None)
-@given(
-    replies=st.lists(st.sampled_from(["-2\nAnswer: (A)", *range(-2, 3)]), min_size=60, max_size=60),
-    may_revert=st.booleans(),
-    name_rejected=st.booleans(),
-    all_rejected=st.sampled_from(["stop", "start_over"]),
+def test_the_answer_is_the_leaf_s_reply() -> None:
+    lookups, (answer,) = read(act(1), act(0), act(-1), ANSWER)
+    assert lookups == [
+        looked_up(3, requested=(2, 3), dropped=(Dropped(2, "rejected"),)),
+    ]
+    assert (answer.answer, answer.answer_index, answer.problem) == ("(C) a child", 2, None)
+    assert (answer.page_indexes, answer.num_lookups, answer.reader) == ((3,), 1, "listener")
+    start = len("".join(PAGES[:3]))
+    assert [(s.start_char, s.end_char) for s in answer.context_spans] == [
+        (start, start + len(PAGES[3]))
+    ]
+    # Five words of the segment; eight of the root, four of node 5, two of c's summary.
+    assert (answer.num_context_words, answer.num_context_tokens) == (5 + 14, 19)
+    assert answer.compression_rate == 100 * (1 - 19 / 20)
+
+
+@pytest.mark.parametrize(
+    ("replies", "settings", "problem", "detail"),
+    [
+        (("?", "?", "?"), {}, "unparseable", None),
+        ((act(1), act(0)), {"max_steps": 2}, "no_answer", "stopped at max_steps"),
+        ((act(1), act(0), act(-1), act(-1), act(0), act(-1), act(-1)), {}, "no_answer", None),
+    ],
 )
-def test_whatever_is_replied_a_walk_is_a_path_in_the_tree(
-    replies: list[int | str], **own: bool | str
+def test_no_answer(
+    replies: tuple[str, ...], settings: dict[str, Any], problem: str, detail: str | None
 ) -> None:
-    left = [f"Action: {reply}" for reply in replies]
-    engine = Listener(lambda _: left.pop())
-    made, calls = run(stage(max_steps=20, reasoning=False, **own), FIVE, engine)
-    nodes = {node.node_index: node for node in FIVE[Node]}
-    assert made[0].node_index == len(nodes) - 1 and len(made) <= 20
-    for visit, following in pairwise(made):
-        assert visit.to_node == following.node_index and visit.node_index is not None
-        children, parent = nodes[visit.node_index].children, nodes[visit.node_index].parent
-        if visit.action == "enter":
-            assert visit.to_node in children and visit.to_node not in visit.rejected
-        else:
-            assert visit.action == "revert" and visit.to_node in (parent, visit.node_index)
-    assert len(calls) == sum(visit.num_replies for visit in made)
-    assert [visit.answer_index for visit in made[:-1]] == [None] * (len(made) - 1)
-    ended = made[-1].to_node is None
-    assert ended or len(made) == 20
-    assert (made[-1].answer == "(A)") == (made[-1].action == "answer")
-    assert (made[-1].problem == "unparseable") == (made[-1].num_invalid == 3)
+    lookups, (answer,) = read(*replies, **settings)
+    assert (answer.answer, answer.problem, answer.detail) == (None, problem, detail)
+    assert answer.compression_rate is None
+    assert [row.used for row in lookups] == [()]
+
+
+def test_a_letter_of_no_option_is_kept() -> None:
+    _, (answer,) = read(act(1), act(0), "Action: -2\nAnswer: (K)")
+    assert (answer.answer, answer.answer_index, answer.problem) == ("(K)", None, "out_of_range")
+
+
+def test_a_navigation_that_failed_leaves_its_question_upstream() -> None:
+    rows = tree()
+    visits = stage().failed(rows, "unit_failed", "why")
+    stage().check(rows, visits)
+    rows = adding(rows, {Visit: visits})
+    lookups, _ = run(VisitedLeaves(), rows, never())
+    assert [(row.used, row.problem, row.detail) for row in lookups] == [
+        (None, "upstream", "navigate: unit_failed")
+    ]
+    own = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
+    (answer,), _ = run(own, adding(rows, {Lookup: lookups}), never())
+    assert (answer.problem, answer.detail) == (
+        "upstream", "navigate: unit_failed, look_up: upstream",
+    )  # fmt: skip

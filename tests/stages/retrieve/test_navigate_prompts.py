@@ -8,7 +8,7 @@ import pytest
 from pipeline.core.errors import Problem
 from stages.prompts.memwalker import ReadLeaf
 from tests.support.engines.walks import ANSWER, OPTIONS, PAGES, act, path, stage, tree, walked
-from tests.support.reading import deadline, in_turn, never, num_tokens, question, run, scripted
+from tests.support.reading import deadline, in_turn, num_tokens, run, scripted
 
 
 def test_what_the_model_sees_on_the_way() -> None:
@@ -33,16 +33,8 @@ def test_without_reasoning_none_is_asked_for() -> None:
     assert [visit.reason for visit in made] == [None] * 3
 
 
-def test_without_working_memory_none_is_shown() -> None:
-    engine = in_turn(act(1), act(0), ANSWER)
-    made, _ = run(stage(working_memory="none"), tree(), engine)
-    assert engine.prompts()[2].startswith("One part of the text, in full:\n\nSegment c")
-    assert made[2].num_memory_words == 0
-    assert [visit.num_new_words for visit in made] == [8, 4, 5]
-
-
-def test_working_memory_of_the_path_has_nodes_above_alone() -> None:
-    """Section 5; section 3 has all that were visited. Into c's parent, back at c and d, into a."""
+def test_working_memory_is_of_the_path_or_of_all_that_was_visited_or_none() -> None:
+    """Sections 5 and 3. Into c's parent, back at c and d, into a."""
     replies = (act(1), act(0), act(-1), act(-1), act(0), ANSWER)
     both = ["summary a\n\nsummary b", "summary c\n\nsummary d"]
     root = "\n\n".join(both)
@@ -56,6 +48,10 @@ def test_working_memory_of_the_path_has_nodes_above_alone() -> None:
         memory = engine.prompts()[-1].split("\n\nOne part of the text")[0].split("text:\n\n")[1]
         assert memory == "\n\n".join(shown)
         assert made[-1].num_memory_words == sum(len(text.split()) for text in shown)
+    engine = in_turn(*replies)
+    made, _ = run(stage(working_memory="none"), tree(), engine)
+    assert engine.prompts()[-1].startswith("One part of the text, in full:\n\nSegment a")
+    assert made[-1].num_memory_words == 0
 
 
 BUDGETS = {"triage": 5, "read_leaf": 30}
@@ -68,60 +64,40 @@ def leaf_tokens(memory: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("budget", "keep", "shown"),
-    [
-        (17, "last", "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
-        (8, "last", "c\n\nsummary d"),
-        (8, "first", "summary a\n\nsummary"),
-        (5, "last", ""),
-    ],
-)
-def test_segment_and_working_memory_stay_within_a_budget(
-    budget: int, keep: str, shown: str
-) -> None:
-    """A segment of 5 words and a memory of 12: the oldest are left out, or the latest."""
-    made = walked(act(1), act(0), ANSWER, keep_memory=keep, budget=budget)
-    assert made[2].num_context_tokens == budget
-    assert (made[2].num_memory_words, made[2].is_memory_cut) == (budget - 5, budget < 17)
-    engine = in_turn(act(1), act(0), ANSWER)
-    run(stage(keep_memory=keep, budget=budget), tree(), engine)
-    assert (f"rest of the text:\n\n{shown}\n\nOne part" in engine.prompts()[2]) is bool(shown)
-
-
-def test_a_segment_over_the_budget_is_not_read() -> None:
-    last = walked(act(1), act(0), budget=4)[-1]
-    detail = "budget=4: the segment has 5 tokens; raise it"
-    assert (last.problem, last.detail, last.num_replies) == ("context_overflow", detail, 0)
-    assert last.why_unusable() == f"navigate: {detail}"
-
-
-@pytest.mark.parametrize(
     ("less", "keep", "shown"),
     [
         (0, "last", "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
         (1, "last", "a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
         (9, "last", "c\n\nsummary d"),
         (9, "first", "summary a\n\nsummary"),
+        (12, "last", ""),
     ],
 )
-def test_working_memory_is_cut_to_what_fits(less: int, keep: str, shown: str) -> None:
+@pytest.mark.parametrize("by_budget", [True, False])
+def test_working_memory_is_cut_to_what_fits(
+    by_budget: bool, less: int, keep: str, shown: str
+) -> None:
+    """Beside a segment of 5 words of a memory of 12 the oldest are left out, or the latest."""
     whole = "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"
-    context = leaf_tokens(whole) + 30 - less
-    engine = in_turn(act(1), act(0), ANSWER, context_tokens=context)
-    made, _ = run(stage(keep_memory=keep), tree(), engine, reply_tokens=BUDGETS)
-    # The segment's five words, and what is left of the root's eight, in the memory alone.
+    context = {} if by_budget else {"context_tokens": leaf_tokens(whole) + 30 - less}
+    limited = stage(keep_memory=keep, budget=17 - less if by_budget else None)
+    engine = in_turn(act(1), act(0), ANSWER, **context)
+    made, _ = run(limited, tree(), engine, reply_tokens=BUDGETS)
+    assert (f"rest of the text:\n\n{shown}\n\nOne part" in engine.prompts()[2]) is bool(shown)
+    assert (made[2].num_memory_words, made[2].is_memory_cut) == (12 - less, less > 0)
+    # The segment's words, and what is left of the root's eight, which are in the memory alone.
     assert made[2].num_new_words == 5 + (min(12 - less, 8) if keep == "first" else 8 - min(less, 8))
-    assert f"rest of the text:\n\n{shown}\n\nOne part" in engine.prompts()[2]
-    assert made[2].num_memory_words == 12 - less
-    assert made[2].is_memory_cut == (less > 0)
 
 
-def test_a_segment_that_does_not_fit_is_not_asked_about() -> None:
+def test_a_segment_over_budget_or_context_is_not_read() -> None:
+    last = walked(act(1), act(0), budget=4)[-1]
+    detail = "budget=4: the segment has 5 tokens; raise it"
+    assert (last.problem, last.detail, last.num_replies) == ("context_overflow", detail, 0)
+    assert last.why_unusable() == f"navigate: {detail}"
     engine = in_turn(act(1), act(0), context_tokens=170)
     rows = tree(pages=[*PAGES[:2], PAGES[2] + "word " * 100, PAGES[3]])
     made, _ = run(stage(), rows, engine, reply_tokens=BUDGETS)
     assert (made[-1].problem, made[-1].num_replies) == ("context_overflow", 0)
-    assert made[-1].why_unusable() == "navigate: context_overflow"
 
 
 @pytest.mark.parametrize(
@@ -133,30 +109,3 @@ def test_no_reply_ends_it(tmp_path: Path, rule: dict[str, Any], problem: Problem
     made, _ = run(stage(), tree(), engine, deadline_seconds=deadline(rule))
     assert path(made) == [(6, "enter", 5), (5, "enter", 3), (3, None, None)]
     assert made[-1].problem == problem
-
-
-def test_questions_do_not_meet(tmp_path: Path) -> None:
-    rows = tree(question("b", "Where?"), question("a", "When?"))
-    engine = scripted(
-        tmp_path,
-        {"match": "in full.*Where", "reply": "Action: -2\nAnswer: Here.", "seconds": 0.02},
-        {"match": "in full.*When", "reply": "Action: -2\nAnswer: Now."},
-        {"match": "Where", "reply": "Action: 0"},
-        {"match": "When", "reply": "Action: 1"},
-    )
-    made, _ = run(stage(), rows, engine)
-    assert [(v.question_id, v.turn, v.node_index, v.answer) for v in made] == [
-        ("b", 0, 6, None), ("b", 1, 4, None), ("b", 2, 0, "Here."),
-        ("a", 0, 6, None), ("a", 1, 5, None), ("a", 2, 3, "Now."),
-    ]  # fmt: skip
-
-
-def test_recorded_calls_are_not_asked_again() -> None:
-    """Replies that were no legal action among them."""
-    replies = act(1), "?", act(0), act(-1), "Hm.", ANSWER
-    made, calls = run(stage(), tree(), in_turn(*replies))
-    again, replayed = run(stage(), tree(), never(), recorded=calls)
-    assert (again, replayed) == (made, calls)
-    assert len(calls) == len(replies)
-    rest = in_turn(*replies[4:])
-    assert run(stage(), tree(), rest, recorded=calls[:4])[0] == made

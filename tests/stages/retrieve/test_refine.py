@@ -10,9 +10,8 @@ from stages.index.context import raw_pages
 from stages.prompts.memorag import ACTIONS, RefineQuery
 from stages.read.answer_kinds import AnswerFromTrajectories
 from stages.retrieve.search import RefineByBM25, RefineByVectors, RefinedLookUp
-from stages.tables.keys import Embedding
 from stages.tables.lookups import Dropped, Lookup, Refinement
-from tests.stages.retrieve.test_search import WORDS, Axes
+from tests.stages.retrieve.test_search import Axes, pages_on_axes
 from tests.support.reading import (
     Listener,
     adding,
@@ -74,14 +73,9 @@ def test_each_action_on_the_question_begins_a_trajectory() -> None:
 
 
 def test_by_vectors_and_at_most_so_many_steps() -> None:
-    vectors = [
-        Embedding(document_id="d", page_index=n, chunk_index=0, start_char=0, end_char=0,
-                  embedding=tuple(float(n == axis) for axis in range(len(WORDS))))
-        for n in range(4)
-    ]  # fmt: skip
     axes = Axes(model=None, chunk_words=None, device="cpu", batch_size=1)
     stage = RefineByVectors(top_k=2, steps=1, embedder=axes)
-    made, _ = run(stage, rows(vectors), always("tower rope tower"))
+    made, _ = run(stage, rows(pages_on_axes(4)), always("tower rope tower"))
     assert [(row.trajectory, row.used) for row in made] == [(0, (2, 1)), (1, (2, 1)), (2, (2, 1))]
 
 
@@ -176,16 +170,3 @@ def test_pages_without_room_are_left_out_of_a_trajectory() -> None:
     answer = answered(engine, {"answer": 50})
     assert (answer.answer, answer.page_indexes, answer.problem) == ("a b", (1,), None)
     assert answer.detail == "trajectory 1 of 3, no room for 1 of 2 pages"
-
-
-@pytest.mark.parametrize(
-    ("reply", "query"),
-    [
-        ("ENOUGH", ""), ("enough.", ""), ("ENOUGH\n\nThe parts say who rang it.", ""),
-        ("**ENOUGH**\nbecause they do", ""), ("ENOUGH. The parts answer it.", ""),
-        ("ENOUGHS", "ENOUGHS"), ("Enough oil for the bell", "Enough oil for the bell"),
-        ("bell rope\nENOUGH", "bell rope"),
-    ],
-)  # fmt: skip
-def test_a_first_line_that_begins_with_enough_is_no_query(reply: str, query: str) -> None:
-    assert RefineQuery((), "Who rang?", (), ("bell",), None).read(reply, is_cut=False) == query

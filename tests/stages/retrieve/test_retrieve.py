@@ -4,16 +4,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import log
+from typing import Any
 
 import pytest
 
 from pipeline.core.rows import Question, Span, UnitRows
-from pipeline.work.stage import GOLD, STAGES, Stage
-from pipeline.work.units import mask_fields
+from pipeline.work.stage import GOLD, STAGES
 from stages.gathered.gathered_pages import GivenGists, PaginateGiven
 from stages.judge.rate import RateAnswers, RateByType
-from stages.read.imported_answers import ImportedAnswer, KnownAnswer
-from stages.retrieve.look_up import BM25, OraclePages, RandomPages
+from stages.retrieve.look_up import BM25, LatestPages, OraclePages, RandomPages
 from stages.score.score import ScoreAnswers
 from stages.tables.lookups import Lookup, RankedPage
 from stages.tables.pages import Page
@@ -58,49 +57,40 @@ def ranking(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[Ran
 
 
 @pytest.mark.parametrize(
-    ("text", "pages"),
+    ("bm25", "text", "pages"),
     [
-        ("What burned, a candle?", (1, 0)),
-        ("Who heard the bells?", (2, 0)),  # twice in page 2
-        ("the of and", (0, 1)),  # no terms: all tie
-        ("zebra", (0, 1)),
-        ("smoke or candle", (1, 3)),  # equal pages
+        ("plus_on_stems", "Who heard the bells?", (2, 0)),  # twice in page 2
+        ("plus_on_stems", "the of and", (0, 1)),  # no terms: all tie
+        ("plus_on_stems", "smoke or candle", (1, 3)),  # equal pages
+        ("okapi_on_words", "What burned, a CANDLE", (1, 0)),  # `burned.` is another word
+        ("okapi_on_words", "bells?", (0, 1)),
     ],
 )
-def test_bm25_best_first_ties_to_the_lower_page(text: str, pages: tuple[int, ...]) -> None:
+def test_bm25_best_first_ties_to_the_lower_page(
+    bm25: Any, text: str, pages: tuple[int, ...]
+) -> None:
     rows = book(PAGES, questions=[question(text=text)])
-    assert look_up(BM25(top_k=2, bm25="plus_on_stems"), rows) == [looked_up(*pages)]
+    assert look_up(BM25(top_k=2, bm25=bm25), rows) == [looked_up(*pages)]
 
 
 @pytest.mark.parametrize(
-    ("text", "pages"),
-    [
-        ("What burned, a CANDLE", (1, 0)),  # `burned.` is another word than `burned,`
-        ("and the", (0, 2)),  # each of one page, and page 0 is shorter
-        ("bell", (0, 1)),  # two pages of four: as good as none
-        ("bells?", (0, 1)),
-        ("rang. rose.", (3, 0)),  # the shorter page
-    ],
+    ("num_pages", "top_k", "bm25", "oracle"),
+    [(2, 9, (1, 0), (0, 1)), (4, None, (1, 0, 2, 3), (0, 1)), (0, 2, (), None)],
 )
-def test_okapi_on_words_as_they_stand(text: str, pages: tuple[int, ...]) -> None:
-    rows = book(PAGES, questions=[question(text=text)])
-    assert look_up(BM25(top_k=2, bm25="okapi_on_words"), rows) == [looked_up(*pages)]
-
-
-def test_more_pages_than_there_are() -> None:
-    rows = book(PAGES[:2], questions=[question(text="candle", evidence=(Span(0, 20),))])
-    assert look_up(BM25(top_k=9, bm25="plus_on_stems"), rows) == [looked_up(1, 0)]
-    assert look_up(OraclePages(top_k=9), rows) == [looked_up(0, 1)]
-    (random,) = look_up(RandomPages(top_k=9, seed=1, repeat=0), rows)
-    assert sorted(random.used or ()) == [0, 1]
-
-
-def test_without_a_number_all_pages_are_ranked() -> None:
-    rows = book(PAGES, questions=[question(text="Who heard the bells?", evidence=(Span(16, 40),))])
-    assert look_up(BM25(top_k=None, bm25="plus_on_stems"), rows) == [looked_up(2, 0, 1, 3)]
-    assert look_up(OraclePages(top_k=None), rows) == [looked_up(1, 2)]
-    (random,) = look_up(RandomPages(top_k=None, seed=1, repeat=0), rows)
-    assert sorted(random.used or ()) == [0, 1, 2, 3]
+def test_all_pages_where_there_are_no_more_or_no_number_is_set(
+    num_pages: int, top_k: int | None, bm25: tuple[int, ...], oracle: tuple[int, ...] | None
+) -> None:
+    asked = question(text="candle", evidence=(Span(0, 20),))
+    rows = book(PAGES[:num_pages], questions=[asked])
+    assert look_up(BM25(top_k=top_k, bm25="plus_on_stems"), rows) == [looked_up(*bm25)]
+    if oracle is not None:
+        assert look_up(OraclePages(top_k=top_k), rows) == [looked_up(*oracle)]
+    (latest,), _ = run(LatestPages(top_k=top_k), rows, never())
+    assert latest.used == (*reversed(range(num_pages)),)
+    okapi = BM25(top_k=top_k, bm25="okapi_on_words")
+    for stage in (okapi, RandomPages(top_k=top_k, seed=1, repeat=0)):
+        (row,) = look_up(stage, rows)
+        assert sorted(row.used or ()) == [*range(num_pages)]
 
 
 def test_bm25_keeps_ranks_and_scores() -> None:
@@ -129,13 +119,6 @@ def test_rankings_are_kept_to_depth_50() -> None:
         assert len({page.page_index for page in ranking(stage, rows)}) == 50
 
 
-def test_no_pages() -> None:
-    rows = book([], questions=[question()])
-    okapi, plus = (BM25(top_k=2, bm25=kind) for kind in ("okapi_on_words", "plus_on_stems"))
-    for stage in (okapi, plus, RandomPages(top_k=2, seed=0, repeat=0)):
-        assert look_up(stage, rows) == [looked_up()]
-
-
 def drawn(seed: int, repeat: int, num_questions: int = 20, top_k: int = 3) -> list[Lookup]:
     rows = book(["word "] * 30, questions=[question(f"q{i}") for i in range(num_questions)])
     return look_up(RandomPages(top_k=top_k, seed=seed, repeat=repeat), rows)
@@ -148,9 +131,6 @@ def test_random_pages_are_those_of_seed_question_and_repeat() -> None:
     for other in (drawn(0, 1), drawn(1, 0)):
         assert sum(a.used == b.used for a, b in zip(first, other, strict=True)) <= 2
     assert len({row.used for row in first}) >= 18
-
-
-def test_random_pages_are_distinct_and_any() -> None:
     used = [row.used or () for row in drawn(0, 0, num_questions=300)]
     assert all(len(set(pages)) == 3 for pages in used)
     assert {page for pages in used for page in pages} == set(range(30))
@@ -162,7 +142,6 @@ def test_random_pages_are_distinct_and_any() -> None:
         [(0, 3), (25, 60)],
         [(10, 20), (15, 26), (15, 26)],  # overlaps count once
         [(29, 31)],  # a character of page 2, one of page 3: a tie
-        [(0, 66)],
         [(40, 50), (3, 9), (16, 24)],
     ],
 )
@@ -195,26 +174,3 @@ def test_only_oracle_rate_and_score_are_given_gold() -> None:
     others = [stage for stage in OURS if stage not in (PaginateGiven, GivenGists)]
     assert {field for stage in others for field in stage.document_fields} == {"text", "num_words"}
     assert len(OURS) > 10
-
-
-WHOLE = question(
-    options=("a", "b"), references=("a",), answer_index=0, evidence=(Span(0, 5),), metadata="{}",
-    asked_at="2023/05/30", question_type="why", only_judged=True, problem="bad_input", detail="x",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("stage", [s for s in OURS if s.name in ("look_up", "answer")])
-def test_a_stage_is_given_what_it_names_and_no_more(stage: type[Stage]) -> None:
-    """Ids and problems come with every row; of the rest a look-up and an answer are given what is
-    asked, a ceiling the evidence too."""
-    bare = question(problem="bad_input", detail="x")
-    shown = replace(bare, options=("a", "b"), asked_at="2023/05/30")
-    with_gold = replace(shown, references=("a",), answer_index=0, evidence=(Span(0, 5),))
-    expected: dict[type[Stage], Question] = {
-        OraclePages: with_gold,
-        ImportedAnswer: replace(
-            bare, question="", options=("a", "b")
-        ),  # it only tells which option was meant
-        KnownAnswer: replace(bare, options=()),
-    }
-    assert mask_fields(WHOLE, stage.question_fields) == expected.get(stage, shown)

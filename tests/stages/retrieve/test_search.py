@@ -1,24 +1,22 @@
-"""Pages found by all queries of a question, against a naive reader."""
+"""Pages found by all queries of a question, and values found by their keys: worked by hand."""
 
-import re
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from math import log
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
+from stages.index.embed import EmbedKeys
 from stages.prompts.passages import Passage
+from stages.query.make_queries import MakeTimeRange
 from stages.read.answer_kinds import AnswerFromChunks
-from stages.retrieve.look_up import used_pages
 from stages.retrieve.search import SearchByBM25, SearchByVectors
-from stages.tables.keys import Embedding
-from stages.tables.lookups import Lookup, Query
+from stages.retrieve.search_keys import SearchKeysByBM25, SearchKeysByVectors
+from stages.tables.keys import Embedding, Expansion, Key
+from stages.tables.lookups import Dropped, Lookup, Query
 from tests.support.reading import adding, always, book, looked_up, never, question, run
 
 WORDS = ("bell", "rope", "tower", "stair", "monk", "oil", "candle", "priest")
@@ -30,57 +28,6 @@ def queries(*texts: str | None, question_id: str = "q", **more: Any) -> list[Que
               **more)
         for n, text in enumerate(texts)
     ]  # fmt: skip
-
-
-def bm25_plus(pages: list[str], query: str) -> list[tuple[int, float]]:
-    """Pages and scores, best first, by BM25+ (Lv and Zhai 2011) with k1 1.5, b 0.75, delta 1,
-    written here; words are their own stems. A page without a word of the query scores nothing."""
-    split = [re.findall("[a-z]+", page.lower()) for page in pages]
-    mean = sum(map(len, split)) / len(split)
-    scores = []
-    for words in split:
-        counts, score = Counter(words), 0.0
-        for word in query.split():
-            num = sum(word in other for other in split)
-            if num and counts[word]:
-                long = 1.5 * (0.25 + 0.75 * len(words) / mean)
-                score += log((len(split) + 1) / num) * (2.5 * counts[word] / (counts[word] + long))
-        scores.append(round(score, 9))
-    order = sorted(range(len(pages)), key=lambda page: (-scores[page], page))
-    return [(page, scores[page]) for page in order]
-
-
-@pytest.mark.slow
-@settings(max_examples=80, deadline=None)
-@given(
-    st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8), min_size=1, max_size=9),
-    st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3), min_size=1, max_size=5),
-    st.integers(1, 4),
-)
-def test_the_union_of_all_queries_is_read_in_order(
-    pages: list[list[str]], asked: list[list[str]], top_k: int
-) -> None:
-    texts, wanted = [" ".join(words) + ". " for words in pages], [" ".join(q) for q in asked]
-    stage = SearchByBM25(top_k=top_k, bm25="plus_on_stems", mean=False)
-    rows = adding(book(texts, questions=[question()]), {Query: queries(*wanted)})
-    made, _ = run(stage, rows, never())
-    rankings = [[(page, score) for page, score in bm25_plus(texts, query) if score]
-                for query in wanted]  # fmt: skip
-    best = [[page for page, _ in own[:top_k]] for own in rankings]
-    assert [list(turn.requested) for turn in made] == best
-    assert [turn.query_index for turn in made] == list(range(len(wanted)))
-    for turn, own in zip(made, rankings, strict=True):
-        assert [page.page_index for page in turn.ranked] == [page for page, _ in own]
-        assert [page.score for page in turn.ranked] == pytest.approx([score for _, score in own])
-    seen: list[int] = []
-    for turn, found in zip(made, best, strict=True):
-        assert list(turn.used or ()) == [page for page in found if page not in seen]
-        assert [d.page_index for d in turn.dropped] == [page for page in found if page in seen]
-        seen += turn.used or ()
-    union = {page for found in best for page in found}
-    assert sorted(used_pages(adding(rows, {Lookup: made}), question())) == sorted(union)
-    answered = read(adding(rows, {Lookup: made}))
-    assert list(answered.page_indexes) == sorted(union)
 
 
 def read(rows: UnitRows, engine: Any = None) -> Any:
@@ -97,22 +44,27 @@ class Axes(EmbedderSettings):
         return found.reshape(len(texts), len(WORDS))
 
 
+def pages_on_axes(num: int) -> list[Embedding]:
+    return [
+        Embedding(document_id="d", page_index=n, chunk_index=0, start_char=0, end_char=0,
+                  embedding=tuple(float(n == axis) for axis in range(len(WORDS))))
+        for n in range(num)
+    ]  # fmt: skip
+
+
 def test_vectors_of_all_queries_find_their_pages() -> None:
     """Pages are the axes; the second question has no query left, the third no reply."""
     axes = Axes(model=None, chunk_words=None, device="cpu", batch_size=1)
     stage = SearchByVectors(top_k=2, embedder=axes, mean=False)
-    vectors = [
-        Embedding(document_id="d", page_index=n, chunk_index=0, start_char=0, end_char=0,
-                  embedding=tuple(float(n == axis) for axis in range(len(WORDS))))
-        for n in range(3)
-    ]  # fmt: skip
     asked = [question(name) for name in "qrs"]
     found = [
         *queries("tower bell bell", "rope rope tower"),
         *queries("bell", question_id="r", dropped="short"),
         *queries(None, "bell", question_id="s", problem="timeout"),
     ]
-    rows = adding(book(["a ", "b ", "c"], questions=asked), {Query: found, Embedding: vectors})
+    rows = adding(
+        book(["a ", "b ", "c"], questions=asked), {Query: found, Embedding: pages_on_axes(3)}
+    )
     made, _ = run(stage, rows, never())
     turns = [(t.question_id, t.turn, t.query_index, t.requested, t.used, t.problem) for t in made]
     assert turns == [
@@ -125,6 +77,7 @@ def test_vectors_of_all_queries_find_their_pages() -> None:
         (0, 2), (1, 2), (), (),
     ], "what shares nothing with a query is not found"  # fmt: skip
     assert made[-1].detail == "queries: timeout, queries: timeout"
+    assert made[1].dropped == (Dropped(2, "duplicate"),)
 
 
 class Kinds(Axes):
@@ -141,18 +94,13 @@ def test_the_mean_of_all_vectors_finds_pages_once() -> None:
     """HyDE: three passages and the question; the mean is nearest to the rope, no single one is.
     A passage is embedded as a page is. The second question has no query left."""
     kinds = Kinds(model=None, chunk_words=None, device="cpu", batch_size=1)
-    vectors = [
-        Embedding(document_id="d", page_index=n, chunk_index=0, start_char=0, end_char=0,
-                  embedding=tuple(float(n == axis) for axis in range(len(WORDS))))
-        for n in range(4)
-    ]  # fmt: skip
     texts = ("bell bell rope", "tower tower rope", "stair stair rope")
     passages = [replace(row, kind="hypothetical") for row in queries(*texts)]
     own = Query(document_id="d", question_id="q", query_index=3, kind="question", text="rope")
     lost = queries("bell", question_id="r", dropped="short")
     asked = [question("r"), question("q")]
     rows = book(["a ", "b ", "c ", "d"], questions=asked)
-    rows = adding(rows, {Query: [*lost, *passages, own], Embedding: vectors})
+    rows = adding(rows, {Query: [*lost, *passages, own], Embedding: pages_on_axes(4)})
     made, _ = run(SearchByVectors(top_k=1, embedder=kinds, mean=True), rows, never())
     assert [(t.question_id, t.turn, t.query_index, t.used) for t in made] == [
         ("r", 0, None, ()), ("q", 0, None, (1,)),
@@ -208,3 +156,202 @@ def test_without_a_reply_there_is_no_answer(problem: Any) -> None:
     assert (turn.used, turn.problem) == (None, "upstream")
     answer = read(adding(rows, {Lookup: [turn]}), never())
     assert answer.problem == "upstream" and problem in answer.detail
+
+
+# page, text, day: rank for "bell rope" is 1, 2, 0 by their best keys
+KEYS: list[tuple[int, str | None, str | None]] = [
+    (0, "tower", "2023/05/01"),
+    (0, "bell tower stair oil", "2023/05/20"),
+    (1, "bell rope", "2023/05/10"),
+    (2, "rope monk", None),
+    (3, None, "2023/05/10"),
+]
+EVENT = Expansion(document_id="d", page_index=1, item_index=0, kind="event", text="It rang.",
+                  day="2023/05/12")  # fmt: skip
+ASKED = "bell rope"
+SETTINGS: dict[str, Any] = {
+    "widen_days": 0, "out_of_range": "last", "dated_by": "any", "merge": "score",
+}  # fmt: skip
+AXES = Axes(model=None, chunk_words=None, device="cpu", batch_size=1)
+
+
+def history(*ranges: tuple[str | None, str | None], **more: Any) -> UnitRows:
+    keys = [
+        Key(document_id="d", page_index=page, key_index=n, kind="value", text=text, day=day)
+        for n, (page, text, day) in enumerate(KEYS)
+    ]
+    queries = [
+        Query(document_id="d", question_id="q", query_index=0, kind="question", text=ASKED),
+        *(
+            Query(document_id="d", question_id="q", query_index=1, kind="time_range", text=None,
+                  start_date=start, end_date=end, **more)
+            for start, end in ranges
+        ),
+    ]  # fmt: skip
+    rows = book(["a ", "b ", "c ", "d"], questions=[question(text=ASKED)])
+    return adding(rows, {Key: keys, Expansion: [EVENT], Query: queries})
+
+
+def found_by_keys(rows: UnitRows, top_k: int | None = None, **settings: Any) -> Lookup:
+    stage = SearchKeysByBM25(
+        top_k=top_k, bm25="plus_on_stems",
+        **{**SETTINGS, **settings},
+    )  # fmt: skip
+    (turn,), _ = run(stage, rows, never())
+    assert isinstance(turn, Lookup)
+    return turn
+
+
+def test_a_page_ranks_by_its_best_key_and_one_without_is_never_found() -> None:
+    assert found_by_keys(history()).used == (1, 2, 0)
+    assert found_by_keys(history(), top_k=1).used == (1,)
+    vectors = run(EmbedKeys(embedder=AXES), history(), never())[0]
+    stage = SearchKeysByVectors(top_k=None, embedder=AXES, **SETTINGS)
+    rows = adding(history(), {type(vectors[0]): vectors})
+    (turn,), _ = run(stage, rows, never())
+    assert turn.used == (1, 0, 2), "two words of the question; then one, and ties in page order"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "last", "dropped"),
+    [
+        (None, None, (1, 2, 0), (1, 2, 0)),
+        ("2023/05/15", None, (2, 0, 1), (2, 0)),
+        (None, "2023/05/05", (2, 0, 1), (2, 0)),
+        ("2023/05/11", "2023/05/13", (1, 2, 0), (1, 2)),
+        ("2023/05/02", "2023/05/09", (2, 1, 0), (2,)),
+        ("2024/01/01", "2024/02/01", (2, 1, 0), (2,)),
+    ],
+)
+def test_what_is_out_of_range_goes_to_the_end_or_away(
+    start: str | None, end: str | None, last: tuple[int, ...], dropped: tuple[int, ...]
+) -> None:
+    """A page is within by any of its keys and events, and one without a date always."""
+    rows = history((start, end))
+    assert found_by_keys(rows).used == last
+    assert found_by_keys(rows, out_of_range="drop").used == dropped
+
+
+def test_a_range_is_widened() -> None:
+    rows = history(("2023/05/14", "2023/05/18"))
+    assert found_by_keys(rows, out_of_range="drop").used == (2,)
+    assert found_by_keys(rows, out_of_range="drop", widen_days=2).used == (1, 2, 0)
+    assert found_by_keys(history(("0001/01/01", "9999/12/31")), widen_days=2).used == (1, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("pages_of_session", "ranks"), [(None, 50), (1, 50), (2, 99), (3, 120), (120, 120)]
+)
+def test_the_ranks_of_50_sessions_are_kept(pages_of_session: int | None, ranks: int) -> None:
+    """Of 120 pages in their order; the 50th session of two begins with the 99th page."""
+    texts = ["\f[no date]\na " if pages_of_session and n % pages_of_session == 0 else "a "
+             for n in range(120)]  # fmt: skip
+    keys = [Key(document_id="d", page_index=n, key_index=n, kind="value", text=ASKED, day=None)
+            for n in range(120)]  # fmt: skip
+    rows = book(texts, questions=[question(text=ASKED)])
+    turn = found_by_keys(adding(rows, {Key: keys, Expansion: [], Query: []}), top_k=3)
+    assert [page.page_index for page in turn.ranked] == [*range(ranks)]
+    assert turn.used == (0, 1, 2)
+
+
+SESSIONS = ("\f[2023/05/01]\na ", "b ", "\f[2023/05/20]\nc ", "\f[no date]\nd")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "order"),
+    [
+        (None, None, (1, 2, 0)),
+        ("2023/05/11", "2023/05/13", (1, 0, 2)),  # the event of page 1 is of page 0's session, too
+        ("2023/05/20", "2023/05/20", (1, 2, 0)),  # a session's own date is no event's
+        ("2024/01/01", None, (1, 2, 0)),
+        (None, "2023/05/12", (1, 0, 2)),
+    ],
+)
+def test_time_goes_by_the_events_of_sessions(
+    start: str | None, end: str | None, order: tuple[int, ...]
+) -> None:
+    """As the authors' temp_query_search_pruning.py: what has no event in range goes to the end."""
+    rows = history((start, end))
+    rows = adding(
+        book(SESSIONS, questions=rows.questions),
+        {kind: list(rows[kind]) for kind in (Key, Expansion, Query)},
+    )
+    assert found_by_keys(rows, dated_by="events").used == order
+    within = () if start in ("2023/05/20", "2024/01/01") else order[:2] if start or end else order
+    assert found_by_keys(rows, dated_by="events", out_of_range="drop").used == within
+
+
+# For "bell rope": the values rank 1, 0, 2, the facts 2, 0; all as one pool 1, 0, 2.
+SEPARATE = [
+    (0, "value", "bell rope monk stair"),
+    (0, "fact", "oil"),
+    (1, "value", "bell rope"),
+    (2, "value", "monk"),
+    (2, "fact", "bell"),
+]
+JOINED = [
+    (0, "value", "weather in Bern monk"),
+    (1, "value", "stair oil"),
+    (2, "merged", "The bell has a rope. bell rope"),
+    (3, "merged", "bell tower rope bell"),
+]
+
+
+def pools(keys: Sequence[tuple[int, str, str]] = SEPARATE) -> UnitRows:
+    made = [
+        Key(document_id="d", page_index=page, key_index=n, kind=kind, text=text, day=None)
+        for n, (page, kind, text) in enumerate(keys)
+    ]
+    asked = Query(document_id="d", question_id="q", query_index=0, kind="question", text=ASKED)
+    rows = book(["a "] * (1 + max((page for page, *_ in keys), default=0)),
+                questions=[question(text=ASKED)])  # fmt: skip
+    return adding(rows, {Key: made, Expansion: [], Query: [asked]})
+
+
+def test_ranks_of_kinds_of_keys_are_merged() -> None:
+    """Appendix E.3: a page's best place in any ranking counts, in that of the values first."""
+    assert found_by_keys(pools()).used == (1, 0, 2)
+    assert found_by_keys(pools(), merge="rank").used == (1, 2, 0)
+    # The words shared: of values 2, 2 and 0, of the facts of page 2 one.
+    vectors = run(EmbedKeys(embedder=AXES), pools(), never())[0]
+    for merge, used in (("score", (0, 1, 2)), ("rank", (0, 2, 1))):
+        stage = SearchKeysByVectors(top_k=None, embedder=AXES, **{**SETTINGS, "merge": merge})
+        (turn,), _ = run(stage, adding(pools(), {type(vectors[0]): vectors}), never())
+        assert turn.used == used
+
+
+@pytest.mark.parametrize("merge", ["score", "rank"])
+def test_keys_that_are_joined_are_one_ranking(merge: str) -> None:
+    """A value without a fact has no place beside keys that match the question better."""
+    assert found_by_keys(pools(JOINED), merge=merge).used == (2, 3, 0, 1)
+    assert found_by_keys(pools([]), merge=merge).used == ()
+
+
+def test_without_a_reply_nothing_is_looked_up() -> None:
+    turn = found_by_keys(history((None, None), problem="timeout"))
+    assert (turn.used, turn.problem, turn.detail) == (None, "upstream", "queries: timeout")
+    assert found_by_keys(history((None, None), problem="unparseable")).used == (1, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "start", "end", "problem"),
+    [
+        ('{"start": "2023/05/01", "end": "2023/05/07"}', "2023/05/01", "2023/05/07", None),
+        ("N/A", None, None, None),
+        ('{"start": "2023/05/30", "end": "2023/06/30"}', None, None, None),
+        ('{"end": "2023/06/30"}', None, "2023/06/30", None),
+        ('{"start": "2023/06/01", "end": "2023/05/01"}', None, None, "unparseable"),
+        ("soon", None, None, "unparseable"),
+    ],
+)
+def test_the_time_that_a_question_is_about(
+    reply: str, start: str | None, end: str | None, problem: str | None
+) -> None:
+    """The question is asked on May 30th: a range cannot begin then."""
+    rows = book(["a"], questions=[question(asked_at="2023/05/30 (Tue) 23:40")])
+    made, calls = run(MakeTimeRange(time_aware=True, extraction_examples=True), rows, always(reply))
+    assert [row.kind for row in made] == ["question", "time_range"]
+    assert (made[1].start_date, made[1].end_date, made[1].problem) == (start, end, problem)
+    assert [call.prompt for call in calls] == ["time_range"]
+    plain, _ = run(MakeTimeRange(time_aware=False, extraction_examples=False), rows, never())
+    assert [row.kind for row in plain] == ["question"]

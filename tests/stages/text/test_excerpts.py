@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.text.excerpts import best_clauses, best_sentences, gist, sentences
+from stages.text.excerpts import best_clauses, best_sentences, gist
 from stages.text.words import num_words
-
-CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
 
 
 def words(count: int) -> str:
@@ -27,34 +25,6 @@ def test_a_short_page_comes_whole_without_tags(page: str, expected: str) -> None
     assert gist(page) == expected
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        words(400),
-        ", ".join([words(12)] * 40),
-        CHINESE,
-        f"Ann: {words(150)}.\n" + " ".join(f"Number {i} is a short one." for i in range(40)),
-        " ".join(words(100)[i:] + "." for i in range(4)),
-        "Yeah. " * 300,
-    ],
-)  # fmt: skip
-def test_gists_of_odd_pages_keep_the_limits(page: str) -> None:
-    assert 40 <= num_words(gist(page)) <= 110
-
-
-def test_a_page_with_a_long_first_sentence_is_not_told_by_it_alone() -> None:
-    short = [f"The {name} was weighed and sold at the market." for name in "abcdefghijklmnopqrst"]
-    first = f"Ann: {words(90)[::-1]}."
-    made = gist(f"{first} {' '.join(short)}")
-    assert first not in made and any(s in made for s in short)
-    # The rest is one sentence too long to be taken whole: its pieces do better.
-    page = f"{words(50)}. {' '.join(f'item{i}' for i in range(250))}."
-    assert 40 <= num_words(gist(page)) <= 110
-    assert not page.startswith(gist(page)) and "item" in gist(page)
-    # Shorter, it is worth no cutting.
-    assert gist(f"{words(50)}. {' '.join(f'item{i}' for i in range(120))}.") == f"{words(50)}."
-
-
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 250), min_size=1, max_size=40))
 def test_no_long_page_is_told_by_its_beginning(lengths: list[int]) -> None:
@@ -70,12 +40,6 @@ def test_a_long_sentence_is_cut_to_its_clauses() -> None:
     assert best_clauses(sentence, "Which whale hit the ship?", 6) == "the whale hit the ship"
     assert best_clauses(words(50), "word3", 5) == words(5)
     assert best_clauses("Short.", "Which whale hit the ship?", 5) == "Short."
-
-
-def test_sentences_of_tags_alone_are_left_out() -> None:
-    found = sentences("{gap}. {gap} One . Two {pause} three.\n\n{gap}")
-    assert [sentence.text for sentence in found] == [".", "One .", "Two three."]
-    assert [sentence.half for sentence in found] == [0, 0, 1]
 
 
 def test_a_sentence_is_not_said_twice_in_an_answer() -> None:

@@ -1,14 +1,12 @@
 """What a word is, in scripts with spaces between words and in those without."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
-from stages.index.paginate import PaginateByModel, PaginateUniform
+from stages.index.paginate import PaginateUniform
 from stages.tables.pages import Page
 from stages.text.words import header_of, is_without_spaces, num_words, without_header, word_spans
-from tests.support.reading import always, document, never, run
+from tests.support.reading import document, never, run
 from tests.support.texts.loading import DATA
 
 CHINESE = "他们在山上看见了一只鸟。"  # 11 characters and a full stop
@@ -29,12 +27,6 @@ def test_english_books_count_as_split_does() -> None:
         assert num_words(text) == len(text.split()) > 3000
         spans = word_spans(text)
         assert [text[start:end] for start, end in spans] == text.split()
-
-
-@given(st.text("ab é1’.,\n\t\x1c\x85\u2028\u00a0\u3000ßжאع-ǅ", max_size=60))
-def test_with_spaces_words_are_those_of_split(text: str) -> None:
-    assert num_words(text) == len(text.split())
-    assert [text[start:end] for start, end in word_spans(text)] == text.split()
 
 
 @pytest.mark.parametrize("size", [999_999, 1_000_000, 1_000_001, 2_500_000])
@@ -110,15 +102,3 @@ def test_a_chinese_book_without_spaces_makes_pages_near_the_wished_size() -> Non
     assert all(abs(page.num_words - 600) <= 80 for page in made[:-1])
     assert all((page.text or "").endswith("。") for page in made[:-1])
     assert sum(page.num_words for page in made) == num_words(text)
-
-
-def test_chinese_is_cut_by_a_model_too() -> None:
-    stage = PaginateByModel(
-        page_breaks=False, paragraphs="auto", min_words=280, max_words=600, tail_words=100,
-        preceding_words=30, following="nothing", label_rule="within_limits",
-    )  # fmt: skip
-    text = CHINESE * 900
-    made, calls = run(stage, UnitRows(document=document(text)), always("nowhere"))
-    assert "".join(page.text for page in made) == text
-    assert all(280 <= page.num_words <= 600 for page in made[:-1])
-    assert len(calls) >= 15

@@ -1,4 +1,5 @@
-"""Formats that repeat the document in every row: UltraDomain, SCROLLS, LongBench."""
+"""Formats that repeat the document in every row: UltraDomain, SCROLLS, LongBench and its version 2,
+InfiniteBench, L-Eval."""
 
 import json
 import re
@@ -10,7 +11,7 @@ import pytest
 
 from stages.corpora import Loaded
 from tests.support.command import WHOLE
-from tests.support.texts.loading import asked, details, loaded, written
+from tests.support.texts.loading import asked, bad, details, good, loaded, written
 
 SCROLLS = WHOLE / "scrolls_style"
 BOOK = "The mill stood by the river.\n\nAnn kept it."
@@ -114,11 +115,10 @@ ULTRA_CASES: dict[str, tuple[Any, list[str], int, list[str]]] = {
         {**ULTRA, "_id": "2", "context": "Other."}, [BOOK, ""], 2,
         ['`context_id` "c" is used twice']),
     "no context": ({**ULTRA, "_id": "2", "context": None}, [BOOK, ""], 2, ["no `context`"]),
-    "no context_id": ({**ULTRA, "_id": "2", "context_id": None}, [BOOK], 2, []),
     "answers no list": ({**ULTRA, "_id": "2", "answers": "a"}, [BOOK], 1, ["`answers` is not"]),
     "no input": ({**ULTRA, "_id": "2", "input": None}, [BOOK], 1, ["no `input`"]),
     "_id twice": (ULTRA, [BOOK], 1, ['`_id` "1" is used twice']),
-    "no _id": ({**ULTRA, "_id": None}, [BOOK], 2, []),
+    "no ids": ({**ULTRA, "_id": None, "context_id": None}, [BOOK], 2, []),
     "meta a string": (
         {**ULTRA, "_id": "2", "context": "Other.", "meta": "x"}, [BOOK, ""], 2,
         ["`meta` is no JSON object"]),
@@ -167,3 +167,130 @@ def test_longbench_rows(tmp_path: Path) -> None:
     assert details(corpus) == [
         "task.jsonl:4: `input` is empty; write the question or delete it"
     ]  # fmt: skip
+
+
+CHOICE: dict[str, Any] = {
+    "_id": "1", "domain": "Law", "sub_domain": "s", "difficulty": "hard", "length": "short",
+    "question": "Which\nof them?", "choice_A": "a", "choice_B": "b\nc", "choice_C": "c",
+    "choice_D": "d", "answer": "B", "context": BOOK,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "right", "words"),
+    [
+        ({}, 1, ""),
+        ({"answer": " d "}, 3, ""),
+        ({"answer": None}, None, ""),
+        ({"answer": "E"}, None, '`answer` "E" is no letter of ABCD; fix it'),
+        ({"answer": 2}, None, "`answer` is a number, not a string"),
+        ({"choice_C": None}, None, "no `choice_C`; add it"),
+    ],
+)
+def test_longbench_v2_rows(
+    tmp_path: Path, change: dict[str, Any], right: int | None, words: str
+) -> None:
+    [item] = read(tmp_path, "longbench_v2", {**CHOICE, **change})
+    [question] = item.questions
+    assert item.document.text == BOOK and question.answer_index == right
+    if words:
+        assert bad(item.questions)[0].startswith(f"data.jsonl:1: {words}")
+    else:
+        assert question.options == ("a", "b\nc", "c", "d")
+        assert question.references == (() if right is None else (question.options[right],))
+        assert question.question_type == "Law"
+
+
+@pytest.mark.parametrize(
+    ("answer", "right", "references"),
+    [
+        ("river", 1, ("river",)),
+        (["river"], 1, ("river",)),
+        (["river", "B"], 1, ("river",)),
+        ("D", 3, ("a hill",)),
+        ([], None, ()),
+        ("E", None, None),
+        (3, None, None),
+    ],
+)
+def test_infinitebench_choices(
+    tmp_path: Path, answer: Any, right: int | None, references: tuple[str, ...] | None
+) -> None:
+    row = {"id": 0, "context": BOOK, "input": "Where?", "answer": answer,
+           "options": ["mill", "river", "sea", "a hill"]}  # fmt: skip
+    [item] = read(tmp_path, "infinitebench", row)
+    [question] = item.questions
+    assert question.question_id == "longbook_choice_eng-0" and item.document.text == BOOK
+    if references is None:
+        [detail] = bad(item.questions)
+        assert detail.startswith("longbook_choice_eng.jsonl:1: `answer`") and "; " in detail
+    else:
+        assert (question.answer_index, question.references) == (right, references)
+
+
+def test_infinitebench_tasks_in_one_folder(tmp_path: Path) -> None:
+    row = {"id": 0, "context": BOOK, "input": "Where?", "answer": ["x", "y"], "options": []}
+    written(tmp_path / "longbook_qa_eng.jsonl", row, {**row, "id": 1, "options": "x"})
+    written(tmp_path / "longbook_sum_eng.jsonl", {**row, "input": ""})
+    [item] = loaded(tmp_path, "infinitebench")
+    assert questions([item]) == [
+        ("Where?", (), ("x", "y")),
+        ("Write a summary of the text.", (), ("x", "y")),
+    ]
+    assert bad(item.questions) == [
+        "longbook_qa_eng.jsonl:2: `options` is not a list of strings; fix it"
+    ]
+
+
+EXAM = "Which? \n\n (A) the mill \n(B) a 1990. B) sea \n (C) none (of A) \n (D) all"
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "instruction", "output", "expected"),
+    [
+        ("exam", EXAM, "(B) a 1990.", ("Which?", 4, 1)),
+        ("exam", EXAM, "C", ("Which?", 4, 2)),
+        ("exam", "What is it? A. one B. two C. three", "B", ("What is it?", 3, 1)),
+        ("exam", EXAM, "(E) none", (EXAM, 0, None)),
+        ("exam", EXAM, None, (EXAM, 0, None)),
+        ("exam", "How many?", "12", ("How many?", 0, None)),
+        ("f1", EXAM, "(B) sea", (EXAM, 0, None)),
+        (None, "Who?", "Ann", ("Who?", 0, None)),
+    ],
+)
+def test_leval_options_stand_in_the_instruction(
+    tmp_path: Path,
+    evaluation: str | None,
+    instruction: str,
+    output: str | None,
+    expected: tuple[str, int, int | None],
+) -> None:
+    row = {"instructions": [instruction], "outputs": [output], "input": BOOK,
+           "evaluation": evaluation, "source": "quality"}  # fmt: skip
+    [item] = read(tmp_path, "leval", row)
+    [question] = item.questions
+    assert (question.question, len(question.options), question.answer_index) == expected
+    if question.answer_index is not None:
+        assert question.references == (question.options[question.answer_index],)
+    else:
+        assert question.references == (() if output is None else (output,))
+    assert json.loads(item.document.metadata) == {"source": "quality"}
+
+
+@pytest.mark.parametrize(
+    ("change", "num_good", "words"),
+    [
+        ({"outputs": ["a"]}, 0, "2 instructions, 1 outputs; fix them"),
+        ({"instructions": None}, 0, "`instructions` is null, not a list"),
+        ({"instructions": ["one?", 2]}, 1, "instructions[1]: `question` is a number"),
+        ({"outputs": ["a", ["b"]]}, 1, "instructions[1]: `output` is a list"),
+        ({"evaluation": 7.5}, 2, ""),
+    ],
+)
+def test_leval_rows(tmp_path: Path, change: dict[str, Any], num_good: int, words: str) -> None:
+    row = {"instructions": ["one?", "two?"], "outputs": ["a", "b"], "input": BOOK}
+    [item] = read(tmp_path, "leval", {**row, **change})
+    assert item.document.text == BOOK and len(good(item.questions)) == num_good
+    found = bad(item.questions)
+    assert len(found) == bool(words)
+    assert all(detail.startswith("task.jsonl:1: ") and words in detail for detail in found)

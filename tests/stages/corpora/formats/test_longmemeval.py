@@ -1,14 +1,25 @@
-"""LongMemEval: histories as documents, sessions in order, evidence by turns."""
+"""LongMemEval: histories as documents, sessions in order, evidence by turns; a page never spans two
+sessions, and a session is gisted once for all documents."""
 
 import json
 import re
+import tempfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from upath import UPath
 
+from pipeline.asking.known_replies import SharedReplies
+from pipeline.core.rows import UnitRows
 from stages.corpora import Loaded
+from stages.index.gist_pages import GistPages
+from stages.index.paginate import PaginateByModel, PaginateUniform
+from stages.tables.pages import Page
+from tests.support.reading import Listener, adding, always, content, run
 from tests.support.texts.loading import DATA, bad, details, good, loaded
 
 ORACLE = DATA / "longmemeval" / "longmemeval_oracle_16.json"
@@ -109,7 +120,6 @@ TRAPS: dict[str, tuple[dict[str, Any], str]] = {
     "the same date twice keeps the file's order": (
         {"haystack_dates": ["2023/05/20 (Sat) 02:21"] * 2}, "\f[2023/05/20 (Sat) 02:21]\n"
         "user: We leave at noon.\n\nassistant: Fine.\n\n\f[2023/05/20 (Sat) 02:21]\nuser: Hi.\n\n"),
-    "repeated session ids": ({"haystack_session_ids": ["s2", "s2"]}, TEXT),
     "no session ids": ({"haystack_session_ids": None}, TEXT),
     "an empty session": (
         {"haystack_sessions": [HISTORY["haystack_sessions"][0], []]}, TEXT[TEXT.index("\f", 1):]),
@@ -157,9 +167,7 @@ def test_marked_turns_are_the_evidence_where_there_are_any(tmp_path: Path) -> No
     [
         ({}, False, ("at noon",)),
         ({"answer": 3}, False, ("3",)),
-        ({"answer": 2.5}, False, ("2.5",)),
         ({"answer": None}, False, ()),
-        ({"question_id": 7}, False, ("at noon",)),
         ({"question_id": "q1_abs"}, True, ("at noon",)),
         ({"question_type": "single-session-preference"}, True, ("at noon",)),
     ],
@@ -177,15 +185,10 @@ def test_answers(
 
 BAD_HISTORIES: list[tuple[dict[str, Any], str]] = [
     ({"haystack_dates": ["2023/05/30 (Tue) 21:48"]}, "2 sessions, 1 `haystack_dates`; fix them"),
-    ({"haystack_session_ids": ["a"] * 3}, "2 sessions, 3 `haystack_session_ids`; fix them"),
-    ({"haystack_dates": [1, 2]}, "`haystack_dates` is not a list of strings"),
     ({"haystack_sessions": None}, "`haystack_sessions` is null, not a list"),
     ({"haystack_sessions": [[], []]}, "the text has no words"),
-    ({"haystack_sessions": [], "haystack_dates": [], "haystack_session_ids": []}, "no words"),
-    ({"haystack_sessions": ["user: Hi.", []]}, "haystack_sessions[0] is a string, not a list"),
     ({"haystack_sessions": [ONE, ["Hi."]]}, "haystack_sessions[1][0] is a string, not an object"),
     ({"haystack_sessions": [ONE, [{"role": "user"}]]}, "[1][0]: no `content`; add it"),
-    ({"haystack_sessions": [ONE, [turn(7)]]}, "`content` is a number"),  # type: ignore[arg-type]  # what is tested
     ({"haystack_sessions": [ONE, [{"content": "x"}]]}, "[1][0]: no `role`; add it"),
 ]
 
@@ -200,14 +203,17 @@ def test_a_bad_history_is_one_bad_row_and_keeps_its_question(
     assert good(item.questions) == ["When?"] and gold(item) == []
 
 
+def test_what_is_no_history_is_one_bad_row(tmp_path: Path) -> None:
+    corpus = loaded(written(tmp_path, HISTORY, [1]), "longmemeval")
+    assert details(corpus) == ["longmemeval_s.json:2: a list, not an object; fix or delete it"]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"question": None}, "no `question`"),
-        ({"question": "\n"}, "`question` is empty"),
         ({"answer": ["a"]}, "`answer` is a list"),
         ({"answer_session_ids": "answer_1"}, "`answer_session_ids` is not a list of strings"),
-        ({"question_type": 3}, "`question_type` is a number"),
         ({"question_id": ["q"]}, "`question_id` is a list"),
     ],
 )
@@ -220,15 +226,92 @@ def test_a_bad_question_leaves_the_history(
     assert item.document.problem is None
 
 
-def test_ids_of_every_kind(tmp_path: Path) -> None:
-    ids = ["q1", "q1", "a/b", "..", "x" * 300, None, "<5>"]
-    path = written(tmp_path, *({**HISTORY, "question_id": i} for i in ids), [1])
-    corpus = loaded(path, "longmemeval")
-    found = [item.document.document_id for item in corpus]
-    assert [found[i] for i in (0, 2, 3, 4, 6)] == ["q1", "a/b", "..", "x" * 300, "<5>"]
-    assert re.fullmatch("[0-9a-f]{16}", found[5])
-    assert details(corpus) == [
-        'longmemeval_s.json:2: `question_id` "q1" is used twice, first in longmemeval_s.json:1; '
-        "give this row another or delete it",
-        "longmemeval_s.json:8: a list, not an object; fix or delete it",
+UNIFORM = PaginateUniform(page_breaks=True, paragraphs="blank_lines", words=30, max_words=60)
+BY_MODEL = PaginateByModel(
+    page_breaks=True, paragraphs="blank_lines", min_words=20, max_words=60, tail_words=10,
+    preceding_words=15, following="nothing", label_rule="within_limits",
+)  # fmt: skip
+GIST = GistPages(page_breaks=True)
+
+WORDS = st.integers(1, 90).map(lambda n: "word " * n)
+CONTENTS = st.one_of(WORDS, st.text("ab. \n\f[]中", max_size=40))
+SESSIONS = st.lists(st.lists(st.builds(turn, CONTENTS), max_size=5), min_size=1, max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sessions=SESSIONS,
+    stage=st.sampled_from([UNIFORM, BY_MODEL]),
+    how=st.sampled_from(["blank_lines", "lines", "auto"]),
+    date=st.sampled_from(["2023/05/20 (Sat) 02:21", "Sept. 5, in the year 2023. At noon."]),
+)
+def test_pages_tile_a_history_and_never_span_two_sessions(
+    sessions: list[list[dict[str, Any]]],
+    stage: PaginateUniform | PaginateByModel,
+    how: str,
+    date: str,
+) -> None:
+    stage = stage.model_copy(update={"paragraphs": how})
+    dates = [date] * len(sessions)
+    change = {"haystack_sessions": sessions, "haystack_dates": dates, "haystack_session_ids": None}
+    assume(any(sessions))
+    with tempfile.TemporaryDirectory() as folder:
+        history = read(Path(folder), **change).document
+    made, _ = run(stage, UnitRows(document=history), always("<3>"))
+    assert "".join(page.text for page in made) == history.text
+    assert all("\f" not in page.text[1:] for page in made)
+    starts = [page.text for page in made if page.text.startswith("\f")]
+    assert len(starts) == sum(bool(session) for session in sessions)
+    assert [page.text.partition("\n")[0] for page in made if "[" + date in page.text] == [
+        f"\f[{date}]"
+    ] * len(starts)
+    assert all(page.num_words > 0 for page in made)
+    assert sum(page.num_words for page in made) == history.num_words
+
+
+def paginated(item: Loaded) -> UnitRows:
+    rows = UnitRows(document=item.document)
+    made, _ = run(UNIFORM, rows, always("<1>"))
+    return adding(rows, {Page: made})
+
+
+def test_a_window_shows_no_header_and_nothing_of_the_session_before(tmp_path: Path) -> None:
+    turns = [turn(f"w{i} " * 12) for i in range(8)]
+    item = read(tmp_path, haystack_sessions=[turns, [turn("before " * 9)]])
+    engine = always("<4>")
+    run(BY_MODEL, UnitRows(document=item.document), engine, "qmsum")
+    assert engine.requests and not any("2023/" in prompt for prompt in engine.prompts())
+    assert not any("before before" in prompt for prompt in engine.prompts())
+
+
+def test_a_session_in_two_histories_is_gisted_once(tmp_path: Path) -> None:
+    both, first, second = ([turn(f"{name} " * 20)] for name in ("both", "first", "second"))
+    dates = HISTORY["haystack_dates"]
+    histories = [
+        {**HISTORY, "haystack_sessions": [both, first]},
+        {**HISTORY, "question_id": "q2", "haystack_sessions": [second, both]},
     ]
+    corpus = [paginated(item) for item in loaded(written(tmp_path, *histories), "longmemeval")]
+    engine = Listener(lambda request: f"of {content(request).split('user:')[1].split()[0]}")
+    shared = SharedReplies(UPath(tmp_path / "shared"))
+    gists, calls = zip(*(run(GIST, rows, engine, shared=shared) for rows in corpus), strict=True)
+    assert len(engine.requests) == 3  # of four pages
+    assert not any("2023/" in prompt for prompt in engine.prompts())
+    early, late = sorted(dates)
+    assert [[g.gist for g in of] for of in gists] == [
+        [f"[{early}] of first", f"[{late}] of both"],
+        [f"[{early}] of both", f"[{late}] of second"],
+    ]
+    assert [[g.num_words for g in of] for of in gists] == [[2, 2], [2, 2]]
+    assert [[call.is_shared for call in of] for of in calls] == [[False, False], [True, False]]
+    assert [[call.document_id for call in of] for of in calls] == [["q1"] * 2, ["q2"] * 2]
+    assert [[call.page_index for call in of] for of in calls] == [[0, 1], [0, 1]]
+
+
+def test_every_page_of_a_session_is_remembered_with_its_date(tmp_path: Path) -> None:
+    turns = [turn(f"w{i} " * 25) for i in range(3)]
+    rows = paginated(read(tmp_path, haystack_sessions=[turns, [turn("Hi.")]]))
+    gists, _ = run(GIST, rows, always("so"))
+    early, late = sorted(HISTORY["haystack_dates"])
+    assert [g.gist for g in gists] == [f"[{early}] so", *[f"[{late}] so"] * 3]
+    assert [g.num_words for g in gists] == [1] * 4

@@ -2,20 +2,16 @@
 
 import json
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from pipeline.core.errors import UsageError
 from stages.corpora import Loaded
 from stages.text.article_text import article_text
 from tests.support.command import NEEDS_WHOLE, QMSUM, WHOLE, WHOLE_QMSUM
-from tests.support.texts.loading import corpus_of, details, loaded, written
+from tests.support.texts.loading import loaded, written
 
 # (meetings, queries, queries with gold evidence), counted in the raw files by jq.
 SIZES = {QMSUM: (8, 59, 51), WHOLE_QMSUM: (35, 272, 237)}
@@ -130,72 +126,6 @@ def _turns(item: Loaded, start: int, end: int) -> tuple[int, int]:
     return text.count("\n", 0, start), text.count("\n", 0, end)
 
 
-def test_qmsum_ids_are_made_of_content_and_copies_have_their_own(
-    tmp_path: Path, qmsum: Path
-) -> None:
-    corpus = loaded(qmsum, "qmsum")
-    ids = [item.document.document_id for item in corpus]
-    assert all(re.fullmatch("[0-9a-f]{16}", made) for made in ids) and len(set(ids)) == len(ids)
-    question_ids = [question.question_id for item in corpus for question in item.questions]
-    assert all(re.fullmatch("[0-9a-f]{16}", made) for made in question_ids)
-    assert len(set(question_ids)) == SIZES[qmsum][1]  # of them one query twice in one meeting
-    repeated = [q for q in corpus[6].questions if "general discussion of the meet" in q.question]
-    assert [q.question_type for q in repeated] == ["general", "specific"]
-    first, second = meetings(qmsum)[:2]
-    written(tmp_path / "b.jsonl", second, first)
-    written(tmp_path / "a.jsonl", second)
-    again = loaded(tmp_path, "qmsum")
-    assert [item.document.document_id for item in again] == [ids[1], "b.jsonl:1", ids[0]]
-    wrong = "b.jsonl:1: the same content as in a.jsonl:1; delete one of the two"
-    assert set(details(again)) == {wrong}
-    assert again[1].questions == ()
-    assert (again[0], again[2]) == (corpus[1], corpus[0])
-
-
-TURNS = st.lists(
-    st.fixed_dictionaries(
-        {
-            "speaker": st.sampled_from(["Grad A", "PhD B", "李"]),
-            "content": st.text("ab .\n\r\t{}é", max_size=12),
-        }
-    ),
-    min_size=1,
-    max_size=12,
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(turns=TURNS, data=st.data())
-def test_qmsum_evidence_is_the_joined_turns(turns: list[dict[str, str]], data: Any) -> None:
-    turn = st.integers(0, len(turns) - 1)
-    ranges = [sorted(pair) for pair in data.draw(st.lists(st.tuples(turn, turn), max_size=4))]
-    span = [[str(first), str(last)] for first, last in ranges]
-    query = {"query": "q", "answer": "a", "relevant_text_span": span}
-    meeting = {
-        "meeting_transcripts": turns, "general_query_list": [], "specific_query_list": [query],
-    }  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        [item] = loaded(written(Path(folder) / "m.jsonl", meeting), "qmsum")
-    lines = [naive_line(turn) for turn in turns]
-    assert item.document.num_paragraphs == len(turns)
-    assert item.document.num_words == len(" ".join(lines).split())
-    gold = item.questions[0].evidence
-    marked = {i for span in gold for i in range(span.start_char, span.end_char)}
-    assert len(marked) == sum(span.end_char - span.start_char for span in gold)
-    assert list(gold) == sorted(gold, key=lambda span: span.start_char)
-    starts = [len("\n".join([*lines[:i], ""])) for i in range(len(lines))]
-    expected = {
-        starts[first] + i
-        for first, last in ranges
-        for i in range(len("\n".join(lines[first : last + 1])))
-    }
-    assert marked == expected
-    if len(ranges) == 1:
-        [[first, last]] = ranges
-        text = item.document.text[gold[0].start_char : gold[0].end_char]
-        assert text == "\n".join(lines[first : last + 1])
-
-
 def naive_paragraphs(html: str) -> list[str]:
     """The <p> and headings of a page that have text, their tags out and wraps joined."""
     blocks = re.findall(r"<(p|h1|h2)\b[^>]*>(.*?)</\1>", html, re.DOTALL)
@@ -274,12 +204,3 @@ def test_quality_test_split_has_no_right_option(tmp_path: Path, quality: Path) -
 )
 def test_article_text_neither_glues_nor_splits_words(html: str, text: str) -> None:
     assert article_text(html if "<" not in html else f"<!DOCTYPE html>{html}") == text
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"pth": "x"}, {"clean": "all"}, {"paragraphs": "none"}, {"stories": "x"}],
-)
-def test_the_section_refuses_unknown_keys(wrong: dict[str, str]) -> None:
-    with pytest.raises(ValidationError):
-        corpus_of(QMSUM, "qmsum", **wrong)

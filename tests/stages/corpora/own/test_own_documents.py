@@ -52,6 +52,8 @@ def test_every_kind_of_document_in_folders_and_sub_folders(tmp_path: Path) -> No
         **dict.fromkeys(("a", "d", "deep/e", "deep/er/c", "f", "g", "h", "i"), LINE),
         "b": f"# Tower\n\n{LINE}",
     }
+    for name in ("a.TXT", "d.epub", "deep/er/c.PDF", "g.htm.gz"):
+        assert [*texts(loaded(tmp_path / name, "text")).values()] == [LINE]
 
 
 def test_what_a_file_says_of_itself_is_metadata(tmp_path: Path) -> None:
@@ -66,23 +68,10 @@ def test_what_a_file_says_of_itself_is_metadata(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("a.pdf", pdf([LINE])), ("a.PDF", pdf([LINE])), ("a.epub", epub({"a.html": LINE})),
-     ("a.docx", word(LINE)), ("a.html", LINE.encode()), ("a.story", LINE.encode())],
-)  # fmt: skip
-def test_a_single_document(tmp_path: Path, name: str, content: bytes) -> None:
-    assert texts(loaded(placed(tmp_path, {name: content}) / name, "text")) == {"a": LINE}
-
-
 def test_documents_of_one_name_have_ids_with_their_suffixes(tmp_path: Path) -> None:
-    files = {"a.pdf": pdf(["From a PDF."]), "a.txt": b"From a text.", "a.txt.md": b"More.",
-             "b.txt": b"B", "sub/a.txt": b"Below."}  # fmt: skip
+    files = {"a.pdf": pdf(["Pdf."]), "a.txt": b"A", "b.txt": b"B", "sub/a.txt": b"Below."}
     corpus = loaded(placed(tmp_path, files), "text")
-    assert texts(corpus) == {
-        "a.pdf": "From a PDF.", "a.txt": "From a text.", "a.txt.md": "More.", "b": "B",
-        "sub/a": "Below.",
-    }  # fmt: skip
+    assert texts(corpus) == {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}
 
 
 def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
@@ -193,14 +182,6 @@ def test_questions_in_csv_name_documents_by_id_or_file(tmp_path: Path) -> None:
         loaded(tmp_path, "text")
 
 
-@pytest.mark.parametrize("right", ["1", "1.0", "B", " b "])
-def test_options_in_csv_as_spreadsheets_write_them(tmp_path: Path, right: str) -> None:
-    table = f"document_id,question,options,answer_index\na,Who?,x|y|,{right}\n"
-    placed(tmp_path, {"a.txt": LINE.encode(), "questions.csv": table.encode()})
-    (question,) = asked(loaded(tmp_path, "text"))
-    assert (question.options, question.answer_index) == (("x", "y"), 1)
-
-
 @pytest.mark.parametrize(
     ("header", "said"),
     [("document,question", r"no row has a document_id; rename document or add it"),
@@ -215,8 +196,11 @@ def test_a_column_that_is_spelt_wrong_is_one_mistake(
         loaded(tmp_path, "text")
 
 
-def test_files_that_are_asked_have_names_of_their_own(tmp_path: Path) -> None:
-    """Two of one name are called by their paths; one that is named twice is asked once."""
+def test_files_that_are_asked_have_names_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of one name are called by their paths; one is asked once, however it is written. What is
+    not asked is counted: the questions of corpus=text, too."""
     placed(tmp_path, {"a/x.txt": b"A.", "b/x.txt": b"B.", "b/y.pdf": scan(), "z.txt": b"Z."})
     paths = [str(tmp_path / name) for name in ("a/x.txt", "b", "z.txt", "b/x.txt")]
     section = corpus_of(tmp_path / "a", "text").model_dump(mode="json")
@@ -229,19 +213,11 @@ def test_files_that_are_asked_have_names_of_their_own(tmp_path: Path) -> None:
     assert {question.question for question in questions} == {"Who?"}
     assert len({question.question_id for question in questions}) == 3
     assert [i.document.document_id for i in found if i.document.problem] == ["y"]
-
-
-def test_a_file_is_asked_once_however_it_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is not asked is counted: the questions of corpus=text, too."""
-    placed(tmp_path, {"a/x.txt": b"A.", "a/questions.csv": b"document_id,question\nx,Who?\n"})
+    placed(tmp_path, {"a/questions.csv": b"document_id,question\nx,Who?\n"})
     monkeypatch.chdir(tmp_path / "a")
-    section = corpus_of(tmp_path / "a", "text").model_dump(mode="json")
     paths = ["x.txt", str(tmp_path / "a" / "x.txt"), "../a/x.txt", "../a"]
-    found = list(load(of_section({**section, "format": "asked", "paths": paths, "question": "Q"})))
-    assert texts(found) == {"x": "A."}
-    assert [*left_out(found)] == ["questions.csv"]
+    found = list(load(of_section({**section, **asked_of, "paths": paths})))
+    assert (texts(found), [*left_out(found)]) == ({"x": "A."}, ["questions.csv"])
 
 
 def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
@@ -313,9 +289,5 @@ def test_an_epub_that_is_a_folder_is_one_book(tmp_path: Path, named: str) -> Non
     unpacked_book(tmp_path / "tower.epub")
     (document,) = (row.document for row in loaded(tmp_path / named, "text"))
     assert (document.document_id, document.text) == ("tower", f"{LINE}\n\nSo it was.")
-
-
-def test_a_folder_that_is_only_called_epub_is_a_folder(tmp_path: Path) -> None:
-    placed(tmp_path, {"texts.epub/a.txt": LINE.encode()})
-    (document,) = (row.document for row in loaded(tmp_path, "text"))
-    assert document.document_id == "texts.epub/a"
+    placed(tmp_path / "no", {"texts.epub/a.txt": LINE.encode()})  # which is only called so
+    assert texts(loaded(tmp_path / "no", "text")) == {"texts.epub/a": LINE}

@@ -2,17 +2,12 @@
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from upath import UPath
 
-from jobs.graph.preparation import chosen_documents
-from jobs.graph.read_run import read_run
 from stages.corpora import Loaded
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
@@ -60,19 +55,6 @@ def test_a_row_has_the_same_id_with_and_without_an_equal_one_in_another_file(
     assert wrong and all(re.match(r"b\.jsonl:1: .*the same content as in a\.", d) for d in wrong)
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_a_row_has_the_same_id_whatever_the_limit_and_what_follows(
-    tmp_path: Path, name: str
-) -> None:
-    file = written(tmp_path / "a.jsonl", *(row(name, number) for number in (1, 2, 3)))
-    whole = [*chosen_documents(read_run([f"corpus={name}", f"corpus.path={file}"]).config)]
-    for limit in (1, 2, 3):
-        words = [f"corpus={name}", f"corpus.path={file}", f"limit={limit}"]
-        assert [*chosen_documents(read_run(words).config)] == whole[:limit]
-    shorter = written(tmp_path / "b.jsonl", row(name, 1))
-    assert loaded(shorter, name) == whole[:1]
-
-
 QUESTIONS: list[dict[str, Any]] = [
     {"document_id": "a", "question": "When?", "references": ["1"]},
     {"document_id": "a", "question": "When?", "references": ["1"]},
@@ -108,16 +90,6 @@ def test_what_is_not_asked_is_no_part_of_a_questions_id(tmp_path: Path, name: st
     assert good_ids(before) == good_ids(after)
 
 
-def test_an_id_that_looks_like_a_place_is_no_second_row_of_it() -> None:
-    ids, file = Ids(), UPath("a.jsonl")
-    assert ids.of_given(Row(file, 1, {"id": "a.jsonl:2"}), "id") == ("a.jsonl:2", None)
-    torn, wrong = ids.of_given(Row(file, 2, None, "torn"), "id")
-    assert MADE.fullmatch(torn) and wrong == "torn"
-
-
-CONTENTS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, "", "i", "a:1", 7])))
-
-
 def made(files: dict[str, list[tuple[str, Any]]]) -> dict[str, list[tuple[str, str | None]]]:
     """The id of every row and what is wrong with it, by file."""
     ids = Ids()
@@ -130,17 +102,8 @@ def made(files: dict[str, list[tuple[str, Any]]]) -> dict[str, list[tuple[str, s
     }
 
 
-@given(st.dictionaries(st.sampled_from("abcd"), CONTENTS))
-def test_no_two_rows_have_one_id_and_none_depends_on_other_files(
-    files: dict[str, list[tuple[str, Any]]],
-) -> None:
-    whole = made(files)
-    every = Counter(made_id for rows in whole.values() for made_id, _ in rows)
-    assert max([1, *every.values()]) == 1
-    for name, rows in whole.items():
-        alone = made({name: files[name]})[name]
-        for together, (own, wrong) in zip(rows, alone, strict=True):
-            if together[1] is None:
-                assert together == (own, None)
-            elif wrong is None:  # a copy of a row in another file: its id is that row's
-                assert every[own] == 1
+def test_an_id_that_looks_like_a_place_is_no_second_row_of_it() -> None:
+    ids, file = Ids(), UPath("a.jsonl")
+    assert ids.of_given(Row(file, 1, {"id": "a.jsonl:2"}), "id") == ("a.jsonl:2", None)
+    torn, wrong = ids.of_given(Row(file, 2, None, "torn"), "id")
+    assert MADE.fullmatch(torn) and wrong == "torn"

@@ -1,4 +1,5 @@
-"""Where a corpus is and which of it is read names no step; how it is read does."""
+"""Which documents `limit` and `sample` choose; where a corpus is and which of it is read names no
+step; how it is read does."""
 
 import json
 from pathlib import Path
@@ -7,12 +8,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from jobs.graph.preparation import chosen_documents
+from jobs.graph.read_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from stages.corpora import load
 from stages.corpora.reading.corpus import FORMATS
 from tests.support.texts.loading import corpus_of
+from tests.support.texts.small_corpus import document, question, write
 
 NAMES = sorted(file.stem for file in (CONF / "corpus").glob("*.yaml"))
 BESIDE_PATH = {"narrativeqa": ["stories"]}  # the first test shows that these are all
@@ -67,3 +71,35 @@ def test_a_folder_of_stories_that_is_missing_is_refused(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, "narrativeqa", stories=str(tmp_path / "no"))
     with pytest.raises(UsageError, match=r"no: no such folder; set corpus\.stories=\.\.\."):
         load(corpus)
+
+
+NUMBERS = range(20)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> list[str]:
+    write(tmp_path, [document(n) for n in NUMBERS], [question(n, of=n) for n in NUMBERS])
+    return ["corpus=tables", f"corpus.path={tmp_path}"]
+
+
+def ids(words: list[str], *more: str) -> list[str]:
+    return [
+        loaded.document.document_id for loaded in chosen_documents(read_run([*words, *more]).config)
+    ]
+
+
+def test_limit_takes_the_first(corpus: list[str]) -> None:
+    assert ids(corpus) == [f"d{n}" for n in NUMBERS]
+    assert ids(corpus, "limit=3") == ["d0", "d1", "d2"]
+    assert ids(corpus, "limit=99") == ids(corpus)
+
+
+def test_sample_draws_by_seed_in_corpus_order(corpus: list[str]) -> None:
+    drawn = ids(corpus, "sample=5")
+    assert len(set(drawn)) == 5
+    assert drawn == sorted(drawn, key=lambda name: int(name[1:]))
+    assert drawn == ids(corpus, "sample=5", "corpus.seed=0")
+    others = [tuple(ids(corpus, "sample=5", f"corpus.seed={seed}")) for seed in range(1, 9)]
+    assert len({tuple(drawn), *others}) > 5
+    assert ids(corpus, "sample=99") == ids(corpus)
+    assert set(ids(corpus, "sample=4")) < set(ids(corpus, "sample=8"))

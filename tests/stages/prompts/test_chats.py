@@ -1,19 +1,148 @@
-"""Replies of prompts about chats: what is read of them is known before they are decorated."""
+"""Prompts about chats: what they show, their replies without a model, and how replies are read."""
 
-import json
-import re
-from datetime import date, timedelta
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
+from pipeline.core.prompts import Prompt
+from stages.prompts.answer_question import AnswerQuestion
 from stages.prompts.chat_keys import ExtractEvents, ExtractFacts, ExtractKeyphrases, ExtractSummary
-from stages.prompts.chat_reading import NO_RANGE, AnswerWithNotes, NoteOnChat, TimeRange
+from stages.prompts.chat_reading import (
+    NO_RANGE,
+    AnswerFromChats,
+    AnswerWithNotes,
+    NoteOnChat,
+    TimeRange,
+)
+from stages.prompts.passages import Passage
+from tests.support.reading import FAMILIES, family
 
-pytestmark = pytest.mark.sampled
+SAID_AT = "2023/05/01 (Mon) 21:48"
+CHAT = (
+    "user: Hi there! My sister Ann gave me a mountain bike on April 3rd, 2023. "
+    "Do you know a good repair shop?\n\n"
+    "assistant: Congratulations! I like mountain bikes. On 2022/01/01 a shop opened in Bern.\n\n"
+    "user: Thanks. Yesterday I paid 40 francs for the mountain bike. Bern is far from here. "
+    "In June we will ride it to Basel."
+)
+EXTRACT = (ExtractSummary, ExtractKeyphrases, ExtractFacts, ExtractEvents)
+ANN = "My sister Ann gave me a mountain bike on April 3rd, 2023."
+PAID = "Yesterday I paid 40 francs for the mountain bike."
+RIDE = "In June we will ride it to Basel."
+
+
+def rendered(prompt: Prompt[Any], name: str = "generic") -> str:
+    (message,) = family(name).render(prompt)
+    return message["content"]
+
+
+def said(prompt: Prompt[Any]) -> Any:
+    """What is read of the reply without a model."""
+    return prompt.read(prompt.extractive(), False)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_prompts_of_a_chat_begin_with_it(name: str) -> None:
+    """So that an engine's prefix cache serves them all."""
+    prompts: list[Prompt[Any]] = [prompt(CHAT, SAID_AT) for prompt in EXTRACT]
+    prompts += [NoteOnChat(CHAT, SAID_AT, "Who?"), NoteOnChat(CHAT, SAID_AT, "When?", SAID_AT)]
+    texts = [rendered(prompt, name) for prompt in prompts]
+    start = texts[0][: texts[0].index(CHAT) + len(CHAT)]
+    assert SAID_AT in start and len(set(texts)) == len(texts)
+    assert all(text.startswith(f"{start}\n\n") for text in texts)
+
+
+def test_budgets_as_published() -> None:
+    """Appendix D and the authors' scripts, but of the time range."""
+    prompts: tuple[type[Prompt[Any]], ...] = (
+        *EXTRACT,
+        NoteOnChat,
+        AnswerFromChats,
+        AnswerWithNotes,
+    )
+    assert [prompt.max_reply_tokens for prompt in prompts] == [500, 100, 2000, 2000, 500, 500, 800]
+    assert [prompt.is_whole for prompt in prompts] == [False] * 4 + [True] * 3
+
+
+def test_facts_are_what_users_say_of_themselves() -> None:
+    assert said(ExtractFacts(CHAT, SAID_AT)) == (ANN, PAID, RIDE)
+    header = "\f[2023/05/01 (Mon) 21:48]\n"
+    for start in (header, header.strip() + "\n", "\n\n"):
+        assert said(ExtractFacts(start + CHAT, SAID_AT)) == (ANN, PAID, RIDE)
+    assert said(ExtractFacts("I own two bikes. Is it my turn? Bikes are fun.", "")) == (
+        "I own two bikes.",
+    )
+    assert said(ExtractFacts("assistant: I like my bike.\n\nuser: Do you?", "")) == ()
+
+
+def test_events_have_the_days_that_are_stated() -> None:
+    events = said(ExtractEvents(CHAT, SAID_AT))
+    assert events == (("2023/04/03", ANN), ("2023/04/30", PAID), ("", RIDE))
+    assert said(ExtractEvents(CHAT, "")) == (("2023/04/03", ANN), ("", RIDE))
+    assert said(ExtractEvents("user: May I ask you to march on today?", SAID_AT)) == ()
+    assert said(ExtractEvents("user: I moved on yesterday.", "0001/01/01")) == ()
+
+
+def test_a_summary_and_keyphrases() -> None:
+    assert said(ExtractSummary(CHAT, "")).startswith(ANN)
+    phrases = said(ExtractKeyphrases(CHAT, ""))
+    assert "mountain bike" in phrases and 5 <= len(phrases) <= 8
+    assert all(phrase in CHAT for phrase in phrases)
+
+
+def test_a_note_has_the_sentences_that_match() -> None:
+    note = said(NoteOnChat(CHAT, SAID_AT, "How many francs did I pay for the mountain bike?"))
+    assert PAID in note and len(note.split()) <= 66
+    assert said(NoteOnChat(CHAT, SAID_AT, "Who won the chess game?")) == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "limits"),
+    [
+        ("What did I buy?", NO_RANGE),
+        ("What did I buy in May?", NO_RANGE),
+        ("What did I buy on May 3rd, 2023?", ("2023/05/03", "2023/05/03")),
+        ("What between 2023/05/09 and 2023/05/03?", ("2023/05/03", "2023/05/09")),
+        ("What before 2023-05-03?", ("", "2023/05/03")),
+        ("What have I bought since 3 May 2023?", ("2023/05/03", "")),
+        ("What before 2023/05/09 but after 2023/05/03?", ("2023/05/03", "2023/05/09")),
+    ],
+)
+def test_the_days_that_a_question_states(question: str, limits: tuple[str, str]) -> None:
+    assert said(TimeRange(question, SAID_AT)) == limits
+
+
+def test_an_answer_without_and_with_notes() -> None:
+    chats = (Passage("text", None, CHAT), Passage("text", None, "[2023/06/01]\nuser: Bye."))
+    question = "How many francs did I pay for the mountain bike?"
+    plain = AnswerFromChats(chats, question, (), 12)
+    assert "40 francs" in said(plain)
+    assert said(plain) == AnswerQuestion(chats, question, (), 12).extractive()
+    con = AnswerWithNotes(chats, question, (), 12)
+    notes, answer = con.extractive().split("\nAnswer: ")
+    assert said(con) == answer == said(plain)
+    assert notes.startswith("Notes:\n- ") and notes.count("\n- ") == 1 and "40 francs" in notes
+    options = ("12 francs", "40 francs")
+    assert said(AnswerFromChats(chats, question, options, None)) == 1
+    assert said(AnswerWithNotes(chats, question, options, None)) == 1
+
+
+def test_the_last_answer_counts_wherever_the_reply_ends() -> None:
+    con = AnswerWithNotes((), "When?", (), 5)
+    reply = f"{con.expected()} " * 3
+    first = reply.index("Answer: ") + len("Answer: ")
+    assert all(con.read(reply[:end], True) for end in range(first + 1, len(reply)))
+
+
+@pytest.mark.parametrize("chat", ["", " \n", "…", "\f[2023/05/01 (Mon) 21:48]\n"])
+def test_chats_in_which_nothing_is_said(chat: str) -> None:
+    for prompt in EXTRACT:
+        extract = prompt(chat, "")
+        for reply in (extract.extractive(), extract.expected()):
+            assert extract.read(reply, False) is not None
+    assert said(ExtractFacts(chat, "")) == said(ExtractEvents(chat, "")) == ()
+    assert said(NoteOnChat(chat, "", "Who?")) == ""
+
 
 FACTS, EVENTS = ExtractFacts("user: Hello.", ""), ExtractEvents("user: Hello.", "")
 PHRASES, RANGE = ExtractKeyphrases("user: Hello.", ""), TimeRange("When?")
@@ -189,141 +318,3 @@ def test_an_option_after_notes() -> None:
     assert CHOICE.read("Answer: (K)", False) == "out_of_range"
     assert CHOICE.read("(B)", False) is None
     assert CHOICE.read("Answer: there", False) is None
-
-
-_WORDS = [
-    "The",
-    "user",
-    "owns",
-    "3.5",
-    "O'Brien",
-    '"no"',
-    "[sic]",
-    "{x}",
-    "café",
-    "钟",
-    "a\\b",
-    "]",
-]
-_BEFORE = ["", "Sure! ", "Here is what I found [1]:\n\n", "(see [2] and [x])\n", "# JSON\n"]
-_AFTER = ["", "\nThat is all [3].", "\n\nI left out what is {unclear}.", "\n- end"]
-_FENCES = [("", ""), ("```json\n", "\n```"), ("```\n", "\n```"), ("~~~json\n", "\n~~~")]
-_WAYS = ["%Y/%m/%d", "%Y-%m-%d", "%B %d, %Y", "%Y/%m/%d (%a)", "%Y/%m/%d (%a) %H:%M", "%d %b %Y"]
-
-
-def _text(draw: Random) -> str:
-    return " ".join(draw.choices(_WORDS, k=draw.randrange(1, 9)))
-
-
-def _dumped(draw: Random, value: Any) -> str:
-    return json.dumps(
-        value, ensure_ascii=draw.random() < 0.5, indent=draw.choice([None, None, 0, 2])
-    )
-
-
-def _decorated(draw: Random, text: str) -> str:
-    opening, closing = draw.choice(_FENCES)
-    return f"{draw.choice(_BEFORE)}{opening}{text}{closing}{draw.choice(_AFTER)}"
-
-
-def _dated(draw: Random) -> tuple[dict[str, Any], tuple[str, str]]:
-    """An event and what is to be read of it."""
-    day = date(1990, 1, 1) + timedelta(draw.randrange(20_000))
-    text, way = _text(draw), draw.choice([*_WAYS, "%B %Y", "around %Y", "some day"])
-    known = day.strftime("%Y/%m/%d") if way in _WAYS else ""
-    return {"date": day.strftime(way), "event": text}, (known, text)
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.randoms(use_true_random=True))
-def test_lists_are_read_however_they_are_written(draw: Random) -> None:
-    for _ in range(10):
-        facts = [_text(draw) for _ in range(draw.randrange(6))]
-        reply = _decorated(draw, _dumped(draw, facts))
-        assert FACTS.read(reply, False) == FACTS.read(reply, True) == tuple(facts), reply
-        dated = [_dated(draw) for _ in range(draw.randrange(5))]
-        reply = _decorated(draw, _dumped(draw, [item for item, _ in dated]))
-        assert EVENTS.read(reply, False) == tuple(event for _, event in dated), reply
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.randoms(use_true_random=True))
-def test_a_cut_list_keeps_its_whole_items(draw: Random) -> None:
-    for _ in range(5):
-        facts = [_text(draw) for _ in range(draw.randrange(1, 6))]
-        reply, ends = draw.choice(_BEFORE) + draw.choice(["```json\n[", "[", "[\n "]), []
-        for fact in facts:
-            reply += json.dumps(fact, ensure_ascii=draw.random() < 0.5)
-            ends.append(len(reply))
-            reply += draw.choice([",", ", ", ",\n  "]) if len(ends) < len(facts) else "]"
-        cut = draw.randrange(len(reply) + 1)
-        whole = tuple(fact for fact, end in zip(facts, ends, strict=True) if end <= cut)
-        assert FACTS.read(reply[:cut], True) == (whole or None), reply[:cut]
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.randoms(use_true_random=True))
-def test_ranges_are_read_however_they_are_written(draw: Random) -> None:
-    for _ in range(5):
-        days = sorted(date(1990, 1, 1) + timedelta(draw.randrange(20_000)) for _ in range(2))
-        said = [draw.choice([day, day, None]) for day in days]
-        value = {key: day and day.strftime(draw.choice(_WAYS))
-                 for key, day in zip(("start", "end"), said, strict=True)}  # fmt: skip
-        expected = tuple(day.strftime("%Y/%m/%d") if day else "" for day in said)
-        assert RANGE.read(_decorated(draw, _dumped(draw, value)), False) == expected
-        assert (
-            RANGE.read(_decorated(draw, draw.choice(["N/A", "n/a", "**N/A**"])), False) == NO_RANGE
-        )
-
-
-_PHRASES = st.sampled_from(["mountain bike", "café au lait", "O'Brien", "3.5 km", "钟声"])
-_LABELS = st.sampled_from(["", "Keyphrases: ", "**Keywords:** ", "Here are the keyphrases:\n"])
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(_PHRASES, min_size=1), st.sampled_from(["; ", ";", " ; ", ";\n", "\n"]), _LABELS)
-def test_keyphrases_are_read_however_they_are_listed(
-    phrases: list[str], sign: str, label: str
-) -> None:
-    assert PHRASES.read(label + sign.join(phrases), False) == tuple(phrases)
-    cut = PHRASES.read(f"{label}{sign.join(phrases)}{sign}last o", True)
-    assert cut == tuple(phrases)
-
-
-_PIECES = st.sampled_from(
-    [*'[]{}",:;\\/*#`\n 7', '["', '"]', '{"date": "2023/05/30", "event": "a"}', '{"start":',
-     '"2023/05/01"', "N/A", "empty", "Answer:", "\\u", "\\ud83d", "null", "NaN", "\x00", "\ud800"]
-)  # fmt: skip
-_DAY = re.compile(r"\d{4}/\d\d/\d\d")
-
-
-@pytest.mark.slow
-@settings(max_examples=3_000, deadline=None)
-@given(st.text() | st.lists(_PIECES).map("".join), st.booleans())
-@example("[" * 100_000, True)
-@example('["' * 100_000, True)
-@example('["a",' * 100_000, False)
-@example('[{"event":' * 100_000, True)
-@example('{"start":' * 100_000, False)
-@example("{" + '"start": "2023/05/01", ' * 50_000 + "}", False)
-@example('{"start": ' + "9" * 10_000 + "}", False)
-@example("Answer:\n" * 50_000, False)
-@example("\n" * 200_000, False)
-@example(";" * 100_000, True)
-@example("a" + " " * 200_000 + "b", False)
-@example('["a"' + " " * 200_000 + "b", False)
-@example("note" + " " * 200_000 + "b", False)
-def test_nothing_raises_and_values_are_what_they_are_said_to_be(reply: str, is_cut: bool) -> None:
-    facts, events = FACTS.read(reply, is_cut), EVENTS.read(reply, is_cut)
-    for fact in facts or ():
-        assert fact and fact == " ".join(fact.split()) and fact.encode()
-    for day, event in events or ():
-        assert event and event.encode() and (not day or _DAY.fullmatch(day))
-    limits = RANGE.read(reply, is_cut)
-    assert limits is None or all(not day or _DAY.fullmatch(day) for day in limits)
-    assert all(PHRASES.read(reply, is_cut) or ("none",))
-    assert NOTE.read(reply, is_cut) in (None, "", reply.strip())
-    assert ExtractSummary("", "").read(reply, is_cut) == (reply.strip() or None)
-    answer = FREE.read(reply, is_cut)
-    assert answer is None or (isinstance(answer, str) and answer in reply)
-    assert CHOICE.read(reply, is_cut) in (None, 0, 1, "out_of_range")

@@ -1,4 +1,4 @@
-"""Prompts whose replies are searched for: what they show, and their replies without a model."""
+"""Prompts whose replies are searched for: what they show, and how items of a line each are read."""
 
 import pytest
 
@@ -7,14 +7,15 @@ from stages.prompts.memorag import (
     ClueQuestions,
     ClueSpans,
     DraftAnswer,
-    FromMemory,
     Hypothetical,
     KeyPoints,
     LinesFromMemory,
+    RefineQuery,
     ShortenChunk,
     SubQuestions,
 )
 from stages.prompts.passages import Passage
+from stages.prompts.replies import parse_lines
 from tests.support.reading import FAMILIES, NASTY, family
 
 STORY = (
@@ -40,7 +41,7 @@ def rendered(prompt: object, name: str = "generic") -> str:
     return message["content"]
 
 
-def lines(prompt: LinesFromMemory | SubQuestions, reply: str) -> tuple[str, ...]:
+def lines_of(prompt: LinesFromMemory | SubQuestions, reply: str) -> tuple[str, ...]:
     read = prompt.read(reply, False)
     assert read is not None
     return read
@@ -61,23 +62,16 @@ def test_all_begin_with_the_same_memory(name: str) -> None:
     assert all(text.startswith(f"{memory}\n\n") for text in texts)
 
 
-def test_a_summary_needs_no_question() -> None:
-    assert "Question" not in rendered(KeyPoints(shown(STORY), "", ()))
-    assert "Question: Summarize the report" in rendered(
-        KeyPoints(shown(STORY), "Summarize the report", ())
-    )
-
-
 def test_spans_are_the_sentences_that_match_best() -> None:
     spans = ClueSpans(shown(STORY), "Who rang the bell?", ())
-    read = lines(spans, spans.extractive())
+    read = lines_of(spans, spans.extractive())
     assert len(read) == 3
     assert (
         read[0] == "The sexton rang the bell twelve times although nobody had asked him to do so."
     )
     assert all(line in STORY for line in read)
     bread = ClueSpans(shown(STORY), "What was sold?", ("fish", "bread"))
-    assert lines(bread, bread.extractive())[0].startswith("The baker sold his bread")
+    assert lines_of(bread, bread.extractive())[0].startswith("The baker sold his bread")
 
 
 def test_key_points_come_from_all_parts() -> None:
@@ -86,24 +80,16 @@ def test_key_points_come_from_all_parts() -> None:
         f"{name} said many things about the bell and the rope on that day. " for name in everyone
     ]
     points = KeyPoints(shown("".join(said[:5]), "".join(said[5:])), "", ())
-    names = [line.split()[0] for line in lines(points, points.extractive())]
+    names = [line.split()[0] for line in lines_of(points, points.extractive())]
     assert names == everyone
 
 
 @pytest.mark.parametrize("prompt", LINES)
 def test_chinese_has_lines_too(prompt: type[LinesFromMemory]) -> None:
     asked = prompt(shown(CHINESE), "谁敲了钟？", ())
-    read = lines(asked, asked.extractive())
+    read = lines_of(asked, asked.extractive())
     assert any("司事" in line for line in read)
-    assert lines(asked, asked.expected())
-
-
-@pytest.mark.parametrize("prompt", FROM_MEMORY)
-def test_extractive_replies_fit_the_budget(prompt: type[FromMemory[object]]) -> None:
-    sentence = "The sexton rang bell {} of the tower, and nobody on the bridge at noon knew why. "
-    text = "".join(sentence.format(number) for number in range(400))
-    asked = prompt(shown(text), f"Who rang the bell, {'and why, ' * 50}?", ())
-    assert num_tokens(asked.extractive()) <= prompt.max_reply_tokens
+    assert lines_of(asked, asked.expected())
 
 
 @pytest.mark.parametrize(
@@ -120,7 +106,7 @@ def test_extractive_replies_fit_the_budget(prompt: type[FromMemory[object]]) -> 
 )
 def test_the_parts_of_a_question(question: str, parts: tuple[str, ...]) -> None:
     prompt = SubQuestions(question, ())
-    assert lines(prompt, prompt.extractive()) == parts
+    assert lines_of(prompt, prompt.extractive()) == parts
 
 
 @pytest.mark.parametrize(
@@ -135,6 +121,18 @@ def test_a_question_as_a_statement(question: str, options: tuple[str, ...], said
     prompt = Hypothetical(question, options)
     assert prompt.extractive() == said
     assert len(prompt.expected().split()) == 100
+
+
+@pytest.mark.parametrize(
+    ("reply", "query"),
+    [
+        ("ENOUGH\n\nThe parts say who rang it.", ""), ("**ENOUGH**\nbecause they do", ""),
+        ("enough.", ""), ("ENOUGHS", "ENOUGHS"),
+        ("Enough oil for the bell", "Enough oil for the bell"), ("bell rope\nENOUGH", "bell rope"),
+    ],
+)  # fmt: skip
+def test_a_first_line_that_begins_with_enough_is_no_query(reply: str, query: str) -> None:
+    assert RefineQuery((), "Who rang?", (), ("bell",), None).read(reply, is_cut=False) == query
 
 
 def test_what_is_cut_off_can_still_be_searched_for() -> None:
@@ -154,3 +152,74 @@ def test_a_chunks_gist() -> None:
     assert ShortenChunk("A short one. It has two sentences.").extractive() == (
         "A short one. It has two sentences."
     )
+
+
+@pytest.mark.parametrize(
+    ("reply", "lines"),
+    [
+        ("Lily Potter’s sacrifice\nThe Weasley Family",
+         ("Lily Potter’s sacrifice", "The Weasley Family")),
+        ("1. one\n2) two\n(3) three\n- four\n* five\n• six",
+         ("one", "two", "three", "four", "five", "six")),
+        ("1、甲\n（2）乙\n三、丙\n4．丁\n⑤戊", ("甲", "乙", "丙", "丁", "戊")),
+        ("Clue 1: a b\nClues #2: c\nSurrogate question 3: d?\nQuery: e\nQuestion 4 - f",
+         ("a b", "c", "d?", "e", "f")),
+        ("线索1：爱的主题\n问题 2：谁敲了钟？\n子问题三：何时？",
+         ("爱的主题", "谁敲了钟？", "何时？")),
+        ("**Clue 1:** a\n**Clue 2**: b\n**Clue 3: c**\n- **4.** d\n### e",
+         ("a", "b", "c", "d", "e")),
+        ('"a b"\n“c d”,\n\'Lily\'s\'\n「戊」\n`f`\n1. "g."',
+         ("a b", "c d", "Lily's", "戊", "f", "g.")),
+        ("Here are the clues:\n\na\n\n  b  \n", ("a", "b")),
+        ("以下是线索：\n甲", ("甲",)),
+        ("**Clues**\n\nClue 1\na\n## Clue 2:\nb", ("a", "b")),
+        ("1. He turned and said:\n2. Nothing", ("He turned and said:", "Nothing")),
+        ("a\r\nb\u2028c\x85d", ("a", "b", "c", "d")),
+        # as written
+        ("3.5 million heard it\n-5 degrees\n1984 was cold",
+         ("3.5 million heard it", "-5 degrees", "1984 was cold")),
+        ('*He* and *she*\n"Yes" and "no"\nthe *bell*',
+         ("*He* and *she*", '"Yes" and "no"', "the *bell*")),
+        ("Clues 3-5 show  it\nquestion of honour", ("Clues 3-5 show  it", "question of honour")),
+        ("same\nsame", ("same", "same")),
+        # lists of strings
+        ('["a b", "c, d"]', ("a b", "c, d")),
+        ('```json\n["a",\n "b"]\n```', ("a", "b")),
+        ('[\n  "a",\n  "b"\n]', ("a", "b")),
+        ("Clues:\n['a', 'b']", ("a", "b")),
+        ('["a \\"b\\" c"]', ('"a \\"b\\" c"',)),
+        ('{"clues": ["a"]}', ('{"clues": ["a"]}',)),
+        # none
+        ("NONE", ()), ("none.", ()), ("**N/A**", ()), ("无。", ()), ("1. None", ()), ("[]", ()),
+        ("Here are the clues:\nNONE", ()),
+        ("Clue 1: the bell\nClue 2: none", ("the bell",)),
+        # nothing
+        ("", None), (" \n\n", None), ("1.\n2.\n---\n***", None), ("Here are the clues:", None),
+        ("Questions:\n", None), ("```\n```", None), ("…！？", None),
+    ],
+)  # fmt: skip
+def test_what_lines_say(reply: str, lines: tuple[str, ...] | None) -> None:
+    assert parse_lines(reply, is_cut=False) == lines
+
+
+@pytest.mark.parametrize(
+    ("reply", "lines"),
+    [
+        ("a b\nc d\ne f", ("a b", "c d")),
+        ("a b\nc d\n", ("a b", "c d")),  # the cut came after a line
+        ("1. a\n2. b\n3.", ("a", "b")),
+        ("Who rang?\nNobody admits it.", ("Who rang?", "Nobody admits it.")),  # whole
+        ("谁敲的钟？\n没有人承认。", ("谁敲的钟？", "没有人承认。")),
+        ("the only o", ("the only o",)),
+        ("Here are the clues:\n1. the only o", ("the only o",)),
+        ('["a", "b", "c', ("a", "b")),
+        ('[\n"a",\n"b', ("a",)),
+        ("NONE\nThe text sa", ()),
+        ("NONE", ()),
+        ("Clu", ("Clu",)),
+        ("", None),
+        ("Clue 1:", None),
+    ],
+)
+def test_the_last_line_of_a_cut_reply(reply: str, lines: tuple[str, ...] | None) -> None:
+    assert parse_lines(reply, is_cut=True) == lines

@@ -1,0 +1,301 @@
+"""Gists, one a page, whatever becomes of a reply; pages merged until the memory fits, and gists of
+merged pages, shortened again until it does.
+
+The engine of the latter counts words, so that what fits is worked out by hand from the templates'
+own words.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pipeline.core.rows import UnitRows
+from stages.index.gist_pages import FittedGists, GistPages
+from stages.index.merge import CopiedPages, MergedPages
+from stages.prompts.choose_pages import ParallelLookUp
+from stages.prompts.pages_and_gists import ShortenPage
+from stages.prompts.passages import Passage
+from stages.tables.pages import Gist, Page
+from tests.support.reading import (
+    Listener,
+    adding,
+    always,
+    book,
+    content,
+    deadline,
+    in_turn,
+    never,
+    num_tokens,
+    passages,
+    run,
+    scripted,
+)
+
+GISTS = GistPages(page_breaks=False)
+THREE = ("The bell rings.\n", "Nobody admits it.\n\n", "The sexton shrugs.\n")
+
+
+def page_of(prompt: str) -> str:
+    return prompt.split("The page:\n\n")[1].split("\n\nOne paragraph")[0]
+
+
+def test_every_page_is_shortened_by_itself_in_page_order() -> None:
+    engine = Listener(lambda request: f"\n {page_of(content(request)).split()[1]} is \n")
+    made, calls = run(GISTS, book(THREE), engine)
+    assert [(g.page_index, g.gist, g.num_words, g.problem) for g in made] == [
+        (0, "bell is", 2, None),
+        (1, "admits is", 2, None),
+        (2, "sexton is", 2, None),
+    ]
+    assert [(call.page_index, call.prompt) for call in calls] == [(i, "gist") for i in range(3)]
+    assert sorted(page_of(prompt) for prompt in engine.prompts()) == sorted(
+        page.strip() for page in THREE
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "gist", "num_words", "problem"),
+    [
+        ({"reply": "It rings and", "finish_reason": "length"}, "It rings and", 3, "truncated"),
+        ({"reply": ""}, "", 0, "unparseable"),
+        ({"reply": " \n"}, "", 0, "unparseable"),
+        ({"reply": "", "finish_reason": "length"}, "", 0, "truncated"),
+        ({"reply": "half a", "finish_reason": "abort"}, None, 0, "engine_failed"),
+        ({"hang": True}, None, 0, "timeout"),
+    ],
+)
+def test_one_bad_reply_is_one_row_with_a_problem(
+    tmp_path: Path, rule: dict[str, Any], gist: str | None, num_words: int, problem: str
+) -> None:
+    engine = scripted(tmp_path, {"match": "admits", **rule}, {"reply": "fine"})
+    made, calls = run(GISTS, book(THREE), engine, deadline_seconds=deadline(rule))
+    assert [g.gist for g in made] == ["fine", gist, "fine"]
+    assert (made[1].num_words, made[1].problem) == (num_words, problem)
+    assert (made[0].problem, made[2].problem) == (None, None)
+    assert [call.reply for call in calls] == ["fine", rule.get("reply", ""), "fine"]
+
+
+def test_a_page_too_long_for_the_context_or_without_words_is_not_asked_about() -> None:
+    pages = ("short ", "long " * 200, " \n\n")
+    made, calls = run(
+        GISTS, book(pages), always("fine", context_tokens=200), reply_tokens={"gist": 64}
+    )
+    assert [(gist.gist, gist.problem) for gist in made] == [
+        ("fine", None),
+        (None, "context_overflow"),
+        (None, "empty_input"),
+    ]
+    assert len(calls) == 1
+
+
+def test_what_a_gist_copies_of_its_page_is_counted(tmp_path: Path) -> None:
+    pages = ("The old bell rings.", "Nobody admits it.", "The sexton shrugs.", " ")
+    engine = scripted(
+        tmp_path,
+        {"match": "bell", "reply": "the bell, it RINGS."},
+        {"match": "admits", "hang": True},
+        {"match": "sexton", "reply": "No."},
+    )
+    made, _ = run(GISTS, book(pages), engine, deadline_seconds=deadline({"hang": True}))
+    assert [gist.copied for gist in made] == [0.5, None, 0.0, None], "the and rings., of four"
+
+
+PAGE = "one two three four five six seven eight nine ten\n\n"  # ten words
+REPLIES = 128 + 512  # the budgets of a look-up and an answer
+NOTHING = num_tokens(ParallelLookUp((), "", (), 1))
+INTRO = num_tokens(ParallelLookUp((Passage("page", 0, "x"),), "", (), 1)) - NOTHING - 3
+TAG = 2  # words of a page's tag: <Page 0>
+SHOWN = num_tokens(ShortenPage(page="x")) - 1
+
+
+def context(num_pages: int, gist_words: int, page_words: int = 10) -> int:
+    """The context that holds so many pages, one of them raw and the others gists, to the word."""
+    memory = num_pages * TAG + (num_pages - 1) * gist_words + page_words
+    return NOTHING + INTRO + memory + REPLIES
+
+
+def stage(**settings: Any) -> MergedPages:
+    own: dict[str, Any] = {
+        "not_sure": "merge", "merge_until": "fits", "page_share": 1.0, "question_tokens": 0,
+        "least_words": 1,
+    }  # fmt: skip
+    return MergedPages(**{**own, **settings})
+
+
+def pages(num: int) -> Any:
+    return book([PAGE] * num, gists=["a gist of five words"] * num)
+
+
+def ends(made: Sequence[Page]) -> list[tuple[tuple[int, ...], str | None]]:
+    return [(page.merged_from, page.chosen_by) for page in made]
+
+
+def test_what_fits_to_the_word_stays_and_with_one_word_less_pages_are_merged() -> None:
+    """A merge leaves out a tag and a gist, 7 words, and the raw page has 10 more: it never fits. A
+    page of 40 words would have no room even alone."""
+    engine = never()
+    engine.context_tokens = context(4, 5)
+    made, calls = run(stage(), pages(4), engine)
+    assert (ends(made), calls) == ([((n,), "model") for n in range(4)], ())
+    engine = Listener(lambda _: "no", context(4, 5) - 1)
+    made, calls = run(stage(merge_until="end"), pages(4), engine)
+    assert ends(made) == [((0, 1, 2), "rule"), ((3,), "end")]
+    assert [call.page_index for call in calls] == [1, 2]
+
+
+def test_it_stops_as_soon_as_the_memory_would_fit() -> None:
+    """Long gists: each merge leaves one out, which is more than the page that comes in addition."""
+    rows = book([PAGE] * 6, gists=["word " * 30] * 6)
+    engine = in_turn("no", "no", context_tokens=context(4, 30, 30))
+    made, _ = run(stage(), rows, engine)
+    assert ends(made) == [
+        ((0, 1, 2), "rule"), ((3,), "rule"), ((4,), "rule"), ((5,), "end"),
+    ]  # fmt: skip
+    engine = in_turn(*["no"] * 5, context_tokens=context(4, 30, 30))
+    made, _ = run(stage(merge_until="end"), rows, engine)
+    assert ends(made) == [((0, 1, 2, 3, 4, 5), "end")]
+
+
+@pytest.mark.parametrize(
+    ("reply", "not_sure", "merged"),
+    [
+        ("No.", "merge", [((0, 1), "end")]),
+        ("yes", "merge", [((0,), "model"), ((1,), "end")]),
+        ("not sure", "merge", [((0, 1), "end")]),
+        ("Not sure", "keep", [((0,), "model"), ((1,), "end")]),
+        ("Perhaps.", "merge", [((0,), "fallback"), ((1,), "end")]),
+        ("", "merge", [((0,), "fallback"), ((1,), "end")]),
+    ],
+)
+def test_what_a_reply_leads_to(reply: str, not_sure: str, merged: list[Any]) -> None:
+    engine = Listener(lambda _: reply, context(1, 5, 20))
+    rows = book([PAGE] * 2, gists=["a gist", "a gist of twelve words or so, longer than the page"])
+    made, _ = run(stage(merge_until="end", not_sure=not_sure), rows, engine)
+    assert ends(made) == merged
+
+
+def test_the_model_sees_the_page_as_it_is_by_then_and_the_next() -> None:
+    texts = ["First words.\n\n", "Second words.\n\n", "Third words.\n\n"]
+    engine = Listener(lambda _: "no", context(1, 0, 6))
+    run(stage(merge_until="end"), book(texts, gists=["x"] * 3), engine)
+    first, second = (prompt.split("The second page:\n\n") for prompt in engine.prompts())
+    assert "First words." in first[0] and first[1].startswith("Second words.")
+    assert "First words.\n\nSecond words." in second[0] and second[1].startswith("Third words.")
+
+
+def test_a_page_takes_no_more_than_its_share() -> None:
+    """Two pages of ten words and the words of the prompt that shortens them, no third."""
+    engine = Listener(lambda _: "no", context(4, 5) - 1)
+    share = (SHOWN + 20.5) / engine.context_tokens
+    made, calls = run(stage(merge_until="end", page_share=share), pages(4), engine)
+    assert ends(made) == [((0, 1), "rule"), ((2, 3), "end")]
+    assert [call.page_index for call in calls] == [1, 3], "what cannot be is not asked"
+
+
+def test_no_page_goes_past_a_form_feed() -> None:
+    rows = book([PAGE, "\f" + PAGE], gists=["a gist", "a gist"])
+    made, calls = run(stage(), rows, Listener(lambda _: "no", context(2, 2) - 1))
+    assert ends(made) == [((0,), "rule"), ((1,), "end")]
+    assert calls == ()
+
+
+def test_where_there_are_too_many_chapters_neighbours_are_merged_unasked() -> None:
+    """Sixty pages, each a chapter: their tags alone are too much."""
+    engine = Listener(lambda _: "yes", context(20, 1, 40))
+    share = (SHOWN + 40.5) / engine.context_tokens
+    made, calls = run(stage(page_share=share), pages(60), engine)
+    assert len(calls) == 59
+    assert len(made) <= 20 and max(len(page.merged_from) for page in made) == 4
+    assert [n for page in made for n in page.merged_from] == list(range(60))
+
+
+def test_copied_pages_are_the_same_pages() -> None:
+    made, calls = run(CopiedPages(purpose="other gists"), pages(2), never())
+    assert [(p.page_index, p.text, p.merged_from) for p in made] == [
+        (0, PAGE, (0,)),
+        (1, PAGE, (1,)),
+    ]
+    assert calls == ()
+
+
+FITTED = FittedGists(page_breaks=False, question_tokens=0, least_words=2)
+
+
+def merged_pages(*parts: tuple[int, ...], gists: list[str]) -> UnitRows:
+    """Pages of ten words for each page they were made from, and the gists of those."""
+    rows = book(["ten words " * 5 * len(own) for own in parts], gists=gists)
+    pages = tuple(replace(p, merged_from=own) for p, own in zip(rows[Page], parts, strict=True))
+    return replace(rows, tables={**rows.tables, Page: pages})
+
+
+def target(prompt: str) -> int:
+    (words,) = re.findall(r"to (\d+) words at most", prompt)
+    return int(words)
+
+
+def test_a_page_that_was_not_merged_keeps_its_gist() -> None:
+    rows = merged_pages((0,), (1, 2), (3,), gists=["zero", "one", "two", "three"])
+    made, calls = run(FITTED, rows, always("of both"))
+    assert [(g.page_index, g.gist, g.num_words) for g in made] == [
+        (0, "zero", 1), (1, "of both", 2), (2, "three", 1)]  # fmt: skip
+    assert [(call.prompt, call.page_index) for call in calls] == [("gist", 1)]
+
+
+def test_the_oldest_are_shortened_first_and_the_memory_fits_then() -> None:
+    """By hand: of the 60 words of three gists beside a raw page there is room for 40; of all 80 so
+    for 2/3, and 5% less, 50: 10, 10, 10 and 20."""
+    rows = merged_pages((0,), (1,), (2,), (3,), gists=["word " * 20] * 4)
+    engine = Listener(lambda r: "w " * target(content(r)), context(4, 0) + 40)
+    made, calls = run(FITTED, rows, engine)
+    assert [gist.num_words for gist in made] == [10, 10, 10, 20]
+    assert [(call.prompt, call.page_index) for call in calls] == [("regist", n) for n in range(3)]
+    assert all(gist.problem is None for gist in made)
+
+
+def test_a_reply_that_is_too_long_is_shortened_once_more_and_then_cut() -> None:
+    rows = merged_pages((0,), (1,), gists=["word " * 40, "word " * 40])
+    engine = Listener(lambda r: "long " * (target(content(r)) + 3), context(2, 0) + 15)
+    made, calls = run(FITTED, rows, engine)
+    assert [(call.page_index, call.turn) for call in calls] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    texts = [content(r).split("The notes:\n\n")[1].split() for r in engine.requests]
+    assert sorted(own[0] for own in texts) == ["long", "long", "word", "word"]
+    assert [gist.problem for gist in made] == ["truncated"] * 2
+    assert sum(gist.num_words for gist in made[1:]) <= 15
+    assert all(gist.gist and set(gist.gist.split()) == {"long"} for gist in made)
+
+
+def test_a_sessions_header_stays_before_its_gist() -> None:
+    stage = FittedGists(page_breaks=True, question_tokens=0, least_words=1)
+    rows = book(["\f[1 May] a b c\n", "d e f\n"], gists=["[1 May] a b c d e f", "[1 May] g h i j"])
+    pages = tuple(replace(p, merged_from=(p.page_index,)) for p in rows[Page])
+    gists = tuple(replace(g, num_words=g.num_words - 2) for g in rows[Gist])
+    rows = replace(rows, tables={Page: pages, Gist: gists})
+    engine = Listener(lambda r: "x " * target(content(r)), context(2, 2, 5) + 2)
+    made, _ = run(stage, rows, engine)
+    assert all((gist.gist or "").startswith("[1 May] x") for gist in made)
+    assert not any("1 May" in prompt for prompt in engine.prompts())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=12),
+    extra=st.integers(-20, 40),
+    room=st.integers(0, 300),
+)
+@example(lengths=[30, 30], extra=-20, room=10)  # nothing is replied
+def test_whatever_the_replies_the_memory_fits_where_its_tags_do(
+    lengths: list[int], extra: int, room: int
+) -> None:
+    rows = merged_pages(*[(n,) for n in range(len(lengths))], gists=["word " * n for n in lengths])
+    engine = Listener(
+        lambda r: "w " * max(0, target(content(r)) + extra), context(len(lengths), 0) + room
+    )
+    made, _ = run(FITTED, rows, engine)
+    raw = passages(adding(rows, {Gist: made}), raw=[0])  # all pages have as many words
+    assert num_tokens(ParallelLookUp(raw, "", (), 1)) + REPLIES <= engine.context_tokens
