@@ -203,7 +203,6 @@ def _execute(
         finally:
             folder.all_gone()
             compact_if_worth_it(folder.warehouse, warn)
-        prepared.shards.verify(prepared.run.steps, prepared.committed)
 
 
 def compact_if_worth_it(
