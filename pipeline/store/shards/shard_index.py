@@ -103,13 +103,13 @@ class Index:
         rows = self.rows.slice(*self._bounds(table, step_id))
         units, attempts = rows["unit"], rows["attempt"]
 
-        def key(place: int) -> tuple[str, int]:
-            return units[place].as_py(), attempts[place].as_py()
+        def key(row: int) -> tuple[str, int]:
+            return units[row].as_py(), attempts[row].as_py()
 
-        place = bisect_left(range(rows.num_rows), (unit, attempt), key=key)
-        if place == rows.num_rows or key(place) != (unit, attempt):
+        number = bisect_left(range(rows.num_rows), (unit, attempt), key=key)
+        if number == rows.num_rows or key(number) != (unit, attempt):
             return None
-        (row,) = rows.select(list(Entry.__dataclass_fields__)).slice(place, 1).to_pylist()
+        (row,) = rows.select(list(Entry.__dataclass_fields__)).slice(number, 1).to_pylist()
         return Entry(**row)
 
     def input_shas(self, table: str, step_id: str) -> Any:
@@ -123,11 +123,10 @@ class Index:
 
     def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
         """The unit and attempt of the step's shards whose rows have problems, and which."""
-        problems = self._problems.slice(*self._bounds(table, step_id))
-        some = pc.fill_null(pc.not_equal(problems, "{}"), False)
-        attempts = self._attempts(table, step_id, some)
-        for (unit, attempt), codes in zip(attempts, problems.filter(some).to_pylist(), strict=True):
-            yield unit, attempt, _codes(codes)
+        counts = self._problems.slice(*self._bounds(table, step_id)).to_pylist()
+        for (unit, attempt), codes in zip(self._attempts(table, step_id), counts, strict=True):
+            if codes not in (None, "{}"):
+                yield unit, attempt, frozenset(json.loads(codes))
 
     @cached_property
     def _problems(self) -> Any:
@@ -143,10 +142,9 @@ class Index:
     def _input_shas(self) -> Any:
         return self.read(["input_shas"])["input_shas"]
 
-    def _attempts(self, table: str, step_id: str, chosen: Any = None) -> Iterator[tuple[str, int]]:
-        """The unit and attempt of a step's entries in their order; `chosen`: which of them."""
-        rows = self.rows.select(["unit", "attempt"]).slice(*self._bounds(table, step_id))
-        rows = rows if chosen is None else rows.filter(chosen)
+    def _attempts(self, table: str, step_id: str) -> Iterator[tuple[str, int]]:
+        """The unit and attempt of a step's entries in their order."""
+        rows = self.rows.slice(*self._bounds(table, step_id))
         return zip(rows["unit"].to_pylist(), rows["attempt"].to_pylist(), strict=True)
 
     def _bounds(self, table: str, step_id: str) -> tuple[int, int]:
@@ -158,7 +156,7 @@ class Index:
         if not self.rows.num_rows:  # to combine no chunks imports pandas: 0.2 s of every command
             return {}
         names = [self.rows[name].cast(pa.string()).combine_chunks() for name in KEY[:2]]
-        ends = {end for own in names for end in pc.run_end_encode(own).run_ends.to_pylist()}
+        ends = {end for column in names for end in pc.run_end_encode(column).run_ends.to_pylist()}
         return {
             (names[0][first].as_py(), names[1][first].as_py()): (first, end - first)
             for first, end in pairwise(sorted({0, *ends}))
@@ -197,8 +195,8 @@ def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
         pairs = ((rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1)) for name in KEY[:3])
         table, step, unit = (pc.equal(*pair) for pair in pairs)
         flags = pa.array([*pc.and_(pc.and_(table, step), unit).to_pylist(), False])
-        place = SCHEMA.get_field_index("superseded")
-        rows = rows.set_column(place, SCHEMA.field(place), flags)
+        column = SCHEMA.get_field_index("superseded")
+        rows = rows.set_column(column, SCHEMA.field(column), flags)
     content = parquet_content(SCHEMA, [rows])
     return commit(folder / f"index.{after.number + 1}.parquet", content)
 
@@ -206,14 +204,8 @@ def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
 def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
     """Which entries of an index are of these units (step_id and name), as an Arrow array."""
     names = (entries[column].cast(pa.string()) for column in ("step_id", "unit"))
-    known = pa.array(["/".join(unit) for unit in units], pa.string())
-    return pc.is_in(pc.binary_join_element_wise(*names, "/"), known).combine_chunks()
-
-
-@cache
-def _codes(problems: str) -> frozenset[str]:
-    """The problems that a footer counts; cached, as many units share few sets of them."""
-    return frozenset(json.loads(problems))
+    wanted = pa.array(["/".join(unit) for unit in units], pa.string())
+    return pc.is_in(pc.binary_join_element_wise(*names, "/"), wanted).combine_chunks()
 
 
 def damaged_compaction(path: UPath, what: str) -> DamagedError:

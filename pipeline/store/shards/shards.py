@@ -52,30 +52,14 @@ Key = tuple[str, str, str, int]
 """A shard's table, step_id, unit and attempt."""
 
 
-def shard_name(name: str) -> tuple[str, int] | None:
-    """The unit and the attempt in a shard's name; None for the name of another file."""
-    named = _NAME.fullmatch(name)
-    return (named["unit"], int(named["attempt"])) if named else None
-
-
-def _last_attempts(names: Iterable[str]) -> dict[str, tuple[int, str]]:
-    """unit -> its highest attempt and the name of that shard. Other file names are left out."""
-    last: dict[str, tuple[int, str]] = {}
-    for name in names:
-        if named := shard_name(name):
-            unit, attempt = named
-            last[unit] = max(last.get(unit, (0, "")), (attempt, name))
-    return last
-
-
 def highest_attempts(
     names: Iterable[str], index: Index, table: str, step_id: str
 ) -> dict[str, int]:
     """unit -> the highest attempt of a step's shards, loose ones of these names and compacted ones.
     List the names before reading the index: a shard that was deleted meanwhile is in it."""
     units = index.units(table, step_id)
-    for unit, (attempt, _) in _last_attempts(names).items():
-        units[unit] = max(attempt, units.get(unit, 0))
+    for named in filter(None, map(_NAME.fullmatch, names)):
+        units[named["unit"]] = max(int(named["attempt"]), units.get(named["unit"], 0))
     return units
 
 
@@ -91,34 +75,21 @@ def list_shard_files(root: UPath) -> ShardFiles:
     return files
 
 
-def not_compacted(files: ShardFiles, index: Index) -> ShardFiles:
-    """The names that are not in the index."""
-    return {
-        step: sorted(set(names) - index.names(*step)) if names else []
-        for step, names in files.items()
-    }
-
-
-def current_names(files: ShardFiles, index: Index) -> ShardFiles:
-    """The shards that count, of those that are not compacted: the highest attempt of their unit,
-    compacted ones included."""
-    current = {}
-    for (table, step_id), names in files.items():
-        compacted = index.units(table, step_id) if names else {}
-        current[table, step_id] = [
-            name
-            for unit, (attempt, name) in sorted(_last_attempts(names).items())
-            if attempt > compacted.get(unit, 0)
-        ]
-    return current
-
-
-def loose_shards(root: UPath, files: ShardFiles) -> dict[str, list[UPath]]:
-    """The shards of every table."""
+def loose_shards(
+    root: UPath, files: ShardFiles, index: Index, are_current: bool = False
+) -> dict[str, list[UPath]]:
+    """The shards of every table that are not compacted; `are_current`: those that count, the
+    highest attempts of their units, compacted ones included."""
     loose: dict[str, list[UPath]] = {}
     for (table, step_id), names in files.items():
+        if not names:
+            continue
+        chosen = {*filter(_NAME.fullmatch, names)} - index.names(table, step_id)
+        if are_current:
+            last = highest_attempts(chosen, index, table, step_id)
+            chosen &= {f"{unit}.{attempt}.parquet" for unit, attempt in last.items()}
         folder = root / "tables" / table / step_id
-        loose.setdefault(table, []).extend(folder / name for name in names if shard_name(name))
+        loose.setdefault(table, []).extend(folder / name for name in sorted(chosen))
     return loose
 
 
@@ -282,16 +253,15 @@ class _Inputs(Mapping[str, str]):
 
     @cached_property
     def _rows(self) -> Any:
-        """The table without repeated rows of an input, by `input_sha`."""
         rows = self._read().sort_by([("input_sha", "ascending"), ("unit", "ascending")])
         return rows.combine_chunks()
 
     def __getitem__(self, input_sha: str) -> str:
         shas = self._rows["input_sha"]
-        place = bisect_left(range(len(shas)), input_sha, key=lambda row: str(shas[row]))
-        if place == len(shas) or shas[place].as_py() != input_sha:
+        row = bisect_left(range(len(shas)), input_sha, key=lambda number: str(shas[number]))
+        if row == len(shas) or str(shas[row]) != input_sha:
             raise KeyError(input_sha)
-        return str(self._rows["unit"][place])
+        return str(self._rows["unit"][row])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows["input_sha"].unique().to_pylist())

@@ -27,7 +27,7 @@ from pipeline.store.shards.shard_index import (
     Index,
     check_compacted,
 )
-from pipeline.store.shards.shards import current_names, list_shard_files, loose_shards
+from pipeline.store.shards.shards import list_shard_files, loose_shards
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.read_only_files import address, addresses
 from pipeline.store.sql.run_views import run_views
@@ -52,7 +52,7 @@ def shard_views(
         if not check_shard(path):
             of_others.add(path.parent.parent.name)
 
-    current = loose_shards(folder, current_names(listed, index))
+    current = loose_shards(folder, listed, index, are_current=True)
     loose = {table: left_out.sound(files, check) for table, files in current.items()}
     _index_rows(connection, index)
     compacted = _compacted_files(connection, folder, left_out) if index.path else {}

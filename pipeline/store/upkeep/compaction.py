@@ -5,7 +5,8 @@ index each time.
 
 <warehouse>/compacted/<table>/<name>.parquet, sorted by document, with row groups of about a
 megabyte; a shard lies in one row group. Replaced files stay until `collect` deletes them. The old
-state is valid until the new index is committed, and of two concurrent compactions one commits.
+state is valid until the new index is committed. Of two concurrent compactions one commits, and one
+that has lost its lease does not.
 """
 
 import gc
@@ -41,7 +42,7 @@ from pipeline.store.shards.shard_index import (
     newest_index,
     parse_compacted,
 )
-from pipeline.store.shards.shards import list_shard_files, loose_shards, not_compacted
+from pipeline.store.shards.shards import list_shard_files, loose_shards
 
 WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
 _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
@@ -70,7 +71,7 @@ class _Piece:
     facts: dict[str, Any]
 
     @property
-    def place(self) -> tuple[str, str, str, int]:
+    def position(self) -> tuple[str, str, str, int]:
         document_id = self.rows["document_id"][0].as_py() if self.rows.num_rows else ""
         return (document_id, *(self.facts[name] for name in ("step_id", "unit", "attempt")))
 
@@ -119,7 +120,7 @@ def rewrite(
 
 def _worth(root: UPath, index: Index, least: float) -> dict[str, list[UPath]]:
     """The loose shards of the tables that have `least` or more."""
-    loose = loose_shards(root, not_compacted(list_shard_files(root), index))
+    loose = loose_shards(root, list_shard_files(root), index)
     return {table: files for table, files in loose.items() if len(files) >= least}
 
 
@@ -209,7 +210,7 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Ite
     yield empty_table(SCHEMA)
     for batch in _cut(pieces, _BATCH_BYTES):
         by_columns: dict[str, list[_Piece]] = defaultdict(list)
-        for piece in sorted(batch, key=lambda piece: piece.place):
+        for piece in sorted(batch, key=lambda piece: piece.position):
             by_columns[str(piece.rows.schema)].append(piece)
         for alike in by_columns.values():
             file = folder / f"{uuid.uuid4().hex}.parquet"

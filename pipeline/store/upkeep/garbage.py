@@ -40,12 +40,7 @@ from pipeline.files.storage import (
 from pipeline.store.runs.people import num_labels
 from pipeline.store.runs.planned_units import UnitKey, planned_files, units_in, write_unit_keys
 from pipeline.store.shards.shard_index import Index, generation_number, generations, newest_index
-from pipeline.store.shards.shards import (
-    ShardFiles,
-    highest_attempts,
-    list_shard_files,
-    loose_shards,
-)
+from pipeline.store.shards.shards import ShardFiles, highest_attempts, list_shard_files
 from pipeline.store.upkeep.compaction import rewrite
 
 _CHECKED, _READERS = "checked.json", "readers"  # of version 0.2
@@ -84,8 +79,8 @@ def remove_run(root: UPath, name: str) -> Removed:
     plans = {file: folder in file.parents for file in _plans(root)}
     if any(plans.values()):
         units = units_in(file for file, is_of_run in plans.items() if is_of_run)
-        others = units_in(file for file, is_of_run in plans.items() if not is_of_run)
-        removed = Removed(len(units), len(units & others), removed.labels)
+        of_other_runs = units_in(file for file, is_of_run in plans.items() if not is_of_run)
+        removed = Removed(len(units), len(units & of_other_runs), removed.labels)
         write_unit_keys(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", units)
         delete(folder / "units.parquet")  # from here on no command sees the run
     delete_folder(folder)
@@ -128,12 +123,12 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
 def _delete_removed(root: UPath, held: Lease, records: list[UPath]) -> list[int] | None:
     """Delete what these removed runs alone had planned, then their records; the sizes of the files,
     or None if another process has taken the lease over. A run that begins now waits."""
-    others = units_in({*removal_records(root), *_plans(root)} - {*records})
-    gone = units_in(records) - others
+    used = units_in({*removal_records(root), *_plans(root)} - {*records})
+    gone = units_in(records) - used
     sizes = [*map(_delete_counted, _files_of(root, gone))]
     if rewrite(root, held, gone=gone) is None:
         return None
-    for step_id in sorted({step_id for step_id, _ in gone} - {step_id for step_id, _ in others}):
+    for step_id in sorted({step_id for step_id, _ in gone} - {step_id for step_id, _ in used}):
         delete(root / "steps" / f"{step_id}.json")
         delete_folder(root / "shared" / step_id)
         delete_folder(root / "journal" / step_id)
@@ -152,12 +147,14 @@ def _plans(root: UPath) -> list[UPath]:
 def _files_of(root: UPath, gone: set[UnitKey]) -> list[UPath]:
     """The files of these units in tables/, of every attempt, and in journal/, of calls that a
     killed process has left uncommitted."""
-    shards = [file for files in loose_shards(root, list_shard_files(root)).values()
-              for file in files]  # fmt: skip
-    return [
-        *(file for file in shards if (file.parent.name, file.name.partition(".")[0]) in gone),
-        *(one.file for one in journal_files(root) if (one.step_id, one.unit) in gone),
+    shards = [
+        root / "tables" / table / step_id / name
+        for (table, step_id), names in list_shard_files(root).items()
+        for name in names
+        if (step_id, name.partition(".")[0]) in gone
     ]
+    journals = [file.file for file in journal_files(root) if (file.step_id, file.unit) in gone]
+    return [*shards, *journals]
 
 
 def _replaced(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]:

@@ -14,6 +14,7 @@ import pytest
 
 from jobs.warehouse.delete import remove
 from pipeline.core.calls import Call
+from pipeline.core.errors import DamagedError
 from pipeline.files.lease import RUN, lease
 from pipeline.files.storage import as_path
 from pipeline.store import Shards, connect
@@ -26,7 +27,7 @@ from pipeline.store.upkeep import compaction, garbage
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import collect
 from tests.pipeline.store.test_compaction import call
-from tests.support.command import gistmill, one_line, own_process, refused, sql, succeed, succeeded
+from tests.support.command import gistmill, refused, sql, succeed, succeeded
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 from tests.support.runs.written_plan import documents
@@ -143,7 +144,7 @@ def test_what_was_removed_can_be_made_again(folder: Path) -> None:
 
 
 def test_a_removal_that_an_earlier_version_left_undone_is_done(folder: Path) -> None:
-    """It had named the mark after the run alone."""
+    """Its record is the run's whole plan."""
     (folder / "removed").mkdir()
     (folder / "runs" / "gone" / "units.parquet").rename(folder / "removed" / "gone.parquet")
     (folder / "runs" / "gone").rmdir()
@@ -207,22 +208,35 @@ def test_killed_at_any_moment_it_can_be_made_again(
     is_deleted(folder)
 
 
-@pytest.mark.parametrize("before", ["delete", "delete_folder"])
 def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, before: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The removal was killed when it had written its record."""
+
     def killed(*given: object) -> None:
         raise KilledError
 
-    RunFolder(folder, "gone").write_report("made")
     with monkeypatch.context() as patch, pytest.raises(KilledError):
-        patch.setattr(garbage, before, killed)
+        patch.setattr(garbage, "delete", killed)
         remove(as_path(folder), "gone")
     Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
     collect(folder, older_than=0)
     rows = sql(folder, "select run, document_id from all_gists order by all")
     assert [tuple(row.values()) for row in rows] == [("again", "d2"), ("kept", "d1")]
+
+
+def test_nothing_is_deleted_while_a_plan_cannot_be_read(folder: Path) -> None:
+    remove(as_path(folder), "gone")
+    plan = folder / "runs" / "kept" / "units.parquet"
+    whole, before = plan.read_bytes(), shards(folder)
+    plan.write_bytes(whole[:-9])
+    with pytest.raises(DamagedError, match="start the run again") as caught:
+        collect(folder, older_than=0)
+    assert caught.value.file == str(plan) and shards(folder) == before
+    plan.write_bytes(whole)
+    collect(folder, older_than=0)
+    is_deleted(folder)
 
 
 @pytest.mark.slow
@@ -271,6 +285,7 @@ def test_what_is_at_work_is_refused(folder: Path) -> None:
         (["run=gonne", "--yes"], "run=gonne: not in {}; nearest: gone"),
         ([], "run= is missing; name the run to delete"),
         (["--yes", "step=a"], "'step=a': unknown option; there are warehouse, run=..."),
+        (["run=gone"], "run=gone: deletes it for good; add --yes"),  # without a terminal
     ],
 )
 def test_mistakes(words: list[str], told: str, tmp_path: Path) -> None:
@@ -278,14 +293,6 @@ def test_mistakes(words: list[str], told: str, tmp_path: Path) -> None:
     Warehouse(tmp_path).plan("kept")
     line = refused("rm", f"warehouse={tmp_path}", *words)
     assert line == told.format(tmp_path)
-
-
-@pytest.mark.slow
-def test_without_a_terminal_it_must_be_said(tmp_path: Path) -> None:
-    Warehouse(tmp_path).plan("gone")
-    told = one_line(own_process("rm", f"warehouse={tmp_path}", "run=gone"))
-    assert told == "run=gone: deletes it for good; add --yes"
-    assert (tmp_path / "runs" / "gone").exists()
 
 
 class Typed(io.StringIO):

@@ -60,10 +60,8 @@ def ended_process() -> dict[str, Any]:
     [
         lambda: {"expires_at": time.time() - 1},
         lambda: {"expires_at": "soon"},
-        lambda: {"pid": None},
         ended_process,
     ],
-    ids=["expired", "no time", "no process", "of this machine, ended"],
 )
 def test_what_nobody_holds_is_taken_over(
     tmp_path: Path, fields: Callable[[], dict[str, Any]]

@@ -153,22 +153,20 @@ def test_the_same_rows_before_and_after(
 
 
 def test_files_are_few_and_sorted_by_document(warehouse: Warehouse) -> None:
-    commit_some(warehouse, random.Random(1), range(40))
+    """Small ones are merged, and few shards are not worth it."""
+    commit_some(warehouse, random.Random(1), range(20))
+    assert compact(warehouse.folder) == Compaction()
+    assert not (warehouse.folder / "compacted").exists()
     num_shards = len(stored(warehouse.folder))
     assert compact(warehouse.folder, least=1) == Compaction(shards=num_shards, files=3)
     assert compact(warehouse.folder, least=1) == Compaction()
-    for table in ("gists", "answers", "calls"):
-        (file,) = (warehouse.folder / "compacted" / table).iterdir()
-        documents = pq.read_table(file)["document_id"].to_pylist()
+    commit_some(warehouse, random.Random(1), range(20, 60))
+    compact(warehouse.folder, least=1)
+    files = index_of(warehouse).files()
+    assert sorted(file.partition("/")[0] for file in files) == ["answers", "calls", "gists"]
+    for file in files:
+        documents = pq.read_table(warehouse.folder / "compacted" / file)["document_id"].to_pylist()
         assert documents == sorted(documents)
-
-
-def test_small_files_are_merged(warehouse: Warehouse) -> None:
-    for numbers in (range(20), range(20, 60)):
-        commit_some(warehouse, random.Random(1), numbers)
-        compact(warehouse.folder, least=1)
-    for table in ("gists", "answers", "calls"):
-        assert len([file for file in index_of(warehouse).files() if file.startswith(table)]) == 1
 
 
 @pytest.mark.slow
@@ -191,12 +189,6 @@ def test_a_growing_warehouse_is_not_written_again_by_each_compaction(
             compact(warehouse.folder, least=1)
     assert 96 < num_written <= 96 * (1 + 5)
     assert len(index_of(warehouse).files()) <= 6
-
-
-def test_few_shards_are_not_worth_it(warehouse: Warehouse) -> None:
-    commit_some(warehouse, random.Random(1), range(20))
-    assert compact(warehouse.folder) == Compaction()
-    assert not (warehouse.folder / "compacted").exists()
 
 
 def crashes(monkeypatch: pytest.MonkeyPatch, at: int, before: bool) -> Callable[[], int]:
@@ -411,24 +403,16 @@ def test_a_read_that_a_store_refuses_is_repeated(
     unit = unit_of(GISTS, 900)
     warehouse.commit(GISTS, unit, [gist(0)])
     compact(warehouse.folder, least=1)
-    refusals = [OSError("Bad Gateway"), OSError("Bad Gateway")]
-    whole = UPath.read_bytes
+    shards, kind, read = Shards(warehouse.folder), type(warehouse.folder), UPath.read_bytes
+    assert shards.load(Gist, GISTS.id, unit.unit) == (gist(0),)
+    is_refused = [False, True, True]
 
-    def open_refused(path: UPath, mode: str) -> Any:
+    def refused(path: UPath, *mode: str) -> Any:
         raise OSError("Bad Gateway")
 
-    def read(path: UPath) -> bytes:
-        if refusals:
-            raise refusals.pop()
-        return whole(path)
-
-    monkeypatch.setattr("pipeline.store.shards.shard_index._footer", pq.read_metadata)
-    shards = Shards(warehouse.folder)
-    assert shards.units("gists", GISTS.id) == {unit.unit: 1}
-    monkeypatch.setattr(type(warehouse.folder), "open", open_refused)
-    monkeypatch.setattr(type(warehouse.folder), "read_bytes", read)
-    assert len(shards.load(Gist, GISTS.id, unit.unit)) == 1
-    assert not refusals
+    monkeypatch.setattr(kind, "open", refused)
+    monkeypatch.setattr(kind, "read_bytes", lambda p: refused(p) if is_refused.pop() else read(p))
+    assert shards.load(Gist, GISTS.id, unit.unit) == (gist(0),) and not is_refused
 
 
 def test_a_missing_index_of_rows_that_were_collected_is_work_again(warehouse: Warehouse) -> None:
