@@ -124,12 +124,6 @@ class RunFolder:
         with self.advisory.attempt():
             self._record(ended=why)
 
-    def has_read(self, corpus_sha: str) -> None:
-        """Record in the last launch's provenance the hash of the whole corpus, once."""
-        *_, launch = self.launches() or [{}]
-        if not launch.get("corpus_sha"):
-            self._record(corpus_sha=corpus_sha)
-
     def _record(self, **facts: Any) -> None:
         *before, launch = self.launches() or [{}]
         if launch and launch != {**launch, **facts}:

@@ -290,16 +290,6 @@ def test_a_compaction_that_stood_still_commits_nothing_that_was_collected(
     agrees(warehouse.folder, expected)
 
 
-def test_temporary_files_are_deleted_when_no_write_takes_so_long(warehouse: Warehouse) -> None:
-    path = warehouse.commit(GISTS, unit_of(GISTS, 1), [gist(0)])
-    old, new = (path.with_name(f".x.{name}.part") for name in ("old", "new"))
-    for part in (old, new):
-        part.write_bytes(b"half a file")
-    os.utime(str(old), (time.time() - 4000,) * 2)
-    collect(warehouse.folder, older_than=0)
-    assert new.exists() and not old.exists() and path.exists()
-
-
 def test_who_commits_what_was_collected_is_told_that_another_was_first(
     warehouse: Warehouse,
 ) -> None:

@@ -62,10 +62,6 @@ def test_a_damaged_layout_file(made: FinishedRun, tmp_path: Path, content: bytes
     assert "; delete it and run the same command again" in done.stderr
 
 
-def moved(warehouse: Path, to: Path) -> Path:
-    return Path(shutil.move(warehouse, to / "moved"))
-
-
 def copied(warehouse: Path, to: Path) -> Path:
     return Path(shutil.copytree(warehouse, to / "my [copy] of it's * 100%"))
 
@@ -80,7 +76,7 @@ def relative(warehouse: Path, to: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("move", [moved, copied, linked, relative])
+@pytest.mark.parametrize("move", [copied, linked, relative])
 def test_a_warehouse_elsewhere_goes_on(
     made: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, move: object
 ) -> None:

@@ -142,12 +142,6 @@ def test_changed_rows_are_noticed(
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_deleted_file_is_work_to_do_again(warehouse: Warehouse) -> None:
-    path = warehouse.commit(ANSWERS, CHUNK, [answer("q1"), answer("q2")])
-    path.unlink()
-    assert warehouse.shards.committed([ANSWERS]).units == {ANSWERS.id: {}}
-
-
 def test_what_is_committed_is_known_by_input(warehouse: Warehouse) -> None:
     """Of two units that hold q2, the one with the lower name counts."""
     other = chunk(ANSWERS, "d1", "q2", "q3")
