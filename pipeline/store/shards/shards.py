@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from errno import ENOENT
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -205,11 +206,17 @@ class Shards:
 
     def _inputs(self, step: Step, units: Mapping[str, int]) -> Any:
         """The hashes of the questions of a step's units, as a table of `unit` and `input_sha`."""
-        loose = self._loose(step.table, step.id, units)
-        read = partial(self._rows, columns=["unit", "input_sha"])
+
+        def shas_of(key: Key) -> list[str]:
+            shas: list[str] = self._rows(key, ["input_sha"])["input_sha"].unique().to_pylist()
+            return shas
+
+        keys = self._loose(step.table, step.id, units)
+        shas = map_files(shas_of, keys, self.warehouse)
+        unit_of_sha = [key[2] for key, of_unit in zip(keys, shas, strict=True) for _ in of_unit]
+        columns = {"unit": unit_of_sha, "input_sha": [*chain.from_iterable(shas)]}
         compacted = self._compacted.index.input_shas(step.table, step.id)
-        tables = [compacted, *map_files(read, loose, self.warehouse)]
-        return pa.concat_tables(table.cast(compacted.schema) for table in tables)
+        return pa.concat_tables([compacted, pa.table(columns, compacted.schema)])
 
     def _loose(self, table: str, step_id: str, units: Mapping[str, int]) -> list[Key]:
         """Those of a step's units that are not compacted."""
