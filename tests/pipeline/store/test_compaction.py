@@ -169,89 +169,7 @@ def test_files_are_few_and_sorted_by_document(warehouse: Warehouse) -> None:
         assert documents == sorted(documents)
 
 
-@pytest.mark.slow
-def test_a_growing_warehouse_is_not_written_again_by_each_compaction(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A shard is written once, and again whenever its file doubles: log2 of 32 is 5 times."""
-    num_written = 0
-    write = module._file
-
-    def counted(pieces: Any, **named: Any) -> Any:
-        nonlocal num_written
-        num_written += len(pieces)
-        return write(pieces, **named)
-
-    monkeypatch.setattr(module, "_file", counted)
-    for number in range(96):
-        warehouse.commit(GISTS, unit_of(GISTS, number), [gist(0)])
-        if number % 3 == 2:
-            compact(warehouse.folder, least=1)
-    assert 96 < num_written <= 96 * (1 + 5)
-    assert len(index_of(warehouse).files()) <= 6
-
-
-def crashes(monkeypatch: pytest.MonkeyPatch, at: int, before: bool) -> Callable[[], int]:
-    """Let the process die at the `at`-th file that is written or deleted; returns their number."""
-    done = 0
-
-    def dying(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **named: Any) -> Any:
-            nonlocal done
-            done += 1
-            if done == at and before:
-                raise KeyboardInterrupt
-            result = real(*args, **named)
-            if done == at:
-                raise KeyboardInterrupt
-            return result
-
-        return call
-
-    for name in ("link", "replace", "unlink", "fsync"):
-        monkeypatch.setattr(os, name, dying(getattr(os, name)))
-    return lambda: done
-
-
-_PARTS = 6
 _AT_TIMES = [pytest.mark.slow, pytest.mark.sampled]
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.parametrize("before", [True, False])
-@pytest.mark.parametrize("first", range(1, _PARTS + 1))
-def test_a_crash_at_any_write_loses_and_doubles_nothing(
-    tmp_path: Path, before: bool, first: int
-) -> None:
-    """At every sixth write from the first on."""
-    at = first - _PARTS
-    while True:
-        at += _PARTS
-        warehouse = Warehouse(tmp_path / str(at))
-        warehouse.plan("night")
-        commit_some(warehouse, random.Random(7), range(5))
-        expected = stored(warehouse.folder)
-        compact(warehouse.folder, least=1)
-        commit_some(warehouse, random.Random(8), range(5, 9))
-        expected |= stored(warehouse.folder)
-        with pytest.MonkeyPatch.context() as patch:
-            num_done = crashes(patch, at, before)
-            try:
-                compact(warehouse.folder, least=1)
-                collect(warehouse.folder, older_than=0)
-            except KeyboardInterrupt:
-                pass
-            if num_done() < at:
-                break
-        for file in warehouse.folder.glob("*.lease"):
-            file.write_text("{}")  # its process is dead
-        agrees(warehouse.folder, expected)
-        compact(warehouse.folder, least=1)
-        collect(warehouse.folder, older_than=0)
-        assert stored(warehouse.folder) == {}
-        agrees(warehouse.folder, expected)
-    assert at > 30
 
 
 def test_replaced_files_stay_for_the_retention(warehouse: Warehouse) -> None:
@@ -354,8 +272,12 @@ def test_a_damaged_compacted_file_is_named(
     damage(UPath(file))
     commit_some(warehouse, random.Random(2), range(30, 80))
     checks: list[Callable[[], object]] = [lambda: compact(warehouse.folder, least=1)]
-    if damage is not garbled:
-        checks.append(lambda: Shards(warehouse.folder).committed([GISTS]))
+    shards = Shards(warehouse.folder)
+    if damage is garbled:
+        units = shards.units("gists", GISTS.id).items()
+        checks.append(lambda: [shards.load(Gist, GISTS.id, unit, n) for unit, n in units])
+    else:
+        checks.append(lambda: shards.committed([GISTS]))
     for check in checks:
         with pytest.raises(DamagedError, match="put the file back") as caught:
             check()
@@ -366,24 +288,6 @@ def test_a_damaged_compacted_file_is_named(
     done = gistmill("gc", f"warehouse={warehouse.folder}")
     (line,) = done.stderr.splitlines()
     assert done.returncode == 1 and line.startswith(f"gistmill: {file}: ")
-
-
-def test_garbled_rows_of_a_compacted_file_are_no_flaky_storage(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unit = unit_of(GISTS, 900)
-    warehouse.commit(GISTS, unit, [gist(i, "x" * 999) for i in range(40)])
-    compact(warehouse.folder, least=1)
-    (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
-    garbled(UPath(file))
-
-    def repeated(seconds: float) -> None:
-        raise AssertionError("the file was read again as if storage had refused it")
-
-    monkeypatch.setattr("pipeline.files.storage.time.sleep", repeated)
-    with pytest.raises(DamagedError, match="put the file back") as caught:
-        Shards(warehouse.folder).load(Gist, GISTS.id, unit.unit)
-    assert caught.value.file == str(file)
 
 
 def test_a_read_that_a_store_refuses_is_repeated(
