@@ -92,9 +92,10 @@ def run(
             has_work = prepared.plan.num_pending > 0
             _start(prepared, folder, has_work)
             executor = RunExecutor(prepared, folder)
-            with _end_noted(folder, executor):
-                _execute(executor, prepared, folder, warn, stop if has_work else None)
             del prepared  # all that is committed, by name: a kilobyte a document
+            with _end_noted(folder, executor):
+                if has_work:
+                    _execute(executor, folder, warn, stop)
             return _outcome(executor, folder, warn, look)
 
 
@@ -118,11 +119,11 @@ def _prepared(
 def _start(prepared: Prepared, folder: RunFolder, has_work: bool) -> None:
     """Write the run's manifest and planned units."""
     raise_layout(folder.warehouse)
-    made_by = provenance(None) if has_work or not folder.launches() else {}
+    is_recorded = has_work or not folder.launches()
+    made_by = provenance(prepared.corpus.digest()) if is_recorded else {}
     folder.start(run_manifest(prepared.run), made_by, has_work)
     folder.plan(prepared.run.steps, prepared.plan.file)
     delete_folder(folder.path / "plan")  # of a launch of version 0.2 that was killed
-    folder.has_read(prepared.corpus.digest())
 
 
 @contextmanager
@@ -189,21 +190,15 @@ def _wait(
 
 
 def _execute(
-    executor: RunExecutor,
-    prepared: Prepared,
-    folder: RunFolder,
-    warn: Callable[[str], None],
-    stop: GracefulStop | None,
+    executor: RunExecutor, folder: RunFolder, warn: Callable[[str], None], stop: GracefulStop
 ) -> None:
-    """Execute what is pending, until `stop`; None: nothing is."""
-    if stop:
-        try:
-            with compact_periodically(folder.warehouse):
-                executor.execute(stop)
-        finally:
-            folder.all_gone()
-            compact_if_worth_it(folder.warehouse, warn)
-        prepared.shards.verify(prepared.run.steps, prepared.committed)
+    """Execute what is pending, until `stop`."""
+    try:
+        with compact_periodically(folder.warehouse):
+            executor.execute(stop)
+    finally:
+        folder.all_gone()
+        compact_if_worth_it(folder.warehouse, warn)
 
 
 def compact_if_worth_it(

@@ -16,7 +16,7 @@ _SENT_FROM = "GISTMILL_COMMIT"  # environment variable of jobs, whose code is no
 
 def provenance(corpus_sha: str | None) -> dict[str, Any]:
     """The provenance of a launch, as JSON. `corpus_sha`: the hash of every document and question
-    row; None while they are being read."""
+    row; None where it is not known."""
     versions = {}
     for name in (*_PACKAGES, *_EXTRAS):
         with suppress(importlib.metadata.PackageNotFoundError):  # in jobs gistmill is plain files

@@ -74,21 +74,21 @@ def show_gc(options: ReadOptions, as_json: bool) -> None:
     freed = collect(warehouse, seconds) if compacted else None
     if compacted is None or freed is None:
         raise UsageError(f"warehouse={warehouse}: another process compacts it now; try again later")
-    found = {
+    counts = {
         "compacted": compacted.shards,
         "into": compacted.files,
         "deleted": freed.files,
         "bytes": freed.bytes,
     }
-    lines = _LINES.format(**found) + (_WAITING if freed.is_waiting else "")
-    print_found(found, lambda _: [lines], as_json)
+    lines = _LINES.format(**counts) + (_WAITING if freed.is_waiting else "")
+    print_found(counts, lambda _: [lines], as_json)
 
 
 def retention(text: str | None) -> float:
     """The seconds in `24h`, `30m`, `0` ...; by default a day. Raises UsageError for other texts."""
     if text is None:
         return RETENTION
-    found = re.fullmatch(r"(\d{1,6})([smhd])|0()", text)
-    if not found:
+    parts = re.fullmatch(r"(\d{1,6})([smhd])|0()", text)
+    if not parts:
         raise UsageError(f"older_than={text}: not a duration; write 24h, 90m or 2d")
-    return float(int(found[1]) * _SECONDS[found[2]]) if found[1] else 0.0
+    return float(int(parts[1]) * _SECONDS[parts[2]]) if parts[1] else 0.0

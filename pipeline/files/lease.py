@@ -16,7 +16,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from upath import UPath
@@ -25,6 +25,7 @@ from pipeline.files.processes import has_ended
 from pipeline.files.storage import (
     commit,
     delete,
+    delete_if_empty,
     exists,
     ignore_refusals,
     is_remote,
@@ -88,12 +89,10 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
     lease cannot be read or written.
     """
     files = _files(folder, name)
-    if files and _is_valid(read_object(files[-1])):
-        yield None
-        return
-    new = [] if is_remote(folder) else [one for one in (folder, *folder.parents) if not exists(one)]
-    held = Lease(folder / f"{name}.{_number(files[-1]) + 1 if files else 1}.lease", seconds)
-    if not held.take():
+    new = [] if is_remote(folder) else [f for f in (folder, *folder.parents) if not exists(f)]
+    number = _number(files[-1]) + 1 if files else 1
+    held = Lease(folder / f"{name}.{number}.lease", seconds)
+    if (files and _is_valid(read_object(files[-1]))) or not held.take():
         yield None
         return
     threading.Thread(target=held.renew, daemon=True, name=f"lease {name}").start()
@@ -101,16 +100,15 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
         yield held
     finally:
         held.release()
-        with suppress(OSError):
-            for made in new:
-                made.rmdir()
+        for above in new:
+            delete_if_empty(above)
 
 
 def holder(folder: UPath, name: str) -> str | None:
     """The process that holds the lease, as host-pid; None if none does."""
     files = _files(folder, name)
-    found = read_object(files[-1]) if files else {}
-    return f"{found['host']}-{found['pid']}" if _is_valid(found) else None
+    content = read_object(files[-1]) if files else {}
+    return f"{content['host']}-{content['pid']}" if _is_valid(content) else None
 
 
 def is_a_run_at_work(warehouse: UPath) -> bool:
@@ -119,13 +117,12 @@ def is_a_run_at_work(warehouse: UPath) -> bool:
     return any(holder(folder, RUN) for folder in folders)
 
 
-def _is_valid(found: dict[str, Any]) -> bool:
+def _is_valid(content: dict[str, Any]) -> bool:
     """True if the lease has not expired and its holder, if on this machine, still runs. False for a
     file that is no lease."""
     try:
-        if float(found["expires_at"]) < time.time():
-            return False
-        return not has_ended(f"{found['host']}-{int(found['pid'])}")
+        is_fresh = float(content["expires_at"]) >= time.time()
+        return is_fresh and not has_ended(f"{content['host']}-{int(content['pid'])}")
     except (KeyError, TypeError, ValueError):
         return False
 

@@ -20,12 +20,11 @@ def connect(
     """An in-memory DuckDB connection with the views of one run, by default the latest.
 
     Its SQL reads the warehouse's committed files and no others, writes none, and changes no
-    setting; make a DataFrame available to it by `register`. `unsafe` lifts that: COPY, ATTACH and
-    the like work. `memory_limit`: such as 2GB; by default 80% of the machine's memory. Raises
+    setting; make a DataFrame available to it by `register`. It compares no checksums: `gistmill
+    verify` says whether a disk has changed a bit. `unsafe` lifts the locks: COPY, ATTACH and the
+    like work. `memory_limit`: such as 2GB; by default 80% of the machine's memory. Raises
     UsageError if the warehouse or the run does not exist.
     """
-    from pipeline.store.sql import (
-        connect as sql,  # imported here, so that workers start without DuckDB
-    )
+    from pipeline.store.sql import connect as sql  # so that workers start without DuckDB
 
     return sql.connect(warehouse, run, unsafe, memory_limit)

@@ -61,8 +61,8 @@ def test_a_changed_shard_makes_the_run_exit_1(
     done = gistmill(*words)
     path.write_bytes(before)
     assert done.returncode == 1, done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert table in done.stderr
+    (line,) = done.stderr.splitlines()
+    assert table in line or path.parent.name in line
 
 
 def test_counts_reconcile_in_sql(words: list[str]) -> None:
@@ -115,8 +115,9 @@ def a_list(text: str) -> str:
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [(an_other_version, "other version"), (torn, "no JSON object"), (a_list, "no JSON object")],
-)
+    [(an_other_version, "does not describe the step of that name (other version)"),
+     (torn, "Invalid JSON"), (a_list, "Input should be an object")],
+)  # fmt: skip
 def test_a_step_that_another_one_made_makes_the_run_exit_1(
     words: list[str], change: Callable[[str], str], why: str
 ) -> None:
@@ -129,7 +130,7 @@ def test_a_step_that_another_one_made_makes_the_run_exit_1(
     file.write_text(before)
     assert done.returncode == 1, done.stderr
     (line,) = done.stderr.splitlines()
-    assert f"{file.name}: does not describe the step of that name ({why}" in line
+    assert f"{file.name}: {why}" in line
     assert "move the file and the step's folders in tables/ elsewhere" in line
     succeed(*words)
 

@@ -31,7 +31,6 @@ PEOPLE = pa.schema(
 )
 ALL_PEOPLE = pa.schema([("run", pa.string()), *PEOPLE])  # of all runs of a warehouse
 _KEY = ("method", "repeat", "document_id", "question_id", "answer_sha")
-_FIX = "import the sheet again"
 
 
 def add_labels(run: UPath, person: str, labels: Sequence[Mapping[str, Any]]) -> int:
@@ -43,23 +42,22 @@ def add_labels(run: UPath, person: str, labels: Sequence[Mapping[str, Any]]) -> 
     """
     file = run / "people" / f"{person}.parquet"
     before = {_key(row): row for row in _rows(file)} if exists(file) else {}
-    made = [{name: None for name in PEOPLE.names} | dict(row) for row in labels]
-    made = [row | {"rater": f"human:{person}"} for row in made]
-    changed = [row for row in made if before.get(_key(row)) != row]
+    of_person = {**dict.fromkeys(PEOPLE.names), "rater": f"human:{person}"}
+    rows = [of_person | dict(label) for label in labels]
+    changed = {_key(row): row for row in rows if before.get(_key(row)) != row}
     if changed:
-        after = before | {_key(row): row for row in changed}
-        rows = pa.Table.from_pylist(list(after.values()), schema=PEOPLE)
-        write(file, parquet_content(PEOPLE, [rows]))
+        table = pa.Table.from_pylist(list((before | changed).values()), schema=PEOPLE)
+        write(file, parquet_content(PEOPLE, [table]))
     return len(changed)
 
 
 def num_labels(run: UPath) -> int:
     """The number of labels in a run's folder; those of damaged files are not counted."""
-    found = 0
+    count = 0
     for file in list_paths(run, "people/*.parquet"):
         with suppress(DamagedError):
-            found += len(_rows(file))
-    return found
+            count += len(_rows(file))
+    return count
 
 
 def people_rows(folder: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
@@ -73,7 +71,7 @@ def people_rows(folder: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
 
 
 def _rows(file: UPath) -> list[dict[str, Any]]:
-    check_table(file, PEOPLE, _FIX)
+    check_table(file, PEOPLE, "import the sheet again")
     rows: list[dict[str, Any]] = read_parquet(read(file), PEOPLE.names).cast(PEOPLE).to_pylist()
     return rows
 

@@ -2,7 +2,7 @@
 documents first. A launch plans every document before it executes one.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count, groupby, repeat
 from pathlib import Path
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from upath import UPath
 
 from pipeline.core.errors import DamagedError
-from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
+from pipeline.files.parquet import opened_parquet, parquet_content
 from pipeline.files.storage import as_path, list_paths, read, write
 from pipeline.store.shards.damaged_files import check_table
 from pipeline.work.executions import DocumentWork, Execution, PlannedDocument
@@ -40,13 +40,13 @@ _MOST_TABLES = 16  # that are sorted together; a table takes some megabytes
 _OF_UNIT = [name for name in PLANNED.names if name not in ("question_id", "input_sha")]
 _OF_DOCUMENT = [name for name in PlannedDocument._fields if name != "units"]
 _NO_QUESTION = {None: None}
-_MEND = "delete it and start the run again, or name another with run="
+_FIX = "delete it and start the run again, or name another with run="
 KNOWN_ANSWERS = "known_answers.jsonl"  # in the folder of a run that audits raters
 
 
 def check_planned(file: UPath) -> None:
     """Raise DamagedError unless a run's planned inputs can be read."""
-    check_table(file, UNITS, _MEND)
+    check_table(file, UNITS, _FIX)
 
 
 def planned_files(warehouse: UPath) -> list[UPath]:
@@ -60,36 +60,41 @@ def known_answers_files(warehouse: UPath) -> list[UPath]:
 
 
 def units_in(files: Iterable[UPath]) -> set[UnitKey]:
-    """The units in these files. Raises DamagedError if one cannot be read."""
-    found: set[UnitKey] = set()
+    """The units in these files, of plans or written by `write_unit_keys`. Raises DamagedError if
+    one cannot be read."""
+    units: set[UnitKey] = set()
     for file in files:
-        check_planned(file)
-        rows = read_parquet(read(file), UNIT_KEYS.names).group_by(UNIT_KEYS.names).aggregate([])
-        found |= set(zip(*(rows[name].to_pylist() for name in UNIT_KEYS.names), strict=True))
-    return found
+        for rows in _batches(file, UNIT_KEYS):
+            units.update(zip(rows["step_id"].to_pylist(), rows["unit"].to_pylist(), strict=True))
+    return units
+
+
+def write_unit_keys(file: UPath, units: Iterable[UnitKey]) -> None:
+    """Write a file of these units, without their inputs."""
+    keys = sorted(units)
+    columns = {"step_id": [step_id for step_id, _ in keys], "unit": [unit for _, unit in keys]}
+    write(file, parquet_content(UNIT_KEYS, [pa.table(columns, UNIT_KEYS)]))
 
 
 def left_out_of_plan(plan: Path, before: UPath, column: str) -> set[str]:
     """The values of document_id or question_id in a run's planned units of `before` that the file
     of its `plan` does not have. Raises DamagedError."""
-    check_planned(before)
     planned = opened_parquet(plan).read([column], use_threads=False)[column].unique()
     missing = set[str]()
-    for rows in _batches(before, [column]):
+    for rows in _batches(before, pa.schema([UNITS.field(column)])):
         values = rows[column].unique()
-        missing |= {*values.filter(pc.invert(pc.is_in(values, planned))).to_pylist()}
+        missing.update(values.filter(pc.invert(pc.is_in(values, planned))).to_pylist())
     return missing - {None}
 
 
-def _batches(file: UPath, columns: Sequence[str]) -> Iterator[Any]:
-    """The rows of a run's planned units, some at a time. Raises DamagedError."""
+def _batches(file: UPath, columns: Any) -> Iterator[Any]:
+    """The rows of planned units in these columns, some at a time. Raises DamagedError."""
+    check_table(file, columns, _FIX)
     try:
         parquet = opened_parquet(pa.BufferReader(read(file)))
-        for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False):
-            if batch.num_rows:
-                yield batch
+        yield from parquet.iter_batches(_ROWS_AT_ONCE, columns=columns.names, use_threads=False)
     except (pa.ArrowException, OSError) as error:
-        raise DamagedError(file, f"cannot be read ({error}); {_MEND}") from None
+        raise DamagedError(file, f"cannot be read ({error}); {_FIX}") from None
 
 
 def write_plan(file: Path, documents: Iterable[PlannedDocument]) -> None:
@@ -113,31 +118,30 @@ def _row_groups(placed: Iterable[tuple[int, PlannedDocument]]) -> Iterator[Any]:
 
 def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
     """A row per planned input: of each unit one, repeated for its questions."""
-    of_units = [
+    units = [
         (unit, (unit.step_id, unit.unit, document_id, unit.attempt, unit.chunk, unit.is_done,
                 num_words, is_bad, num_questions, place))
         for place, (document_id, num_words, is_bad, num_questions, units) in documents
         for unit in units
     ]  # fmt: skip
-    columns = zip(*(row for _, row in of_units), strict=True) if of_units else ((),) * len(_OF_UNIT)
-    asked = [unit.inputs or _NO_QUESTION for unit, _ in of_units]
-    rows = pa.array(chain.from_iterable(map(repeat, count(), map(len, asked))), pa.int64())
-    of_unit = {name: pa.array(own, PLANNED.field(name).type).take(rows)
-               for name, own in zip(_OF_UNIT, columns, strict=True)}  # fmt: skip
-    of_unit["question_id"] = pa.array(chain.from_iterable(asked), pa.string())
+    values = zip(*(row for _, row in units), strict=True) if units else ((),) * len(_OF_UNIT)
+    asked = [unit.inputs or _NO_QUESTION for unit, _ in units]
+    unit_of_row = pa.array(chain.from_iterable(map(repeat, count(), map(len, asked))), pa.int64())
+    columns = {name: pa.array(column, PLANNED.field(name).type).take(unit_of_row)
+               for name, column in zip(_OF_UNIT, values, strict=True)}  # fmt: skip
+    columns["question_id"] = pa.array(chain.from_iterable(asked), pa.string())
     shas = chain.from_iterable(inputs.values() for inputs in asked)
-    of_unit["input_sha"] = pa.array(shas, pa.string())
-    return pa.table(of_unit, PLANNED)
+    columns["input_sha"] = pa.array(shas, pa.string())
+    return pa.table(columns, PLANNED)
 
 
 def _longest_first(tables: Iterable[Any]) -> Iterator[Any]:
     rows = pa.concat_tables(tables)
-    longest_first = [("num_words", "descending"), ("place", "ascending")]
-    # The rows of a document stay in their order: the place in the table is the last key.
-    own = pa.array(range(rows.num_rows), pa.int64())
-    keys = pa.table({"num_words": rows["num_words"], "place": rows["place"], "row": own})
-    order = pc.sort_indices(keys, sort_keys=[*longest_first, ("row", "ascending")])
-    rows = rows.take(order)
+    # The rows of a document stay in their order: the position in the table is the last key.
+    positions = pa.array(range(rows.num_rows), pa.int64())
+    keys = rows.select(["num_words", "place"]).append_column("row", positions)
+    order = [("num_words", "descending"), ("place", "ascending"), ("row", "ascending")]
+    rows = rows.take(pc.sort_indices(keys, sort_keys=order))
     for first in range(0, max(1, rows.num_rows), _ROWS_AT_ONCE):
         yield rows.slice(first, _ROWS_AT_ONCE)
 
@@ -150,21 +154,20 @@ def read_plan(file: Path, steps: Collection[str] | None = None) -> Iterator[Plan
             wanted = pa.array(sorted(steps), pa.string())
             batches = (rows.filter(pc.is_in(rows["step_id"], wanted)) for rows in batches)
         rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-        for _, own in groupby(rows, key=lambda row: row["place"]):
-            yield _document(list(own))
+        for _, of_document in groupby(rows, key=lambda row: row["place"]):
+            yield _document(list(of_document))
 
 
 def _document(rows: list[Mapping[str, Any]]) -> PlannedDocument:
     of_units = groupby(rows, key=lambda row: (row["step_id"], row["unit"]))
-    units = [_unit(list(own)) for _, own in of_units]
+    units = [_unit(list(of_unit)) for _, of_unit in of_units]
     return PlannedDocument(**{name: rows[0][name] for name in _OF_DOCUMENT}, units=units)
 
 
 def _unit(rows: list[Mapping[str, Any]]) -> Unit:
-    own = {name: rows[0][name] for name in Unit.__dataclass_fields__ if name != "inputs"}
-    asked = [row for row in rows if row["input_sha"] is not None]
-    inputs = {row["question_id"]: row["input_sha"] for row in asked}
-    return Unit(**own, inputs=inputs)
+    fields = {name: rows[0][name] for name in Unit.__dataclass_fields__ if name != "inputs"}
+    inputs = {row["question_id"]: row["input_sha"] for row in rows if row["input_sha"] is not None}
+    return Unit(**fields, inputs=inputs)
 
 
 @dataclass(frozen=True)

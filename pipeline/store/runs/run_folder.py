@@ -36,10 +36,7 @@ from pipeline.files.storage import (
     write,
     write_json,
 )
-from pipeline.store.runs.planned_units import (
-    KNOWN_ANSWERS,
-    left_out_of_plan,
-)
+from pipeline.store.runs.planned_units import KNOWN_ANSWERS, left_out_of_plan
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.work.steps import Step
 
@@ -55,16 +52,8 @@ class _Facts(BaseModel, extra="allow"):
     columns: dict[str, list[dict[str, Any]]] = {}
 
 
-class _Launch(BaseModel, extra="allow"):
-    started_at: str = ""
-    commit: str | None = None
-    versions: dict[str, str] = {}
-    phases: list[dict[str, Any]] = []
-    ended: str | None = None
-
-
 class _Provenance(BaseModel):
-    launches: list[_Launch] = []
+    launches: list[dict[str, Any]] = []
 
 
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
@@ -94,10 +83,10 @@ class RunFolder:
         """
         earlier = f"run={self.path.name}: started by an earlier version of gistmill; start it again"
         try:
-            found = _Facts.model_validate((self.config() or {}).get("report", {}))
+            report = _Facts.model_validate((self.config() or {}).get("report", {}))
         except ValidationError:
             raise UsageError(earlier) from None
-        facts = found.model_dump(exclude_unset=True)
+        facts = report.model_dump(exclude_unset=True)
         if not facts.keys() >= set(needed):
             raise UsageError(earlier)
         return facts
@@ -113,17 +102,14 @@ class RunFolder:
         write(self.path / "config.yaml", text.encode())
         before = self.launches()
         if has_work or not before:
-            launches = {"launches": [*before, provenance]}
-            write_json(self.path / "provenance.json", launches)
+            self._write_launches([*before, provenance])
 
     def took(self, phase: Mapping[str, Any]) -> None:
         """Record the seconds, workers, calls and tokens of a finished phase of the current
         launch."""
         if not (launches := self.launches()):
             raise refusal_error(self.path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
-        *before, launch = launches
-        launch = {**launch, "phases": [*launch.get("phases", []), phase]}
-        write_json(self.path / "provenance.json", {"launches": [*before, launch]})
+        self._record(phases=[*launches[-1].get("phases", []), phase])
         for file in list_paths(self.path / "alive", "*.json"):  # heartbeats of the phase's workers
             delete(file)
 
@@ -138,23 +124,19 @@ class RunFolder:
         with self.advisory.attempt():
             self._record(ended=why)
 
+    def _record(self, **facts: Any) -> None:
+        *before, launch = self.launches() or [{}]
+        if launch and launch != {**launch, **facts}:
+            self._write_launches([*before, {**launch, **facts}])
+
+    def _write_launches(self, launches: Sequence[Mapping[str, Any]]) -> None:
+        write_json(self.path / "provenance.json", {"launches": launches})
+
     def why_ended(self) -> str | None:
         """The reason why the last launch ended early; None if it did not, or recorded none."""
         *_, launch = self.readable_launches() or [{}]
         why: str | None = launch.get("ended")
         return why
-
-    def has_read(self, corpus_sha: str) -> None:
-        """Record in the last launch's provenance the hash of the whole corpus, once."""
-        *_, launch = self.launches() or [{}]
-        if not launch.get("corpus_sha"):
-            self._record(corpus_sha=corpus_sha)
-
-    def _record(self, **facts: Any) -> None:
-        *before, launch = self.launches() or [{}]
-        if launch and launch != {**launch, **facts}:
-            made = {"launches": [*before, {**launch, **facts}]}
-            write_json(self.path / "provenance.json", made)
 
     def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
         """Write the progress of the current launch, for `status`. Advisory."""
@@ -171,10 +153,10 @@ class RunFolder:
         state = self.left_out.unless_damaged(lambda: read_parsed(self._progress, _JSON), None)
         if state is None:
             return None, []
-        launch = str(state.get("launch"))
-        workers, is_written = self.alive(launch), _age(self._progress) < _SECONDS_ALIVE
-        is_running = workers or (is_written and self.silent(launch))
-        return state if is_running else None, workers
+        heartbeats = self._heartbeats(str(state.get("launch")))
+        alive = [heartbeat for age, heartbeat in heartbeats if age < _SECONDS_ALIVE]
+        is_written = bool(heartbeats) and _age(self._progress) < _SECONDS_ALIVE
+        return state if alive or is_written else None, alive
 
     def write_report(self, markdown: str) -> None:
         write(self.path / "report.md", f"{markdown}\n".encode())
@@ -182,8 +164,8 @@ class RunFolder:
     def launches(self) -> list[dict[str, Any]]:
         """The provenance of the run's rows: one entry per launch that made some, in order. Raises
         DamagedError."""
-        found = read_parsed(self.path / "provenance.json", _Provenance.model_validate_json)
-        return [launch.model_dump(exclude_unset=True) for launch in found.launches] if found else []
+        stored = read_parsed(self.path / "provenance.json", _Provenance.model_validate_json)
+        return stored.launches if stored else []
 
     def launched_at(self) -> datetime:
         """When the run was first launched; now, if that is not recorded. Raises DamagedError."""
@@ -208,23 +190,22 @@ class RunFolder:
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
-        found = self._heartbeats(launch)
-        return [heartbeat for age, heartbeat in found if age < _SECONDS_ALIVE]
+        return [beat for age, beat in self._heartbeats(launch) if age < _SECONDS_ALIVE]
 
     def silent(self, launch: str) -> dict[str, float]:
         """The launch's workers whose last heartbeat is 30 seconds old or older, with its age in
         seconds: they died, hang, or cannot write."""
-        found = self._heartbeats(launch)
-        return {one["worker"]: round(age, 1) for age, one in found if age >= _SECONDS_ALIVE}
+        ages = {beat["worker"]: round(age, 1) for age, beat in self._heartbeats(launch)}
+        return {worker: age for worker, age in ages.items() if age >= _SECONDS_ALIVE}
 
     def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
         """The heartbeats of a launch, each with its age in seconds."""
-        files = sorted(list_paths(self.path / "alive", "*.json"))
-        read_one = [
-            self.left_out.unless_damaged(partial(read_parsed, f, _JSON), None) for f in files
-        ]
-        found = [(_age(file), one) for file, one in zip(files, read_one, strict=True) if one]
-        return [(age, one) for age, one in found if one.get("launch") == launch]
+        beats = []
+        for file in sorted(list_paths(self.path / "alive", "*.json")):
+            beat = self.left_out.unless_damaged(partial(read_parsed, file, _JSON), None)
+            if beat and beat.get("launch") == launch:
+                beats.append((_age(file), beat))
+        return beats
 
     def all_gone(self) -> None:
         """Delete progress, heartbeats and in-flight markers. All workers must have ended.
@@ -242,24 +223,20 @@ class RunFolder:
         write(self._units, read(as_path(plan)))
 
     def _describe(self, step: Step) -> None:
-        """Write a step's description, unless it exists.
-
-        Raises AccountingError where the existing one differs.
-        """
+        """Write a step's description, unless it exists. Raises DamagedError where that is another:
+        two steps have the same hash, or it was changed."""
         file = self.warehouse / "steps" / f"{step.id}.json"
         # Through JSON, which turns tuples into lists, to compare it with the file.
-        made = json.loads(json.dumps({**step.description(), "table": step.table}))
-        try:
-            found = read_parsed(file, _JSON)
-        except DamagedError as error:
-            raise _another_step(file, f"no JSON object: {error.why.partition(';')[0]}") from None
-        if found is None:
-            write_json(file, made)
+        description = json.loads(json.dumps({**step.description(), "table": step.table}))
+        stored = read_parsed(file, _JSON, MOVE_STEP)
+        if stored is None:
+            write_json(file, description)
             return
-        found.pop("sha256", None)  # of version 0.2
-        if found != made:
-            keys = [key for key in {**found, **made} if found.get(key) != made.get(key)]
-            raise _another_step(file, f"other {', '.join(keys)}")
+        stored.pop("sha256", None)  # of version 0.2
+        keys = [key for key in {**stored, **description} if stored.get(key) != description.get(key)]
+        if keys:
+            what = f"does not describe the step of that name (other {', '.join(keys)})"
+            raise DamagedError(file, f"{what}, so its rows cannot be reused; {MOVE_STEP}")
 
 
 def _age(file: UPath) -> float:
@@ -268,11 +245,6 @@ def _age(file: UPath) -> float:
         return time.time() - modified_at(file)
     except FileNotFoundError:
         return math.inf
-
-
-def _another_step(file: UPath, why: str) -> DamagedError:
-    what = f"does not describe the step of that name ({why}), so its rows cannot be reused"
-    return DamagedError(file, f"{what}; {MOVE_STEP}")
 
 
 def _config(content: bytes) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,15 +18,7 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError, LeftOutWarning
 from pipeline.core.rows import RECORDS, is_per_question
 from pipeline.files.parquet import read_parquet
-from pipeline.files.storage import (
-    ABSENT,
-    file_size,
-    is_remote,
-    map_files,
-    modified_at,
-    read,
-    with_retries,
-)
+from pipeline.files.storage import ABSENT, is_remote, map_files, read, with_retries
 from pipeline.store.shards.shard_content import OF_EVERY_TABLE, OF_QUESTIONS, ROWS_WRITTEN
 
 _UNREADABLE = (IsADirectoryError, PermissionError)  # the file, rather than the storage
@@ -48,22 +40,22 @@ def shard_footer(path: UPath) -> Any:
     """The Parquet metadata of a shard. Raises DamagedError unless it can be read, has the columns
     of its table and as many rows as were written, all of the step and unit in its path;
     FileNotFoundError if it does not exist."""
+    record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
+    # Any other column may be missing, and is then null.
+    needed: tuple[str, ...] = OF_EVERY_TABLE
+    if record is Call:
+        needed += Call.key
+    elif record and is_per_question(record):
+        needed += OF_QUESTIONS
     try:
         footer = read_footer(path)
         metadata = footer.metadata or {}
         written = metadata.get(ROWS_WRITTEN.encode(), b"none").decode(errors="replace")
         if written != str(footer.num_rows):
             raise FlawError(f"{footer.num_rows} rows, {written} were written")
-        record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
-        # Any other column may be missing, and is then null.
-        own: tuple[str, ...] = ()
-        if record is Call:
-            own = Call.key
-        elif record and is_per_question(record):
-            own = OF_QUESTIONS
-        check_columns(footer, schema(record) if record else None, OF_EVERY_TABLE + own)
-        for column, named in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
-            _check_constant(footer, column, named)
+        check_columns(footer, schema(record) if record else None, needed)
+        _check_constant(footer, "step_id", path.parent.name)
+        _check_constant(footer, "unit", path.name.split(".")[0])
     except FlawError as flaw:
         raise damaged_shard(path, str(flaw)) from None
     return footer
@@ -107,19 +99,18 @@ def read_footer(path: UPath) -> Any:
     """The Parquet metadata of a file, from its end. Raises FlawError, FileNotFoundError, and
     StorageError, which does not mean that the file is damaged."""
     if is_remote(path):
+        end = _end(path)
         with flaws_of_content():
-            return pq.read_metadata(io.BytesIO(_end(path)))
+            return pq.read_metadata(io.BytesIO(end))
+
+    def opened() -> Any:
+        with path.open("rb") as file, flaws_of_content():
+            return pq.read_metadata(file)
+
     try:
-        opened = partial(_opened, path, (modified_at(path), file_size(path)))
         return with_retries(opened, path, (FileNotFoundError, *_UNREADABLE))
     except _UNREADABLE as error:
         raise FlawError(f"cannot be read ({error.strerror})") from None
-
-
-@lru_cache(maxsize=1_000)  # to plan, to verify and to connect take the same footers
-def _opened(path: UPath, version: tuple[float, int]) -> Any:
-    with path.open("rb") as file, flaws_of_content():
-        return pq.read_metadata(file)
 
 
 def _end(path: UPath) -> bytes:
@@ -130,42 +121,39 @@ def _end(path: UPath) -> bytes:
     return read(path) if len(end) == _END_BYTES < size else end
 
 
-def check_columns(footer: Any, columns: Any, names: Iterable[str]) -> None:
-    """Raise FlawError unless a file has the columns `names`, with the types that `columns` (an
-    Arrow schema) gives them."""
+def check_columns(footer: Any, columns: Any, needed: Iterable[str]) -> None:
+    """Raise FlawError unless a file has the columns that are `needed`, and its columns have the
+    types in `columns` (an Arrow schema)."""
     if columns is not None and footer.schema.equals(_parquet_schema(columns)):
         return
-    found = footer.schema.to_arrow_schema()
-    if missing := [name for name in names if name not in found.names]:
+    stored = footer.schema.to_arrow_schema()
+    if missing := [name for name in needed if name not in stored.names]:
         raise FlawError(f"lacks the columns {', '.join(missing)}")
-    for name in columns.names if columns else ():
-        if name in found.names and not _fits(found.field(name).type, columns.field(name).type):
-            raise FlawError(
-                f"the column {name} is {found.field(name).type}, not {columns.field(name).type}"
-            )
+    for field in columns or ():
+        type_ = stored.field(field.name).type if field.name in stored.names else field.type
+        if not _fits(type_, field.type):
+            raise FlawError(f"the column {field.name} is {type_}, not {field.type}")
 
 
-def _fits(found: Any, wanted: Any) -> bool:
+def _fits(stored: Any, wanted: Any) -> bool:
     """True if the types agree, except for fields that a struct gained or lost since."""
-    if pa.types.is_list(found) and pa.types.is_list(wanted):
-        return _fits(found.value_type, wanted.value_type)
-    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
-        both = {field.name for field in found} & {field.name for field in wanted}
-        return all(_fits(found.field(name).type, wanted.field(name).type) for name in both)
-    return bool(found == wanted)
+    if pa.types.is_list(stored) and pa.types.is_list(wanted):
+        return _fits(stored.value_type, wanted.value_type)
+    if pa.types.is_struct(stored) and pa.types.is_struct(wanted):
+        both = {field.name for field in stored} & {field.name for field in wanted}
+        return all(_fits(stored.field(name).type, wanted.field(name).type) for name in both)
+    return bool(stored == wanted)
 
 
 def _check_constant(footer: Any, column: str, value: str) -> None:
-    """Raise FlawError if the statistics of the column, where the file has them, show another
-    value."""
+    """Raise FlawError if the statistics of the column show another value: of a shard that was
+    copied to another step or unit, whose rows would count twice."""
     index = footer.schema.names.index(column)
     for group in range(footer.num_row_groups):
-        found = footer.row_group(group).column(index).statistics
-        if found is None or not found.has_min_max:
-            continue
-        for one in (found.min, found.max):
-            if one != value:
-                raise FlawError(f"its rows are of the {column} {one}")
+        statistics = footer.row_group(group).column(index).statistics
+        if statistics is not None and statistics.has_min_max:
+            for other in {statistics.min, statistics.max} - {value}:
+                raise FlawError(f"its rows are of the {column} {other}")
 
 
 @cache
@@ -185,11 +173,11 @@ def read_parsed(file: UPath, parse: Callable[[bytes], A], fix: str = RERUN) -> A
     which ends in `fix`, if `parse` raises ValueError."""
     try:
         return parse(with_retries(file.read_bytes, file, (*ABSENT, PermissionError)))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError as error:
         raise DamagedError(file, f"{_first(error)}; {fix}") from None
-    except (IsADirectoryError, NotADirectoryError, PermissionError) as error:
+    except _UNREADABLE as error:
         raise DamagedError(file, f"cannot be read ({error.strerror}); {fix}") from None
 
 

@@ -1,17 +1,17 @@
 """The layout of a warehouse's files, which <warehouse>/gistmill.json states: {"layout": N}.
 
-Layout 1: warehouses without that file; their units have one attempt each. Layout 2: a unit may have
-several attempts, and shards may be compacted. Raise LAYOUT when an earlier gistmill would misread
-what a run writes.
+Raise LAYOUT when an earlier gistmill would misread what a run writes. Version 0.2 wrote layout 2; a
+warehouse without the file has layout 1, which is new or of a still earlier version.
 """
 
 import json
 
+from pydantic import BaseModel, StrictInt
 from upath import UPath
 
-from pipeline.core.errors import DamagedError, UsageError
-from pipeline.files.storage import commit, read, write
-from pipeline.store.shards.damaged_files import RERUN
+from pipeline.core.errors import UsageError
+from pipeline.files.storage import write
+from pipeline.store.shards.damaged_files import read_parsed
 
 LAYOUT = 2
 FILE = "gistmill.json"
@@ -19,10 +19,15 @@ FILE = "gistmill.json"
 FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed", "readers")
 
 
+class _Stated(BaseModel):
+    layout: StrictInt
+
+
 def check_layout(warehouse: UPath) -> int:
-    """The warehouse's layout. Raises UsageError if a later gistmill made it, DamagedError if its
-    layout is not known."""
-    layout = _layout(warehouse / FILE)
+    """The warehouse's layout. Raises UsageError if a later gistmill made it, DamagedError if the
+    file does not state a layout."""
+    stated = read_parsed(warehouse / FILE, _Stated.model_validate_json)
+    layout = stated.layout if stated else 1
     if layout > LAYOUT:
         raise UsageError(
             f"{warehouse}: made by a later gistmill (layout {layout}, this one knows {LAYOUT}); "
@@ -31,21 +36,7 @@ def check_layout(warehouse: UPath) -> int:
     return layout
 
 
-def _layout(file: UPath) -> int:
-    try:
-        layout = json.loads(read(file))["layout"]
-    except (FileNotFoundError, NotADirectoryError):
-        return 1
-    except (ValueError, TypeError, KeyError, IsADirectoryError):
-        layout = None
-    if isinstance(layout, int):
-        return layout
-    raise DamagedError(file, f"does not say which layout the files have; {RERUN}")
-
-
 def raise_layout(warehouse: UPath) -> None:
     """Write that the warehouse has today's layout. Raises as `check_layout` does."""
     if check_layout(warehouse) < LAYOUT:
-        file, content = warehouse / FILE, json.dumps({"layout": LAYOUT}).encode()
-        if not commit(file, content):  # of an earlier layout
-            write(file, content)
+        write(warehouse / FILE, json.dumps({"layout": LAYOUT}).encode())

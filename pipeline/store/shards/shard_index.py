@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, BinaryIO, TypeVar
 
@@ -23,7 +23,7 @@ from upath import UPath
 from pipeline.core.arrow import empty_table
 from pipeline.core.errors import DamagedError
 from pipeline.files.parquet import opened_parquet, parquet_content
-from pipeline.files.storage import commit, list_paths, map_files, read, with_retries
+from pipeline.files.storage import commit, filesystem_errors, list_paths, map_files, read
 from pipeline.store.shards.damaged_files import FlawError, flaws_of_content, read_footer
 from pipeline.store.shards.shard_content import PROBLEMS
 
@@ -79,56 +79,54 @@ class Index:
         """
         if self.path is None:
             return empty_table(SCHEMA).select(columns or SCHEMA.names)
-        return self._parsed(
-            lambda file: file.read(columns, use_threads=False)
-        )  # see `read_parquet`
+        # Not in threads: see `read_parquet`.
+        return self._parsed(self.path, lambda file: file.read(columns, use_threads=False))
 
-    def _parsed(self, parse: Callable[[Any], Any]) -> Any:
+    def _parsed(self, path: UPath, parse: Callable[[Any], Any]) -> Any:
         """The result of `parse` on the file. Raises as `read`."""
-        assert self.path is not None
-        content = read(self.path)
+        content = io.BytesIO(read(path))
         try:
             with flaws_of_content():
-                return parse(opened_parquet(io.BytesIO(content), read_dictionary=_REPEATED))
+                return parse(opened_parquet(content, read_dictionary=_REPEATED))
         except FlawError as flaw:
-            raise damaged_compaction(self.path, str(flaw)) from None
+            raise damaged_compaction(path, str(flaw)) from None
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """The units of a step and their highest attempts."""
-        return dict(self._named(table, step_id))  # a higher attempt comes later
+        return dict(self._attempts(table, step_id))  # a higher attempt comes later
 
     def names(self, table: str, step_id: str) -> set[str]:
         """The names that the step's shards had in tables/."""
-        return {f"{unit}.{attempt}.parquet" for unit, attempt in self._named(table, step_id)}
+        return {f"{unit}.{attempt}.parquet" for unit, attempt in self._attempts(table, step_id)}
 
     def find(self, table: str, step_id: str, unit: str, attempt: int) -> Entry | None:
-        first, num = self._bounds(table, step_id)
-        names = [self.rows[name] for name in ("unit", "attempt")]
+        rows = self.rows.slice(*self._bounds(table, step_id))
+        units, attempts = rows["unit"], rows["attempt"]
 
-        def named(place: int) -> tuple[str, int]:
-            return names[0][place].as_py(), names[1][place].as_py()
+        def key(row: int) -> tuple[str, int]:
+            return units[row].as_py(), attempts[row].as_py()
 
-        place = bisect_left(range(first + num), (unit, attempt), first, key=named)
-        if place == first + num or named(place) != (unit, attempt):
+        number = bisect_left(range(rows.num_rows), (unit, attempt), key=key)
+        if number == rows.num_rows or key(number) != (unit, attempt):
             return None
-        (row,) = self.rows.slice(place, 1).to_pylist()
-        return Entry(**{name: row[name] for name in Entry.__dataclass_fields__})
+        (row,) = rows.select(list(Entry.__dataclass_fields__)).slice(number, 1).to_pylist()
+        return Entry(**row)
 
     def input_shas(self, table: str, step_id: str) -> Any:
         """A table of the hashes of the questions of a step's units, a row each: `unit`, and
         `input_sha`."""
-        own = self._bounds(table, step_id)
-        shas, units = self._input_shas.slice(*own), self.rows["unit"].slice(*own).combine_chunks()
-        of_unit = pc.list_parent_indices(shas.combine_chunks())
-        return pa.table({"unit": units.take(of_unit), "input_sha": pc.list_flatten(shas)})
+        bounds = self._bounds(table, step_id)
+        shas, units = (column.slice(*bounds).combine_chunks()
+                       for column in (self._input_shas, self.rows["unit"]))  # fmt: skip
+        of_unit = units.take(pc.list_parent_indices(shas))
+        return pa.table({"unit": of_unit, "input_sha": pc.list_flatten(shas)})
 
     def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
         """The unit and attempt of the step's shards whose rows have problems, and which."""
-        problems = self._problems.slice(*self._bounds(table, step_id))
-        some = pc.fill_null(pc.not_equal(problems, "{}"), False)
-        named = self._named(table, step_id, some)
-        for (unit, attempt), names in zip(named, problems.filter(some).to_pylist(), strict=True):
-            yield unit, attempt, _names(names)
+        counts = self._problems.slice(*self._bounds(table, step_id)).to_pylist()
+        for (unit, attempt), codes in zip(self._attempts(table, step_id), counts, strict=True):
+            if codes not in (None, "{}"):
+                yield unit, attempt, frozenset(json.loads(codes))
 
     @cached_property
     def _problems(self) -> Any:
@@ -138,17 +136,16 @@ class Index:
             batches = file.iter_batches(_FOOTERS_AT_ONCE, columns=["footer"], use_threads=False)
             return [pc.map_lookup(batch["footer"], PROBLEMS, "first") for batch in batches]
 
-        return pa.chunked_array(self._parsed(counts) if self.path else [], pa.string())
+        return pa.chunked_array(self._parsed(self.path, counts) if self.path else [], pa.string())
 
     @cached_property
     def _input_shas(self) -> Any:
         return self.read(["input_shas"])["input_shas"]
 
-    def _named(self, table: str, step_id: str, chosen: Any = None) -> Iterator[tuple[str, int]]:
-        """The unit and attempt of a step's entries in their order; `chosen`: which of them."""
-        own = self.rows.select(["unit", "attempt"]).slice(*self._bounds(table, step_id))
-        own = own if chosen is None else own.filter(chosen)
-        return zip(own["unit"].to_pylist(), own["attempt"].to_pylist(), strict=True)
+    def _attempts(self, table: str, step_id: str) -> Iterator[tuple[str, int]]:
+        """The unit and attempt of a step's entries in their order."""
+        rows = self.rows.slice(*self._bounds(table, step_id))
+        return zip(rows["unit"].to_pylist(), rows["attempt"].to_pylist(), strict=True)
 
     def _bounds(self, table: str, step_id: str) -> tuple[int, int]:
         """The position of a step's first entry and the number of its entries."""
@@ -159,11 +156,10 @@ class Index:
         if not self.rows.num_rows:  # to combine no chunks imports pandas: 0.2 s of every command
             return {}
         names = [self.rows[name].cast(pa.string()).combine_chunks() for name in KEY[:2]]
-        ends = {end for own in names for end in pc.run_end_encode(own).run_ends.to_pylist()}
-        bounds = pairwise(sorted({0, *ends}))
+        ends = {end for column in names for end in pc.run_end_encode(column).run_ends.to_pylist()}
         return {
             (names[0][first].as_py(), names[1][first].as_py()): (first, end - first)
-            for first, end in bounds
+            for first, end in pairwise(sorted({0, *ends}))
         }
 
     def steps(self) -> list[tuple[str, str]]:
@@ -172,9 +168,9 @@ class Index:
 
     def files(self) -> dict[str, int]:
         """The compacted files, as <table>/<name>, and the number of rows in each."""
-        found = self.rows.group_by(["table_name", "file"]).aggregate([("num_rows", "sum")])
+        sums = self.rows.group_by(["table_name", "file"]).aggregate([("num_rows", "sum")])
         return {f"{row['table_name']}/{row['file']}": row["num_rows_sum"]
-                for row in found.to_pylist()}  # fmt: skip
+                for row in sums.to_pylist()}  # fmt: skip
 
 
 def newest_index(folder: UPath) -> Index:
@@ -188,39 +184,28 @@ def generations(folder: UPath) -> list[UPath]:
 
 def generation_number(file: UPath) -> int:
     """The number of a generation; 0 for another file."""
-    found = _NUMBER.fullmatch(file.name)
-    return int(found[1]) if found else 0
+    named = _NUMBER.fullmatch(file.name)
+    return int(named[1]) if named else 0
 
 
 def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
     """Write the next generation; false if another process has written it before."""
-    ordered = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
-    content = parquet_content(SCHEMA, [_flagged(ordered)])
+    rows = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
+    if rows.num_rows:  # superseded: the next entry is of the same unit
+        pairs = ((rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1)) for name in KEY[:3])
+        table, step, unit = (pc.equal(*pair) for pair in pairs)
+        flags = pa.array([*pc.and_(pc.and_(table, step), unit).to_pylist(), False])
+        column = SCHEMA.get_field_index("superseded")
+        rows = rows.set_column(column, SCHEMA.field(column), flags)
+    content = parquet_content(SCHEMA, [rows])
     return commit(folder / f"index.{after.number + 1}.parquet", content)
-
-
-def _flagged(rows: Any) -> Any:
-    """The ordered entries with `superseded` set: the next entry is of the same unit."""
-    if rows.num_rows == 0:
-        return rows
-    same = [pc.equal(rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1))
-            for name in KEY[:3]]  # fmt: skip
-    flags = pc.and_(pc.and_(same[0], same[1]), same[2]).to_pylist()
-    place = SCHEMA.get_field_index("superseded")
-    return rows.set_column(place, SCHEMA.field(place), pa.array([*flags, False]))
 
 
 def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
     """Which entries of an index are of these units (step_id and name), as an Arrow array."""
     names = (entries[column].cast(pa.string()) for column in ("step_id", "unit"))
-    known = pa.array(["/".join(unit) for unit in units], pa.string())
-    return pc.is_in(pc.binary_join_element_wise(*names, "/"), known).combine_chunks()
-
-
-@cache
-def _names(problems: str) -> frozenset[str]:
-    """The problems that a footer counts; cached, as many units share few sets of them."""
-    return frozenset(json.loads(problems))
+    wanted = pa.array(["/".join(unit) for unit in units], pa.string())
+    return pc.is_in(pc.binary_join_element_wise(*names, "/"), wanted).combine_chunks()
 
 
 def damaged_compaction(path: UPath, what: str) -> DamagedError:
@@ -251,13 +236,13 @@ class Compacted:
     def refresh(self) -> Index:
         """Look for a newer generation. Raises what the filesystem raises."""
         while True:
-            found = newest_index(self.folder)
-            if self._index and found.number <= self._index.number:
+            newest = newest_index(self.folder)
+            if self._index and newest.number <= self._index.number:
                 return self._index
             with suppress(FileNotFoundError):  # replaced and deleted meanwhile
-                _ = found.rows
-                self._index = found
-                return found
+                _ = newest.rows
+                self._index = newest
+                return newest
 
     def read(self, table: str, entry: Entry, columns: list[str] | None = None) -> Any:
         """The rows of a shard. Raises FileNotFoundError if a later compaction replaced its file."""
@@ -270,31 +255,23 @@ class Compacted:
                 return file.schema_arrow.empty_table().select(columns or file.schema_arrow.names)
             return file.read_row_group(entry.row_group, columns=columns, use_threads=False)
 
-        rows = with_retries(partial(parse_file, path, read_group), path, (FileNotFoundError,))
-        return rows.slice(entry.first_row, entry.num_rows)
+        return parse_compacted(path, read_group).slice(entry.first_row, entry.num_rows)
 
     def verify(self) -> None:
         """Raise DamagedError if a compacted file does not hold the rows that the index states."""
         self._footer.cache_clear()
-        map_files(self._verify, self.index.files().items(), self.folder)
-
-    def _verify(self, file: tuple[str, int]) -> None:
-        name, num_rows = file
-        try:
-            check_compacted(self.folder / name, num_rows)
-        except DamagedError:
-            if name in self.refresh().files():  # else compacted again, by another process
-                raise
+        files = ((self.folder / name, num_rows) for name, num_rows in self.index.files().items())
+        map_files(lambda file: check_compacted(*file), files, self.folder)
 
 
 def check_compacted(path: UPath, num_rows: int) -> None:
     """Raise DamagedError unless the compacted file is there and holds `num_rows`."""
     try:
-        found = _footer(path).num_rows
+        stored = _footer(path).num_rows
     except FileNotFoundError:
         raise damaged_compaction(path, "is missing") from None
-    if found != num_rows:
-        raise damaged_compaction(path, f"{found} rows, {num_rows} were written")
+    if stored != num_rows:
+        raise damaged_compaction(path, f"{stored} rows, {num_rows} were written")
 
 
 def _footer(path: UPath) -> Any:
@@ -304,14 +281,13 @@ def _footer(path: UPath) -> Any:
         raise damaged_compaction(path, str(flaw)) from None
 
 
-def parse_file(path: UPath, parse: Callable[[BinaryIO], T]) -> T:
-    """The result of `parse` on a compacted file. Raises DamagedError if the content is not what a
-    compaction wrote, and the filesystem's errors.
+def parse_compacted(path: UPath, parse: Callable[[BinaryIO], T]) -> T:
+    """The result of `parse` on a compacted file, of which it reads a part. Raises DamagedError if
+    the content is not what a compaction wrote, FileNotFoundError, and StorageError.
 
-    An OSError without a number comes from Arrow or from an object store; parsing the content again
-    tells which.
+    An error may be Arrow's or an object store's: the whole content is read again, which tells.
     """
-    with suppress(FlawError), flaws_of_content(), path.open("rb") as opened:
+    with suppress(pa.ArrowException, *filesystem_errors()), path.open("rb") as opened:
         return parse(opened)
     content = io.BytesIO(read(path))
     try:

@@ -27,12 +27,7 @@ from pipeline.store.shards.shard_index import (
     Index,
     check_compacted,
 )
-from pipeline.store.shards.shards import (
-    current_names,
-    list_shard_files,
-    loose_shards,
-    not_compacted,
-)
+from pipeline.store.shards.shards import list_shard_files, loose_shards
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.read_only_files import address, addresses
 from pipeline.store.sql.run_views import run_views
@@ -51,14 +46,13 @@ def shard_views(
 ) -> tuple[dict[str, Any], dict[str, set[str]], bool]:
     """Add the views. Returns the Arrow schema and the steps of every table."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
-    names = not_compacted(listed, index)
     of_others: set[str] = set()  # tables with shards of another version
 
     def check(path: UPath) -> None:
         if not check_shard(path):
             of_others.add(path.parent.parent.name)
 
-    current = loose_shards(folder, current_names(names, index))
+    current = loose_shards(folder, listed, index, are_current=True)
     loose = {table: left_out.sound(files, check) for table, files in current.items()}
     _index_rows(connection, index)
     compacted = _compacted_files(connection, folder, left_out) if index.path else {}

@@ -1,2 +1,1 @@
-"""Compaction, retention and removal of runs, under leases: upkeep holds the warehouse's alone, runs
-share theirs; retention is the only deletion of tables' files."""
+"""Compaction, removal of runs, and retention, the only deletion of tables' files."""

@@ -5,67 +5,46 @@ index each time.
 
 <warehouse>/compacted/<table>/<name>.parquet, sorted by document, with row groups of about a
 megabyte; a shard lies in one row group. Replaced files stay until `collect` deletes them. The old
-state is valid until the new index is committed, and of two concurrent compactions one commits.
+state is valid until the new index is committed. Of two concurrent compactions one commits, and one
+that has lost its lease does not.
 """
 
 import gc
-import io
-import json
 import math
 import uuid
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.arrow import empty_table
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
-from pipeline.files.lease import UPKEEP, lease
+from pipeline.files.lease import UPKEEP, Lease, lease
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
-from pipeline.files.storage import (
-    AnyPath,
-    as_path,
-    commit,
-    delete,
-    file_size,
-    map_in_threads,
-    read,
-    with_retries,
-)
+from pipeline.files.storage import AnyPath, as_path, commit, delete, map_in_threads, read
 from pipeline.store.runs.planned_units import UnitKey
-from pipeline.store.shards.damaged_files import check_shard
+from pipeline.store.shards.damaged_files import shard_footer
 from pipeline.store.shards.layout import raise_layout
-from pipeline.store.shards.shard_content import PROBLEMS, SEARCHED
+from pipeline.store.shards.shard_content import SEARCHED
 from pipeline.store.shards.shard_index import (
     ATTEMPT,
     SCHEMA,
     Index,
     check_compacted,
     commit_next,
-    damaged_compaction,
     is_among,
     newest_index,
-    parse_file,
+    parse_compacted,
 )
-from pipeline.store.shards.shards import (
-    list_shard_files,
-    loose_shards,
-    not_compacted,
-    shard_name,
-)
-from pipeline.work.units import unit_name
+from pipeline.store.shards.shards import list_shard_files, loose_shards
 
 WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
-# A smaller file of less than half a batch is written again, together with new shards.
-_SMALL_BYTES = 16_000_000
 _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
 # In memory. The prompts of a document share most of their text, which is stored once per page of a
 # column: 31 MB of prompts took 1.0 MB in groups of a megabyte and pages of the default size.
@@ -92,7 +71,7 @@ class _Piece:
     facts: dict[str, Any]
 
     @property
-    def place(self) -> tuple[str, str, str, int]:
+    def position(self) -> tuple[str, str, str, int]:
         document_id = self.rows["document_id"][0].as_py() if self.rows.num_rows else ""
         return (document_id, *(self.facts[name] for name in ("step_id", "unit", "attempt")))
 
@@ -107,14 +86,14 @@ def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
     if not _worth(root, newest_index(root / "compacted"), least):
         return Compaction()
     with lease(root, UPKEEP) as held:
-        return None if held is None else rewrite(root, least)
+        return None if held is None else rewrite(root, held, least)
 
 
 def rewrite(
-    root: UPath, least: float = math.inf, gone: Collection[UnitKey] = ()
+    root: UPath, held: Lease, least: float = math.inf, gone: Collection[UnitKey] = ()
 ) -> Compaction | None:
-    """Compact, and leave the units `gone` out. Hold UPKEEP. As `compact`; None, too, if another
-    process has compacted meanwhile."""
+    """Compact, and leave the units `gone` out. `held` is UPKEEP. As `compact`; None, too, if
+    another process has taken the lease over meanwhile."""
     raise_layout(root)
     index = newest_index(root / "compacted")
     files = _worth(root, index, least)
@@ -127,11 +106,12 @@ def rewrite(
         new = files.get(table, [])
         kept, again = _to_rewrite(root, entries, table, len(new), gone)
         pieces = _pieces(root, table, new, again)
-        made = pa.concat_tables(_write(root / "compacted" / table, pieces, written))
-        num_taken += made.num_rows - again.num_rows
-        entries = pa.concat_tables([kept, made])
+        added = pa.concat_tables(_write(root / "compacted" / table, pieces, written))
+        num_taken += added.num_rows - again.num_rows
+        entries = pa.concat_tables([kept, added])
     is_needed = bool(num_taken or pc.any(is_gone).as_py())
-    if is_needed and commit_next(root / "compacted", index, entries):
+    # `collect` may have deleted the files of a compaction that has lost its lease.
+    if is_needed and held.is_held() and commit_next(root / "compacted", index, entries):
         return Compaction(num_taken, len(written))
     for file in written:
         delete(file)
@@ -140,8 +120,8 @@ def rewrite(
 
 def _worth(root: UPath, index: Index, least: float) -> dict[str, list[UPath]]:
     """The loose shards of the tables that have `least` or more."""
-    found = loose_shards(root, not_compacted(list_shard_files(root), index))
-    return {table: files for table, files in found.items() if len(files) >= least}
+    loose = loose_shards(root, list_shard_files(root), index)
+    return {table: files for table, files in loose.items() if len(files) >= least}
 
 
 def _to_rewrite(
@@ -151,30 +131,21 @@ def _to_rewrite(
     of `gone`, and of small files with no more shards than are written before them, `num_new` of
     them loose. So a shard is written again only into a file with twice as many, however often a
     warehouse is compacted. Raises DamagedError if a file that is written again is not whole."""
-    own = entries.filter(pc.equal(entries["table_name"], table))
-    again = {*own.filter(is_among(own, gone))["file"].to_pylist()}
+    of_table = entries.filter(pc.equal(entries["table_name"], table))
+    again = {*of_table.filter(is_among(of_table, gone))["file"].to_pylist()}
     counts = [("num_rows", "sum"), ("num_rows", "count"), ("num_bytes", "sum")]
-    files = own.group_by("file").aggregate(counts).to_pylist()
+    files = of_table.group_by("file").aggregate(counts).to_pylist()
     num_shards = num_new
     for row in sorted(files, key=lambda row: (row["file"] not in again, row["num_rows_count"])):
-        path = root / "compacted" / table / row["file"]
-        is_small = _size(path) < _SMALL_BYTES and row["num_bytes_sum"] < _BATCH_BYTES / 2
+        is_small = row["num_bytes_sum"] < _BATCH_BYTES / 2
         has_few = row["num_rows_count"] <= min(num_shards, _BATCH_SHARDS / 2)
         if (is_small and has_few) or row["file"] in again:
-            check_compacted(path, row["num_rows_sum"])
+            check_compacted(root / "compacted" / table / row["file"], row["num_rows_sum"])
             again.add(row["file"])
             num_shards += row["num_rows_count"]
     is_again = pc.is_in(entries["file"], pa.array(sorted(again), pa.string()))
     touched = entries.filter(is_again)
     return entries.filter(pc.invert(is_again)), touched.filter(pc.invert(is_among(touched, gone)))
-
-
-def _size(path: UPath) -> int:
-    """The bytes of a compacted file. Raises DamagedError if it is missing."""
-    try:
-        return file_size(path)
-    except FileNotFoundError:
-        raise damaged_compaction(path, "is missing") from None
 
 
 def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator[_Piece]:
@@ -183,8 +154,7 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
         yield from (piece for piece in map_in_threads(_loose_piece, some) if piece)
     ordered = again.sort_by([("file", "ascending")]).to_pylist()
     for name, entries in groupby(ordered, key=lambda entry: entry["file"]):
-        path = root / "compacted" / table / name
-        groups = with_retries(partial(parse_file, path, _row_groups), path)
+        groups = parse_compacted(root / "compacted" / table / name, _row_groups)
         for entry in entries:
             rows = groups[entry["row_group"]].slice(entry["first_row"], entry["num_rows"])
             yield _Piece(rows.drop_columns([ATTEMPT]), entry)
@@ -192,37 +162,30 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
 
 def _row_groups(opened: BinaryIO) -> list[Any]:
     file = opened_parquet(opened)
-    none = file.schema_arrow.empty_table()
-    found = [file.read_row_group(i, use_threads=False) for i in range(file.num_row_groups)]
+    groups = [file.read_row_group(i, use_threads=False) for i in range(file.num_row_groups)]
     # Without the checksum that version 0.2 wrote: no two files would have the same columns.
-    return [rows.replace_schema_metadata(None) for rows in found or [none]]
+    none = file.schema_arrow.empty_table()
+    return [rows.replace_schema_metadata(None) for rows in groups or [none]]
 
 
 def _loose_piece(path: UPath) -> _Piece | None:
     """A shard in tables/; None if it is damaged, which its readers report."""
-    if (named := shard_name(path.name)) is None:
-        return None
-    unit, attempt = named
     try:
-        check_shard(path)
-        content = read(path)
-        rows, facts_of_file = read_parquet(content), pq.read_metadata(io.BytesIO(content)).metadata
-    except (DamagedError, pa.ArrowException, OSError):  # OSError: or a missing file
+        metadata, rows = shard_footer(path).metadata, read_parquet(read(path))
+    except (DamagedError, pa.ArrowInvalid, FileNotFoundError):
         return None
-    footer = {k.decode(): v.decode() for k, v in (facts_of_file or {}).items()
-              if k.startswith(b"gistmill.")}  # fmt: skip
-    if "problem" in rows.column_names:  # of an earlier version, whose footer lacks it
-        problems = Counter(problem for problem in rows["problem"].to_pylist() if problem)
-        footer.setdefault(PROBLEMS, json.dumps(problems))
-    table = path.parent.parent.name
-    inputs = None
-    if "input_sha" in rows.column_names and table != Call.table:
-        inputs = sorted(set(rows["input_sha"].to_pylist()))
-        if unit_name(inputs) != unit:
-            return None
-    facts = {"table_name": table, "step_id": path.parent.name, "unit": unit, "attempt": attempt,
-             "footer": [*footer.items()], "input_shas": inputs, "num_rows": rows.num_rows,
-             "num_bytes": rows.nbytes}  # fmt: skip
+    table, (unit, attempt, _) = path.parent.parent.name, path.name.split(".")
+    has_inputs = "input_sha" in rows.column_names and table != Call.table
+    facts = {
+        "table_name": table,
+        "step_id": path.parent.name,
+        "unit": unit,
+        "attempt": int(attempt),
+        "footer": [(k.decode(), v.decode()) for k, v in metadata.items() if k[:9] == b"gistmill."],
+        "input_shas": sorted(set(rows["input_sha"].to_pylist())) if has_inputs else None,
+        "num_rows": rows.num_rows,
+        "num_bytes": rows.nbytes,
+    }
     return _Piece(rows.replace_schema_metadata(None), facts)
 
 
@@ -247,7 +210,7 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Ite
     yield empty_table(SCHEMA)
     for batch in _cut(pieces, _BATCH_BYTES):
         by_columns: dict[str, list[_Piece]] = defaultdict(list)
-        for piece in sorted(batch, key=lambda piece: piece.place):
+        for piece in sorted(batch, key=lambda piece: piece.position):
             by_columns[str(piece.rows.schema)].append(piece)
         for alike in by_columns.values():
             file = folder / f"{uuid.uuid4().hex}.parquet"

@@ -1,24 +1,29 @@
 """Removal of runs, and garbage collection, the only deletion of tables' files: what compactions
 replaced, what removed runs alone had planned, and what killed processes left behind.
 
-`remove_run` deletes a run's folder and leaves its planned units in a record,
-<warehouse>/removed/<run>.<hex>.parquet (of one that was killed while it planned, also the files of
-its plan). `collect` deletes a file once it has been replaced for the retention, or its run removed:
-counted by the storage's clock, from when the index was written that replaced it, or the record. So
-a reader has its files for that long. A run that is started meanwhile and plans some of the units
-has them again. Nothing is deleted that a run plans or a running process may still commit.
+`remove_run` deletes a run's folder and leaves a record of its planned units,
+<warehouse>/removed/<run>.<hex>.parquet. Until a collection the rows of its units are in the views
+`all_...`, with no run, and a run that plans some of them again has them without a call.
+
+`collect` deletes what was replaced, or removed, 24 hours ago or earlier, so that a reader has the
+files that it chose for so long. The clock is this machine's, against the time that storage gave the
+index that replaced a file, or the record. With `older_than=0` it takes the files of open queries
+away: these name a missing file, and a new one succeeds.
+
+What removed runs had planned stays while any run is executed, as it may plan that again, and while
+the plan of any run cannot be read. What a compaction replaced no run needs.
 """
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from upath import UPath
 
 from pipeline.asking.known_replies import committed_journals, journal_files
 from pipeline.core.calls import Call
-from pipeline.files.lease import UPKEEP, is_a_run_at_work, lease
+from pipeline.files.lease import UPKEEP, Lease, is_a_run_at_work, lease
 from pipeline.files.processes import is_abandoned
 from pipeline.files.storage import (
     AnyPath,
@@ -31,28 +36,11 @@ from pipeline.files.storage import (
     list_paths,
     modified_at,
     path_kind,
-    read,
-    write,
 )
 from pipeline.store.runs.people import num_labels
-from pipeline.store.runs.planned_units import (
-    UnitKey,
-    planned_files,
-    units_in,
-)
-from pipeline.store.shards.shard_index import (
-    Index,
-    commit_next,
-    generation_number,
-    generations,
-    newest_index,
-)
-from pipeline.store.shards.shards import (
-    ShardFiles,
-    highest_attempts,
-    list_shard_files,
-    loose_shards,
-)
+from pipeline.store.runs.planned_units import UnitKey, planned_files, units_in, write_unit_keys
+from pipeline.store.shards.shard_index import Index, generation_number, generations, newest_index
+from pipeline.store.shards.shards import ShardFiles, highest_attempts, list_shard_files
 from pipeline.store.upkeep.compaction import rewrite
 
 _CHECKED, _READERS = "checked.json", "readers"  # of version 0.2
@@ -88,12 +76,12 @@ def remove_run(root: UPath, name: str) -> Removed:
     """
     folder = root / "runs" / name
     removed = Removed(labels=num_labels(folder))
-    plans = _plans(root)
-    if planned := [file for file in plans if folder in file.parents]:
-        own, others = units_in(planned), units_in(file for file in plans if file not in planned)
-        removed = Removed(len(own), len(own & others), removed.labels)
-        for file in planned:
-            write(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", read(file))
+    plans = {file: folder in file.parents for file in _plans(root)}
+    if any(plans.values()):
+        units = units_in(file for file, is_of_run in plans.items() if is_of_run)
+        of_other_runs = units_in(file for file, is_of_run in plans.items() if not is_of_run)
+        removed = Removed(len(units), len(units & of_other_runs), removed.labels)
+        write_unit_keys(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", units)
         delete(folder / "units.parquet")  # from here on no command sees the run
     delete_folder(folder)
     return removed
@@ -121,27 +109,31 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
             return None
         records = [f for f in removal_records(root) if _modified(f) <= time.time() - older_than]
         is_waiting = bool(records) and is_a_run_at_work(root)
-        sizes = _delete_removed(root, records) if records and not is_waiting else []
+        sizes = _delete_removed(root, held, records) if records and not is_waiting else []
         if sizes is None:
             return None
         before = time.time() - older_than  # what has just been written again is replaced by now
-        found = list_shard_files(root)
-        files = [*_replaced(root, found, before), *_left_over(root, found, before)]
+        shards = list_shard_files(root)
+        files = [*_replaced(root, shards, before), *_left_over(root, shards, before)]
         sizes += map(_delete_counted, files)
         delete_if_empty(root / _READERS)
         return Freed(len(sizes), sum(sizes), is_waiting)
 
 
-def _delete_removed(root: UPath, records: list[UPath]) -> list[int] | None:
+def _delete_removed(root: UPath, held: Lease, records: list[UPath]) -> list[int] | None:
     """Delete what these removed runs alone had planned, then their records; the sizes of the files,
-    or None if another process has compacted meanwhile. A run that begins now waits."""
-    others = units_in({*removal_records(root), *_plans(root)} - {*records})
-    gone = units_in(records) - others
+    or None if another process has taken the lease over. A run that begins now waits."""
+    used = units_in({*removal_records(root), *_plans(root)} - {*records})
+    gone = units_in(records) - used
     sizes = [*map(_delete_counted, _files_of(root, gone))]
-    if rewrite(root, gone=gone) is None:
+    if rewrite(root, held, gone=gone) is None:
         return None
-    for step_id in sorted({step_id for step_id, _ in gone} - {step_id for step_id, _ in others}):
-        _delete_step(root, step_id)
+    for step_id in sorted({step_id for step_id, _ in gone} - {step_id for step_id, _ in used}):
+        delete(root / "steps" / f"{step_id}.json")
+        delete_folder(root / "shared" / step_id)
+        delete_folder(root / "journal" / step_id)
+        for folder in list_paths(root / "tables", f"*/{step_id}"):
+            delete_if_empty(folder)
     for record in records:
         delete(record)
     return sizes
@@ -155,69 +147,35 @@ def _plans(root: UPath) -> list[UPath]:
 def _files_of(root: UPath, gone: set[UnitKey]) -> list[UPath]:
     """The files of these units in tables/, of every attempt, and in journal/, of calls that a
     killed process has left uncommitted."""
-    shards = loose_shards(root, list_shard_files(root)).values()
-    unit_of = {file: (file.parent.name, _unit(file)) for files in shards for file in files}
-    return [
-        *sorted(file for file, unit in unit_of.items() if unit in gone),
-        *(one.file for one in journal_files(root) if (one.step_id, one.unit) in gone),
+    shards = [
+        root / "tables" / table / step_id / name
+        for (table, step_id), names in list_shard_files(root).items()
+        for name in names
+        if (step_id, name.partition(".")[0]) in gone
     ]
+    journals = [file.file for file in journal_files(root) if (file.step_id, file.unit) in gone]
+    return [*shards, *journals]
 
 
-def _unit(shard: UPath) -> str:
-    return str(shard.name.partition(".")[0])
-
-
-def _delete_step(root: UPath, step_id: str) -> None:
-    """Delete a step's description, its shared replies, and the folders that it leaves empty."""
-    delete(root / "steps" / f"{step_id}.json")
-    for folder in (root / "shared" / step_id, root / "journal" / step_id):
-        if path_kind(folder) == "directory":
-            delete_folder(folder)
-    if is_remote(root):  # an object store has no folders
-        return
-    for folder in list_paths(root / "tables", f"*/{step_id}"):
-        if not list_paths(folder):
-            delete_folder(folder)
-
-
-def _replaced(root: UPath, found: ShardFiles, before: float) -> Iterator[UPath]:
+def _replaced(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]:
     """Shards in tables/, compacted files and indexes that were replaced before that time: by an
-    index that was written before it."""
+    index that was written before it. Compacted files that no index names are of a compaction that
+    was killed."""
     folder = root / "compacted"
-    _invalidate_killed_compactions(folder, before)
     indexes = sorted(generations(folder), key=generation_number)
     old = [file for file in indexes if _modified(file) <= before]
-    if not old:
-        return
-    shards = {key: set(names) for key, names in found.items()}
-    used: set[str] = set()
-    for index in (Index(file) for file in indexes if file not in old[:-1]):
-        used.update(index.files())
-        for (table, step_id), names in shards.items():
-            names &= index.names(table, step_id)
+    was, now = (Index(files[-1] if files else None) for files in (old, indexes))
     for (table, step_id), names in shards.items():
-        yield from (root / "tables" / table / step_id / name for name in sorted(names))
-    compacted = _compacted_before(folder, before)
-    yield from (file for name, file in compacted.items() if name not in used)
+        compacted = was.names(table, step_id) & now.names(table, step_id)
+        yield from (root / "tables" / table / step_id / name for name in names if name in compacted)
+    used = {*was.files(), *now.files()}
+    for file in list_paths(folder, "*/*.parquet"):
+        if f"{file.parent.name}/{file.name}" not in used and _modified(file) <= before:
+            yield file
     yield from old[:-1]
 
 
-def _invalidate_killed_compactions(folder: UPath, before: float) -> None:
-    """Commit the index again where there are files that no index names: their compaction was
-    killed, or suspended and would now commit an index that names what is deleted here."""
-    known = {name for file in generations(folder) for name in Index(file).files()}
-    if not known.issuperset(_compacted_before(folder, before)):
-        index = newest_index(folder)
-        commit_next(folder, index, index.read())
-
-
-def _compacted_before(folder: UPath, before: float) -> dict[str, UPath]:
-    """The compacted files that were written before that time, by their names in an index."""
-    files = list_paths(folder, "*/*.parquet")
-    return {f"{file.parent.name}/{file.name}": file for file in files if _modified(file) <= before}
-
-
-def _left_over(root: UPath, found: ShardFiles, before: float) -> Iterator[UPath]:
+def _left_over(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]:
     """Temporary files that no process will finish, journals of committed units, and what version
     0.2 kept of its checks and readers."""
     yield from [*list_paths(root, _CHECKED), *list_paths(root / _READERS, "*.lease")]
@@ -225,15 +183,15 @@ def _left_over(root: UPath, found: ShardFiles, before: float) -> Iterator[UPath]
         before = min(before, time.time() - _SECONDS_OF_A_WRITE)
         files = [file for file in list_paths(root, "**/.*.part") if path_kind(file) == "file"]
         yield from (file for file in files if is_abandoned(file.name) or _modified(file) <= before)
-    yield from committed_journals(root, _committed(root, found))
+    yield from committed_journals(root, _committed(root, shards))
 
 
-def _committed(root: UPath, found: ShardFiles) -> dict[str, dict[str, int]]:
+def _committed(root: UPath, shards: ShardFiles) -> Mapping[str, dict[str, int]]:
     """step_id -> unit -> the highest attempt of its rows, over all runs."""
     index = newest_index(root / "compacted")
     return {
-        step_id: highest_attempts(found.get((table, step_id), ()), index, table, step_id)
-        for table, step_id in {*found, *index.steps()}
+        step_id: highest_attempts(shards.get((table, step_id), ()), index, table, step_id)
+        for table, step_id in {*shards, *index.steps()}
         if table != Call.table  # committed before the rows
     }
 

@@ -187,7 +187,7 @@ def test_a_retry_that_died_between_its_calls_and_its_rows_asks_nothing_twice(
     work(small, good)
     shard = small.shards.path("gists", small.step("gists").id, unit_of(small, "gists"), 2)
     shard.unlink()
-    small.shards.verify(small.steps)
+    small.shards.committed(small.steps)
     assert work(small, good).asked == []
     assert problems(small, "gists", 2) == [None] * 3
 

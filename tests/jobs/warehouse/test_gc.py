@@ -3,12 +3,15 @@
 import json
 import os
 import random
+import time
 from pathlib import Path
 
 import pytest
 
 from jobs.warehouse.delete import retention
 from pipeline.core.calls import Call
+from pipeline.files.lease import UPKEEP, lease
+from pipeline.files.storage import as_path
 from tests.pipeline.store.test_compaction import commit_some, stored
 from tests.support.command import refused, succeed
 from tests.support.runs.warehouse import Warehouse, document_unit, step
@@ -50,15 +53,17 @@ def test_journals_of_committed_units_are_deleted(tmp_path: Path) -> None:
     assert journals[open_unit.unit].exists()
 
 
-def test_a_folder_that_a_killed_export_left_is_no_temporary_file(tmp_path: Path) -> None:
+def test_temporary_files_are_deleted_when_no_write_takes_so_long(tmp_path: Path) -> None:
+    """A folder that a killed export left is none."""
     commit_some(Warehouse(tmp_path), random.Random(3), range(9))
-    folder, file = tmp_path / ".abcd.part", tmp_path / "tables" / ".efgh.part"
+    folder, old, new = (tmp_path / f".{name}.part" for name in ("folder", "old", "new"))
     folder.mkdir()
-    file.write_text("half of a write")
-    for left in (folder, file):
-        os.utime(left, (0, 0))
-    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "--json"))
-    assert told["deleted"] == 1 and folder.is_dir() and not file.exists()
+    for file in (old, new):
+        file.write_text("half of a write")
+    for file in (folder, old):
+        os.utime(file, (time.time() - 4000,) * 2)
+    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
+    assert told["deleted"] > 1 and folder.is_dir() and new.exists() and not old.exists()
 
 
 def test_durations() -> None:
@@ -68,7 +73,7 @@ def test_durations() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["soon", "-1h", "1", "1e3s", "h", "24 h", "9999999d"])
+@pytest.mark.parametrize("text", ["soon", "-1h", "1", "24 h", "9999999d"])
 def test_other_durations_are_refused(text: str, tmp_path: Path) -> None:
     told = refused("gc", f"warehouse={tmp_path}", f"older_than={text}")
     assert told == f"older_than={text}: not a duration; write 24h, 90m or 2d"
@@ -81,9 +86,6 @@ def test_a_folder_without_a_warehouse_is_refused(tmp_path: Path) -> None:
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
-    from pipeline.files.lease import UPKEEP, lease
-    from pipeline.files.storage import as_path
-
     commit_some(Warehouse(tmp_path), random.Random(3), range(3))
     with lease(as_path(tmp_path), UPKEEP):
         assert "another process" in refused("gc", f"warehouse={tmp_path}")

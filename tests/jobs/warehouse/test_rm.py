@@ -14,6 +14,7 @@ import pytest
 
 from jobs.warehouse.delete import remove
 from pipeline.core.calls import Call
+from pipeline.core.errors import DamagedError
 from pipeline.files.lease import RUN, lease
 from pipeline.files.storage import as_path
 from pipeline.store import Shards, connect
@@ -26,7 +27,7 @@ from pipeline.store.upkeep import compaction, garbage
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import collect
 from tests.pipeline.store.test_compaction import call
-from tests.support.command import gistmill, one_line, own_process, refused, sql, succeed, succeeded
+from tests.support.command import gistmill, refused, sql, succeed, succeeded
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 from tests.support.runs.written_plan import documents
@@ -109,7 +110,11 @@ def test_what_no_other_run_uses_goes_with_it(folder: Path) -> None:
     is_deleted(folder)
     succeed("gc", f"warehouse={folder}", "older_than=0")
     is_deleted(folder)
-    assert [row["document_id"] for row in sql(folder, "from gists order by all")] == KEPT
+    warehouse = Warehouse(folder)
+    warehouse.commit(GISTS, OWN, [gist(0, "again", "d2")])
+    warehouse.plan("gone", (GISTS, [OWN]))
+    collect(folder, older_than=0)
+    assert [row["gist"] for row in sql(folder, "from gists", "run=gone")] == ["again"]
 
 
 @pytest.mark.slow
@@ -128,37 +133,14 @@ def test_while_a_run_plans_nothing_is_deleted_that_it_may_count_on(folder: Path)
     assert not [*folder.glob(f"tables/*/{ANSWERS.id}/*")]
 
 
-@pytest.mark.slow
-def test_what_was_removed_can_be_made_again(folder: Path) -> None:
-    for _ in range(2):
-        succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
-        succeed("gc", f"warehouse={folder}", "older_than=0")
-        is_deleted(folder)
-        warehouse = Warehouse(folder)
-        warehouse.commit(GISTS, OWN, [gist(0, "again", "d2")])
-        warehouse.commit(GISTS, OWN, [call(0, "d2")], Call)
-        warehouse.plan("gone", (GISTS, [OWN]))
-        collect(folder, older_than=0)
-        assert [row["gist"] for row in sql(folder, "from gists", "run=gone")] == ["again"]
-
-
 def test_a_removal_that_an_earlier_version_left_undone_is_done(folder: Path) -> None:
-    """It had named the mark after the run alone."""
+    """Its record is the run's whole plan."""
     (folder / "removed").mkdir()
     (folder / "runs" / "gone" / "units.parquet").rename(folder / "removed" / "gone.parquet")
     (folder / "runs" / "gone").rmdir()
     stands(folder)
     collect(folder, older_than=0)
     is_deleted(folder)
-
-
-def test_the_last_run_leaves_nothing(folder: Path) -> None:
-    for run in ("gone", "kept"):
-        out = succeed("rm", f"warehouse={folder}", f"run={run}", "--yes")
-        assert out.startswith(f"deleted run {run}: ")
-    succeed("gc", f"warehouse={folder}", "older_than=0")
-    assert not [file for file in folder.rglob("*.parquet") if "index." not in file.name]
-    assert not [*(folder / "steps").iterdir()]
 
 
 class KilledError(BaseException):
@@ -207,22 +189,35 @@ def test_killed_at_any_moment_it_can_be_made_again(
     is_deleted(folder)
 
 
-@pytest.mark.parametrize("before", ["delete", "delete_folder"])
 def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, before: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The removal was killed when it had written its record."""
+
     def killed(*given: object) -> None:
         raise KilledError
 
-    RunFolder(folder, "gone").write_report("made")
     with monkeypatch.context() as patch, pytest.raises(KilledError):
-        patch.setattr(garbage, before, killed)
+        patch.setattr(garbage, "delete", killed)
         remove(as_path(folder), "gone")
     Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
     collect(folder, older_than=0)
     rows = sql(folder, "select run, document_id from all_gists order by all")
     assert [tuple(row.values()) for row in rows] == [("again", "d2"), ("kept", "d1")]
+
+
+def test_nothing_is_deleted_while_a_plan_cannot_be_read(folder: Path) -> None:
+    remove(as_path(folder), "gone")
+    plan = folder / "runs" / "kept" / "units.parquet"
+    whole, before = plan.read_bytes(), shards(folder)
+    plan.write_bytes(whole[:-9])
+    with pytest.raises(DamagedError, match="start the run again") as caught:
+        collect(folder, older_than=0)
+    assert caught.value.file == str(plan) and shards(folder) == before
+    plan.write_bytes(whole)
+    collect(folder, older_than=0)
+    is_deleted(folder)
 
 
 @pytest.mark.slow
@@ -271,6 +266,7 @@ def test_what_is_at_work_is_refused(folder: Path) -> None:
         (["run=gonne", "--yes"], "run=gonne: not in {}; nearest: gone"),
         ([], "run= is missing; name the run to delete"),
         (["--yes", "step=a"], "'step=a': unknown option; there are warehouse, run=..."),
+        (["run=gone"], "run=gone: deletes it for good; add --yes"),  # without a terminal
     ],
 )
 def test_mistakes(words: list[str], told: str, tmp_path: Path) -> None:
@@ -278,14 +274,6 @@ def test_mistakes(words: list[str], told: str, tmp_path: Path) -> None:
     Warehouse(tmp_path).plan("kept")
     line = refused("rm", f"warehouse={tmp_path}", *words)
     assert line == told.format(tmp_path)
-
-
-@pytest.mark.slow
-def test_without_a_terminal_it_must_be_said(tmp_path: Path) -> None:
-    Warehouse(tmp_path).plan("gone")
-    told = one_line(own_process("rm", f"warehouse={tmp_path}", "run=gone"))
-    assert told == "run=gone: deletes it for good; add --yes"
-    assert (tmp_path / "runs" / "gone").exists()
 
 
 class Typed(io.StringIO):

@@ -61,8 +61,9 @@ def night(num_workers: int = 64, num_problems: int = 30) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("width", [80, 200])
-@pytest.mark.parametrize(("num_workers", "num_problems"), [(0, 0), (2, 1), (64, 30)])
+@pytest.mark.parametrize(
+    ("width", "num_workers", "num_problems"), [(80, 0, 0), (200, 2, 1), (80, 64, 30)]
+)
 def test_what_matters_is_shown(width: int, num_workers: int, num_problems: int) -> None:
     text = fitted_to_terminal(status_parts(night(num_workers, num_problems)), width)
     lines = text.splitlines()

@@ -6,7 +6,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +21,7 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import AccountingError, DamagedError
 from pipeline.core.rows import RECORDS, Record
 from pipeline.store import Shards, connect
-from pipeline.store.shards.shard_index import Index, commit_next
-from pipeline.store.shards.shard_index import newest_index as newest_index
+from pipeline.store.shards.shard_index import Index, newest_index
 from pipeline.store.upkeep import compaction as module
 from pipeline.store.upkeep.compaction import Compaction, compact
 from pipeline.store.upkeep.garbage import collect
@@ -137,7 +136,6 @@ def test_the_same_rows_before_and_after(
     draw = random.Random(seed)
     for name, size in {"_GROUP_BYTES": 500, "_BATCH_BYTES": 9_000}.items():
         monkeypatch.setattr(module, name, draw.choice([1, size, 10**9]))
-    monkeypatch.setattr(module, "_SMALL_BYTES", draw.choice([0, 4_000, 10**9]))
     expected: dict[Shard, list[dict[str, Any]]] = {}
     for turn in range(4):
         commit_some(warehouse, draw, range(20 * turn, 20 * turn + 20))
@@ -155,113 +153,23 @@ def test_the_same_rows_before_and_after(
 
 
 def test_files_are_few_and_sorted_by_document(warehouse: Warehouse) -> None:
-    commit_some(warehouse, random.Random(1), range(40))
-    num_shards = len(stored(warehouse.folder))
-    assert compact(warehouse.folder, least=1) == Compaction(shards=num_shards, files=3)
-    assert compact(warehouse.folder, least=1) == Compaction()
-    for table in ("gists", "answers", "calls"):
-        (file,) = (warehouse.folder / "compacted" / table).iterdir()
-        documents = pq.read_table(file)["document_id"].to_pylist()
-        assert documents == sorted(documents)
-
-
-def test_small_files_are_merged(warehouse: Warehouse) -> None:
-    for numbers in (range(20), range(20, 60)):
-        commit_some(warehouse, random.Random(1), numbers)
-        compact(warehouse.folder, least=1)
-    for table in ("gists", "answers", "calls"):
-        assert len([file for file in index_of(warehouse).files() if file.startswith(table)]) == 1
-
-
-@pytest.mark.slow
-def test_a_growing_warehouse_is_not_written_again_by_each_compaction(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A shard is written once, and again whenever its file doubles: log2 of 32 is 5 times."""
-    num_written = 0
-    write = module._file
-
-    def counted(pieces: Any, **named: Any) -> Any:
-        nonlocal num_written
-        num_written += len(pieces)
-        return write(pieces, **named)
-
-    monkeypatch.setattr(module, "_file", counted)
-    for number in range(96):
-        warehouse.commit(GISTS, unit_of(GISTS, number), [gist(0)])
-        if number % 3 == 2:
-            compact(warehouse.folder, least=1)
-    assert 96 < num_written <= 96 * (1 + 5)
-    assert len(index_of(warehouse).files()) <= 6
-
-
-def test_few_shards_are_not_worth_it(warehouse: Warehouse) -> None:
+    """Small ones are merged, and few shards are not worth it."""
     commit_some(warehouse, random.Random(1), range(20))
     assert compact(warehouse.folder) == Compaction()
     assert not (warehouse.folder / "compacted").exists()
+    num_shards = len(stored(warehouse.folder))
+    assert compact(warehouse.folder, least=1) == Compaction(shards=num_shards, files=3)
+    assert compact(warehouse.folder, least=1) == Compaction()
+    commit_some(warehouse, random.Random(1), range(20, 60))
+    compact(warehouse.folder, least=1)
+    files = index_of(warehouse).files()
+    assert sorted(file.partition("/")[0] for file in files) == ["answers", "calls", "gists"]
+    for file in files:
+        documents = pq.read_table(warehouse.folder / "compacted" / file)["document_id"].to_pylist()
+        assert documents == sorted(documents)
 
 
-def crashes(monkeypatch: pytest.MonkeyPatch, at: int, before: bool) -> Callable[[], int]:
-    """Let the process die at the `at`-th file that is written or deleted; returns their number."""
-    done = 0
-
-    def dying(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **named: Any) -> Any:
-            nonlocal done
-            done += 1
-            if done == at and before:
-                raise KeyboardInterrupt
-            result = real(*args, **named)
-            if done == at:
-                raise KeyboardInterrupt
-            return result
-
-        return call
-
-    for name in ("link", "replace", "unlink", "fsync"):
-        monkeypatch.setattr(os, name, dying(getattr(os, name)))
-    return lambda: done
-
-
-_PARTS = 6
 _AT_TIMES = [pytest.mark.slow, pytest.mark.sampled]
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.parametrize("before", [True, False])
-@pytest.mark.parametrize("first", range(1, _PARTS + 1))
-def test_a_crash_at_any_write_loses_and_doubles_nothing(
-    tmp_path: Path, before: bool, first: int
-) -> None:
-    """At every sixth write from the first on."""
-    at = first - _PARTS
-    while True:
-        at += _PARTS
-        warehouse = Warehouse(tmp_path / str(at))
-        warehouse.plan("night")
-        commit_some(warehouse, random.Random(7), range(5))
-        expected = stored(warehouse.folder)
-        compact(warehouse.folder, least=1)
-        commit_some(warehouse, random.Random(8), range(5, 9))
-        expected |= stored(warehouse.folder)
-        with pytest.MonkeyPatch.context() as patch:
-            num_done = crashes(patch, at, before)
-            try:
-                compact(warehouse.folder, least=1)
-                collect(warehouse.folder, older_than=0)
-            except KeyboardInterrupt:
-                pass
-            if num_done() < at:
-                break
-        for file in warehouse.folder.glob("*.lease"):
-            file.write_text("{}")  # its process is dead
-        agrees(warehouse.folder, expected)
-        compact(warehouse.folder, least=1)
-        collect(warehouse.folder, older_than=0)
-        assert stored(warehouse.folder) == {}
-        agrees(warehouse.folder, expected)
-    assert at > 30
 
 
 def test_replaced_files_stay_for_the_retention(warehouse: Warehouse) -> None:
@@ -286,27 +194,18 @@ def test_a_compaction_that_stood_still_commits_nothing_that_was_collected(
     """It has written its files when its lease is taken over and they are collected."""
     commit_some(warehouse, random.Random(1), range(20))
     expected = stored(warehouse.folder)
-    real = commit_next
+    write = module._write
 
-    def late(*args: Any) -> bool:
+    def late(*args: Any) -> Iterator[Any]:
+        yield from write(*args)
         for file in warehouse.folder.glob("*.lease"):
             file.write_text("{}")
         collect(warehouse.folder, older_than=0)
-        return real(*args)
 
-    monkeypatch.setattr(module, "commit_next", late)
-    compact(warehouse.folder, least=1)
+    monkeypatch.setattr(module, "_write", late)
+    assert compact(warehouse.folder, least=1) is None
+    assert not index_of(warehouse).path
     agrees(warehouse.folder, expected)
-
-
-def test_temporary_files_are_deleted_when_no_write_takes_so_long(warehouse: Warehouse) -> None:
-    path = warehouse.commit(GISTS, unit_of(GISTS, 1), [gist(0)])
-    old, new = (path.with_name(f".x.{name}.part") for name in ("old", "new"))
-    for part in (old, new):
-        part.write_bytes(b"half a file")
-    os.utime(str(old), (time.time() - 4000,) * 2)
-    collect(warehouse.folder, older_than=0)
-    assert new.exists() and not old.exists() and path.exists()
 
 
 def test_who_commits_what_was_collected_is_told_that_another_was_first(
@@ -324,18 +223,20 @@ def test_who_commits_what_was_collected_is_told_that_another_was_first(
 
 def test_shards_that_are_not_whole_stay_and_are_named(warehouse: Warehouse) -> None:
     commit_some(warehouse, random.Random(1), range(20))
-    torn = warehouse.commit(GISTS, unit_of(GISTS, 900), [gist(0)])
-    torn.write_bytes(torn.read_bytes()[:-9])
+    half = warehouse.commit(GISTS, unit_of(GISTS, 900), [gist(0)])
+    torn(half)
     lacking = warehouse.commit(
         ANSWERS, unit_of(ANSWERS, 902), rows_for(ANSWERS, unit_of(ANSWERS, 902), 0, 1)
     )
     pq.write_table(pq.read_table(lacking).slice(1), lacking)
+    pages = warehouse.commit(GISTS, unit_of(GISTS, 903), [gist(i, "x" * 999) for i in range(40)])
+    garbled(pages)
     compact(warehouse.folder, least=1)
     collect(warehouse.folder, older_than=0)
-    assert len(list((warehouse.folder / "tables").rglob("*.parquet"))) == 2
-    for of, path in ((GISTS, torn), (ANSWERS, lacking)):
+    assert {*(warehouse.folder / "tables").rglob("*.parquet")} == {half, lacking, pages}
+    for of, path in ((GISTS, half), (ANSWERS, lacking)):
         with pytest.raises(AccountingError, match=path.name):
-            Shards(warehouse.folder).verify([of])
+            Shards(warehouse.folder).committed([of])
 
 
 def shortened(file: UPath) -> None:
@@ -351,23 +252,6 @@ def deleted(file: UPath) -> None:
     file.unlink()
 
 
-@pytest.mark.parametrize(
-    "damage", [torn, *(pytest.param(one, marks=_AT_TIMES) for one in (shortened, deleted))]
-)
-def test_damaged_compacted_files_are_noticed(
-    warehouse: Warehouse, damage: Callable[[UPath], None]
-) -> None:
-    commit_some(warehouse, random.Random(1), range(20))
-    compact(warehouse.folder, least=1)
-    Shards(warehouse.folder).verify([GISTS])
-    (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
-    damage(UPath(file))
-    for check in (Shards.verify, Shards.committed):
-        with pytest.raises(AccountingError, match="put the file back") as caught:
-            check(Shards(warehouse.folder), [GISTS])
-        assert str(file) in str(caught.value)
-
-
 def garbled(file: UPath) -> None:
     """Head and footer are whole."""
     content = bytearray(file.read_bytes())
@@ -378,50 +262,32 @@ def garbled(file: UPath) -> None:
 @pytest.mark.parametrize(
     "damage", [torn, *(pytest.param(one, marks=_AT_TIMES) for one in (garbled, deleted, shortened))]
 )
-def test_damage_is_named_by_the_compaction_that_reads_it(
+def test_a_damaged_compacted_file_is_named(
     warehouse: Warehouse, damage: Callable[[UPath], None]
 ) -> None:
+    """By a run, which has read the footer, and by the compaction that reads the rows."""
     commit_some(warehouse, random.Random(1), range(20))
     compact(warehouse.folder, least=1)
     (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
     damage(UPath(file))
     commit_some(warehouse, random.Random(2), range(30, 80))
-    with pytest.raises(DamagedError, match="put the file back") as caught:
-        compact(warehouse.folder, least=1)
-    assert caught.value.file == str(file)
+    checks: list[Callable[[], object]] = [lambda: compact(warehouse.folder, least=1)]
+    shards = Shards(warehouse.folder)
+    if damage is garbled:
+        units = shards.units("gists", GISTS.id).items()
+        checks.append(lambda: [shards.load(Gist, GISTS.id, unit, n) for unit, n in units])
+    else:
+        checks.append(lambda: shards.committed([GISTS]))
+    for check in checks:
+        with pytest.raises(DamagedError, match="put the file back") as caught:
+            check()
+        assert caught.value.file == str(file)
     told: list[str] = []
     compact_if_worth_it(UPath(warehouse.folder), told.append, least=1)
     assert len(told) == 1 and told[0].startswith(f"not compacted: {file}: ")
     done = gistmill("gc", f"warehouse={warehouse.folder}")
     (line,) = done.stderr.splitlines()
     assert done.returncode == 1 and line.startswith(f"gistmill: {file}: ")
-
-
-def test_a_loose_shard_of_garbled_pages_stays(warehouse: Warehouse) -> None:
-    commit_some(warehouse, random.Random(1), range(20))
-    file = warehouse.commit(GISTS, unit_of(GISTS, 900), [gist(i, "x" * 999) for i in range(40)])
-    garbled(file)
-    compact(warehouse.folder, least=1)
-    collect(warehouse.folder, older_than=0)
-    assert list((warehouse.folder / "tables").rglob("*.parquet")) == [file]
-
-
-def test_garbled_rows_of_a_compacted_file_are_no_flaky_storage(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unit = unit_of(GISTS, 900)
-    warehouse.commit(GISTS, unit, [gist(i, "x" * 999) for i in range(40)])
-    compact(warehouse.folder, least=1)
-    (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
-    garbled(UPath(file))
-
-    def repeated(seconds: float) -> None:
-        raise AssertionError("the file was read again as if storage had refused it")
-
-    monkeypatch.setattr("pipeline.files.storage.time.sleep", repeated)
-    with pytest.raises(DamagedError, match="put the file back") as caught:
-        Shards(warehouse.folder).load(Gist, GISTS.id, unit.unit)
-    assert caught.value.file == str(file)
 
 
 def test_a_read_that_a_store_refuses_is_repeated(
@@ -431,24 +297,16 @@ def test_a_read_that_a_store_refuses_is_repeated(
     unit = unit_of(GISTS, 900)
     warehouse.commit(GISTS, unit, [gist(0)])
     compact(warehouse.folder, least=1)
-    refusals = [OSError("Bad Gateway"), OSError("Bad Gateway")]
-    whole = UPath.read_bytes
+    shards, kind, read = Shards(warehouse.folder), type(warehouse.folder), UPath.read_bytes
+    assert shards.load(Gist, GISTS.id, unit.unit) == (gist(0),)
+    is_refused = [False, True, True]
 
-    def open_refused(path: UPath, mode: str) -> Any:
+    def refused(path: UPath, *mode: str) -> Any:
         raise OSError("Bad Gateway")
 
-    def read(path: UPath) -> bytes:
-        if refusals:
-            raise refusals.pop()
-        return whole(path)
-
-    monkeypatch.setattr("pipeline.store.shards.shard_index._footer", pq.read_metadata)
-    shards = Shards(warehouse.folder)
-    assert shards.units("gists", GISTS.id) == {unit.unit: 1}
-    monkeypatch.setattr(type(warehouse.folder), "open", open_refused)
-    monkeypatch.setattr(type(warehouse.folder), "read_bytes", read)
-    assert len(shards.load(Gist, GISTS.id, unit.unit)) == 1
-    assert not refusals
+    monkeypatch.setattr(kind, "open", refused)
+    monkeypatch.setattr(kind, "read_bytes", lambda p: refused(p) if is_refused.pop() else read(p))
+    assert shards.load(Gist, GISTS.id, unit.unit) == (gist(0),) and not is_refused
 
 
 def test_a_missing_index_of_rows_that_were_collected_is_work_again(warehouse: Warehouse) -> None:

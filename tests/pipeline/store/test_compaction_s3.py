@@ -1,6 +1,7 @@
 """Compaction and collection of a warehouse on an S3 server, without Ray."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -19,52 +20,52 @@ from tests.support.runs.warehouse import Warehouse, document_unit, gist
 pytestmark = pytest.mark.slow
 
 
-def test_the_same_rows_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     with s3_server() as environment:
         for key, value in environment.items():
             monkeypatch.setenv(key, value)
-        warehouse = Warehouse(cast(Path, UPath(f"s3://{BUCKET}/w")))
-        warehouse.plan("night")
-        commit_some(warehouse, random.Random(5), range(15))
-        before = contents()
-        done = compact(warehouse.folder, least=1)
-        assert done is not None and done.shards == len(names(environment, "w/tables/"))
-        assert contents() == before
-        collect(warehouse.folder, older_than=0)
-        assert names(environment, "w/tables/") == []
-        assert contents() == before
-        unit = document_unit(GISTS, "late")
-        warehouse.commit(GISTS, unit, [gist(0, "Late.", "late")])
-        assert compact(warehouse.folder, least=1) is not None
-        collect(warehouse.folder, older_than=0)
-        assert Shards(warehouse.folder).load(Gist, GISTS.id, unit.unit) == (
-            gist(0, "Late.", "late"),
-        )
-        assert len([name for name in names(environment, "w/compacted/") if "index" in name]) == 1
-        assert len(contents()["gists"]) == len(before["gists"]) + 1
+        yield environment
 
 
-def test_a_removed_run_goes_with_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    with s3_server() as environment:
-        for key, value in environment.items():
-            monkeypatch.setenv(key, value)
-        warehouse = Warehouse(cast(Path, UPath(f"s3://{BUCKET}/w")))
-        kept, loose, compacted = (document_unit(GISTS, name) for name in ("kept", "a", "b"))
-        for unit in (kept, compacted):
-            warehouse.commit(GISTS, unit, [gist(0, "Said.", unit.document_id)])
-        compact(warehouse.folder, least=1)
-        warehouse.commit(GISTS, loose, [gist(0, "Said.", "a")])
-        warehouse.plan("gone", (GISTS, [kept, loose, compacted]))
-        warehouse.plan("kept", (GISTS, [kept]))
-        assert remove(UPath(warehouse.folder), "gone") == Removed(units=3, kept_units=1)
-        before = names(environment, "w/tables/")
-        collect(warehouse.folder)
-        assert names(environment, "w/tables/") == before
-        collect(warehouse.folder, older_than=0)
-        assert names(environment, "w/tables/") == names(environment, "w/removed/") == []
-        assert len(contents()["gists"]) == 1
-        assert Shards(warehouse.folder).units("gists", GISTS.id) == {kept.unit: 1}
-        assert not [name for name in names(environment, "w/") if name.endswith(".lease")]
+def test_the_same_rows_before_and_after(environment: dict[str, str]) -> None:
+    warehouse = Warehouse(cast(Path, UPath(f"s3://{BUCKET}/w")))
+    warehouse.plan("night")
+    commit_some(warehouse, random.Random(5), range(15))
+    before = contents()
+    done = compact(warehouse.folder, least=1)
+    assert done is not None and done.shards == len(names(environment, "w/tables/"))
+    assert contents() == before
+    collect(warehouse.folder, older_than=0)
+    assert names(environment, "w/tables/") == []
+    assert contents() == before
+    unit = document_unit(GISTS, "late")
+    warehouse.commit(GISTS, unit, [gist(0, "Late.", "late")])
+    assert compact(warehouse.folder, least=1) is not None
+    collect(warehouse.folder, older_than=0)
+    late = Shards(warehouse.folder).load(Gist, GISTS.id, unit.unit)
+    assert late == (gist(0, "Late.", "late"),)
+    assert len([name for name in names(environment, "w/compacted/") if "index" in name]) == 1
+
+
+def test_a_removed_run_goes_with_its_files(environment: dict[str, str]) -> None:
+    warehouse = Warehouse(cast(Path, UPath(f"s3://{BUCKET}/w")))
+    kept, loose, compacted = (document_unit(GISTS, name) for name in ("kept", "a", "b"))
+    for unit in (kept, compacted):
+        warehouse.commit(GISTS, unit, [gist(0, "Said.", unit.document_id)])
+    compact(warehouse.folder, least=1)
+    warehouse.commit(GISTS, loose, [gist(0, "Said.", "a")])
+    warehouse.plan("gone", (GISTS, [kept, loose, compacted]))
+    warehouse.plan("kept", (GISTS, [kept]))
+    assert remove(UPath(warehouse.folder), "gone") == Removed(units=3, kept_units=1)
+    before = names(environment, "w/tables/")
+    collect(warehouse.folder)
+    assert names(environment, "w/tables/") == before
+    collect(warehouse.folder, older_than=0)
+    assert names(environment, "w/tables/") == names(environment, "w/removed/") == []
+    assert len(contents()["gists"]) == 1
+    assert Shards(warehouse.folder).units("gists", GISTS.id) == {kept.unit: 1}
+    assert not [name for name in names(environment, "w/") if name.endswith(".lease")]
 
 
 def contents() -> dict[str, list[object]]:
