@@ -93,6 +93,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
     create_chosen_table(connection, options)
     rater = chosen_rater(connection, options.rater)
     columns, measures = shown_columns(connection, facts["columns"])
+    query(connection, _SQL["found_memories"])
     memories = query(connection, filled(_SQL["memories"], is_shared=_IS_SHARED))
     prices = Prices(options.price, facts.get("prices", {}))
     costs = costs_of(connection, facts["judging"], prices, options.split_shared)

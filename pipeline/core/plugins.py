@@ -44,7 +44,7 @@ def conf_folders(plugins: str | None) -> tuple[Path, ...]:
 def found_conf_folders(plugins: str | None) -> tuple[Path, ...]:
     """`conf_folders` of a stored run, without those that are not there any more; of the named
     plugins nothing is imported."""
-    places = [*map(Path, plugin_folders(plugins)), *import_installed()]
+    places = [*map(Path, plugin_folders(plugins)), *import_installed("tables")]
     return (*(place / "conf" for place in places if (place / "conf").is_dir()), CONF)
 
 
@@ -60,21 +60,22 @@ def load_plugins(folders: Sequence[str]) -> list[Path]:
 
 
 @cache
-def import_installed() -> tuple[Path, ...]:
+def import_installed(part: str = "") -> tuple[Path, ...]:
     """Import the plugins among installed packages, gistmill's own included; returns their
-    folders."""
+    folders. `part`: the folder of our own of which the modules are enough: `tables`, say, to a
+    command that reads a warehouse, which takes a fifth of a second less by that."""
     places = []
     for entry in importlib.metadata.entry_points(group=_GROUP):
         is_ours = entry.value == "stages"
         place = f"the installed plugin {entry.name} ({entry.value})"
-        package = _loaded(entry) if is_ours else _called(place, partial(_loaded, entry))
+        package = _loaded(entry, part) if is_ours else _called(place, partial(_loaded, entry))
         places.append(Path(next(iter(package.__path__))))
     return tuple(places)
 
 
-def _loaded(entry: EntryPoint) -> ModuleType:
+def _loaded(entry: EntryPoint, part: str = "") -> ModuleType:
     package: ModuleType = entry.load()
-    import_all(package)
+    import_all(importlib.import_module(f"{entry.value}.{part}") if part else package)
     return package
 
 

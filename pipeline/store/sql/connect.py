@@ -1,9 +1,5 @@
-"""DuckDB views over the committed files of a warehouse.
-
-`answers`, `scores` ... show one run, `all_answers`, `all_scores` ... every run of the warehouse,
-each row once per run that planned it (run_views.py). A table without files is an empty view
-with typed columns.
-"""
+"""Connect to a warehouse: its views, of shards (shard_views.py), of one run and of all runs
+(run_views.py), and of the files in `steps` and `runs`."""
 
 import json
 from collections.abc import Sequence
@@ -96,10 +92,10 @@ def connect(
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
     planned = left_out.sound(sorted(planned_files(folder)), check_planned)
     connection.files += planned
-    tables, steps, is_small = shard_views(connection, folder, left_out)
+    tables, is_small = shard_views(connection, folder, left_out)
     connection.add_rows("raw_steps", _STEPS, _step_rows(folder, left_out))
     _planned_view(connection, planned)
-    for view in run_views(tables, name, steps, is_small):
+    for view in run_views(tables, name, is_small):
         connection.add(view)
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
     connection.add_rows("left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
