@@ -18,9 +18,8 @@ from upath import UPath
 
 from jobs.config.options import KEYS, ReadOptions
 from jobs.output.cells import printable
-from pipeline.core.compose import refuse_secret
 from pipeline.core.errors import UsageError
-from pipeline.core.redaction import redacted
+from pipeline.core.redaction import redacted, refuse_secret
 from pipeline.files.storage import as_path
 
 

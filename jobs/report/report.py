@@ -242,10 +242,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     return {
         "corpus": f"{facts['corpus']} {made.get('corpus_sha') or '-'}",
         "engine": facts["engine"],
-        # Runs of earlier versions have not stored it.
-        "engine_note": facts.get(
-            "engine_note", getattr(ENGINES.get(facts["engine"]), "about_replies", None)
-        ),
+        "engine_note": facts["engine_note"] if "engine_note" in facts else _engine_note(facts),
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
         "wording": facts["wording"],
@@ -262,3 +259,10 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
             for name in made.get("versions", ())
         },
     }
+
+
+def _engine_note(facts: Mapping[str, Any]) -> str | None:
+    """What the engine of a run of an earlier version, which has not stored it, says of replies."""
+    import pipeline.asking.reader  # noqa: F401  # imported here, with all engines
+
+    return getattr(ENGINES.get(facts["engine"]), "about_replies", None)

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.registry import Registry, is_ours, refuse_no_version
@@ -18,6 +17,9 @@ from pipeline.core.rows import IndexRow, Record, UnitRows, is_per_question
 from pipeline.core.settings import Settings
 from pipeline.work.class_checks import refuse_wrong_stage
 from pipeline.work.measure_names import register_made, register_measure
+
+if TYPE_CHECKING:  # a command that reads a warehouse needs no engines, which are imported with it
+    from pipeline.asking.ask import Ask
 
 Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
 ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "query_expander", "judge")
@@ -107,7 +109,7 @@ class Stage(Settings):
         return f"{cls.name} (kind {cls.kind})" if cls.kind else cls.name
 
     @abstractmethod
-    async def run(self, rows: UnitRows, ask: Ask) -> Sequence[Record]:
+    async def run(self, rows: UnitRows, ask: "Ask") -> Sequence[Record]:
         """The unit's new rows. A failure of the model becomes a row with a problem."""
 
     def row_per(self) -> str:

@@ -115,12 +115,12 @@ def _outcomes(columns: Mapping[str, Any]) -> str:
 
 
 def _of_methods(columns: Mapping[str, Any]) -> str:
-    """The methods of rows and the memories that they refer to: all rows of a step to the same.
-    `coalesce` as in `_of_table`."""
+    """The methods of rows and the memories that they refer to: all rows of a step to the same, its
+    calls, too. `coalesce` as in `_of_table`."""
     return " union all ".join(
         f"select method, memory from raw_{table} where coalesce(step_id in (from own), false)"
         for table, names in columns.items()
-        if {"method", "memory"} <= {*names}
+        if {"method", "memory"} <= {*names} and table != Call.table
     )
 
 
