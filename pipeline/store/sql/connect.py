@@ -99,8 +99,9 @@ def connect(
         connection.add(view)
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
     connection.add_rows("left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
-    if unsafe:  # then `execute` is DuckDB's own, to which variables of its caller are tables
+    if unsafe:
         connection.make_all()
+        connection.execute = connection.raw.execute  # type: ignore[method-assign]  # sees variables of its caller
     else:
         lock(connection.raw, connection.files)
     return connection

@@ -24,7 +24,8 @@ _OF_STATEMENTS = (
     duckdb.ConversionException, duckdb.OutOfRangeException,
 )  # fmt: skip
 _OF_LIMITS = (duckdb.OutOfMemoryException, duckdb.InterruptException, duckdb.PermissionException)
-_WORD, _LINE = re.compile(r"\w+"), re.compile(r"LINE \d+: ")
+_LINE = re.compile(r"LINE \d+: ")
+_READ = re.compile(r'\b(?:from|join|pivot|unpivot)[\s(]+"?(\w+)')
 _NO_CODE = re.compile(r"--.*|'[^']*'")  # comments and texts, paths among them
 _OF_LOCKS = re.compile(r"configuration has been locked|disabled (by|through) configuration")
 _OF_FILES = re.compile(r"^\w*Error: .*", re.MULTILINE)  # of the filesystem, after its traceback
@@ -60,8 +61,9 @@ class Connection:
     """DuckDB's in-memory connection, with all of its methods; like that, for one thread at a time.
 
     To make a view takes milliseconds, and a warehouse has more than a hundred of them, of which a
-    command reads a few: `execute` makes those that its statement names, each after those that its
-    own SQL names; what lists views, and other methods, make all.
+    command reads a few: `execute` makes those that follow FROM or JOIN in its statement, each after
+    those that it reads itself; what lists views, names one in another way, and other methods make
+    all.
     `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
@@ -125,7 +127,7 @@ class Connection:
         if has_all := bool(_OF_ALL_VIEWS.search(code)):
             self.make_all()
         else:
-            self._make({*_WORD.findall(code)})
+            self._make(_READ.findall(code))
         try:
             done = self.raw.execute(statement, *args, **named)
         except duckdb.CatalogException:
@@ -152,13 +154,13 @@ class Connection:
 
     def _make(self, names: Collection[str]) -> None:
         """Make the views among the names, each after those that it reads. One whose SQL is wrong is
-        left out: a name may be of a common table expression or a column."""
+        left out: a name may be of a common table expression."""
         for name in (self._views.keys() & names) - self._made:
             if name in self._made:
                 continue  # since, for another of them
             self._made.add(name)  # first: a common table expression may have a view's name
             try:
-                self._make(_WORD.findall(_code(self._views[name].body)))
+                self._make(_READ.findall(_code(self._views[name].body)))
                 self._create(self._views[name])
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 self._made.discard(name)

@@ -43,7 +43,9 @@ def run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Ite
             for name, statement in table_views(record.sql(), prefix):
                 yield View(statement, [(_place(record, name), View(statement).body)])
     columns = {table: files.columns.names for table, files in tables.items()}
-    outcomes = _outcomes({t: n for t, n in columns.items() if t == Document.table or tables[t].steps})
+    outcomes = _outcomes(
+        {t: n for t, n in columns.items() if t == Document.table or tables[t].steps}
+    )
     for prefix, rows_of, run_column in (("", "", ""), ("all_", "raw_", "run, ")):
         values = {"prefix": prefix, "rows_of": rows_of, "run": run_column, "outcomes": outcomes}
         for name in ("planned_done", "inputs", "accounting"):
@@ -77,7 +79,10 @@ def _of_table(table: str, files: TableFiles, kind: str) -> Iterator[str]:
         once, ids = _ONCE if table != Call.table else "", "question_id"
     where = ""
     if files.steps:
-        hashes, steps = f"hash(step_id, unit), hash({ids})", ", ".join(map(text, sorted(files.steps)))
+        hashes, steps = (
+            f"hash(step_id, unit), hash({ids})",
+            ", ".join(map(text, sorted(files.steps))),
+        )
         planned = f"select {hashes} from planned where step_id in ({steps})"
         where = f"where coalesce(({hashes}) in ({planned}), false)"
     kind = kind if files.steps and table != Call.table else "view"

@@ -21,7 +21,7 @@ from upath import UPath
 
 from pipeline.core.arrow import schema
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import _VIEWS, RECORDS, IndexRow, QuestionRow, Record
+from pipeline.core.rows import RECORDS, VIEWS, IndexRow, QuestionRow, Record
 from pipeline.files.parquet import read_parquet
 from pipeline.files.storage import read
 from pipeline.store import connect
@@ -126,7 +126,7 @@ def test_no_table_may_be_named_like_a_view(empty: Any) -> None:
     brought = " ".join(sql for record in RECORDS.values() for sql in record.sql().values())
     names = {row["name"] for row in found if not re.match(r"(all|raw|no)_|\w+_rows$", row["name"])}
     names -= {*RECORDS, *re.findall(r"view {prefix}(\w+)", brought)}
-    assert names == set(_VIEWS)
+    assert names == set(VIEWS)
 
 
 def test_lists_of_an_empty_table_can_be_asked_for(empty: Any) -> None:
