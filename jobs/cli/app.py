@@ -18,8 +18,8 @@ from upath import UPath
 
 from jobs.config.options import KEYS, ReadOptions
 from jobs.output.cells import printable
-from pipeline.core.errors import UsageError
-from pipeline.core.redaction import redacted, refuse_secret
+from pipeline.core.errors import UsageError, refuse_secret
+from pipeline.core.redaction import redacted
 from pipeline.files.storage import as_path
 
 

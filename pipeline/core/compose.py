@@ -15,8 +15,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from omegaconf.omegaconf import register_default_resolvers
 
-from pipeline.core.errors import LeftOutWarning, UsageError
-from pipeline.core.redaction import refuse_secret, remember_key
+from pipeline.core.errors import LeftOutWarning, UsageError, refuse_secret
+from pipeline.core.redaction import remember_key
 from pipeline.core.registry import hint
 from pipeline.core.settings import CONF
 

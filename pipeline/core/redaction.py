@@ -20,14 +20,3 @@ def redacted(text: str) -> str:
     for key in _keys:
         text = text.replace(key, "***")
     return _PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] else f"{found[2]}***@", text)
-
-
-def refuse_secret(word: str) -> None:
-    """Raise UsageError where a `key=value` word holds a key that `*_env` names, or an address with
-    a password, as words are stored with a run; a Ray job's own environment is not."""
-    key, _, value = word.partition("=")
-    if redacted(value) != value and not key.startswith("cluster.runtime_env"):
-        raise UsageError(
-            f"{key}: set no secret here, as it is stored with the run; put it into an environment "
-            "variable (HF_TOKEN, AWS_SECRET_ACCESS_KEY, the one that engine.api_key_env names)"
-        )

@@ -21,7 +21,7 @@ from subprocess import CompletedProcess
 from tempfile import TemporaryFile
 from typing import IO
 
-from jobs.cli import import_verbs, main
+from jobs.cli import main
 from pipeline.core.compose import compose
 from pipeline.core.plugins import load_plugins
 from tests.support.without_ray import without_ray

@@ -117,30 +117,24 @@ def test_a_warehouse_elsewhere_goes_on(
 
 
 def test_columns_of_earlier_and_later_versions(made: FinishedRun, tmp_path: Path) -> None:
-    """A column that the record gained is null in older shards, one that it lost is not shown."""
+    """A column, or field, that the record gained is null in older shards, one that it lost is not
+    shown."""
     warehouse = made.copied(tmp_path)
     shard = warehouse / made.shard("answers").relative_to(made.warehouse)
     rows = pq.read_table(shard).drop_columns(["num_lookups", "detail"])
     pq.write_table(rows.append_column("mood", pa.array(["calm"] * rows.num_rows)), shard)
-    with connect(warehouse) as connection:
-        found = query(connection, "select question_id, num_lookups from answers order by 1")
-        assert found == [{"question_id": "q1", "num_lookups": None},
-                         {"question_id": "q2", "num_lookups": None},
-                         {"question_id": "q3", "num_lookups": 1}]  # fmt: skip
-        assert query(connection, "from left_out") == []
-        columns = query(connection, "describe answers")
-        assert "mood" not in [row["column_name"] for row in columns]
-
-
-def test_a_struct_that_lost_a_field_is_read(made: FinishedRun, tmp_path: Path) -> None:
-    """Of dropped look-ups: their reason was not written once."""
-    warehouse = made.copied(tmp_path)
     shard = warehouse / made.shard("lookups").relative_to(made.warehouse)
     rows = pq.read_table(shard)
     kind = pa.list_(pa.struct([("page_index", pa.int64())]))
     dropped = pa.array([[{"page_index": 7}]] * rows.num_rows, kind)
     pq.write_table(rows.set_column(rows.column_names.index("dropped"), "dropped", dropped), shard)
     with connect(warehouse) as connection:
+        found = query(connection, "select question_id, num_lookups from answers order by 1")
+        assert found == [{"question_id": "q1", "num_lookups": None},
+                         {"question_id": "q2", "num_lookups": None},
+                         {"question_id": "q3", "num_lookups": 1}]  # fmt: skip
         assert query(connection, "from left_out") == []
         found = query(connection, "select dropped from lookups where question_id = 'q1'")
         assert found == [{"dropped": [{"page_index": 7, "reason": None}]}]
+        columns = query(connection, "describe answers")
+        assert "mood" not in [row["column_name"] for row in columns]
