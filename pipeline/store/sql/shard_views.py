@@ -75,7 +75,11 @@ def shard_views(
     compacted = _compacted_files(connection, folder, left_out) if index.path else {}
     superseded = _superseded_rows(connection, index, loose, compacted)
     connection.files += chain(*loose.values(), *compacted.values())
-    is_small = _is_small(connection.files)
+    is_small = (
+        len(connection.files) <= _MOST_FILES
+        and not any(is_remote(file) for file in connection.files[:1])
+        and sum(file_size(file) for file in connection.files) <= _MOST_BYTES
+    )
     connection.files += [index.path] if index.path else []
     if is_small:
         connection.raw.execute("set threads = 1")  # more would wait for one another
@@ -90,12 +94,6 @@ def shard_views(
         _raw_view(connection, table, files, table in superseded, is_small)
     _views_of_files(connection, tables)
     return tables, is_small
-
-
-def _is_small(files: list[UPath]) -> bool:
-    if len(files) > _MOST_FILES or any(is_remote(file) for file in files[:1]):
-        return False
-    return sum(file_size(file) for file in files) <= _MOST_BYTES
 
 
 def _index_rows(connection: Connection, index: Index) -> None:
