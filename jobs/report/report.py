@@ -262,7 +262,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
 
 
 def _engine_note(facts: Mapping[str, Any]) -> str | None:
-    """What the engine of a run of an earlier version, which has not stored it, says of replies."""
+    """The note on replies of the engine of a run of an earlier version, which has not stored it."""
     import pipeline.asking.reader  # noqa: F401  # imported here, with all engines
 
     return getattr(ENGINES.get(facts["engine"]), "about_replies", None)

@@ -106,7 +106,7 @@ def _place(record: type[Record], name: str) -> str:
 
 
 def _outcomes(columns: Mapping[str, Any]) -> str:
-    """What became of the inputs of the tables' steps."""
+    """The outcomes of the inputs of the tables' steps."""
     return " union all ".join(
         filled(
             _SQL["outcomes"],
