@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.core.errors import DamagedError
 from pipeline.store.runs.run_folder import RunFolder
-from tests.support.command import gistmill, one_line, own_process
+from tests.support.command import gistmill, one_line
 from tests.support.runs.finished_run import FinishedRun
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
@@ -282,18 +282,3 @@ def test_no_warehouse(tmp_path: Path, make: Damage) -> None:
     for verb in VERBS:
         line = one_line(read(tmp_path / "elsewhere", verb))
         assert line.endswith(": no run there; start one with gistmill run, or set warehouse=")
-
-
-def test_in_a_process_of_its_own(made: FinishedRun, warehouse: Path) -> None:
-    """As a user sees it."""
-    file = warehouse / made.shard("answers").relative_to(made.warehouse)
-    torn(file)
-    done = own_process("report", f"warehouse={warehouse}")
-    assert done.returncode == 0
-    (line,) = lines(done)
-    assert line.startswith(f"{file}: cannot be read (")
-    done = own_process(*made.words(warehouse))
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"gistmill: {file}: cannot be read (")
-    assert line.endswith("and run the same command to make it again")

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -79,30 +80,29 @@ def test_a_damaged_layout_file(made: FinishedRun, tmp_path: Path, content: bytes
     assert (done.returncode, done.stderr.startswith(f"gistmill: {says}")) == (1, True)
 
 
-def moved(warehouse: Path, to: Path) -> Path:
-    return Path(shutil.move(warehouse, to / "moved"))
-
-
-def copied(warehouse: Path, to: Path) -> Path:
-    return Path(shutil.copytree(warehouse, to / "my [copy] of it's * 100%"))
-
-
 def linked(warehouse: Path, to: Path) -> Path:
     (to / "link").symlink_to(warehouse)
     return to / "link"
 
 
-def relative(warehouse: Path, to: Path) -> Path:
-    return Path(warehouse.name)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("move", [moved, copied, linked, relative])
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda warehouse, to: Path(shutil.move(warehouse, to / "moved")),
+        lambda warehouse, to: Path(shutil.copytree(warehouse, to / "my [copy] of it's * 100%")),
+        linked,
+        lambda warehouse, _: Path(warehouse.name),
+    ],
+    ids=["moved", "copied", "linked", "relative"],
+)
 def test_a_warehouse_elsewhere_goes_on(
-    made: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, move: object
+    made: FinishedRun,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    move: Callable[[Path, Path], Path],
 ) -> None:
     """Nothing of it is asked again, and what reads it sees the same."""
-    assert callable(move)
     here = made.copied(tmp_path)
     monkeypatch.chdir(tmp_path)
     there = move(here, tmp_path)
