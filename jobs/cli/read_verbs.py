@@ -18,7 +18,7 @@ from jobs.warehouse.schema import named, named_parts, read_schema, schema_page, 
 from jobs.warehouse.status import show_status
 from pipeline.files.storage import as_path
 from pipeline.store import connect
-from pipeline.store.sql.sql_sandbox import only_select, rows_within
+from pipeline.store.sql.sql_sandbox import rows_within
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 
@@ -138,8 +138,7 @@ def sql(
       gistmill sql 'select method, count(*) from answers group by method'
     """
     with connect(options.warehouse, options.run, unsafe, options.memory_limit) as connection:
-        statement = query if unsafe else only_select(connection, query)
-        found, is_cut = rows_within(connection, statement, options.rows, options.seconds)
+        found, is_cut = rows_within(connection, query, options.rows, options.seconds)
     print_found(found, exact_rows, json, markdown)
     if is_cut:
         typer.echo(f"gistmill: only the first {options.rows} rows; add rows=N for more", err=True)

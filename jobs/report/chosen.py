@@ -8,8 +8,7 @@ from jobs.config.options import ReadOptions
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.sql_files import filled, sql_beside
-from pipeline.store.sql.connection import query
-from pipeline.store.sql.sql_sandbox import expression
+from pipeline.store.sql.connection import expression, query
 from pipeline.work.stage import Column
 
 _SQL = sql_beside(__file__)
@@ -30,8 +29,8 @@ def create_chosen_table(connection: Any, options: ReadOptions) -> None:
         row_number() over (order by document_id)::int as document_place from documents)"""
     source = f"""(select q.*, title, num_document_words, document_place
         from questions q join {documents} using (document_id) where q.problem is null)"""
-    group = expression(connection, "by", options.by or "null")
-    condition = expression(connection, "where", options.where or "true")
+    group = expression("by", options.by or "null")
+    condition = expression("where", options.where or "true")
     query(  # the line breaks end a comment at the end of an expression
         connection,
         f"""create temp table chosen as select question_id, document_place,
@@ -86,6 +85,6 @@ def answers(connection: Any, where: str | None, method: str | None = None) -> st
 
     Raises UsageError where `where` is no SQL expression.
     """
-    condition = expression(connection, "where", where or "true")
+    condition = expression("where", where or "true")
     begins = (method or "").replace("'", "''")
     return f"({filled(_SQL['rows'], begins=begins, condition=condition)})"

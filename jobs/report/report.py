@@ -93,6 +93,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
     create_chosen_table(connection, options)
     rater = chosen_rater(connection, options.rater)
     columns, measures = shown_columns(connection, facts["columns"])
+    query(connection, _SQL["found_memories"])
     memories = query(connection, filled(_SQL["memories"], is_shared=_IS_SHARED))
     prices = Prices(options.price, facts.get("prices", {}))
     costs = costs_of(connection, facts["judging"], prices, options.split_shared)
@@ -241,10 +242,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     return {
         "corpus": f"{facts['corpus']} {made.get('corpus_sha') or '-'}",
         "engine": facts["engine"],
-        # Runs of earlier versions have not stored it.
-        "engine_note": facts.get(
-            "engine_note", getattr(ENGINES.get(facts["engine"]), "about_replies", None)
-        ),
+        "engine_note": facts["engine_note"] if "engine_note" in facts else _engine_note(facts),
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
         "wording": facts["wording"],
@@ -261,3 +259,10 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
             for name in made.get("versions", ())
         },
     }
+
+
+def _engine_note(facts: Mapping[str, Any]) -> str | None:
+    """The note on replies of the engine of a run of an earlier version, which has not stored it."""
+    import pipeline.asking.reader  # noqa: F401  # imported here, with all engines
+
+    return getattr(ENGINES.get(facts["engine"]), "about_replies", None)

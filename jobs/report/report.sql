@@ -47,11 +47,14 @@ where q is not null;
 with fell_back as (
   select memory, sum(fell_back) as fell_back, sum(asked) as asked from fallbacks group by memory)
 select method, 100 * sum(f.fell_back) / nullif(sum(f.asked), 0) as fallback
-from rests_on join memories m using (memory) left join fell_back f using (memory)
+from rests_on join found_memories m using (memory) left join fell_back f using (memory)
 group by method;
 
+-- name: found_memories
+create temp table found_memories as from memories;
+
 -- name: memories
-from memories where pages is not null or calls > 0
+from found_memories where pages is not null or calls > 0
 order by not {is_shared}, memory;
 
 -- name: corpus
@@ -64,7 +67,7 @@ select stage, count(*) as calls, sum(prompt_tokens)::bigint as prompt_tokens,
   sum(cached_tokens)::bigint as cached_tokens,
   100 * sum(cached_tokens) / nullif(sum(prompt_tokens), 0) as cached_share,
   sum(reply_tokens)::bigint as reply_tokens
-from calls where not is_shared group by stage order by list_position([{stages}], stage);
+from call_rows where not is_shared group by stage order by list_position([{stages}], stage);
 
 -- name: token_sums
 -- Tokens of contexts, over the answers that have a value of a measure and whose tokens were counted.

@@ -15,6 +15,7 @@ from pipeline.work.stage import Column
 
 LEAST_DOCUMENTS = 10
 RESAMPLES = 2000
+_MOST_AT_ONCE = 50_000  # sums of documents
 _DRAWN_AT_ONCE = 1_000_000  # documents: some 30 MB
 
 
@@ -82,11 +83,18 @@ def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, 
     """Every measure of every method and group in the table `of_documents`, and the geometric means
     and the means of means, of the view `mine`, that are columns."""
     rows: dict[Key, dict[str, dict[str, Any]]] = defaultdict(dict)
-    measures = query(connection, "select distinct measure from of_documents order by 1")
-    for measure in (row["measure"] for row in measures):
-        for row in query(connection, filled(_SQL["overall"], measure=text(measure))):
+    asked = "select measure, count(*) as n from of_documents group by all order by all"
+    measures = [(text(row["measure"]), row["n"]) for row in query(connection, asked)]
+    is_small = (
+        sum(num for _, num in measures) <= _MOST_AT_ONCE
+    )  # else one measure's lists at a time
+    names = (
+        [", ".join(name for name, _ in measures)] if is_small else [name for name, _ in measures]
+    )
+    for some in filter(None, names):
+        for row in query(connection, filled(_SQL["overall"], measures=some)):
             compact = {name: np.asarray(row[name]) for name in ("sums", "counts")}
-            rows[row["method"], row["by_value"]][measure] = {**row, **compact}
+            rows[row["method"], row["by_value"]][row.pop("measure")] = {**row, **compact}
     _draw([row for of in rows.values() for row in of.values()])
     found: dict[Key, dict[str, Mean]] = defaultdict(dict)
     parts = {c.measure: c.geometric_mean_of for c in columns if c.geometric_mean_of}

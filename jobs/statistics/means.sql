@@ -1,25 +1,26 @@
 -- In order: the last digit of a sum of floats would differ from one look to the next.
 -- name: overall
-with own as (from of_documents where measure = {measure}),
+with own as (from of_documents where measure in ({measures})),
 of_both as (
-  select method, by_value, document_place, sum(total order by repeat) as total,
+  select measure, method, by_value, document_place, sum(total order by repeat) as total,
     sum(n)::bigint as n, sum(answered_total order by repeat) as answered_total,
     sum(answered_n)::bigint as answered_n
   from own group by all),
 overall as (
-  select method, by_value, sum(total order by document_place) / sum(n) as mean,
+  select measure, method, by_value, sum(total order by document_place) / sum(n) as mean,
     sum(n)::bigint as n, sum(answered_n)::bigint as answered_n,
     sum(answered_total order by document_place) / nullif(sum(answered_n), 0) as answered_mean,
     list(total order by document_place) as sums, list(n order by document_place) as counts
   from of_both group by all),
 of_repeats as (
-  select method, by_value, list(mean order by repeat) as repeats
-  from (select method, by_value, repeat, sum(total order by document_place) / sum(n) as mean
+  select measure, method, by_value, list(mean order by repeat) as repeats
+  from (select measure, method, by_value, repeat, sum(total order by document_place) / sum(n) as mean
     from own group by all)
   group by all)
 select o.*, repeats from overall o
-join of_repeats r on o.method = r.method and o.by_value is not distinct from r.by_value
-order by o.method, o.by_value;
+join of_repeats r on o.measure = r.measure and o.method = r.method
+  and o.by_value is not distinct from r.by_value
+order by o.measure, o.method, o.by_value;
 
 -- name: of_means
 with means as (

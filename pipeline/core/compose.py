@@ -15,8 +15,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from omegaconf.omegaconf import register_default_resolvers
 
-from pipeline.core.errors import LeftOutWarning, UsageError
-from pipeline.core.redaction import redacted, remember_key
+from pipeline.core.errors import LeftOutWarning, UsageError, refuse_secret
+from pipeline.core.redaction import remember_key
 from pipeline.core.registry import hint
 from pipeline.core.settings import CONF
 
@@ -82,17 +82,6 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
     for key, value in leaves:
         refuse_secret(f"{key}={value}")
     return composed
-
-
-def refuse_secret(word: str) -> None:
-    """Raise UsageError where a `key=value` word holds a key that `*_env` names, or an address with
-    a password, as words are stored with a run; a Ray job's own environment is not."""
-    key, _, value = word.partition("=")
-    if redacted(value) != value and not key.startswith("cluster.runtime_env"):
-        raise UsageError(
-            f"{key}: set no secret here, as it is stored with the run; put it into an environment "
-            "variable (HF_TOKEN, AWS_SECRET_ACCESS_KEY, the one that engine.api_key_env names)"
-        )
 
 
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:

@@ -188,3 +188,14 @@ def environment_errors(address: str) -> Iterator[None]:
     is_of_proxy = proxies() and not isinstance(raised.error, (ImportError, OSError))
     why = "a proxy's address is none" if is_of_proxy else str(raised.error)
     raise StartError(f"{address}: no client of it can be made ({why}); {fix}")
+
+
+def refuse_secret(word: str) -> None:
+    """Raise UsageError where a `key=value` word holds a key that `*_env` names, or an address with
+    a password, as words are stored with a run; a Ray job's own environment is not."""
+    key, _, value = word.partition("=")
+    if redacted(value) != value and not key.startswith("cluster.runtime_env"):
+        raise UsageError(
+            f"{key}: set no secret here, as it is stored with the run; put it into an environment "
+            "variable (HF_TOKEN, AWS_SECRET_ACCESS_KEY, the one that engine.api_key_env names)"
+        )

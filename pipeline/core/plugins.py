@@ -47,7 +47,8 @@ def conf_folders(plugins: str | None) -> tuple[Path, ...]:
 def found_conf_folders(plugins: str | None) -> tuple[Path, ...]:
     """`conf_folders` of a stored run, without those that are not there any more; of the named
     plugins nothing is imported."""
-    return (*_confs([*map(Path, plugin_folders(plugins)), *import_installed()]), CONF)
+    folders = [*map(Path, plugin_folders(plugins)), *import_installed("tables")]
+    return (*_confs(folders), CONF)
 
 
 def load_plugins(folders: Sequence[str]) -> list[Path]:
@@ -66,20 +67,22 @@ def _confs(folders: Sequence[Path]) -> list[Path]:
 
 
 @cache
-def import_installed() -> tuple[Path, ...]:
+def import_installed(part: str = "") -> tuple[Path, ...]:
     """Import the plugins among installed packages, gistmill's own included; returns their
-    folders."""
+    folders. `part`: the folder of our own of which the modules are enough: `tables`, say, to a
+    command that reads a warehouse, which takes a fifth of a second less by that."""
     packages = []
     for entry in importlib.metadata.entry_points(group=_GROUP):
         name = f"the installed plugin {entry.name} ({entry.value})"
         is_ours = entry.value == "stages"
-        packages.append(_load(entry) if is_ours else _in_one_line(name, partial(_load, entry)))
+        load = partial(_load, entry, part)
+        packages.append(load() if is_ours else _in_one_line(name, load))
     return tuple(Path(next(iter(package.__path__))) for package in packages)
 
 
-def _load(entry: EntryPoint) -> ModuleType:
+def _load(entry: EntryPoint, part: str) -> ModuleType:
     package: ModuleType = entry.load()
-    import_all(package)
+    import_all(importlib.import_module(f"{entry.value}.{part}") if part else package)
     return package
 
 

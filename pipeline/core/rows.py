@@ -36,8 +36,8 @@ from pipeline.core.trace_lines import Line, columns_line, titled
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
 RECORDS: "Registry[type[Record]]" = Registry("writes the table {!r}")
 _IDS = ("document_id", "question_id", "page_index")  # that a row has of what it is about
-_TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
-_VIEWS = (  # that DuckDB has of every warehouse
+TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
+VIEWS = (  # that DuckDB has of every warehouse
     "accounting", "answered_by", "call_bytes", "counts", "footers", "inputs", "left_out",
     "measures", "memories", "page_texts", "people", "planned", "rests_on", "results", "runs",
     "shards", "sizes", "steps", "units",
@@ -87,7 +87,7 @@ class Record:
             return
         names = (table, *view_names(cls.sql()))
         for name in names:
-            if name in _VIEWS or (name == table and not _TABLE_NAME.fullmatch(name)):
+            if name in VIEWS or (name == table and not TABLE_NAME.fullmatch(name)):
                 raise UsageError(
                     f"{cls.__module__}: the {'table' if name == table else 'view'} {name!r}: not a "
                     "name that SQL can use, or that of a view; rename it"

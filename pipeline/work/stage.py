@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.registry import Registry, is_ours
@@ -21,6 +20,9 @@ from pipeline.work.class_checks import (
     register_measure,
     register_measures_of_sql,
 )
+
+if TYPE_CHECKING:  # a command that reads a warehouse needs no engines, which are imported with it
+    from pipeline.asking.ask import Ask
 
 Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -111,7 +113,7 @@ class Stage(Settings):
         return f"{cls.name} (kind {cls.kind})" if cls.kind else cls.name
 
     @abstractmethod
-    async def run(self, rows: UnitRows, ask: Ask) -> Sequence[Record]:
+    async def run(self, rows: UnitRows, ask: "Ask") -> Sequence[Record]:
         """The unit's new rows. A failure of the model becomes a row with a problem."""
 
     def row_per(self) -> str:

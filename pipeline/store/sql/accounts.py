@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pipeline.core.errors import AccountingError
@@ -100,20 +102,16 @@ def _refuse_doubles(connection: Any, table: str, part: str) -> None:
 
 def answering_models(connection: Any) -> dict[str, list[str]]:
     """The models that answered, as their servers named them, by the engine that was asked."""
-    found: dict[str, list[str]] = {}
-    for row in query(connection, _ANSWERED):
-        found.setdefault(row["engine"], []).append(row["answered_by"])
-    return found
+    rows = query(connection, _ANSWERED)
+    return {row["engine"]: [r["answered_by"] for r in rows if r["engine"] == row["engine"]]
+            for row in rows}  # fmt: skip
 
 
 def other_models(connection: Any) -> list[str]:
     """A line per engine that another model than it, or several, answered for."""
-    found: dict[str, list[str]] = {}
-    for row in query(connection, _ANSWERED):
-        if row["is_other"]:
-            of = found.setdefault(row["engine"], [])
-            of.append(f"{row['answered_by']} ({row['calls']:,} calls)")
+    rows = [row for row in query(connection, _ANSWERED) if row["is_other"]]
     return [
         f"{engine} was answered by {', '.join(models)}, as the server says"
-        for engine, models in found.items()
+        for engine, of in groupby(rows, key=itemgetter("engine"))
+        if (models := [f"{row['answered_by']} ({row['calls']:,} calls)" for row in of])
     ]

@@ -1,9 +1,5 @@
-"""DuckDB views over the committed files of a warehouse.
-
-`answers`, `scores` ... show one run, `all_answers`, `all_scores` ... every run of the warehouse,
-each row once per run that planned it (run_views.py). A table without files is an empty view
-with typed columns.
-"""
+"""Connect to a warehouse: its views, of shards (shard_views.py), of one run and of all runs
+(run_views.py), and of the files in `steps` and `runs`."""
 
 import json
 from collections.abc import Sequence
@@ -44,17 +40,11 @@ from pipeline.store.sql.sql_sandbox import lock
 
 _STEPS = pa.schema(
     [
-        ("step_id", pa.string()),
-        ("stage", pa.string()),
-        ("version", pa.int64()),
-        ("method", pa.string()),
-        ("repeat", pa.int64()),
-        ("settings", pa.string()),
-        ("engine", pa.string()),
-        ("prompts", pa.string()),
-        ("upstream", pa.list_(pa.string())),
+        ("step_id", pa.string()), ("stage", pa.string()), ("version", pa.int64()),
+        ("method", pa.string()), ("repeat", pa.int64()), ("settings", pa.string()),
+        ("engine", pa.string()), ("prompts", pa.string()), ("upstream", pa.list_(pa.string())),
     ]
-)
+)  # fmt: skip
 _LEFT_OUT = pa.schema([("file", pa.string()), ("why", pa.string())])
 
 
@@ -80,8 +70,7 @@ def connect(
     """An in-memory connection with the views of one run, by default the latest.
 
     It sees the files committed so far; later ones need a new connection. It is locked
-    (sql_sandbox.py) unless `unsafe`. `memory_limit`: such as 2GB; by default 80% of what the
-    machine has. Damaged files are left out with a LeftOutWarning each; the
+    (sql_sandbox.py) unless `unsafe`. Damaged files are left out with a LeftOutWarning each; the
     view `left_out` has them. Raises UsageError where the warehouse or the run does not exist,
     DamagedError where the run's planned inputs cannot be read; the connection raises UsageError
     where a view is named of which the SQL of a table is wrong (`unsafe`: this does).
@@ -96,15 +85,18 @@ def connect(
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
     planned = left_out.sound(sorted(planned_files(folder)), check_planned)
     connection.files += planned
-    tables, steps, is_small = shard_views(connection, folder, left_out)
-    connection.add_rows("raw_steps", _STEPS, _step_rows(folder, left_out))
+    tables, is_small = shard_views(connection, folder, left_out)
+    files = sorted(list_paths(folder / "steps", "*.json"))
+    steps = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
+    connection.add_rows("raw_steps", _STEPS, [row for row in steps if row])
     _planned_view(connection, planned)
-    for view in run_views(tables, name, steps, is_small):
+    for view in run_views(tables, name, is_small):
         connection.add(view)
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
     connection.add_rows("left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
-    if unsafe:  # then `execute` is DuckDB's own, to which variables of its caller are tables
+    if unsafe:
         connection.make_all()
+        vars(connection)["execute"] = connection.raw.execute  # whose tables are its caller's, too
     else:
         lock(connection.raw, connection.files)
     return connection
@@ -142,12 +134,6 @@ def _by_last_start(folder: UPath) -> list[UPath]:
     return sorted(
         planned_files(folder), key=lambda file: (file.parent not in audits, modified_at(file))
     )
-
-
-def _step_rows(folder: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
-    files = sorted(list_paths(folder / "steps", "*.json"))
-    rows = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
-    return [row for row in rows if row]
 
 
 def _step_row(file: UPath) -> dict[str, Any] | None:

@@ -1,11 +1,11 @@
-"""A DuckDB connection whose views are made when a statement first names them; queries and their
-errors. The only file that imports duckdb."""
+"""A DuckDB connection that makes a view when a statement first names it; queries and their errors.
+The only file that imports duckdb."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -17,31 +17,31 @@ from pipeline.core.errors import UsageError
 from pipeline.store.shards.damaged_files import damaged_inside
 from pipeline.store.sql.read_only_files import ReadOnlyFiles
 
-DatabaseError, SELECT = duckdb.Error, duckdb.StatementType.SELECT
+DatabaseError = duckdb.Error
 # Errors about a statement, its limits or the locks, which no file causes.
 _OF_STATEMENTS = (
     duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
     duckdb.ConversionException, duckdb.OutOfRangeException,
 )  # fmt: skip
 _OF_LIMITS = (duckdb.OutOfMemoryException, duckdb.InterruptException, duckdb.PermissionException)
-_OF_READING = (duckdb.Error, pa.ArrowException, OSError)
-_WORD, _LINE = re.compile(r"\w+"), re.compile(r"LINE \d+: ")
+_LINE = re.compile(r"LINE \d+: ")
+_READ = re.compile(r'\b(?:from|join|pivot|unpivot)[\s(]+"?(\w+)')
 _NO_CODE = re.compile(r"--.*|'[^']*'")  # comments and texts, paths among them
+_OF_LOCKS = re.compile(r"configuration has been locked|disabled (by|through) configuration")
 _OF_FILES = re.compile(r"^\w*Error: .*", re.MULTILINE)  # of the filesystem, after its traceback
-# What lists views, what a transaction that is rolled back would take views with, and a text of
-# several statements, which is not executed twice.
+# Statements that list views; and several in one text, which is not executed twice.
 _OF_ALL_VIEWS = re.compile(
-    r"\b(show|describe|duckdb_|information_schema|pg_|sqlite_|export)|\b(begin|start)\b|;\s*\S"
+    r"\b(show|describe|duckdb_|information_schema|pg_|sqlite_|export)|;\s*\S"
 )
-# DuckDB's other methods that read views: later calls on what they return may name any view, and
-# what a transaction made goes with it.
-_OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executemany", "begin"}
+# DuckDB's other methods that read views: later calls on what they return may name any view.
+_OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executemany"}
 
 
 @dataclass(frozen=True)
 class View:
-    """A view, or table, that is not made yet. `statement`: `create view NAME as ...`; `parts`:
-    those of its queries that stand in tables' .sql files, each after the file and section."""
+    """A view, or table, to make. `statement`: `create view NAME as ...`; `parts`: those of its
+    queries that stand in tables' .sql files, each after the file and section; `before`: makes what
+    it reads beside other views."""
 
     statement: str
     parts: Sequence[tuple[str, str]] = ()
@@ -56,25 +56,22 @@ class View:
     def body(self) -> str:
         return self.statement.split(None, 4)[4]
 
-    @cached_property
-    def reads(self) -> frozenset[str]:
-        """The words of its query: the views that it names, and whatever has the name of one."""
-        return frozenset(_WORD.findall(_NO_CODE.sub("", self.body).lower()))
-
 
 class Connection:
     """DuckDB's in-memory connection, with all of its methods; like that, for one thread at a time.
 
-    To bind a view takes milliseconds, and a warehouse has more than a hundred of them, of which a
-    command reads a few: `execute` makes those that its statement names, and what they name, before
-    it; other methods make all.
+    To make a view takes milliseconds, and a warehouse has more than a hundred of them, of which a
+    command reads a few: `execute` makes those that follow FROM or JOIN in its statement, each after
+    those that it reads itself; what lists views, names one in another way, and other methods make
+    all.
     `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
     def __init__(self) -> None:
         self.files: list[UPath] = []
         self.raw = duckdb.connect()
-        self._views: dict[str, View] = {}  # that are not made yet
+        self._views: dict[str, View] = {}
+        self._made: set[str] = set()
         self.raw.register_filesystem(ReadOnlyFiles())
         # In Jupyter without ipywidgets DuckDB has no progress bar, and refuses the setting.
         ((has_bar,),) = self.raw.execute("select current_setting('enable_progress_bar')").fetchall()
@@ -82,8 +79,7 @@ class Connection:
             self.raw.execute("set enable_progress_bar = false")
 
     def add(self, view: View) -> None:
-        """Add a view, made when a statement names it. Raises UsageError if there is one of its
-        name."""
+        """Add a view. Raises UsageError if there is one of its name."""
         if view.name in self._views:
             place = view.parts[0][0] if view.parts else view.statement
             raise UsageError(f"{place}: there is a view {view.name} already; rename this one")
@@ -112,68 +108,73 @@ class Connection:
             self.raw.execute(f"insert into {name} select {selected}", lists)
 
     def make_all(self) -> None:
-        """Make every view. Raises UsageError, naming file and section, for wrong SQL of a table."""
+        """Make every view that is not there. Raises UsageError, naming file and section, for wrong
+        SQL of a table."""
+        self._made.clear()  # a transaction may have been rolled back, and what it made with it
         self._make(self._views.keys())
-        for view in [*self._views.values()]:
-            for place, part in view.parts:
+        for name in self._views.keys() - self._made:
+            for place, part in self._views[name].parts:
                 try:
                     self.raw.execute(f"from ({part}\n) limit 0")
                 except _OF_STATEMENTS as error:
                     what = str(error).splitlines()[0]
                     raise UsageError(f"{place}: {what}; correct it") from None
-            self._make({view.name}, force=True)
+            self._create(self._views[name])
 
-    def __enter__(self) -> "Connection":
-        return self
-
-    def __exit__(self, *of_error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.raw.close()
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "execute" and self._views:
-            return self._execute
-        if name in _OF_ALL:
-            self.make_all()
-        return getattr(self.raw, name)
-
-    def _execute(self, query: Any, *args: Any, **named: Any) -> Any:
-        """DuckDB's `execute`, once the views that the statement may read are made."""
-        code = _NO_CODE.sub("", query).lower() if isinstance(query, str) else "show"
-        if _OF_ALL_VIEWS.search(code):
+    def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
+        """DuckDB's `execute`, once the views that the statement names are made."""
+        code = _code(statement) if isinstance(statement, str) else "show"
+        if has_all := bool(_OF_ALL_VIEWS.search(code)):
             self.make_all()
         else:
-            self._make({*_WORD.findall(code)})
+            self._make(_READ.findall(code))
         try:
-            done = self.raw.execute(query, *args, **named)
+            done = self.raw.execute(statement, *args, **named)
         except duckdb.CatalogException:
-            if not self._views:
+            if has_all:
                 raise
             self.make_all()  # a view is wrong or named in some other way, or the error suggests one
-            done = self.raw.execute(query, *args, **named)
+            done = self.raw.execute(statement, *args, **named)
         except (*_OF_STATEMENTS, *_OF_LIMITS):
             raise
         except duckdb.Error as error:
             raise damaged_inside(self.files) or error from None
         return None if done is None else self
 
-    def _make(self, names: Collection[str], force: bool = False) -> None:
-        """Make those of the views that are not made yet, each after those that it reads. Unless by
-        `force`, one that cannot be made stays: a name may be of a common table expression or a
-        column, and the view of that name read this one."""
-        for name in self._views.keys() & names:
-            if (view := self._views.pop(name, None)) is None:
-                continue  # made for another of them
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(self, *of_error: object) -> None:
+        self.raw.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_ALL:
+            self.make_all()
+        return getattr(self.raw, name)
+
+    def _make(self, names: Collection[str]) -> None:
+        """Make the views among the names, each after those that it reads. One whose SQL is wrong is
+        left out: a name may be of a common table expression."""
+        for name in (self._views.keys() & names) - self._made:
+            if name in self._made:
+                continue  # since, for another of them
+            self._made.add(name)  # first: a common table expression may have a view's name
             try:
-                self._make(view.reads)
-                view.before()
-                self.raw.execute(view.statement)
-            except _OF_READING as error:
-                self._views[name] = view
-                if force or not isinstance(error, _OF_STATEMENTS):
+                self._make(_READ.findall(_code(self._views[name].body)))
+                self._create(self._views[name])
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                self._made.discard(name)
+                if not isinstance(error, _OF_STATEMENTS):
                     raise
+
+    def _create(self, view: View) -> None:
+        view.before()
+        create, kind, query = view.statement.split(None, 2)
+        self.raw.execute(f"{create} {kind} if not exists {query}")
+
+
+def _code(statement: str) -> str:
+    return _NO_CODE.sub("", statement).lower()
 
 
 def query(connection: Any, statement: str, most_rows: int | None = None) -> list[dict[str, Any]]:
@@ -191,14 +192,14 @@ def query(connection: Any, statement: str, most_rows: int | None = None) -> list
     return [dict(zip(unique, row, strict=True)) for row in rows]
 
 
-def is_expression(text: str) -> bool:
-    """True of a text that is one SQL expression. What DuckDB 1.5 takes for one with a clause after
-    it, such as `1 from t`, is none in brackets."""
+def expression(key: str, text: str) -> str:
+    """The text, if it is a single SQL expression. Raises UsageError naming the `key`."""
     try:
         duckdb.SQLExpression(text)
-    except duckdb.Error:
-        return False
-    return True
+    except duckdb.Error as error:
+        wrong = _sql_error(str(error))
+        raise UsageError(f"{key}={text}: not a single expression of {wrong}", wrong.hints) from None
+    return text
 
 
 @contextmanager
@@ -227,4 +228,6 @@ def _sql_error(text: str) -> UsageError:
     if place is not None and not others[place + 1].strip(" ^~"):
         lead = others[place].index(": ") + 2
         hints = ("  " + others[place][lead:], "  " + others[place + 1][lead:])
+    if _OF_LOCKS.search(first):
+        meant.append("(a query reads the views alone; gistmill sql --unsafe lifts the locks)")
     return UsageError(" ".join([f"sql: {first}", *meant]), hints)

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterable
 from datetime import datetime
 from errno import EROFS
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from fsspec import AbstractFileSystem
@@ -58,8 +58,10 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
     def exists(self, path: str, **_: Any) -> bool:
         return exists(self._place(path))
 
-    def _place(self, path: str) -> UPath:
-        return as_path(self._strip_protocol(path))
+    @staticmethod
+    @lru_cache(maxsize=64)  # DuckDB asks for a file's size and age as it opens it
+    def _place(path: str) -> UPath:
+        return as_path(ReadOnlyFiles._strip_protocol(path))
 
 
 class _LocalFile:

@@ -9,7 +9,7 @@ Some combine sections of the tables' .sql files (`measures`, `memories`, `sizes`
 `runs`, `rests_on`).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.core.calls import Call
@@ -17,69 +17,75 @@ from pipeline.core.rows import RECORDS, Document, Record
 from pipeline.core.sql_files import filled, sql_beside, table_file, table_views, text
 from pipeline.store.shards.shard_content import STARTED_AT, WORKER
 from pipeline.store.sql.connection import View
+from pipeline.store.sql.shard_views import TableFiles
 
 _SQL = sql_beside(__file__)
 LEFT_OUT = _SQL["left_out"]
 _UNIONS = ("measures", "sizes", "counts", "page_texts", "results")  # of sections of that name
 
 
-def run_views(
-    tables: Mapping[str, Any], run: str, steps: Mapping[str, Collection[str]], is_small: bool
-) -> Iterator[View]:
-    """The views of the run and of all runs, over `all_planned`, `footers` and the views `raw_...`;
-    `tables` with their Arrow schemas, and the `steps` that have shards there."""
-    yield View(filled(_SQL["all_units"], started_at=STARTED_AT, worker=WORKER))
+def run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Iterator[View]:
+    """The views of the run and of all runs, over `all_planned`, `footers` and the views
+    `raw_...`."""
     kind = "table" if is_small else "view"
-    for view in ("planned", "units", "people"):
-        yield View(filled(_SQL[view], run=text(run), kind=kind))
+    yield View(filled(_SQL["all_units"], started_at=STARTED_AT, worker=WORKER))
+    for name in ("planned", "units", "people"):
+        yield View(filled(_SQL[name], run=text(run), kind=kind))
     for view, key in (("steps", "step_id"), ("shards", "step_id, unit")):
         yield View(_SQL[view])
         yield View(filled(_SQL["all_of_key"], view=view, key=key))
-    for table, columns in tables.items():
-        yield from map(View, _of_table(table, columns.names, steps.get(table, ()), is_small))
+    for table, files in tables.items():
+        yield from map(View, _of_table(table, files, kind))
+    yield View(filled(_SQL["call_rows"], kind=kind))
     records = [record for name, record in RECORDS.items() if name in tables]
     for prefix in ("", "all_"):
         for record in records:
             for name, statement in table_views(record.sql(), prefix):
                 yield View(statement, [(_place(record, name), View(statement).body)])
-    with_rows = {t: own for t, own in tables.items() if t in (Document.table, *steps)}
-    yield from _inputs_views(with_rows, "", "", "")
-    yield from _inputs_views(with_rows, "all_", "raw_", "run, ")
+    columns = {table: files.columns.names for table, files in tables.items()}
+    outcomes = _outcomes(
+        {t: n for t, n in columns.items() if t == Document.table or tables[t].steps}
+    )
+    for prefix, rows_of, run_column in (("", "", ""), ("all_", "raw_", "run, ")):
+        values = {"prefix": prefix, "rows_of": rows_of, "run": run_column, "outcomes": outcomes}
+        for name in ("planned_done", "inputs", "accounting"):
+            yield View(filled(_SQL[name], **values))
     yield View(_SQL["runs"])
     yield View(_SQL["answered_by"])
-    yield View(_rests_on_view(tables))
+    yield View(filled(_SQL["rests_on"], parts=_of_methods(columns)))
     parts = _parts(records, "memories")
-    yield View(_memories_view(tables, [part for _, part in parts]), parts)
+    joins = " ".join(f"left join ({part}\n) using (memory)" for _, part in parts)
+    yield View(filled(_SQL["memories"], indexes=_of_memories(columns), joins=joins), parts)
     for name in _UNIONS:
         parts = _parts(records, name)
         union = " union all by name ".join(f"from ({part}\n)" for _, part in parts)
         yield View(filled(_SQL[name], parts=union), parts)
 
 
-def _of_table(
-    table: str, columns: list[str], steps: Collection[str], is_small: bool
-) -> Iterator[str]:
+def _of_table(table: str, files: TableFiles, kind: str) -> Iterator[str]:
     """The views of a table. If two units have rows of the same question, as runs overlapped, each
     run shows those of the unit it planned; if no run planned it, those of the lower unit are shown,
     with a null in the column `run`.
 
-    A run's view looks its rows up among the planned units of the table's `steps`, by hashes of 128
+    A run's view looks its rows up among the planned units of the table's steps, by hashes of 128
     bits, which take a third of the memory of the ids. `coalesce` keeps DuckDB from a join that
     holds the rows of the table instead, if it takes them for fewer. Of a small warehouse the rows
     are looked up once, and the view is a table.
     """
     key, on, once, ids = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", "", "unit"
-    if "question_id" in columns:
+    if "question_id" in files.columns.names:
         key += ", question_id"
         on += " and r.question_id is not distinct from u.question_id"
         once, ids = _ONCE if table != Call.table else "", "question_id"
-    kind, where = "table" if is_small and steps and table != Call.table else "view", ""
-    if steps:
-        hashes = f"hash(step_id, unit), hash({ids})"
-        planned = (
-            f"select {hashes} from planned where step_id in ({', '.join(map(text, sorted(steps)))})"
+    where = ""
+    if files.steps:
+        hashes, steps = (
+            f"hash(step_id, unit), hash({ids})",
+            ", ".join(map(text, sorted(files.steps))),
         )
+        planned = f"select {hashes} from planned where step_id in ({steps})"
         where = f"where coalesce(({hashes}) in ({planned}), false)"
+    kind = kind if files.steps and table != Call.table else "view"
     yield f"create {kind} {table} as from raw_{table} {where}"
     yield f"""create view all_{table} as select u.run, r.* from raw_{table} r
     left join (select distinct run, {key} from all_planned) u {on} {once}"""
@@ -99,39 +105,34 @@ def _place(record: type[Record], name: str) -> str:
     return f"{table_file(record.__module__, record.table)}: section {name!r}"
 
 
-def _inputs_views(tables: Mapping[str, Any], prefix: str, rows_of: str, run: str) -> Iterator[View]:
-    """The planned inputs, of the run or of all runs, and their outcomes; both counted by step."""
-    outcomes = " union all ".join(
+def _outcomes(columns: Mapping[str, Any]) -> str:
+    """The outcomes of the inputs of the tables' steps."""
+    return " union all ".join(
         filled(
             _SQL["outcomes"],
             table=table,
-            question="question_id" if "question_id" in columns.names else "null::varchar",
-            skipped="coalesce(bool_and(skipped), false)" if "skipped" in columns.names else "false",
+            question="question_id" if "question_id" in names else "null::varchar",
+            skipped="coalesce(bool_and(skipped), false)" if "skipped" in names else "false",
         )
-        for table, columns in tables.items()
+        for table, names in columns.items()
         if table != Call.table
     )
-    for name in ("planned_done", "inputs", "accounting"):
-        yield View(filled(_SQL[name], prefix=prefix, rows_of=rows_of, run=run, outcomes=outcomes))
 
 
-def _rests_on_view(tables: Mapping[str, Any]) -> str:
-    """A row per method and memory that the rows of its steps refer to: all rows of a step to the
-    same. `coalesce` as in `_of_table`."""
-    parts = [
+def _of_methods(columns: Mapping[str, Any]) -> str:
+    """The methods of rows and the memories that they refer to: all rows of a step to the same, its
+    calls, too. `coalesce` as in `_of_table`."""
+    return " union all ".join(
         f"select method, memory from raw_{table} where coalesce(step_id in (from own), false)"
-        for table, columns in tables.items()
-        if {"method", "memory"} <= {*columns.names}
-    ]
-    return filled(_SQL["rests_on"], parts=" union all ".join(parts))
+        for table, names in columns.items()
+        if {"method", "memory"} <= {*names} and table != Call.table
+    )
 
 
-def _memories_view(tables: Mapping[str, Any], parts: list[str]) -> str:
-    """A row per memory: its corpus, the columns of record classes, its calls and tokens."""
-    indexes = [
+def _of_memories(columns: Mapping[str, Any]) -> str:
+    """The memories of index rows."""
+    return " union all ".join(
         f"select memory from {table}"
-        for table, columns in tables.items()
-        if "memory" in columns.names and "question_id" not in columns.names
-    ]
-    joins = " ".join(f"left join ({part}\n) using (memory)" for part in parts)
-    return filled(_SQL["memories"], indexes=" union all ".join(indexes), joins=joins)
+        for table, names in columns.items()
+        if "memory" in names and "question_id" not in names
+    )

@@ -57,6 +57,11 @@ from raw_shards semi join (select distinct step_id, unit from planned) using (st
 create view all_{view} as select u.run, r.* from raw_{view} r
 left join (select distinct run, {key} from all_planned) u using ({key});
 
+-- name: call_rows
+create {kind} call_rows as
+-- The calls without the prompts, which take most of their memory; of a small warehouse a table.
+select * exclude (messages) from calls;
+
 -- name: left_out
 create view left_out as
 -- Damaged files that no view shows.
@@ -135,7 +140,7 @@ with cost as (
   select step_id, count(*) as calls, sum(prompt_tokens) as prompt_tokens,
     sum(cached_tokens) as cached_tokens, sum(reply_tokens) as reply_tokens,
     sum(seconds) as seconds
-  from calls where not is_shared group by step_id)
+  from call_rows where not is_shared group by step_id)
 select (select any_value(run) from planned) as run, s.stage, s.method, s.repeat, a.*,
   coalesce(c.calls, 0) as calls, coalesce(c.prompt_tokens, 0) as prompt_tokens,
   coalesce(c.cached_tokens, 0) as cached_tokens, coalesce(c.reply_tokens, 0) as reply_tokens,
@@ -150,7 +155,7 @@ create view answered_by as
 -- calls: how many it answered
 -- is_other: whether it is not the one that was asked for, or not the only one
 with named as (
-  select engine, answered_by, count(*) as calls from calls
+  select engine, answered_by, count(*) as calls from call_rows
   where answered_by is not null and not is_shared group by all)
 select *, answered_by <> substr(engine, strpos(engine, ':') + 1)
   or count(*) over (partition by engine) > 1 as is_other
@@ -171,7 +176,7 @@ create view memories as
 -- tokens: tokens of those calls' prompts and replies, counted by the engine
 with own as (
   select memory, count(*) as calls, sum(prompt_tokens + reply_tokens)::bigint as tokens
-  from calls where method is null and not is_shared group by memory),
+  from call_rows where method is null and not is_shared group by memory),
 corpus as (
   select count(*) filter (not skipped) as documents, coalesce(sum(num_words), 0)::bigint as words
   from documents where problem is null)

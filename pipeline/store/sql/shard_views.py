@@ -1,6 +1,6 @@
-"""The views of the shards, loose and compacted: `raw_<table>`, `raw_shards` and `footers`."""
+"""The views of the shards, loose and compacted: `raw_<table>`, `raw_shards`, `footers` and
+`call_bytes`."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain, groupby
@@ -15,8 +15,8 @@ from upath import UPath
 from pipeline.core.arrow import schema
 from pipeline.core.calls import Call
 from pipeline.core.plugins import import_installed
-from pipeline.core.rows import RECORDS
-from pipeline.core.sql_files import filled, sql_beside, text
+from pipeline.core.rows import RECORDS, TABLE_NAME, VIEWS
+from pipeline.core.sql_files import filled, sql_beside, text, view_names
 from pipeline.files.storage import file_size, is_remote
 from pipeline.store.shards.damaged_files import DamagedFiles, check_shard, read_footer
 from pipeline.store.shards.shard_index import (
@@ -30,21 +30,33 @@ from pipeline.store.shards.shard_index import (
 from pipeline.store.shards.shards import list_shard_files, loose_shards
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.read_only_files import address, addresses
-from pipeline.store.sql.run_views import run_views
 
 _SQL = sql_beside(__file__)
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
 _KEY = pa.schema([field for field in SCHEMA if field.name in KEY])
+_KEYS = ", ".join(_KEY.names)
 _MOST_FILES, _MOST_BYTES = 1_000, 16_000_000  # of a warehouse whose tables are read into memory
-# Other names are of views that are made here.
-_OF_A_TABLE = re.compile(r"(?!all_|raw_|no_)[a-z_][a-z0-9_]*(?<!_rows)")
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
+_RESERVED = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The files of a table, and its `columns`, an Arrow schema. `are_alike`: all have these."""
+
+    columns: Any
+    loose: list[UPath]
+    compacted: list[UPath]
+    steps: set[str]
+    are_alike: bool
 
 
 def shard_views(
     connection: Connection, folder: UPath, left_out: DamagedFiles
-) -> tuple[dict[str, Any], dict[str, set[str]], bool]:
-    """Add the views. Returns the Arrow schema and the steps of every table."""
+) -> tuple[dict[str, TableFiles], bool]:
+    """Add the views. Returns the files of every table, and whether they take so little memory that
+    rows are read once, when a query first names their table: a view would open them whenever a
+    query names it."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
     of_others: set[str] = set()  # tables with shards of another version
 
@@ -56,52 +68,27 @@ def shard_views(
     loose = {table: left_out.sound(files, check) for table, files in current.items()}
     _index_rows(connection, index)
     compacted = _compacted_files(connection, folder, left_out) if index.path else {}
-    tables = _readable_tables(connection, loose, compacted)
     superseded = _superseded_rows(connection, index, loose, compacted)
     connection.files += chain(*loose.values(), *compacted.values())
-    is_small = _is_small(connection.files)
+    is_small = (
+        len(connection.files) <= _MOST_FILES
+        and not any(is_remote(file) for file in connection.files[:1])
+        and sum(file_size(file) for file in connection.files) <= _MOST_BYTES
+    )
     connection.files += [index.path] if index.path else []
     if is_small:
         connection.raw.execute("set threads = 1")  # more would wait for one another
-    files = _Files(loose, compacted, superseded, of_others, is_small)
-    for table, columns in tables.items():
-        _raw_view(connection, table, columns, files)
-    _shards_view(connection, loose, tables)
-    written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
-    _footers_view(connection, written)
-    calls = [*loose.get(Call.table, []), *compacted.get(Call.table, [])]
-    of_files = f"parquet_metadata({addresses(calls)})"
-    none = "(select 0 as total_compressed_size, '' as path_in_schema where false)"
-    connection.add(View(filled(_SQL["call_bytes"], columns=of_files if calls else none)))
-    return tables, _steps(index, loose), is_small
-
-
-@dataclass(frozen=True)
-class _Files:
-    """The files of every table. `superseded`: tables of which rows of compacted files do not count;
-    `of_others`: those whose loose files have different columns; `are_small`: they may be copied
-    into memory."""
-
-    loose: Mapping[str, list[UPath]]
-    compacted: Mapping[str, list[UPath]]
-    superseded: set[str]
-    of_others: set[str]
-    are_small: bool
-
-
-def _is_small(files: list[UPath]) -> bool:
-    """True for local files whose rows take little memory: then they are read once, when a query
-    first names their table. A view would open them again whenever a query names it."""
-    if len(files) > _MOST_FILES or any(is_remote(file) for file in files[:1]):
-        return False
-    return sum(file_size(file) for file in files) <= _MOST_BYTES
-
-
-def _steps(index: Index, loose: Mapping[str, list[UPath]]) -> dict[str, set[str]]:
-    found = {table: {file.parent.name for file in files} for table, files in loose.items()}
+    steps = {table: {file.parent.name for file in files} for table, files in loose.items()}
     for table, step_id in index.steps():
-        found.setdefault(table, set()).add(step_id)
-    return found
+        steps.setdefault(table, set()).add(step_id)
+    tables = {}
+    for table, columns in _readable_tables(connection, loose, compacted).items():
+        own, are_alike = compacted.get(table, []), table not in of_others
+        files = TableFiles(columns, loose.get(table, []), own, steps.get(table, set()), are_alike)
+        tables[table] = files
+        _raw_view(connection, table, files, table in superseded, is_small)
+    _views_of_files(connection, tables)
+    return tables, is_small
 
 
 def _index_rows(connection: Connection, index: Index) -> None:
@@ -133,26 +120,20 @@ def _readable_tables(
 ) -> dict[str, Any]:
     """The tables with their Arrow schemas: of the record class, else (a table of a plugin that is
     not loaded) of a shard, if that has the columns of every record and a view may have the name."""
-    import_installed()
+    import_installed("tables")
     found = {table: schema(record) for table, record in RECORDS.items()}
     others = sorted({*loose, *compacted} - {*found})
-    taken = _taken(found, connection) if others else set()
+    words = connection.raw.execute(_RESERVED).fetchall() if others else []
+    views = [name for record in RECORDS.values() for name in view_names(record.sql())]
+    taken = {*VIEWS, *views, *(word for (word,) in words)}
     for table in others:
         paths = [*compacted.get(table, []), *loose.get(table, [])]
-        if not paths or table in taken or not _OF_A_TABLE.fullmatch(table):
+        if not paths or table in taken or not TABLE_NAME.fullmatch(table):
             continue
         columns = read_footer(paths[-1]).schema.to_arrow_schema().remove_metadata()
         if _OF_ALL_ROWS.issubset(columns.names):
             found[table] = pa.schema([field for field in columns if field.name != ATTEMPT])
     return found
-
-
-def _taken(tables: Mapping[str, Any], connection: Connection) -> set[str]:
-    """The names of our own views, and the words of SQL."""
-    own = {view.name for view in run_views(tables, "", {}, False)}
-    words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
-    reserved = {word for (word,) in connection.execute(words).fetchall()}
-    return own | {"footers", "left_out", "all_people"} | reserved
 
 
 def _superseded_rows(
@@ -179,34 +160,38 @@ def _superseded_rows(
     return {str(entry["table_name"]) for entry in entries}
 
 
-def _raw_view(connection: Connection, table: str, columns: Any, files: _Files) -> None:
+def _raw_view(
+    connection: Connection, table: str, files: TableFiles, is_superseded: bool, is_small: bool
+) -> None:
     """Add the view, or table, of all rows of a table; columns that a shard lacks are null, others
     that it has are left out."""
-    loose, compacted = files.loose.get(table, []), files.compacted.get(table, [])
-    loose_rows, compacted_rows = f"{table}_loose_rows", f"{table}_compacted_rows"
+    loose, compacted = files.loose, files.compacted
+    sources = []
+    if compacted or not loose or not files.are_alike:
+        sources.append(f"no_{table}")  # which has the types
+    if loose:
+        sources.append(_source(f"{table}_loose_rows", loose, files.are_alike))
+    if compacted:
+        ended = _NOT_SUPERSEDED.format(table=table) if is_superseded else ""
+        sources.append(f"{_source(f'{table}_compacted_rows', compacted, False)} c {ended}")
 
     def register() -> None:
-        connection.create_table(f"no_{table}", columns, [])
-        _register_remote(connection, loose_rows, loose, columns)
-        with_attempt = columns.append(pa.field(ATTEMPT, pa.int32()))
-        _register_remote(connection, compacted_rows, compacted, with_attempt)
+        if sources[0] == f"no_{table}":
+            connection.create_table(f"no_{table}", files.columns, [])
+        _register_remote(connection, f"{table}_loose_rows", loose, files.columns)
+        with_attempt = files.columns.append(pa.field(ATTEMPT, pa.int32()))
+        _register_remote(connection, f"{table}_compacted_rows", compacted, with_attempt)
 
-    query = f"from no_{table}"
-    if loose:
-        source = _source(loose_rows, loose, table not in files.of_others)
-        query += f" union all by name from {source}"
-    if compacted:
-        query += f" union all by name from {_source(compacted_rows, compacted, False)} c"
-        query += _NOT_SUPERSEDED.format(table=table) if table in files.superseded else ""
-    names = ", ".join(f'"{name}"' for name in columns.names)
+    names = ", ".join(f'"{name}"' for name in files.columns.names)
     # Not calls, of which few queries read the prompts: thirty times their bytes in the file.
-    is_copied = files.are_small and table != Call.table and (loose or compacted)
-    kind = "table" if is_copied else "view"
-    statement = f"create {kind} raw_{table} as select {names} from ({query})"
-    connection.add(View(statement, before=register))
+    is_copied = is_small and table != Call.table and (loose or compacted)
+    kind, rows = "table" if is_copied else "view", " union all by name from ".join(sources)
+    connection.add(
+        View(f"create {kind} raw_{table} as select {names} from (from {rows})", before=register)
+    )
 
 
-_NOT_SUPERSEDED = f""" anti join superseded_rows s on s.table_name = '{{table}}'
+_NOT_SUPERSEDED = f"""anti join superseded_rows s on s.table_name = '{{table}}'
 and s.step_id = c.step_id and s.unit = c.unit and s.attempt = c.{ATTEMPT}"""
 
 
@@ -231,25 +216,22 @@ def _register_remote(connection: Connection, name: str, files: list[UPath], colu
     connection.raw.register(name, found)
 
 
-def _shards_view(
-    connection: Connection, loose: Mapping[str, list[UPath]], tables: Mapping[str, Any]
-) -> None:
+def _views_of_files(connection: Connection, tables: Mapping[str, TableFiles]) -> None:
+    """Add the views of the shards, of the keys in their footers, and of the size of calls; footers
+    are read when a query asks for them."""
     rows = [
         {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
-        for table in tables
-        for file in loose.get(table, [])
+        for table, files in tables.items()
+        for file in files.loose
     ]
-    names = ", ".join(map(text, tables))
-    statement = filled(_SQL["shards"], key=", ".join(_KEY.names), tables=names)
+    statement = filled(_SQL["shards"], key=_KEYS, tables=", ".join(map(text, tables)))
     connection.add_rows("shards", _SHARDS, rows, statement)
-
-
-def _footers_view(connection: Connection, files: list[UPath]) -> None:
-    """A row per key of a shard's footer: file_name, key, value. Read when a query asks for it."""
-    statement = filled(_SQL["footers"], key=", ".join(_KEY.names))
-    if files:
-        path = f"substr(file_name, {len(address(files[0])) - len(str(files[0])) + 1}) as file_name"
-        footers = f"parquet_kv_metadata({addresses(files)})"
-        rows = f"select * replace ({path}) from {footers}"
-        statement += f" union all by name {rows}"
-    connection.add(View(statement))
+    footers = filled(_SQL["footers"], key=_KEYS)
+    if loose := [file for t, files in tables.items() if t != Call.table for file in files.loose]:
+        path = f"substr(file_name, {len(address(loose[0])) - len(str(loose[0])) + 1}) as file_name"
+        of_loose = f"select * replace ({path}) from parquet_kv_metadata({addresses(loose)})"
+        footers += f" union all by name {of_loose}"
+    connection.add(View(footers))
+    calls = [*tables[Call.table].loose, *tables[Call.table].compacted]
+    of_calls = f"parquet_metadata({addresses(calls)})" if calls else "no_columns"
+    connection.add(View(filled(_SQL["call_bytes"], columns=of_calls)))

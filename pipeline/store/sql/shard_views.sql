@@ -20,6 +20,7 @@ create view call_bytes as
 -- The compressed size of the table calls, of the whole warehouse.
 -- bytes: of all columns
 -- prompt_bytes: of `messages`, what was sent
+with no_columns as (select 0 as total_compressed_size, '' as path_in_schema where false)
 select coalesce(sum(total_compressed_size), 0)::bigint as bytes,
   coalesce(sum(total_compressed_size) filter (path_in_schema like 'messages%'), 0)::bigint
     as prompt_bytes

@@ -1,12 +1,11 @@
 """Restrict a user's SQL to reading the views of a connection; write a view to a Parquet file, by
 PyArrow, with the restrictions in place.
 
-DuckDB itself keeps files, settings and extensions locked (`lock`), and reads through a filesystem
-that cannot write; `only_select` and `expression` keep to one statement. Works with DuckDB 1.5 and
-2.0.
+DuckDB itself keeps files, settings and extensions locked, and reads through a filesystem that
+cannot write: a statement may change what is in memory, which goes with the connection, and no more.
+Works with DuckDB 1.5 and 2.0.
 """
 
-import re
 import shutil
 import threading
 from collections.abc import Iterable, Iterator
@@ -27,17 +26,8 @@ from pipeline.files.storage import (
     move_file,
     refuse_unreachable_path,
 )
-from pipeline.store.sql.connection import SELECT, errors_of, is_expression, query
+from pipeline.store.sql.connection import errors_of, expression, query
 from pipeline.store.sql.read_only_files import addresses
-
-# Table functions that read no file, change no setting and hide no statement in a text. The locks
-# hold the others, too, but for enable_profiling() of DuckDB 1.5, which writes a file.
-_TABLE_FUNCTIONS = {
-    "unnest", "range", "generate_series", "json_each", "json_tree",
-    "duckdb_columns", "duckdb_functions", "duckdb_tables", "duckdb_views",
-}  # fmt: skip
-_CALLED = re.compile(r'"TABLE_FUNCTION".*?"function_name":\s*"(.*?)"', re.DOTALL)
-_NO_SELECT = "sql: only one SELECT over the views is allowed; --unsafe allows any statement"
 
 
 def lock(connection: Any, files: Iterable[UPath]) -> None:
@@ -71,40 +61,6 @@ def rows_within(
     return rows[:most_rows], len(rows) > most_rows
 
 
-def only_select(connection: Any, statement: str) -> str:
-    """The statement, if it is a single SELECT (FROM, VALUES, DESCRIBE ... are) over the views.
-
-    Raises UsageError for any other, and for other functions than `_TABLE_FUNCTIONS`.
-    """
-    with errors_of(connection):
-        found = connection.extract_statements(statement)
-    if [one.type for one in found] != [SELECT]:
-        raise UsageError(_NO_SELECT)
-    _refuse_functions(connection, statement)
-    return statement
-
-
-def expression(connection: Any, key: str, text: str) -> str:
-    """The text, if it is a single SQL expression. Raises UsageError naming the `key`."""
-    with errors_of(connection):
-        connection.extract_statements(f"select {text}\n")  # its errors show the place
-    if not is_expression(text):
-        raise UsageError(f"{key}={text}: not a single SQL expression over the questions")
-    _refuse_functions(connection, f"select {text}\n")
-    return text
-
-
-def _refuse_functions(connection: Any, select: str) -> None:
-    """Raise UsageError for what DuckDB's parser does not take for SELECT, and for functions."""
-    serialize = "select json_serialize_sql(?::varchar)"
-    ((tree,),) = connection.raw.execute(serialize, [select]).fetchall()
-    if not tree.startswith('{"error":false'):
-        raise UsageError(_NO_SELECT)
-    for name in _CALLED.findall(tree):
-        if name not in _TABLE_FUNCTIONS:
-            raise UsageError(f"sql: {name}() is not allowed; read the views, or add --unsafe")
-
-
 _ROWS = 20_000  # at once in memory
 
 
@@ -119,7 +75,7 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
     names = [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
     if view not in names:
         raise UsageError(f"{view}: no such view; nearest: {nearest(view, names, 5)}")
-    condition = expression(connection, "where", where or "true")
+    condition = expression("where", where or "true")
     statement = f'from "{view}" where ({condition}\n)'
     query(connection, f"{statement} limit 0")  # for its errors
     with _new_folder(path) as folder:

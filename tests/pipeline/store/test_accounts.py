@@ -116,16 +116,14 @@ def test_a_row_that_stands_twice_breaks_the_accounts(warehouse: Warehouse) -> No
         accounts(connection)
 
 
-def test_a_document_of_many_pages_is_one_input(warehouse: Warehouse) -> None:
+def test_a_document_of_many_pages_is_one_input_and_a_step_without_shards_is_not_done(
+    warehouse: Warehouse,
+) -> None:
     unit = document_unit(GISTS, "d1")
     warehouse.commit(GISTS, unit, [gist(0), gist(1), gist(2)])
-    warehouse.plan("r", (GISTS, [unit, document_unit(GISTS, "d2")]))
-    assert counted(warehouse) == {"gist": (2, 1, 0, 0, 1)}
-
-
-def test_a_step_that_has_no_shard_at_all_is_not_done(warehouse: Warehouse) -> None:
-    warehouse.plan("r", (SCORES, [chunk(SCORES, "d1", "q1", "q2")]))
-    assert counted(warehouse) == {"score": (2, 0, 0, 0, 2)}
+    no_shard = chunk(SCORES, "d1", "q1", "q2")
+    warehouse.plan("r", (GISTS, [unit, document_unit(GISTS, "d2")]), (SCORES, [no_shard]))
+    assert counted(warehouse) == {"gist": (2, 1, 0, 0, 1), "score": (2, 0, 0, 0, 2)}
 
 
 def test_steps_and_runs_say_what_made_the_rows(warehouse: Warehouse) -> None:
@@ -147,10 +145,3 @@ def test_the_fallback_rate_is_of_pages_that_were_asked_for(warehouse: Warehouse)
     (found,) = rows(warehouse, "from fallbacks")
     assert (found["stage"], found["asked"], found["fell_back"]) == ("paginate", 5, 2)
     assert (found["step_id"], found["memory"]) == (PAGES.id, PAGES.memory)
-
-
-def test_there_is_no_fallback_rate_where_nobody_was_asked(warehouse: Warehouse) -> None:
-    unit = document_unit(PAGES, "d1")
-    warehouse.commit(PAGES, unit, [page(0)])
-    warehouse.plan("r", (PAGES, [unit]))
-    assert rows(warehouse, "from fallbacks where asked > 0") == []

@@ -64,20 +64,11 @@ def cast(column: str, to: Any) -> Damage:
     return changed(change)
 
 
-def last_byte_gone(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-1])
-
-
 def footer_garbled(file: Path) -> None:
     content = bytearray(file.read_bytes())
     length = int.from_bytes(content[-8:-4], "little")
     content[-8 - length : -8] = b"\xff" * length
     file.write_bytes(content)
-
-
-def folder_instead(file: Path) -> None:
-    file.unlink()
-    file.mkdir()
 
 
 def link_to_nothing(file: Path) -> None:
@@ -105,11 +96,8 @@ def of_another_step(file: Path) -> None:
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "no bytes": (filled(b""), "cannot be read"),
-    "zeros between magic": (filled(b"PAR1" + bytes(400) + b"PAR1"), "cannot be read"),
     "half": (cut(0.5), "cannot be read"),
-    "last byte gone": (last_byte_gone, "cannot be read"),
     "footer garbled": (footer_garbled, "cannot be read"),
-    "a folder": (folder_instead, "cannot be read (Is a directory)"),
     "a dangling link": (link_to_nothing, "cannot be read (no such file)"),
     "foreign": (foreign, "1 rows, none were written"),
     "a row doubled": (changed(lambda t: pa.concat_tables([t, t.slice(0, 1)])), "were written"),
@@ -210,9 +198,10 @@ def test_rows_that_are_garbled_between_head_and_footer(check: Check) -> None:
     content[4:200] = b"\xff" * 196
     file.write_bytes(content)
     with connect(check.warehouse) as connection:
-        with pytest.raises(DamagedError, match="delete tables/") as caught:
-            query(connection, "from answers")
-        assert caught.value.file == str(file)
+        for read in (query, lambda opened, statement: opened.execute(statement)):
+            with pytest.raises(DamagedError, match="delete tables/") as caught:
+                read(connection, "from answers")
+            assert caught.value.file == str(file)
         with pytest.raises(UsageError, match="sql: Conversion Error"):
             query(connection, "select 'a'::int from questions")
     done = gistmill("report", f"warehouse={check.warehouse}")

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -78,10 +79,12 @@ def relative(warehouse: Path, to: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("move", [copied, linked, relative])
 def test_a_warehouse_elsewhere_goes_on(
-    made: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, move: object
+    made: FinishedRun,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    move: Callable[[Path, Path], Path],
 ) -> None:
     """Nothing of it is asked again, and what reads it sees the same."""
-    assert callable(move)
     here = made.copied(tmp_path)
     monkeypatch.chdir(tmp_path)
     there = move(here, tmp_path)

@@ -113,17 +113,10 @@ def test_verdicts_add_up(
     assert found[f"c{number}"] == case[1]
 
 
-def test_every_pair_of_verdicts_is_among_the_cases() -> None:
-    pairs = {(s, p) for s in ("yes", "no", None) for p in ("yes", "partially", "no", None)}
-    assert {verdicts for verdicts, _ in ONE} == pairs
-
-
-def test_a_missing_answer_counts_as_none(found: dict[str, str]) -> None:
-    assert found["up"] == "none"
-
-
-def test_what_cannot_be_rated_is_left_out(found: dict[str, str]) -> None:
-    assert "choice" not in found
+def test_a_missing_answer_counts_as_none_and_what_cannot_be_rated_is_left_out(
+    found: dict[str, str],
+) -> None:
+    assert found["up"] == "none" and "choice" not in found
     assert len(found) == len(CASES) + 1
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +14,7 @@ from upath import UPath
 from jobs.report.chosen import create_chosen_table
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
-from pipeline.store.sql.connection import query
-from pipeline.store.sql.sql_sandbox import expression, only_select
+from pipeline.store.sql.connection import expression, query
 from tests.support.command import gistmill, refused, succeed
 from tests.support.runs.warehouse import (
     Warehouse,
@@ -65,23 +64,9 @@ WRITES = [
     "load httpfs",
     "set enable_external_access = true",
     "reset lock_configuration",
-    "pragma enable_profiling",
     "call enable_profiling(save_location = '{0}/new.txt')",
     "with x as (copy (select 1) to '{0}/new.parquet' (use_tmp_file false)) from x",
     "with x as (copy (select 1) to '{0}/new.csv'), y as (from x) select count(*) from y",
-]
-OF_MEMORY = [  # what these change goes with the connection
-    "create table mine as from answers",
-    "set variable a = 1",
-    "pragma database_list",
-    "call pragma_version()",
-    "prepare p as select 1",
-    "use memory",
-    "checkpoint",
-    "begin",
-    "drop view answers",
-    "insert into answers values (1)",
-    "select (with x as (delete from raw_answers returning 1) from x)",
 ]
 READS = [
     "from read_text('{0}/secret.txt')",
@@ -110,18 +95,41 @@ READS = [
 ]
 
 
-def test_sql_reads_views_and_nothing_else(folder: Path) -> None:
-    """By `gistmill sql`, and on a locked connection of Python: for profiles see `only_select`."""
+@pytest.mark.parametrize("statements", [WRITES, READS], ids=["writes", "reads"])
+def test_sql_reads_views_and_nothing_else(folder: Path, statements: list[str]) -> None:
+    """By `gistmill sql`, on a connection of Python, and inside an expression of `where=`."""
     with unchanged(folder), opened(folder) as connection:
-        for statement in (*WRITES, *OF_MEMORY, *READS):
+        for statement in (text.format(folder) for text in statements):
             with pytest.raises(UsageError, match=r"^sql: ") as told:
-                query(connection, only_select(connection, statement.format(folder)))
-            assert SECRET not in str(told.value)
-        for statement in (*WRITES, *READS):
-            if "profiling" not in statement:
-                with pytest.raises(duckdb.Error) as shown:
-                    connection.execute(statement.format(folder))
-                assert SECRET not in str(shown.value)
+                query(connection, statement)
+            with pytest.raises(duckdb.Error) as shown:
+                connection.execute(statement)
+            assert SECRET not in f"{told.value} {shown.value}"
+            for value in (f"({statement}) is null", f"1); {statement}; --", statement):
+                for key in ("where", "by"):
+                    options: Any = SimpleNamespace(**{"where": None, "by": None, key: value})
+                    with pytest.raises(UsageError) as told:
+                        create_chosen_table(connection, options)
+                    assert SECRET not in str(told.value)
+
+
+IN_MEMORY = [  # DuckDB 2.0 refuses the profiles, 1.5 prints them or cannot write them
+    "pragma enable_profiling",
+    "call enable_profiling(save_location = 'read://{0}/new.txt')",
+    "create table mine as from answers",
+    "set variable a = 1; checkpoint",
+    "begin",
+]
+
+
+@pytest.mark.parametrize("statement", IN_MEMORY)
+def test_what_a_statement_changes_goes_with_the_connection(folder: Path, statement: str) -> None:
+    with unchanged(folder):
+        with opened(folder) as connection, suppress(duckdb.Error):
+            connection.execute(statement.format(folder)).fetchall()
+            connection.execute("select count(*) from answers").fetchall()
+        with opened(folder) as connection:
+            assert query(connection, "select count(*) as n from answers") == [{"n": 1}]
 
 
 @contextmanager
@@ -136,7 +144,6 @@ def unchanged(folder: Path) -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["{}", "read://{}"])
 def test_no_statement_replaces_a_shard(folder: Path, place: str) -> None:
-    """Not even those that `only_select` never sees, on a connection of Python."""
     shards = sorted((folder / "w's [1]").rglob("*.parquet"))
     before = [shard.read_bytes() for shard in shards]
     for shard in shards:
@@ -166,20 +173,13 @@ def test_rows_time_and_memory_have_limits(folder: Path) -> None:
     assert told.startswith("sql: Parser Error: ")
 
 
-@pytest.mark.parametrize("statement", [WRITES[0], WRITES[4], READS[0], READS[17]])
-def test_the_command_does_the_same(folder: Path, statement: str) -> None:
+@pytest.mark.parametrize("statement", ["copy answers to '{0}/new.csv'", "from '{0}/secret.csv'",
+                                       "set memory_limit = '9GB'"])  # fmt: skip
+def test_a_refused_statement_names_the_way_out(folder: Path, statement: str) -> None:
     told = refused("sql", statement.format(folder), f"warehouse={folder}/w's [1]")
     assert told.startswith("sql: ") and SECRET not in told
+    assert told.endswith("(a query reads the views alone; gistmill sql --unsafe lifts the locks)")
     assert not list(folder.glob("new*"))
-
-
-def test_a_refused_statement_names_the_way_out(folder: Path) -> None:
-    words = (f"warehouse={folder}/w's [1]",)
-    told = refused("sql", "copy answers to 'x.csv'", *words)
-    assert told == "sql: only one SELECT over the views is allowed; --unsafe allows any statement"
-    assert refused("sql", "select 1; select 2", *words) == told
-    told = refused("sql", "from read_text('x')", *words)
-    assert told == "sql: read_text() is not allowed; read the views, or add --unsafe"
 
 
 ALLOWED = [
@@ -201,7 +201,7 @@ ALLOWED = [
 def test_what_only_reads_is_allowed(folder: Path) -> None:
     with opened(folder) as connection:
         for statement, number in ALLOWED:
-            rows = query(connection, only_select(connection, statement))
+            rows = query(connection, statement)
             assert len(rows) == number if number else rows, statement
 
 
@@ -248,47 +248,22 @@ def test_views_over_remote_files_are_read_under_the_lock() -> None:
             connection.execute("from read_text('memory://locks/secret.txt')")
 
 
-NO_EXPRESSIONS = [
-    "1) ; copy questions to '{0}/new.csv'; select (1",
-    "true) ; copy (select 1) to '{0}/new.csv' --",
-    "title = 'x' or (select content from read_text('{0}/secret.txt')) <> ''",
-    "1) from questions where (true",
-    "true) union (select 1, 2",
-    "1, 2",
-    "true order by 1",
-    "true /*",
-    "'",
-    "count(*)",
-    "no_such_column",
-    "--",
-    "getenv('HOME') = ''",
-]
-
-
+@pytest.mark.parametrize("value", ["true) union (select 1, 2", "1, 2", "true order by 1", "true /*",
+                                   "'", "count(*)", "no_such_column", "--"])  # fmt: skip
 @pytest.mark.parametrize("key", ["where", "by"])
-def test_where_and_by_are_expressions(folder: Path, key: str) -> None:
-    statements = (*WRITES, *OF_MEMORY, *READS)
-    inner = [text for of in statements for text in (f"({of}) is null", f"1); {of}; --", of)]
-    with unchanged(folder), opened(folder) as connection:
-        for value in (*NO_EXPRESSIONS, *inner):
-            options: Any = SimpleNamespace(**{"where": None, "by": None, key: value.format(folder)})
-            with pytest.raises(UsageError) as told:
-                create_chosen_table(connection, options)
-            assert SECRET not in str(told.value)
-        words = ("report", f"warehouse={folder}/w's [1]", f"{key}={READS[0].format(folder)}")
-        assert SECRET not in refused(*words)
+def test_where_and_by_are_expressions(folder: Path, key: str, value: str) -> None:
+    options: Any = SimpleNamespace(**{"where": None, "by": None, key: value})
+    with opened(folder) as connection, pytest.raises(UsageError):
+        create_chosen_table(connection, options)
 
 
-def test_an_expression_may_hold_comments_brackets_and_views(folder: Path) -> None:
+def test_an_expression_may_hold_comments_brackets_and_views() -> None:
     kept = [
         "question_id in (select question_id from answers)",
         "question like '%;%' -- ends here",
         "(num_document_words > 1) and (true)",
         "list_contains(\"references\", 'A mill.')",
     ]
-    with opened(folder) as connection:
-        assert [expression(connection, "where", text) for text in kept] == kept
-        with pytest.raises(UsageError, match=r"^by=1, 2: "):
-            expression(connection, "by", "1, 2")
-        with pytest.raises(UsageError, match=r"^sql: Parser Error: "):
-            only_select(connection, "selec 1")
+    assert [expression("where", text) for text in kept] == kept
+    with pytest.raises(UsageError, match=r"^by=1, 2: "):
+        expression("by", "1, 2")
