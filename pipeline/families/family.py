@@ -19,7 +19,7 @@ from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
-from pipeline.core.errors import UsageError, contained
+from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Constraint, Message, Prompt, rendered_values
 from pipeline.core.refusals import Refusals
 from pipeline.core.registry import hint
@@ -127,6 +127,11 @@ def read_family_file(folder: Path) -> FamilyFile:
 
 
 T = TypeVar("T")
+# What an expression in a template may raise; the sandbox's own error is a TemplateError.
+_TEMPLATE_ERRORS = (
+    jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError,
+    RecursionError, TypeError, ValueError,
+)  # fmt: skip
 _NO_REPLY = "These words are no reply."
 _VALUE_ALONE = re.compile(r"[<(\[{\d]|\S+(?:\s+\S+){0,2}\Z")  # a line of a value, or of three words
 
@@ -175,11 +180,11 @@ class Family:
         file = f"{prompt.name}.jinja"
         with self._found(file):
             template = self._environment.get_template(file)
-        with contained() as raised:  # the sandbox's errors, and those of any expression
+        try:
             content = template.render(values)
-        if raised.error is not None:
-            why = " ".join(str(raised.error).split()) or type(raised.error).__name__
-            raise UsageError(f"{self.files[file]}: {why}") from raised.error
+        except _TEMPLATE_ERRORS as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise UsageError(f"{self.files[file]}: {why}") from error
         return (*self._earlier(prompt), {"role": "user", "content": content})
 
     def _earlier(self, prompt: Prompt[Any]) -> tuple[Message, ...]:
