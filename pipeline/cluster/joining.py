@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from ray._private import ray_constants
 from ray.data import DataContext
 
 from pipeline.cluster.ray_watch import watch_processes
-from pipeline.core.errors import ClusterError, UsageError, contained
+from pipeline.core.errors import ClusterError, UsageError
 
 _SECONDS_TO_ANSWER = 10.0
 _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -88,18 +88,25 @@ def first_line(error: object) -> str:
 
 def _start() -> None:
     """Start a local Ray. Raises ClusterError if it does not come up in three attempts."""
-    for _ in range(_STARTS):
-        with contained() as raised, _on_loopback():
-            ray.init(address="local", include_dashboard=False, **_QUIET)
-            return
+    errors: list[BaseException] = []
+
+    def is_not_up(kind: Any, error: BaseException | None, trace: Any) -> bool:
         # Ray raises a bare Exception where a node does not come up in its 30 seconds, as happens on
         # a loaded machine.
-        if type(raised.error) is not Exception and not isinstance(raised.error, _RAY_NOT_UP):
-            assert raised.error is not None
-            raise raised.error
+        if error is None or not (kind is Exception or isinstance(error, _RAY_NOT_UP)):
+            return False
+        errors.append(error)
+        return True
+
+    for _ in range(_STARTS):
+        with ExitStack() as stack:
+            stack.push(is_not_up)
+            stack.enter_context(_on_loopback())
+            ray.init(address="local", include_dashboard=False, **_QUIET)
+            return
         ray.shutdown()  # stop the processes that did start
     raise ClusterError(
-        f"Ray did not start on this machine in {_STARTS} attempts ({first_line(raised.error)}); "
+        f"Ray did not start on this machine in {_STARTS} attempts ({first_line(errors[-1])}); "
         "end what else keeps it busy, then run the same command to resume"
     )
 

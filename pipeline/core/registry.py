@@ -18,7 +18,7 @@ _FEW = 30  # names that a message lists
 
 
 class Registry(dict[str, T]):
-    """What is registered of one kind, ours and that of plugins, by name.
+    """All that is registered of one kind, ours and that of plugins, by name.
 
     `about`: a line on each. `role`: what a name is to its class, for messages, such as "is the
     engine {!r}". `kind`: as what `ls` lists them. `has_versions`: a plugin's class is refused if it

@@ -132,8 +132,6 @@ _TEMPLATE_ERRORS = (
     jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError,
     RecursionError, TypeError, ValueError,
 )  # fmt: skip
-
-
 _NO_REPLY = "These words are no reply."
 _VALUE_ALONE = re.compile(r"[<(\[{\d]|\S+(?:\s+\S+){0,2}\Z")  # a line of a value, or of three words
 
