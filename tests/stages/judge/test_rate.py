@@ -263,6 +263,7 @@ RUBRIC = "The user would prefer hotels in Miami with a view of the ocean"
     [  # what the extractive engine says, by the words alone
         (JudgeGeneric("?", "It was in Miami that 29 days passed", KEY), "yes"),
         (JudgeGeneric("?", "It was in Miami", KEY), "no"),  # a part of it
+        (JudgeGeneric("?", "", KEY), "no"),
         (JudgeTemporal("?", "30 days passed in Miami", KEY), "yes"),
         (JudgeTemporal("?", "27 days passed in Miami", KEY), "no"),
         (JudgeKnowledgeUpdate("?", "First six, now nine months", "nine months"), "yes"),

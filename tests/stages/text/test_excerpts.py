@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from stages.text.excerpts import best_clauses, best_sentences, gist
 from stages.text.words import num_words
 
+CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
+
 
 def words(count: int) -> str:
     return " ".join(f"word{i % 90}" for i in range(count))
@@ -23,6 +25,21 @@ def words(count: int) -> str:
 )
 def test_a_short_page_comes_whole_without_tags(page: str, expected: str) -> None:
     assert gist(page) == expected
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        words(400),
+        ", ".join([words(12)] * 40),
+        CHINESE,
+        f"Ann: {words(150)}.\n" + " ".join(f"Number {i} is a short one." for i in range(40)),
+        " ".join(words(100)[i:] + "." for i in range(4)),
+        "Yeah. " * 300,
+    ],
+)  # fmt: skip
+def test_gists_of_odd_pages_keep_the_limits(page: str) -> None:
+    assert 40 <= num_words(gist(page)) <= 110
 
 
 @settings(deadline=None)

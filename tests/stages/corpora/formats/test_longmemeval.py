@@ -187,6 +187,7 @@ BAD_HISTORIES: list[tuple[dict[str, Any], str]] = [
     ({"haystack_dates": ["2023/05/30 (Tue) 21:48"]}, "2 sessions, 1 `haystack_dates`; fix them"),
     ({"haystack_sessions": None}, "`haystack_sessions` is null, not a list"),
     ({"haystack_sessions": [[], []]}, "the text has no words"),
+    ({"haystack_sessions": ["user: Hi.", []]}, "haystack_sessions[0] is a string, not a list"),
     ({"haystack_sessions": [ONE, ["Hi."]]}, "haystack_sessions[1][0] is a string, not an object"),
     ({"haystack_sessions": [ONE, [{"role": "user"}]]}, "[1][0]: no `content`; add it"),
     ({"haystack_sessions": [ONE, [{"content": "x"}]]}, "[1][0]: no `role`; add it"),
