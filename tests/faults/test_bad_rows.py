@@ -186,12 +186,6 @@ def test_status_counts_reconcile(bad: BadRun) -> None:
     assert (found["complete"], found["alive"]) == (True, [])
 
 
-def test_inputs_reconcile_in_sql(bad: BadRun) -> None:
-    off = "inputs <> ok + problem + skipped + not_done or not_done > 0"
-    assert bad.sql(f"select * from accounting where {off}") == []
-    assert bad.sql("select count(*) from accounting") == [(4 + 4 * len(METHODS),)]
-
-
 def test_documents_that_questions_alone_name_are_none(bad: BadRun) -> None:
     """`accounting`, `ls` and the page count what the corpus has; the page has all problems."""
     documents, questions = bad.case.documents, bad.case.questions

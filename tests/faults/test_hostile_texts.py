@@ -124,11 +124,3 @@ def test_a_folder_named_like_a_view_or_a_word_of_sql_hides_nothing(tmp_path: Pat
         assert query(connection, "select question_id from questions") == [{"question_id": "q1"}]
         assert query(connection, "select question_id from x_y") == [{"question_id": "q1"}]
         assert query(connection, "select count(*) as n from answers") == [{"n": 0}]
-
-
-@pytest.mark.parametrize("run", ["../w", "..", "a/b", "/etc", "A", "a\n", "-a", ""])
-def test_a_run_is_named_by_plain_letters(tmp_path: Path, run: str) -> None:
-    words = ("run", "experiment=demo", f"warehouse={tmp_path / 'w'}", f"run={run}")
-    assert "run" in refused(*words)
-    assert not (tmp_path / "w").exists()
-    refused("status", f"warehouse={tmp_path}", f"run={run}")

@@ -12,7 +12,7 @@ from pipeline.store import connect
 from pipeline.store.sql.connection import query
 from stages.tables.answers import Label, Rating
 from tests.jobs.report.test_report_means import column, report
-from tests.support.command import DATA, refused, sql, succeed, without_identity
+from tests.support.command import refused, sql, succeed, without_identity
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
 pytestmark = pytest.mark.slow
@@ -162,37 +162,6 @@ def test_the_report_asks_which_judge(folder: Path) -> None:
     assert "the run has several raters" in line
 
 
-@pytest.mark.slow
-def test_the_real_questions(tmp_path: Path) -> None:
-    """Of 3 temporal questions 3 are right, of 3 updates 1, of 2 of the user's 2; none of the rest:
-    3 preferences, 3 of several sessions, 2 of the assistant's."""
-    warehouse = tmp_path / "warehouse"
-    succeed(
-        "run", "corpus=longmemeval",
-        f"corpus.path={DATA / 'longmemeval' / 'longmemeval_oracle_16.json'}",
-        "methods=constant", "memory=uniform", "rater=extractive", f"warehouse={warehouse}", "run=r",
-    )  # fmt: skip
-    _, table = report(tmp_path)
-    assert [column(table, heading) for heading in HEADINGS] == [["-"]] * 3  # no model judged
-    rows = sql(warehouse, "select rubric, count(*) as n from ratings group by 1 order by 1")
-    assert {row["rubric"]: row["n"] for row in rows} == {
-        "generic": 7, "knowledge_update": 3, "preference": 3, "temporal": 3
-    }  # fmt: skip
-    judge = script(
-        tmp_path, "judge",
-        {"prompt": "judge_temporal", "reply": "Yes"},
-        {"prompt": "judge_knowledge_update", "match": "eggs", "reply": "Yes"},
-        {"prompt": "judge_generic", "match": "largemouth bass|discount", "reply": "Yes"},
-        {"reply": "No"},
-    )  # fmt: skip
-    rated(tmp_path, judge)
-    means, table = report(tmp_path)
-    found = means["constant"]
-    assert found["accuracy"]["mean"] == pytest.approx(100 * 6 / 16)
-    assert found["accuracy_by_type"]["mean"] == pytest.approx((100 + 100 / 3 + 100) / 6)
-    assert column(table, "abstention") == ["-"]  # there are none among the 16
-
-
 ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")
 
 
@@ -217,11 +186,6 @@ def measured(folder: Path, *ratings: Rating) -> tuple[list[dict[str, Any]], list
             connection, "select question_id, value from measures where measure = 'accuracy'"
         )
         return measures, query(connection, "from counts where counted = 'unscored' order by 2, 3")
-
-
-def test_a_judge_that_is_no_model_fills_no_accuracy_column(tmp_path: Path) -> None:
-    told = replace(verdict("q1", "yes", 1.0), rater_is_model=False)
-    assert measured(tmp_path, told) == ([], [])
 
 
 def test_a_failed_unit_of_a_judge_is_unscored(tmp_path: Path) -> None:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import gistmill, refused, succeed, without_identity
+from tests.support.command import gistmill, succeed, without_identity
 from tests.support.runs.hand_numbers import ORDER, WORKED, numbers
 from tests.support.runs.hand_run import TEXTS, HandRun
-from tests.support.runs.shown_calls import shown
 
 pytestmark = pytest.mark.slow
 
@@ -251,15 +250,3 @@ def test_trace_of_a_choice_and_of_failures(hand: HandRun) -> None:
     [method] = found["methods"]
     assert method["answer"]["problem"] == "upstream"
     assert "documents.jsonl:4" in method["answer"]["detail"]
-
-
-def test_trace_of_an_unknown_question_names_those_like_it(hand: HandRun) -> None:
-    line = refused("trace", "m7", f"warehouse={hand.warehouse}")
-    assert line.startswith("m7: no such question in the run; nearest: m1, m2, ")
-    line = refused("trace", "m1", f"warehouse={hand.warehouse}", "method=memwalker")
-    assert line == "method=memwalker: no such method has answered m1"
-
-
-def test_every_call_is_shown_as_it_was_sent(hand: HandRun) -> None:
-    found = shown(hand.warehouse)
-    assert found and all(call["messages"] for call in found)

@@ -1,14 +1,12 @@
 """The report of a run whose every number is worked by hand: see hand_numbers.py."""
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
-import yaml
 
 from tests.support.command import gistmill, refused, succeed, without_identity
 from tests.support.runs.hand_numbers import (
@@ -241,23 +239,3 @@ def test_the_same_run_with_higher_rates_is_complete(hand: HandRun, tmp_path: Pat
         calls = {step.rpartition("-")[0]: n for step, n in content["calls"].items() if n}
         assert calls == asked
         check_rows(content["report"]["rows"], ALL)
-
-
-@pytest.mark.parametrize(
-    ("stored", "said"),
-    [
-        ({"engine": "mine", "engine_note": "My engine says nothing."}, "My engine says nothing."),
-        ({"engine": "extractive"}, "The extractive engine answered: "),  # by an earlier version
-    ],
-)
-def test_a_report_says_what_its_engine_says_of_itself(
-    hand: HandRun, tmp_path: Path, stored: dict[str, str], said: str
-) -> None:
-    warehouse = tmp_path / "copy"
-    shutil.copytree(hand.warehouse, warehouse)
-    file = warehouse / "runs" / "hand" / "config.yaml"
-    config = yaml.safe_load(file.read_text())
-    del config["report"]["engine_note"]
-    config["report"] |= {**stored, "is_model": False}
-    file.write_text(yaml.safe_dump(config))
-    assert succeed("report", f"warehouse={warehouse}").splitlines()[-1].startswith(said)

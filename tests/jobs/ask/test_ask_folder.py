@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import gistmill, in_terminal, sql, succeeded
+from tests.support.command import gistmill, sql, succeeded
 
 pytestmark = pytest.mark.slow
 
@@ -141,15 +141,6 @@ def test_a_folder_without_a_readable_file_is_a_mistake(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     *_, line = done.stderr.splitlines()
     assert line.startswith(f"gistmill: {folder}: no document in it can be read: a.txt: ")
-
-
-def test_a_terminal_has_no_line_wider_than_it_and_no_word_is_cut(letters: Letters) -> None:
-    words = ("ask", str(letters.folder), QUESTION, *letters.words)
-    out = in_terminal(60, *words)
-    answer = out.partition("rests on")[0]
-    lines = answer.splitlines()
-    assert max(map(len, lines)) <= 60
-    assert {*answer.split()} <= {*succeeded(letters.first).split()}
 
 
 def test_the_page_of_an_answer_is_written_and_its_address_printed(

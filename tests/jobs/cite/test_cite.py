@@ -40,25 +40,6 @@ def test_what_is_stated(hand: HandRun) -> None:
     assert "2402.09727" in text and "2310.05029" not in text
 
 
-def headings(printed: str) -> set[str]:
-    """Of all tables of methods that a command prints."""
-    found = re.findall(r"^\| method .*\|$", printed, re.MULTILINE)
-    return {cell.strip() for line in found for cell in line.strip("|").split("|")}
-
-
-@pytest.mark.slow
-def test_every_column_of_the_tables_is_defined(hand: HandRun) -> None:
-    words = [f"warehouse={hand.warehouse}", "run=hand"]
-    found = json.loads(succeed("cite", *words, "names=canonical", "--json"))["metrics"]
-    assert all(one["about"] for one in found)
-    defined = {one["heading"] for one in found} | {one["name"] for one in found}
-    assert headings(succeed("report", *words)) - {"method", "n"} <= defined
-    printed = json.loads(succeed("cite", *words, "--json"))["metrics"]
-    table = succeed("export", "report", *words, "format=markdown").splitlines()[2]
-    shown = {cell.strip() for cell in table.strip("|").split("|")} - {"Method", "n"}
-    assert shown <= {one["heading"] for one in printed} and "ROUGE-1" in shown
-
-
 @pytest.mark.slow
 def test_questions_are_counted_once_and_repeats_are_stated(tmp_path: Path) -> None:
     """Two questions, each asked twice: 4 answers; means of 50 and 100, so an sd of 35.36."""

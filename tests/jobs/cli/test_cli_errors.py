@@ -1,41 +1,15 @@
 """Mistakes on the command line: exit code 2, one line that says where and what to do."""
 
-import io
 import json
 from pathlib import Path
 
 import pytest
 
-from jobs.cli.app import complain, warn
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import gistmill, refused
 from tests.support.runs.written_plan import write_units
 
 pytestmark = pytest.mark.sampled
-
-
-class Terminal(io.StringIO):
-    """A standard error that is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_problems_are_red_in_a_terminal_unless_no_color_is_set(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def printed() -> str:
-        screen = Terminal()
-        with monkeypatch.context() as patched:
-            patched.setattr("sys.stderr", screen)
-            warn("by the way")
-            complain("\x1b[2Jbad")
-        return screen.getvalue()
-
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert printed() == "by the way\n\x1b[31m\\x1b[2Jbad\x1b[0m\n"
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert printed() == "by the way\n\\x1b[2Jbad\n"
 
 
 class Place:

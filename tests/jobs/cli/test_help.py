@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 import typer
 
@@ -18,17 +17,6 @@ from tests.support.runs.warehouse import Warehouse
 
 def test_the_version() -> None:
     assert succeed("--version") == f"gistmill {importlib.metadata.version('gistmill')}\n"
-
-
-def test_every_verb_has_a_panel_and_a_line_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    text = succeed("--help")
-    panels = re.findall(r"^(\w[\w ]+):$", text, re.MULTILINE)
-    assert panels == ["Options", "Make runs", "Look at runs", "Keep a warehouse"]
-    rows = [line for line in text.partition("Make runs:")[2].splitlines() if line.startswith("  ")]
-    verbs = [re.fullmatch(r"  (\w+) +(\S.*[.])", line) for line in rows]
-    assert all(verbs), "each on one line"
-    assert [verb[1] for verb in verbs if verb][:3] == ["run", "submit", "ask"]
 
 
 def verbs_of(group: Any, *above: str) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -110,27 +98,6 @@ def test_completion_knows_the_keys_of_each_verb(
         found = completions(tmp_path, monkeypatch, f"gistmill {verb} ")
         assert {*keys.split()} <= {key.removesuffix("=") for key in found}, verb
     assert "--where" in completions(tmp_path, monkeypatch, "gistmill report --wh")
-
-
-HINTS = [
-    ("from answer", 'Did you mean "answers"?', ("  from answer", "       ^^^^^^")),
-    ("select qestion_id\nfrom answers", '"question_id"', ("  select qestion_id", " ^^^^^^^^^^")),
-    # DuckDB 1.5 marks where a word begins that does not parse, 2.0 all of it.
-    ("selec 1", 'syntax error at or near "selec"',
-     ("  selec 1", "  ^" if duckdb.__version__ < "2" else "  ^^^^^")),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("query", "meant", "lines"), HINTS)
-def test_hints_of_duckdb_are_kept(
-    tmp_path: Path, query: str, meant: str, lines: tuple[str, str]
-) -> None:
-    Warehouse(tmp_path).plan("r")
-    done = gistmill("sql", query, f"warehouse={tmp_path}")
-    assert done.returncode == 2 and done.stdout == ""
-    first, shown, mark = done.stderr.splitlines()
-    assert first.startswith("gistmill: sql: ") and meant in first
-    assert shown == lines[0] and mark.endswith(lines[1])
 
 
 def test_hints_show_the_user_s_expression_and_no_statement_of_ours(tmp_path: Path) -> None:

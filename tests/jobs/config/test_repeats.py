@@ -163,32 +163,11 @@ def test_what_is_planned_is_what_is_asked(night: Night) -> None:
 
 
 @pytest.mark.slow
-def test_every_repeat_is_accounted_for_and_nothing_is_done_twice(night: Night) -> None:
-    found = night.sql("""select repeat, sum(inputs) as inputs, sum(ok) as ok,
-        sum(skipped + problem + not_done) as other from runs where method = 'gist_only'
-        and stage in ('look_up', 'answer') group by 1 order by 1""")
-    assert found == [{"repeat": r, "inputs": 6, "ok": 6, "other": 0} for r in range(3)]
-    assert len(night.server.asked) == night.num_calls
-
-
-@pytest.mark.slow
 def test_methods_are_paired_within_a_repeat(night: Night) -> None:
     found = night.sql("""select repeat, count(*) as n, sum(value) as points from paired
         where method = 'gist_only' and metric = 'rouge1_stem' group by 1 order by 1""")
     assert [(row["repeat"], row["n"]) for row in found] == [(0, 3), (1, 3), (2, 3)]
     assert [row["points"] for row in found] == pytest.approx([100 * n for n in NUM_RIGHT.values()])
-
-
-@pytest.mark.slow
-def test_a_trace_says_which_repeat(night: Night) -> None:
-    text = succeed("trace", "q2", f"warehouse={night.warehouse}", "method=gist_only", "--full")
-    parts = re.split(r"^== ", text, flags=re.MULTILINE)
-    assert [part.splitlines()[0] for part in parts[1:]] == [
-        f"gist_only (repeat {repeat})" for repeat in range(3)
-    ]
-    assert [("answer: wrong" in part) for part in parts[1:]] == [False, False, True]
-    assert f"MEMORY {SECOND}" in parts[0]
-    assert f"drawn by {SEEDS[1]}" in parts[0].partition(f"MEMORY {SECOND}")[2]
 
 
 @pytest.mark.slow

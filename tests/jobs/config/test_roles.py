@@ -1,10 +1,6 @@
 """Roles: who reads, remembers, extracts and judges is said on the command line."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -17,16 +13,6 @@ from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 # What a plugin brings is known to a whole process: these runs have processes of their own.
 PLUGIN = f"plugins={ROOT / 'tests' / 'support' / 'recall_plugin'}"
-PHASES = """
-import json, sys
-from jobs.graph.read_run import read_run
-from jobs.graph.phases import phases
-for words in json.loads(sys.argv[1]):
-    found = read_run(words).phases
-    print(json.dumps([[p.name, p.section, sorted({s.name for s in p.steps})] for p in found]))
-"""
-
-
 VLLM = ("memory_engine=vllm", "memory_engine.model=some/model")
 
 
@@ -79,52 +65,6 @@ def test_a_mistake_is_one_line_that_names_the_role(words: list[str], key: str) -
     with pytest.raises(UsageError) as raised:
         read_run(words)
     assert str(raised.value).startswith(key) and "\n" not in str(raised.value)
-
-
-def found_phases(*runs: list[str]) -> list[list[list[Any]]]:
-    """The phases of each command line: name, section, stages."""
-    lines = json.dumps([[PLUGIN, *UNIFORM, *words] for words in runs])
-    done = subprocess.run([sys.executable, "-c", PHASES, lines], cwd=ROOT, capture_output=True,
-                          text=True, timeout=300)  # fmt: skip
-    return [json.loads(line) for line in succeeded(done).splitlines()]
-
-
-@pytest.mark.slow
-def test_phases_follow_from_who_has_which_role(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text("replies: []\n")
-    memory = ["memory_engine=scripted", f"memory_engine.script={script}"]
-    judge = ["rater=vllm", "rater.model=some/model", "extractor=reader"]
-    both = "methods=recall,gist_only"
-    alone, remembered, judged, shared = found_phases(
-        [both],
-        [both, *memory],
-        [both, *memory, *judge],
-        [both, *memory, "extractor=scripted", f"extractor.script={script}"],
-    )
-    all_asked = ["answer", "facts", "gist", "look_up", "paginate", "rate", "recall"]
-    assert alone == [["reading", "engine", all_asked], ["scoring", "cluster", ["score"]]]
-    # The reader judges, too: what it can, at once.
-    reading = ["answer", "gist", "look_up", "paginate"]
-    building = ["building memories", "memory_engine", ["recall"]]
-    assert remembered == [
-        ["reading", "engine", [*reading, "rate"]],
-        building,
-        ["reading (2)", "engine", ["answer", "facts", "rate"]],
-        ["scoring", "cluster", ["score"]],
-    ]
-    assert judged == [
-        ["reading", "engine", reading],
-        building,
-        ["reading (2)", "engine", ["answer", "facts"]],
-        ["rating", "rater", ["rate"]],
-        ["scoring", "cluster", ["score"]],
-    ]
-    # One engine has both roles: it is loaded once.
-    assert shared[1] == ["building memories", "memory_engine", ["facts", "recall"]]
-    assert [phase[0] for phase in shared] == [
-        "reading", "building memories", "reading (2)", "scoring",
-    ]  # fmt: skip
 
 
 @pytest.mark.slow

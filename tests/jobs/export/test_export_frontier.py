@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from statistics import fmean
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -75,29 +74,6 @@ def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
         out = succeed("export", "frontier", *made.words, f"metric={metric}")
         (row,) = csv.DictReader(io.StringIO(out))
         assert (row["tokens"], row["score"], row["n"], row["tokens_n"]) == expected
-
-
-def test_tokens_of_a_document_in_two_groups(tmp_path: Path) -> None:
-    """All questions of one group have a score, of the other one of two."""
-    made = ComparedRun(tmp_path)
-    tokens = {"a1": 100.0, "a2": 300.0, "a3": 5000.0, "a4": 7000.0}
-    scores = {"a1": 50.0, "a2": 0.0, "a3": 100.0, "a4": None}
-    made.add("r", {"m": {"squad_em": scores, "tokens_read": tokens}})
-    by = "by=case when question_id <= 'a2' then 'whole' else 'part' end"
-    rows = csv.DictReader(io.StringIO(succeed("export", "frontier", *made.words, by)))
-    assert {row["by"]: (row["tokens"], row["tokens_n"]) for row in rows} == {
-        "whole": ("200.0", "2"), "part": ("5000.0", "1"),
-    }  # fmt: skip
-
-
-def test_the_picture(made: ComparedRun, tmp_path: Path) -> None:
-    file = tmp_path / "frontier.SVG"
-    succeed("export", "frontier", *made.words, f"to={file}")
-    svg = ElementTree.fromstring(file.read_text(encoding="utf-8"))
-    title, *texts = [text for element in svg.iter() if (text := element.text) and text.strip()]
-    assert title == "r: squad_em against tokens of the final context"
-    assert "theirs: 100.0 (n=10), not counted in tokens; not drawn" in texts
-    assert refused("export", "frontier", *made.words, f"to={file}").endswith("or add --force")
 
 
 def test_groups_and_questions(made: ComparedRun) -> None:

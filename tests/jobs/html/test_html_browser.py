@@ -83,27 +83,6 @@ def test_a_click_on_a_heading_sorts_by_number(page: Browser) -> None:
         assert found == sorted(values, reverse=is_descending)
 
 
-def test_a_column_with_a_null_sorts_by_number(page: Browser) -> None:
-    page.run(
-        "document.getElementById('main').replaceChildren(table('ns', ['n'], [[9], [10], [null]]))"
-    )
-    for direction, found in (("ascending", ["-", "9", "10"]), ("descending", ["10", "9", "-"])):
-        page.all("table .sort")[0].click()
-        page.wait(f"return document.querySelector('th[aria-sort={direction}]') !== null")
-        assert page.texts("tbody th") == found
-
-
-def test_the_best_are_those_of_the_report(page: Browser) -> None:
-    """Not the highest numbers: fewer words may be better, or a mean be over fewer answers."""
-    best = page.run(
-        "const run = await load('index');"
-        "run.report.rows.forEach((row, index) => { row.best = index === 1 ? ['accuracy'] : []; });"
-        "const made = scores(run); document.getElementById('main').replaceChildren(made);"
-        "return [...made.querySelectorAll('.best')].map((e) => e.closest('tr').rowIndex)"
-    )
-    assert best == [3], "after two rows of headings"
-
-
 def test_columns_and_names_are_those_that_were_asked_for(
     browser: Browser, warehouse: Path, tmp_path: Path
 ) -> None:
@@ -119,20 +98,6 @@ def test_columns_and_names_are_those_that_were_asked_for(
     assert browser.texts(".scores .sort")[:6] == [*wanted[:2], "answered", *wanted[2:]]
     assert browser.texts(".scores th a")[:2] == [READAGENT, BM25]
     assert browser.complaints() == []
-
-
-def test_files_that_were_left_out_are_named(page: Browser) -> None:
-    page.run(
-        "const run = await load('index'); run.report.left_out = [{ file: 'a/b', why: 'torn' }];"
-        "await show()"
-    )
-    page.unfold(".note details")
-    assert page.texts(".note summary") == ["left out 1 damaged file"]
-    assert page.texts(".note li") == ["a/b: torn"]
-
-
-def test_a_question_may_be_called_as_the_chunks_call_their_lines(page: Browser) -> None:
-    assert page.run("return unpacked({ $: { $: [0, 1] } }, ['a', 'b'])") == {"$": "a\nb"}
 
 
 def test_what_could_not_be_fetched_is_asked_for_again(browser: Browser, warehouse: Path) -> None:

@@ -1,13 +1,11 @@
 """A plan holds: what a run makes is near what was expected, and no reply is over its budget."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import DATA, QMSUM, ROOT, sql, succeed
+from tests.support.command import DATA, QMSUM, sql, succeed
 from tests.support.runs.plans import (
     made,
     off,
@@ -113,20 +111,3 @@ def test_a_killed_runs_plan_is_of_the_rest(tmp_path: Path, six: tuple[str, ...])
 def test_a_plan_writes_nothing(tmp_path: Path, six: tuple[str, ...]) -> None:
     planned(*six, f"warehouse={tmp_path}")
     assert [*tmp_path.iterdir()] == []
-
-
-@pytest.mark.slow
-def test_a_plan_starts_no_ray(tmp_path: Path) -> None:
-    """In a process of its own, as another test may have imported ray."""
-    code = (
-        "import sys; from jobs.cli import main\n"
-        f"sys.argv = ['gistmill', 'plan', 'warehouse={tmp_path}', 'limit=1']\n"
-        "try: main()\n"
-        "except SystemExit as end: assert not end.code, end\n"
-        "assert not {'ray', 'vllm', 'torch'} & set(sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, done.stderr
-    assert "paginate" in done.stdout

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from jobs.plan.plan import short
 from pipeline.core.compose import compose
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import refused, succeed
@@ -168,11 +167,3 @@ def test_a_history_shares_its_sessions(tmp_path: Path) -> None:
         for limit in ("limit=1", "limit=2")
     )
     assert both == alone
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"),
-    [(0, "0"), (999, "999"), (1254, "1.25k"), (999_600, "1.00M"), (6.36e9, "6.36G")],
-)
-def test_numbers_have_three_digits(number: float, shown: str) -> None:
-    assert short(number) == shown

@@ -1,11 +1,9 @@
 """Two commands at once: the same one waits for its turn, another one works beside it."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,34 +37,6 @@ def held_by(run: RunFolder, host: str, pid: int) -> None:
     run.path.mkdir(parents=True)
     fields = {"token": "x", "host": host, "pid": pid, "expires_at": time.time() + 3600}
     (run.path / f"{RUN}.1.lease").write_text(json.dumps(fields))
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_who_waits_says_so_once_and_goes_on(tmp_path: Path) -> None:
-    run, told = night(tmp_path), list[str]()
-    taken, waits = threading.Event(), threading.Event()
-
-    def execute() -> None:
-        with lease(run.path, RUN):
-            taken.set()
-            waits.wait(60)
-            time.sleep(2.5)  # several looks
-
-    first = threading.Thread(target=execute)
-    first.start()
-    taken.wait(60)
-
-    def warn(line: str) -> None:
-        told.append(line)
-        waits.set()
-
-    with run_lock(run.path, GracefulStop(LOCAL), warn):
-        first.join()
-    assert told == [
-        f"run night is being executed on {socket.gethostname()} (process {os.getpid()}); waiting "
-        "for its end, Ctrl-C leaves it alone"
-    ]
 
 
 def test_who_waits_ends_at_its_deadline(tmp_path: Path) -> None:

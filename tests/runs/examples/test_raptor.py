@@ -72,11 +72,3 @@ def test_a_summary_without_a_reply_is_not_read(tmp_path: Path, finish_reason: st
     (answer,) = rows["answers"]
     assert answer["page_indexes"] == [1, 3] and answer["problem"] is None
     assert answer["num_context_words"] == (24 if is_lost else 28)
-
-
-def test_with_the_engine_that_needs_no_model(tmp_path: Path) -> None:
-    rows = example_rows(tmp_path, "raptor(chunk_words=12,cluster_size=3)", None)
-    # 4 chunks, the first with its two nearest and the fourth alone, then both together.
-    assert [(n["level"], len(n["children"])) for n in rows["raptor_nodes"]] == [
-        *[(0, 0)] * 4, (1, 3), (1, 1), (2, 2)]  # fmt: skip
-    assert {row["problem"] for row in rows["answers"]} == {None}

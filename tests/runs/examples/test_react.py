@@ -74,11 +74,3 @@ def test_a_step_without_a_reply(tmp_path: Path) -> None:
     failed = {"prompt": "react", "match": "Search: the ditch\n", "finish_reason": "abort"}
     (answer,) = react(tmp_path, failed, SEARCH)["answers"]
     assert (answer["answer"], answer["problem"]) == (None, "engine_failed")
-
-
-def test_with_the_engine_that_needs_no_model(tmp_path: Path) -> None:
-    rows = example_rows(tmp_path, "react", None)
-    when, who = rows["answers"]
-    assert who["page_indexes"] == [2] and "Tom dug a ditch" in who["answer"]
-    assert when["page_indexes"] == [1] and when["answer_index"] in (0, 1)
-    assert [len(sent_texts(rows, "react", one)) for one in ("when", "who")] == [3, 3]
