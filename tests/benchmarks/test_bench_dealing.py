@@ -26,10 +26,3 @@ def test_what_waits_for_what(
 def test_the_bound_is_all_work_or_the_longest_chain() -> None:
     assert shortest([10, 2, 2, 2], 2, 1) == 16  # 32 calls among two sequences
     assert shortest([10, 2, 2, 2], 8, 8) == 11  # ten pages and a gist
-
-
-def test_the_longest_last_ends_late() -> None:
-    """Two engines with three sequences each; what is short keeps both busy before it."""
-    pages = [40, *[2] * 120]
-    first, last = Dealing(pages, 2, 3).seconds(), Dealing(pages[::-1], 2, 3).seconds()
-    assert first < 1.2 * shortest(pages, 2, 3) < last

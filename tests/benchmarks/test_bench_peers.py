@@ -49,25 +49,6 @@ def test_rates_are_between_the_first_request_and_the_last_reply() -> None:
     assert recorded.per_cpu_second == 8 / (3.0 - 1.0), "the recorder is taken out"
 
 
-BURN = "import time\nwhile time.process_time() < 1: pass\ntime.sleep(0.6)"
-
-
-@pytest.mark.slow
-def test_processes_below_are_counted_also_when_they_have_ended(tmp_path: Path) -> None:
-    """A child, which its parent does not wait for, takes a second of CPU time."""
-    script = f"""
-        import subprocess, sys, time
-        child = subprocess.Popen([sys.executable, "-c", {BURN!r}])
-        while open(f"/proc/{{child.pid}}/stat").read().rpartition(")")[2].split()[0] != "Z":
-            time.sleep(0.1)
-        time.sleep(0.6)
-    """
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    watched = watch(command, tmp_path / "log", 120)
-    assert 1.0 <= watched.cpu_seconds(0, time.time()) < 2.0
-    assert [cpu for _, cpu in watched.samples] == sorted(cpu for _, cpu in watched.samples)
-
-
 def test_what_a_command_leaves_running_is_killed(tmp_path: Path) -> None:
     script = f"""
         import subprocess, sys, time

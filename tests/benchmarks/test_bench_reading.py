@@ -1,13 +1,10 @@
 """What a reading comes to, on moments made by hand: seconds and CPU seconds."""
 
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.reading import Reading
-from benchmarks.recorder import Moment, Recorded, Sent
-from pipeline.core.engine import Reply
-from tests.support.engines.simulated import request, settings
+from benchmarks.recorder import Moment, Recorded
+from tests.support.engines.simulated import settings
 
 DRIVER = [Moment(100.0, 7.0), Moment(101.0, 7.5), Moment(102.0, 7.75), Moment(110.0, 9.0),
           Moment(111.0, 9.25)]  # fmt: skip
@@ -26,19 +23,3 @@ def test_a_reading_begins_when_its_engines_are_ready_on_average() -> None:
 def test_cpu_seconds_are_those_of_driver_and_workers_meanwhile() -> None:
     # Of the driver since its last moment before 101.75, of each worker since its engine is ready.
     assert READING.cpu == pytest.approx((9.0 - 7.5) + (4.0 - 1.0) + (2.0 - 1.5))
-
-
-def test_an_execution_is_all_of_it_and_all_that_its_workers_took() -> None:
-    assert READING.all_seconds == 11.0
-    assert READING.all_cpu == pytest.approx((9.25 - 7.0) + 4.0 + 2.0)
-
-
-def test_cpu_seconds_of_the_recorder_are_left_out() -> None:
-    reply = Reply(text="", finish_reason="stop")
-    sent = [
-        Sent("sha", request("a"), reply, begun, cpu) for begun, cpu in ((1.0, 0.25), (2.0, 0.5))
-    ]
-    recorded = replace(WORKERS[0], sent=tuple(sent))
-    reading = Reading(settings(), DRIVER, [recorded, WORKERS[1]], ())
-    assert reading.recorder_cpu == 0.5
-    assert reading.cpu == pytest.approx(READING.cpu - 0.5)

@@ -15,9 +15,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.command import ROOT, gistmill, sql, succeed
-from tests.support.docs.pages import blocks, pages
-from tests.support.docs.pages import page as text_of
+from tests.support.command import sql, succeed
+from tests.support.docs.pages import blocks
 
 pytestmark = pytest.mark.slow
 
@@ -234,30 +233,3 @@ def test_tokens_and_pages_read_of_the_readme(warehouse: Path) -> None:
         key: (len(own), sum(own)) for key, own in read.items()
     }
     assert any(key[0] == OWN for key in read)
-
-
-def test_no_join_of_pages_leaves_the_memory_out() -> None:
-    """In what is shipped: docs and notebooks."""
-    texts = [text_of(name) for name in pages()]
-    texts += [file.read_text() for file in (ROOT / "notebooks").glob("*.ipynb")]
-    joins = [
-        join for text in texts for join in re.findall(r"using \(([^)]*page_index[^)]*)\)", text)
-    ]
-    assert len(joins) >= 4
-    assert all(set(join.split(", ")) >= {"memory", "document_id", "page_index"} for join in joins)
-
-
-def test_a_shared_memory_is_found_by_another_name(warehouse: Path, tmp_path: Path) -> None:
-    """A method whose own stages are those of the run's memory shares it: there is one memory."""
-    method = tmp_path / "same_pages" / "conf" / "method" / "same.yaml"
-    method.parent.mkdir(parents=True)
-    method.write_text(
-        "# The same pages.\narguments: {}\nstages:\n  mine: {stage: paginate, kind: model}\n"
-        "  gist: {}\n  look_up: {kind: none}\n  answer: {kind: memory}\n"
-    )
-    words = ("methods=same,gist_only", f"plugins={method.parents[2]}", "run=same", "limit=1")
-    made = f"warehouse={tmp_path / 'warehouse'}"
-    assert gistmill("run", "experiment=demo", *words, made).returncode == 0
-    report = json.loads(succeed("report", made, "--json"))
-    assert [row["memory"] for row in report["memories"]] == ["shared"]
-    assert len({row["counts"]["memory_calls"] for row in report["rows"]}) == 1

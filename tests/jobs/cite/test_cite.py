@@ -9,11 +9,9 @@ import pytest
 from jobs.graph.manifest import papers_of, run_manifest
 from jobs.graph.read_run import read_run
 from pipeline.core.settings import CONF
-from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.methods import expand_methods, methods_in
 from stages.corpora.reading.corpus import FORMATS
 from tests.support.command import DATA, succeed
-from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.hand_run import HandRun
 
 PAPERS = (CONF / "papers.bib").read_text(encoding="utf-8")
@@ -38,27 +36,6 @@ def test_what_is_stated(hand: HandRun) -> None:
     assert "@software{gistmill," in text and "version = {0." in text
     assert "\n  author = {{The gistmill contributors}},\n  url = {" in text
     assert "2402.09727" in text and "2310.05029" not in text
-
-
-@pytest.mark.slow
-def test_questions_are_counted_once_and_repeats_are_stated(tmp_path: Path) -> None:
-    """Two questions, each asked twice: 4 answers; means of 50 and 100, so an sd of 35.36."""
-    made = ComparedRun(tmp_path)
-    first, second = ({"m1": {"squad_em": {"a1": 100.0, "b1": value}}} for value in (0.0, 100.0))
-    made.add("r", first, repeats=[second])
-    folder = RunFolder(made.warehouse.folder, "r")
-    facts = folder.report_facts()
-    facts |= {"corpus": "x", "engine": "x", "is_model": True, "judging": [], "family": "x",
-              "wording": "ours", "reply_format": "free"}  # fmt: skip
-    folder.start({"report": {**facts, "repeats": 2, "repeat_from": "questions"}}, {}, True)
-    found = json.loads(succeed("cite", *made.words, "--json"))
-    assert (found["repeats"], found["repeat_from"]) == (2, "questions")
-    assert found["corpus"]["questions"] == 2
-    assert found["methods"][0]["sd"]["squad_em"] == pytest.approx(35.355, abs=1e-3)
-    text = succeed("cite", *made.words)
-    assert ", 2 questions." in text
-    assert "Repeats: 2, questions asked anew of one memory; n counts the answers of all." in text
-    assert "\n- m1: EM 35.36" in text
 
 
 OWN = "not known; corpus.licence=... states it when the run is started"

@@ -1,7 +1,7 @@
 """`gistmill compare`: which values are paired, what is printed, and what is refused."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +9,10 @@ import pytest
 
 from jobs.compare.compare import RunValues, against_run
 from jobs.config.options import ReadOptions
-from pipeline.core.errors import Problem
-from pipeline.core.rows import Record
 from pipeline.files.storage import as_path
-from pipeline.store.runs.run_folder import RunFolder
-from stages.tables.answers import VALUES, Label, Rating
 from tests.support.command import succeed
 from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.hand_run import HandRun
-from tests.support.runs.warehouse import (
-    Warehouse,
-    answer,
-    chunk,
-    document,
-    document_unit,
-    question,
-    step,
-)
 
 P, GISTS = "readagent_p(max_pages=2)", "gist_only"
 
@@ -216,51 +203,6 @@ def test_a_run_that_is_not_complete_says_so(tmp_path: Path) -> None:
     text = made.compared("m1", "m2", "metric=accuracy")
     assert table(text)[0]["n"] == "1"
     assert "run r: 1 inputs are not done; means are over those that are\n" in text
-
-
-def rating(question_id: str, label: Label | None, problem: Problem | None = None) -> Rating:
-    """A verdict; without an answer to judge (problem upstream) it is 0."""
-    value = VALUES[label] if label else 0.0 if problem == "upstream" else None
-    return Rating(
-        document_id="d1", question_id=question_id, rater="judge", rater_is_model=True,
-        rubric="generic", label=label, value=value, problem=problem,
-    )  # fmt: skip
-
-
-VERDICTS = {
-    "m1": [rating("q1", "yes"), rating("q2", "yes"), rating("q3", "yes")],
-    "m2": [rating("q1", "no"), rating("q2", None, "unparseable"), rating("q3", None, "upstream")],
-}
-
-
-def test_judged_accuracy(tmp_path: Path) -> None:
-    """m2 has no verdict of q2, and no answer to q3: 100 against 0, twice."""
-    made = Warehouse(tmp_path)
-    documents, questions = step("documents"), step("questions")
-    whole, asked = document_unit(documents, "d1"), chunk(questions, "d1", "q1", "q2", "q3")
-    made.commit(documents, whole, [document()])
-    made.commit(questions, asked, [question(name) for name in ("q1", "q2", "q3")])
-    planned = [(documents, [whole]), (questions, [asked])]
-    for method, ratings in VERDICTS.items():
-        answers = [answer(r.question_id, problem="timeout" if r.problem == "upstream" else None)
-                   for r in ratings]  # fmt: skip
-        own: tuple[tuple[str, Sequence[Record]], ...] = (("answers", answers), ("ratings", ratings))
-        for name, rows in own:
-            of = step(name, method)
-            unit = chunk(of, "d1", "q1", "q2", "q3")
-            made.commit(of, unit, rows)
-            planned.append((of, [unit]))
-    made.plan("r", *planned)
-    free = [{"measure": "accuracy", "heading": "accuracy", "place": 50}]
-    facts = {"stages": [], "methods": [*VERDICTS], "columns": {"any": [], "free": free}}
-    RunFolder(tmp_path, "r").start({"report": {**facts}}, {}, True)
-    text = succeed("compare", "m1", "m2", f"warehouse={tmp_path}")
-    (row,) = table(text)
-    assert (row["metric"], row["n"], row["A - B"]) == ("accuracy", "2", "+100.0")
-    assert "(such questions of A: 0, of B: 1)" in text
-    assert "left out: questions with a value of A alone: 1, of B alone: 0\n" in text
-    assert "\nrater judge\n" in text
-    assert "  A right, B wrong (2): q1, q3\n" in text
 
 
 @pytest.mark.slow

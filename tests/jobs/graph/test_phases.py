@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -44,15 +43,6 @@ def test_the_readers_own_ratings_need_no_second_start() -> None:
         "paginate", "gist", "look_up", "answer", "rate",
     }  # fmt: skip
     assert found[-1].engine is None
-
-
-def test_another_rater_is_a_phase_of_its_own(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text("replies: []\n")
-    found = _phases("rater=scripted", f"rater.script={script}")
-    assert [phase.name for phase in found] == ["reading", "rating", "scoring"]
-    assert [phase.section for phase in found[:2]] == ["engine", "rater"]
-    assert {step.name for step in found[1].steps} == {"rate"}
 
 
 GPU = ("engine=vllm", "engine.model=m", "engine.gpus_per_worker=1")

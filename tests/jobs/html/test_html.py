@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import http.client
 import json
-import os
 import re
 import signal
 import socket
@@ -18,12 +17,8 @@ from typing import Any
 
 import psutil
 import pytest
-from upath import UPath
 
-from jobs.config.options import ReadOptions
-from jobs.html.page_file import write_page
 from jobs.html.run_page import compressed_chunk, with_line_numbers
-from jobs.html.source import Source
 from tests.support.command import ROOT, gistmill, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.page_run import finished, write_corpus
@@ -117,28 +112,6 @@ def test_a_subset_of_the_questions(run: FinishedRun, tmp_path: Path) -> None:
     assert [row["question_id"] for row in index["questions"]] == ["q1", "q2"]
     assert [row["document_id"] for row in index["documents"]] == ["d1"]
     assert len(re.findall('id="data-part-', html)) == 1
-
-
-@pytest.mark.slow
-def test_an_interrupted_write_leaves_nothing(
-    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not even what another process that writes the same file would take for its own."""
-    beside: list[str] = []
-
-    def chunks(source: Source) -> Iterator[tuple[str, bytes]]:
-        beside.extend(found.name for found in tmp_path.iterdir())
-        raise KeyboardInterrupt
-        yield
-
-    monkeypatch.setattr(Source, "chunks", chunks)
-    monkeypatch.setattr(Source, "num_chunks", 0)
-    options = ReadOptions(UPath(run.warehouse))
-    with pytest.raises(KeyboardInterrupt):
-        write_page(options, tmp_path / "page.html")
-    (name,) = beside
-    assert name.startswith(".page.html.") and f"-{os.getpid()}." in name
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

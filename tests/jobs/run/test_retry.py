@@ -9,17 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from upath import UPath
 
 from jobs.graph.preparation import prepare
 from jobs.run.stored_run import run_again
-from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import EarlierCalls, Replies, SharedReplies
-from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import UsageError
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RETRYABLE, RetryPolicy
-from stages.prompts.pages_and_gists import ShortenPage
 from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words
 from tests.support.command import one_line, own_process, sql, succeeded
 from tests.support.engines.loopback_server import Answer, LoopbackServer
@@ -157,12 +152,6 @@ def test_a_retry_asks_again_what_cannot_be_used(
     assert kept is not None and [call.question_id for call in kept] == ["q1", "q2"]
 
 
-def test_only_the_listed_problems_are_asked_again(small: SmallRun) -> None:
-    work(small, NO_ANSWER)
-    assert work(small, good, RetryPolicy(frozenset({"truncated"}))).asked == []
-    assert work(small, good, RetryPolicy(frozenset({"unparseable"}))).prompts["answer"] == 1
-
-
 def test_with_sampling_each_attempt_draws_with_a_seed_of_its_own(small: SmallRun) -> None:
     drawn = {"temperature": 0.7, "seed": 3}
     seeds = []
@@ -213,31 +202,6 @@ def test_a_crashed_unit_is_tried_again(small: SmallRun, monkeypatch: pytest.Monk
     assert work(small, good).asked == []
     assert work(small, good, ALL).prompts["answer"] == 3
     assert problems(small, "answers", 2) == [None] * 2
-
-
-def test_a_shared_reply_that_cannot_be_used_is_asked_again_once_for_all(
-    small: SmallRun, tmp_path: Path
-) -> None:
-    """Two documents hold the same page; its gist was cut off, and the retry of each finds that."""
-    shared = SharedReplies(UPath(tmp_path) / "shared")
-    cut = Reply(text="cut", finish_reason="length")
-    page = ShortenPage(page="the same page")
-
-    def asked(bad: Bad, document_id: str, log: Replies) -> tuple[Engine, tuple[Call, ...]]:
-        engine = Engine(small, bad)
-        reader = replace(small.reader, engine=engine)
-        ask = Ask(reader, "gist", document_id, replace(log, shared=shared))
-        asyncio.run(ask(page, Subject(page_index=0), is_shared=True))
-        return engine, ask.calls()
-
-    calls = {d: asked(lambda request: cut, d, Replies()) for d in ("d1", "d2")}
-    assert [len(engine.asked) for engine, _ in calls.values()] == [1, 0]
-    again = {
-        d: asked(good, d, Replies(attempt=2, earlier=EarlierCalls(own, [replace(own[0])])))
-        for d, (_, own) in calls.items()
-    }
-    assert [len(engine.asked) for engine, _ in again.values()] == [1, 0]
-    assert [own[0].reply for _, own in again.values()] == ["as it was"] * 2
 
 
 # The command.

@@ -164,39 +164,3 @@ def test_who_waits_takes_over_from_the_dead(tmp_path: Path) -> None:
             assert second.returncode == 0, told
     rows = sql(tmp_path / "warehouse", "select count(*) as n, count(problem) as p from answers")
     assert rows == [{"n": 2 * NUM_DOCUMENTS, "p": 0}]
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_two_runs_at_once_share_a_warehouse_and_readers_see_it_grow(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse"
-    with LoopbackServer(answer=slow) as server:
-        with (
-            started(words(tmp_path, server, ONE, "one")) as one,
-            started(words(tmp_path, server, OTHER, "other")) as other,
-        ):
-            runs = {"one": one, "other": other}
-            until(lambda: len(list(warehouse.glob("runs/*/units.parquet"))) == 2, one, other)
-            counted = {"one": [0], "other": [0]}
-            while any(process.poll() is None for process in runs.values()):
-                for run, counts in counted.items():
-                    at = (f"warehouse={warehouse}", f"run={run}")
-                    (row,) = json.loads(
-                        succeed("sql", "select count(*) as n from calls", *at, "--json")
-                    )
-                    counts.append(row["n"])
-                    succeed("status", *at)
-                    succeed("report", *at)
-            for process in runs.values():
-                _, told = process.communicate(timeout=100)
-                assert process.returncode == 0, told
-        num_asked = len(server.asked)
-    assert all(counts == sorted(counts) for counts in counted.values())
-    for run, methods in (("one", ONE), ("other", OTHER)):
-        rows = sql(warehouse, "select count(*) as n, count(problem) as p from calls", f"run={run}")
-        assert rows == [{"n": NUM_CALLS[methods], "p": 0}]
-    shared = NUM_DOCUMENTS  # closed_book's, in both
-    both = sum(NUM_CALLS.values())
-    made = "select distinct * exclude run from all_calls"  # there, a row per run that planned it
-    assert sql(warehouse, f"select count(*) as n from ({made})") == [{"n": both - shared}]
-    assert both - shared <= num_asked <= both

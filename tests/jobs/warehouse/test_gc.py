@@ -1,7 +1,6 @@
 """`gistmill gc`: what it says and does; test_compaction.py has what must stay."""
 
 import json
-import os
 import random
 from pathlib import Path
 
@@ -48,17 +47,6 @@ def test_journals_of_committed_units_are_deleted(tmp_path: Path) -> None:
     told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
     assert not journals[loose.unit].exists(), "its shard lies in compacted/ alone"
     assert journals[open_unit.unit].exists()
-
-
-def test_a_folder_that_a_killed_export_left_is_no_temporary_file(tmp_path: Path) -> None:
-    commit_some(Warehouse(tmp_path), random.Random(3), range(9))
-    folder, file = tmp_path / ".abcd.part", tmp_path / "tables" / ".efgh.part"
-    folder.mkdir()
-    file.write_text("half of a write")
-    for left in (folder, file):
-        os.utime(left, (0, 0))
-    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "--json"))
-    assert told["deleted"] == 1 and folder.is_dir() and not file.exists()
 
 
 def test_durations() -> None:

@@ -128,20 +128,6 @@ def test_while_a_run_plans_nothing_is_deleted_that_it_may_count_on(folder: Path)
     assert not [*folder.glob(f"tables/*/{ANSWERS.id}/*")]
 
 
-@pytest.mark.slow
-def test_what_was_removed_can_be_made_again(folder: Path) -> None:
-    for _ in range(2):
-        succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
-        succeed("gc", f"warehouse={folder}", "older_than=0")
-        is_deleted(folder)
-        warehouse = Warehouse(folder)
-        warehouse.commit(GISTS, OWN, [gist(0, "again", "d2")])
-        warehouse.commit(GISTS, OWN, [call(0, "d2")], Call)
-        warehouse.plan("gone", (GISTS, [OWN]))
-        collect(folder, older_than=0)
-        assert [row["gist"] for row in sql(folder, "from gists", "run=gone")] == ["again"]
-
-
 def test_a_removal_that_an_earlier_version_left_undone_is_done(folder: Path) -> None:
     """It had named the mark after the run alone."""
     (folder / "removed").mkdir()

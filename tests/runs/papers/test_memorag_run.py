@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from jobs.graph.read_run import read_run
 from pipeline.work.steps import Step
@@ -130,26 +129,3 @@ def test_the_retriever_needs_its_model() -> None:
     assert "no kind 'colbert'" in refused("run", "methods=rag(retriever=colbert)")
     assert "no kind 'beacon'" in refused("run", f"methods=memorag(memory=beacon,{BM25})")
     assert "memory_fit" in refused("run", f"methods=memorag(memory_fit=cut,{BM25})")
-
-
-@pytest.mark.slow
-def test_the_memory_model_may_be_another(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text(yaml.safe_dump({"replies": [{"reply": "the press\nthe vote"}]}))
-    words = ("corpus=demo", "limit=1", "memory=uniform", "rater=none", "run=r",
-             f"methods=memorag(memory=gist_memory,{BM25})", "memory_engine=scripted",
-             f"memory_engine.script={script}", f"warehouse={tmp_path / 'w'}")  # fmt: skip
-    found = read_run(list(words)).phases
-    assert [(phase.section, sorted({step.name for step in phase.steps})) for phase in found] == [
-        ("engine", ["gist", "paginate"]),
-        ("memory_engine", ["memorize", "queries"]),
-        ("engine", ["answer", "search"]),
-        ("cluster", ["score"]),
-    ]
-    succeed("run", *words)
-    engines = sql(tmp_path / "w", "select distinct stage, engine from calls order by all")
-    assert [tuple(row.values()) for row in engines] == [
-        ("answer", "extractive"), ("gist", "extractive"), ("queries", "scripted:script"),
-    ]  # fmt: skip
-    texts = sql(tmp_path / "w", "select distinct text from queries where kind = 'span' order by 1")
-    assert [row["text"] for row in texts] == ["the press", "the vote"]
