@@ -218,6 +218,16 @@ def test_packages_import_in_one_direction() -> None:
         assert own <= allowed, file
 
 
+def test_the_machinery_imports_no_stage() -> None:
+    """Commands read corpora and what is gathered of documents, which are none."""
+    gathered = ("stages.gathered.gathered_pages", "stages.gathered.quoted")
+    allowed = ("stages.corpora", "stages.builtin", *gathered)
+    for name, imported in graph().items():
+        if name.startswith(("jobs", "pipeline", "benchmarks")):
+            stages = [module for module in imported if module.startswith("stages")]
+            assert all(module.startswith(allowed) for module in stages), name
+
+
 @pytest.mark.parametrize("library", HOMES)
 def test_a_heavy_library_lives_in_its_place(library: str) -> None:
     users = (file for file, names in libraries_of().items() if library in names)

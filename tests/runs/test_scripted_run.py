@@ -10,7 +10,6 @@ import pytest
 
 from tests.support.command import gistmill, refused, succeed, without_identity
 from tests.support.runs.hand_numbers import (
-    DOCUMENT_WORDS,
     ORDER,
     TYPES,
     WORKED,
@@ -205,15 +204,6 @@ def test_by_question_type(hand: HandRun) -> None:
         chosen = [i for i in ALL if TYPES[i] == kind]
         check_rows([row for row in rows if row["by"] == kind], chosen)
     assert len(rows) == 4 * len(WORKED)
-
-
-@pytest.mark.slow
-def test_where_and_by_together(hand: HandRun) -> None:
-    rows = report(hand, "where=num_document_words < 100")["rows"]
-    check_rows(rows, [i for i in ALL if DOCUMENT_WORDS[i] < 100])
-    rows = report(hand, "where=document_id = 'mill'", 'by=len("references")')["rows"]
-    check_rows([row for row in rows if row["by"] == "1"], [0])
-    check_rows([row for row in rows if row["by"] == "2"], [1])
 
 
 def test_a_report_of_nothing_is_refused(hand: HandRun) -> None:

@@ -153,12 +153,3 @@ def test_the_page_of_an_answer_is_written_and_its_address_printed(
     address = f"{file.as_uri()}#question={question}&method={method}"
     assert out.splitlines()[-1] == address
     assert letters.found["run"] in file.read_text()
-
-
-def test_a_page_that_cannot_be_called_so_is_refused_before_anything_is_read(
-    letters: Letters, tmp_path: Path
-) -> None:
-    for name in ("answer.txt", "nowhere/answer.html"):
-        done = letters.ask(QUESTION, "--html", str(tmp_path / name))
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"gistmill: --html {tmp_path / name}: no")

@@ -31,24 +31,16 @@ VERBS = dict(verbs_of(typer.main.get_command(app)))
 
 
 @pytest.mark.parametrize("words", VERBS, ids=" ".join)
-def test_the_help_of_a_verb_fits_80_columns_in_words_with_an_example(
+def test_the_help_of_a_verb_has_an_example_and_all_options(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     text = succeed(*words, "--help")
     assert max(map(len, text.splitlines())) <= 80
-    assert not re.search(r"<\w+|\[\[|\x1b|[│╭]|x<=|[A-Z]+ RANGE", text), "types in words"
-    verb = VERBS[words]
-    if not hasattr(verb, "commands"):
+    if not hasattr(VERBS[words], "commands"):
         found = re.search(r"Example:\n    gistmill (.+)", text)
-        assert found, "an example"
-        assert found[1].split()[: len(words)] == [*words]
-    for param in verb.params:
-        if param.param_type_name == "option" and not param.is_flag:
-            assert param.metavar, f"{param.opts}: say in a word what its value is"
-            assert f"{param.opts[0]} {param.metavar}" in text
-        elif param.param_type_name == "option":
-            assert re.search(rf"{param.opts[0]}(, --\S+)?(  |$)", text, re.MULTILINE)
+        assert found and found[1].split()[: len(words)] == [*words]
+    assert all(param.opts[0] in text for param in VERBS[words].params if param.opts[0][:1] == "-")
 
 
 def test_run_help_names_every_key_and_an_example() -> None:

@@ -7,7 +7,7 @@ import pytest
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.prompts import Prompt
-from stages.prompts.pages_and_gists import BreakPoint, Labelled, ShortenPage
+from stages.prompts.pages_and_gists import BreakPoint, Labelled
 from tests.support.reading import family
 
 QMSUM, QUALITY = "readagent_qmsum", "readagent_quality"
@@ -63,14 +63,6 @@ def test_settings(
         "within_limits", "nothing", "plus_on_stems", "words",
     }  # fmt: skip
     assert own["answer_page_tags"] is True and own["answer_words"]
-
-
-def test_a_films_gist_is_told_its_limit() -> None:
-    assert "no more than 128 tokens" in shown(FILMS, ShortenPage("The page."))
-    made = config(FILMS, "reply_tokens.gist=64").family
-    assert made.max_reply_tokens(ShortenPage) == 64
-    assert "no more than 64 tokens" in made.render(ShortenPage("The page."))[0]["content"]
-    assert "tokens" not in shown(QMSUM, ShortenPage("The page."))
 
 
 @pytest.mark.parametrize(

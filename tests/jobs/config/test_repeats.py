@@ -58,16 +58,6 @@ def test_a_memory_is_made_anew_in_each_repeat() -> None:
     ]
 
 
-@pytest.mark.parametrize("memory", ["fitted", "tokens"])
-def test_so_are_all_stages_of_the_shared_memory(memory: str) -> None:
-    words = ("methods=gist_only,bm25", f"memory={memory}", "repeats=3", "repeat_from=memory")
-    found = [step for step in steps(*words) if step.stage and step.stage.is_index()]
-    per_repeat = [{(step.name, step.table) for step in found if step.repeat == r} for r in range(3)]
-    assert per_repeat[0] == per_repeat[1] == per_repeat[2]
-    assert len({step.id for step in found}) == len(found)
-    assert all((step.memory or "").endswith("(repeat 2)") for step in found if step.repeat == 2)
-
-
 def test_memories_made_anew_need_an_engine_that_draws() -> None:
     """Here only the clues are drawn, which are asked of a memory that the reader has made."""
     words = ["methods=memorag(retriever=bm25)", "repeats=2", "memory_engine.temperature=0.7",

@@ -3,16 +3,11 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Role
-from tests.support.command import ROOT, own_process, sql, succeeded
-from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
-# What a plugin brings is known to a whole process: these runs have processes of their own.
-PLUGIN = f"plugins={ROOT / 'tests' / 'support' / 'recall_plugin'}"
 VLLM = ("memory_engine=vllm", "memory_engine.model=some/model")
 
 
@@ -65,35 +60,3 @@ def test_a_mistake_is_one_line_that_names_the_role(words: list[str], key: str) -
     with pytest.raises(UsageError) as raised:
         read_run(words)
     assert str(raised.value).startswith(key) and "\n" not in str(raised.value)
-
-
-@pytest.mark.slow
-def test_each_stage_asks_the_engine_of_its_role(tmp_path: Path) -> None:
-    """A run with four scripts: whose reply it was is in every row."""
-    write(tmp_path / "corpus", [document(1)], [question(1, of=1), question(2, of=1)])
-    words = []
-    for section in ("engine", "memory_engine", "extractor", "rater"):
-        file = tmp_path / f"{section}.yaml"
-        replies = [{"prompt": "rate_strict", "reply": "YES"},
-                   {"prompt": "rate_permissive", "reply": "Yes"},
-                   {"reply": f"said by {section}"}]  # fmt: skip
-        file.write_text(yaml.safe_dump({"replies": replies}))
-        words += [f"{section}=scripted", f"{section}.script={file}"]
-    warehouse = tmp_path / "warehouse"
-    corpus = ("corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM)
-    succeeded(
-        own_process("run", PLUGIN, "methods=recall", *corpus, *words, f"warehouse={warehouse}")
-    )
-    query = "select stage, engine, count(*) as n from calls group by all order by stage"
-    rows = sql(warehouse, query)
-    assert [(row["stage"], row["engine"], row["n"]) for row in rows] == [
-        ("answer", "scripted:engine", 2), ("facts", "scripted:extractor", 2),
-        ("gist", "scripted:engine", 3), ("rate", "scripted:rater", 4),
-        ("recall", "scripted:memory_engine", 2),
-    ]  # fmt: skip
-    query = """select r.text as recalled, f.text as fact, a.answer from recollections r
-        join facts f using (question_id) join answers a using (question_id)"""
-    assert sql(warehouse, query) == 2 * [
-        {"recalled": "said by memory_engine", "fact": "said by extractor",
-         "answer": "said by engine"}
-    ]  # fmt: skip

@@ -64,18 +64,6 @@ def test_methods_that_ask_for_the_same_share_it(tmp_path: Path) -> None:
     assert set(own) & set(shared) == {found[0].id}, "the document alone"
 
 
-def test_every_step_after_it_rests_on_it(tmp_path: Path) -> None:
-    found = steps(tmp_path, "own,gist_only")
-    of = {(step.method, step.name): step.memory for step in found if step.per_question}
-    expected: dict[tuple[str | None, str], str | None] = {
-        (None, "questions"): None,
-        **{("own(words=80)", name): NAME for name in ("look_up", "answer", "rate", "score")},
-        ("gist_only", "look_up"): None,  # it looks nothing up: no page index in its rows
-        **{("gist_only", name): "shared" for name in ("answer", "rate", "score")},
-    }
-    assert of == expected
-
-
 def test_another_size_is_another_memory(tmp_path: Path) -> None:
     found = steps(tmp_path, "own(words=80|20),gist_only")
     assert memories(found, "paginate") == ["shared", NAME, "paginate(kind=uniform,words=20)"]

@@ -17,8 +17,12 @@ from typing import Any
 
 import psutil
 import pytest
+from upath import UPath
 
+from jobs.config.options import ReadOptions
+from jobs.html.page_file import write_page
 from jobs.html.run_page import compressed_chunk, with_line_numbers
+from jobs.html.source import Source
 from tests.support.command import ROOT, gistmill, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.page_run import finished, write_corpus
@@ -104,6 +108,7 @@ def own_scripts() -> str:
 @pytest.mark.slow
 def test_a_subset_of_the_questions(run: FinishedRun, tmp_path: Path) -> None:
     file = tmp_path / "some.html"
+    file.write_text("older")
     said = succeed("report", "--html", file, f"warehouse={run.warehouse}",
                    "where=document_id = 'd1'")  # fmt: skip
     assert "2 questions about 1 document, " in said
@@ -112,20 +117,34 @@ def test_a_subset_of_the_questions(run: FinishedRun, tmp_path: Path) -> None:
     assert [row["question_id"] for row in index["questions"]] == ["q1", "q2"]
     assert [row["document_id"] for row in index["documents"]] == ["d1"]
     assert len(re.findall('id="data-part-', html)) == 1
+    assert [found.name for found in tmp_path.iterdir()] == ["some.html"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("content", [None, "{"])
-def test_rows_of_a_step_that_cannot_be_read_are_left_out(
-    tmp_path: Path, content: str | None
+def test_an_interrupted_write_leaves_an_older_page_and_nothing_else(
+    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def chunks(source: Source) -> Iterator[tuple[str, bytes]]:
+        raise KeyboardInterrupt
+        yield
+
+    file = tmp_path / "page.html"
+    file.write_text("older")
+    monkeypatch.setattr(Source, "chunks", chunks)
+    with pytest.raises(KeyboardInterrupt):
+        write_page(ReadOptions(UPath(run.warehouse)), file)
+    assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [
+        ("page.html", "older")
+    ]
+
+
+@pytest.mark.slow
+def test_rows_of_a_step_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
     """Of two that write the same table, the other's are shown."""
     write_corpus(tmp_path / "corpus", 1)
     warehouse = finished(tmp_path, "engine=extractive", methods="bm25(top_k=1),closed_book")
     (step, _) = sorted((warehouse / "steps").glob("answer-*.json"))
-    step.unlink()
-    if content is not None:
-        step.write_text(content)
+    step.write_text("{")
     file = tmp_path / "page.html"
     succeed("report", "--html", file, f"warehouse={warehouse}")
     (question, _) = chunk(file.read_text(encoding="utf-8"), "part-0")["questions"].values()
@@ -235,14 +254,7 @@ def test_idle_connections_keep_neither_threads_nor_others(served: Served) -> Non
 )  # fmt: skip
 def test_other_paths_are_not_there(served: Served, path: str) -> None:
     assert served.get(path)[0] == 404
-
-
-@pytest.mark.parametrize(
-    "path", ["/", "/data/index", "/etc/passwd", "/0123456789abcdef/data/index"]
-)
-def test_without_the_address_that_was_printed_there_is_nothing(served: Served, path: str) -> None:
-    """Neither for other users of the machine nor for a page of another start."""
-    assert served.get_at(path)[0] == 404
+    assert served.get_at(f"/{path}")[0] == 404, "nor anything without the address that was printed"
 
 
 @pytest.mark.slow

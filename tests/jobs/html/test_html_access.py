@@ -54,14 +54,6 @@ def test_axe_finds_nothing(page: Browser, scheme: str, width: int) -> None:
     assert found == {view: [] for view in views}
 
 
-def test_the_first_stop_of_the_keyboard_skips_to_the_content(page: Browser) -> None:
-    page.go("#view=questions")
-    page.run("document.querySelector('.skip').click()")
-    assert page.run("return document.activeElement.id") == "main"
-    assert page.run("return location.hash") == "#view=questions", "it is no other view"
-    assert page.run("return document.querySelector('a').className") == "skip"
-
-
 def test_what_can_be_pressed_is_large_enough(page: Browser) -> None:
     """24 px by 24 (WCAG 2.2, 2.5.8), but for links within a text or a table's cell."""
     page.go(question("v1-m7", READAGENT, tab="walk"))

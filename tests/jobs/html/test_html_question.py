@@ -39,15 +39,12 @@ def test_the_pages_that_readagent_read_are_open_and_evidence_is_marked(
 
 
 def test_a_walk_is_drawn_as_its_tree(page: Browser, warehouse: Path) -> None:
-    """Every node, those visited with their turns; the words say where the evidence was left."""
+    """Every node, those visited with their turns."""
     method = named(page, "memwalker")
-    visits = sql(warehouse, "select node_index, turn, to_node from visits where "
+    visits = sql(warehouse, "select node_index, turn from visits where "
                  f"question_id = 'v1-m7' and method = '{method}' order by turn")  # fmt: skip
-    nodes = {row["node_index"]: row for row in sql(
-        warehouse, "select node_index, parent, start_char, end_char from nodes "
-        "where document_id = 'village-1'")}  # fmt: skip
-    (gold,) = sql(warehouse, "select unnest(evidence, recursive := true) from questions "
-                  "where question_id = 'v1-m7'")  # fmt: skip
+    nodes = [row["node_index"] for row in sql(
+        warehouse, "select node_index from nodes where document_id = 'village-1'")]  # fmt: skip
     page.go(question("v1-m7", method, tab="walk"))
     drawn = page.run(
         "return [...document.querySelectorAll('.walk-tree g')].map((g) => [Number(g.dataset.node), "
@@ -59,20 +56,7 @@ def test_a_walk_is_drawn_as_its_tree(page: Browser, warehouse: Path) -> None:
     assert drawn == [
         [n, "visited" if n in turns else "passed", ", ".join(turns.get(n, []))] for n in nodes
     ]
-
-    def has_gold(index: int | None) -> bool:
-        node = nodes.get(index) if index is not None else None
-        return bool(node and gold["start_char"] < node["end_char"]
-                    and gold["end_char"] > node["start_char"])  # fmt: skip
-
-    lost = [v for v in visits if has_gold(v["node_index"]) and not has_gold(v["to_node"])
-            and v["to_node"] is not None]  # fmt: skip
-    said = page.texts(".walk-tree figcaption")[0]
-    assert ("left the evidence at visit" in said) == bool(lost)
-    if lost:
-        assert f"at visit {lost[0]['turn']}, from node {lost[0]['node_index']} to " in said
-    passed = page.texts(".walk .step .badge.evidence")
-    assert passed, "the children with evidence that were passed over, or nodes above it, are marked"
+    assert page.texts(".walk .step .badge.evidence"), "where the evidence was passed over"
 
 
 def test_a_document_has_contents_a_search_and_leads_to_its_evidence(
@@ -100,22 +84,6 @@ def test_a_document_has_contents_a_search_and_leads_to_its_evidence(
         ".map((li) => li.querySelector('b').textContent)"
     )
     assert shown == wanted and 0 < len(wanted) < len(pages)
-
-
-def test_clues_stand_with_what_they_found(page: Browser, warehouse: Path) -> None:
-    method = named(page, "memorag")
-    queries = sql(warehouse, "select query_index, text from queries where question_id = 'v1-m3' "
-                  f"and method = '{method}' order by query_index")  # fmt: skip
-    used = sql(warehouse, "select query_index, used from lookups where question_id = 'v1-m3' "
-               f"and method = '{method}' order by query_index")  # fmt: skip
-    page.go(question("v1-m3", method, tab="walk"))
-    assert page.texts("ol.queries > li > div:first-child .text") == [q["text"] for q in queries]
-    found = page.run(
-        "return [...document.querySelectorAll('ol.queries > li')].map((li) => "
-        "[...li.querySelectorAll('.to-page')].map((page) => Number(page.textContent)))"
-    )
-    assert [pages for pages in found if pages] == [row["used"] for row in used if row["used"]]
-    assert any(row["used"] for row in used)
 
 
 @pytest.mark.parametrize("method", [READAGENT, BM25, "memwalker", "memorag"])

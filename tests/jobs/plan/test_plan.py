@@ -20,8 +20,6 @@ MEETINGS = ("corpus=qmsum", f"corpus.path={QMSUM}", "run=r", "limit=2")
 CORPORA = {
     "meetings": (*MEETINGS, "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=3),"
                  "bm25(top_k=2),oracle_pages(top_k=1),closed_book,constant"),
-    "baselines": (*MEETINGS, "methods=recurrence(segment_tokens=1500,summary_tokens=200),"
-                  "truncated_to_context(keep=first|last),bm25_fill_context"),
     "trees": (*MEETINGS, "methods=memwalker(segment_tokens=1000,max_children=8)"),
     "clues": (*MEETINGS, "memory=uniform", "methods=memorag(memory=full|gists|gist_memory,"
               "retriever=bm25,draft=true),hyde(retriever=bm25),rq_rag(retriever=bm25)"),
@@ -29,10 +27,6 @@ CORPORA = {
               "corpus.split=test", "methods=gist_only,readagent_p(max_pages=2)"),
     "histories": ("corpus=longmemeval", "run=r", "methods=gist_only", "limit=6",
                   f"corpus.path={DATA / 'longmemeval' / 'longmemeval_oracle_16.json'}"),
-    "keys": ("corpus=longmemeval", "run=r", "limit=4", "rater=none",
-             f"corpus.path={DATA / 'longmemeval' / 'longmemeval_oracle_16.json'}",
-             "methods=longmemeval(retriever=bm25,top_k=3,expansion=facts|events,"
-             "time_aware=true|false),longmemeval_notes(retriever=bm25,top_k=2)"),
 }  # fmt: skip
 
 

@@ -60,16 +60,6 @@ def test_exact_p_values_are_scipys(seed: int) -> None:
         assert found.p == pytest.approx(scipys(a, b), abs=1e-12)
 
 
-def test_p_values_of_clusters_are_scipys_of_their_sums() -> None:
-    """Eleven documents of 1 to 11 questions: swapping a document swaps its sums."""
-    draw = np.random.default_rng(3)
-    documents = [f"d{n:02}" for n in range(11) for _ in range(n + 1)]
-    a, b = 100 * draw.random(66), 100 * draw.random(66)
-    place = np.array([int(name[1:]) for name in documents])
-    expected = scipys(np.bincount(place, weights=a), np.bincount(place, weights=b))
-    assert paired(a.tolist(), b.tolist(), documents).p == pytest.approx(expected, abs=1e-12)
-
-
 def test_drawn_p_values_are_near_scipys() -> None:
     draw = np.random.default_rng(8)
     a = 100 * draw.random(60)

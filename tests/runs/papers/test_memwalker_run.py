@@ -73,26 +73,6 @@ def test_show_has_inner_nodes_above_their_pages(warehouse: Path) -> None:
     assert out.count(" of the tree") == 1 + len(over)  # that of the leaf stands beside its page
 
 
-@pytest.mark.slow
-def test_show_names_the_tree_where_there_are_several(tmp_path: Path) -> None:
-    """Two trees over the same segments: as many nodes as both have, each under its tree's name."""
-    shapes = ",".join(f"memwalker(segment_tokens=150,max_children={n})" for n in (2, 3))
-    succeed("run", "corpus=demo", f"methods={shapes}", "limit=1", "memory=uniform", "rater=none",
-            "run=two", f"warehouse={tmp_path}", "max_problem_rate=1")  # fmt: skip
-    nodes = sql(tmp_path, "select step_id, document_id, node_index, summary, page_index from nodes")
-    (document_id,) = {node["document_id"] for node in nodes}
-    found = json.loads(succeed("show", document_id, f"warehouse={tmp_path}", "--json",
-                               "memory=paginate(kind=tokens,segment_tokens=150)"))  # fmt: skip
-    inner = {(f"node {node['node_index']} of the tree {node['step_id']}", node["summary"])
-             for node in nodes if node["page_index"] is None}  # fmt: skip
-    assert {(text["heading"], text["text"]) for text in found["above"]} == inner
-    assert len(found["above"]) == len(inner)
-    _, *leaves = found["pages"][0]["texts"]
-    assert {leaf["heading"] for leaf in leaves} == {
-        f"leaf of the tree {node['step_id']}" for node in nodes
-    }
-
-
 def test_every_question_was_walked_and_answered(warehouse: Path) -> None:
     (counts,) = sql(
         warehouse,
