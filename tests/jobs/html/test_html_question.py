@@ -127,29 +127,6 @@ def test_a_question_is_one_screen(page: Browser) -> None:
     assert page.overflow() == 0
 
 
-def test_the_map_has_a_lane_per_method_with_what_it_read(page: Browser, warehouse: Path) -> None:
-    page.go(question("v1-m7", READAGENT))
-    answers = sql(warehouse, "select method, context_spans from answers "
-                  "where question_id = 'v1-m7' and repeat = 0")  # fmt: skip
-    (gold,) = sql(warehouse, "select unnest(evidence, recursive := true) from questions "
-                  "where question_id = 'v1-m7'")  # fmt: skip
-    wanted = {}
-    for answer in answers:
-        read = {n for span in answer["context_spans"]
-                for n in range(span["start_char"], span["end_char"])}  # fmt: skip
-        own = range(gold["start_char"], gold["end_char"])
-        wanted[answer["method"]] = 100 * len(read & {*own}) / len(own)
-    rows = page.run(
-        "return [...document.querySelectorAll('.lane-row')].filter((row) => "
-        "row.querySelector('.name')).map((row) => [row.querySelector('.name').title, "
-        "row.querySelector('.lane-seen').textContent, row.querySelectorAll('.gold').length])"
-    )
-    assert {name: float(seen.strip("%")) for name, seen, _ in rows} == pytest.approx(
-        wanted, abs=0.1
-    )
-    assert all(num_bands == 1 for *_, num_bands in rows), "the evidence is a band across all lanes"
-
-
 def test_next_and_previous_keep_the_filter_the_pins_and_the_tab(page: Browser) -> None:
     page.go("#view=questions&type=who&sort=-1")
     listed = [text.split()[0] for text in page.texts("tbody th")]

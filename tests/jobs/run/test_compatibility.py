@@ -161,3 +161,13 @@ def test_rate_refuses_other_words(warehouse: Warehouse, words: list[str], says: 
     start(warehouse, night())
     with pytest.raises(UsageError, match=says):
         with_rater([f"warehouse={warehouse.folder}", *words])
+
+
+def test_a_local_models_arguments_are_no_hindrance(warehouse: Warehouse) -> None:
+    """Settings that hold a mapping: the same command again adds no second rater."""
+    words = ("rater=vllm", "rater.model=some/model", "rater.args.dtype=float32")
+    folder = start(warehouse, night(*words))
+    assert merge_with_stored_run(night(*words), folder).config.raters == night(*words).config.raters
+    more = merge_with_stored_run(night(*words[:2], "rater.args.dtype=bfloat16"), folder)
+    dumped = [rater.model_dump() for rater in more.config.raters if rater.name == "vllm"]
+    assert [rater["args"]["dtype"] for rater in dumped] == ["float32", "bfloat16"]

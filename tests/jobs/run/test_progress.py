@@ -92,21 +92,6 @@ def test_a_document_that_is_through_counts_once() -> None:
     }  # fmt: skip
 
 
-def test_workers_of_the_phase_before_are_left_out() -> None:
-    clock, states = Clock(), list[Any]()
-    progress = begun(clock, states)
-    clock.now = 10.0
-    progress.alive([heartbeat("w1", calls=2, prompt_tokens=100, units=4, problems=1)])
-    progress.start("scoring", 2, 2.0)
-    clock.now = 20.0
-    progress.alive(
-        [heartbeat("w1", calls=2, prompt_tokens=100, units=4), heartbeat("w2", units=1, rows=5)]
-    )
-    state = states[-1]
-    assert (state["phase"], state["units"], state["problems"]) == ("scoring", 5, 1)
-    assert (state["rows_per_second"], state["tokens_per_second"]) == (0.5, 0.0)
-
-
 def test_a_finding_about_replies_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     progress = begun(Clock(), [])
     first = {"gist gist truncated": "gist: 5 of 20 replies [to gist]"}

@@ -152,6 +152,23 @@ def test_a_retry_asks_again_what_cannot_be_used(
     assert kept is not None and [call.question_id for call in kept] == ["q1", "q2"]
 
 
+def test_with_sampling_each_attempt_draws_with_a_seed_of_its_own(small: SmallRun) -> None:
+    drawn = {"temperature": 0.7, "seed": 3}
+    seeds = []
+    for retries in (RETRY_TIMEOUTS_ONCE, ALL, ALL):
+        engine = work(small, NO_ANSWER, retries, **drawn)
+        seeds += [
+            request.seed
+            for request in engine.asked
+            if request.prompt == "answer" and "number 1 " in request.messages[0]["content"]
+        ]
+        answers = engine.prompts["answer"]
+        assert answers == (3 if retries == RETRY_TIMEOUTS_ONCE else 1), (
+            "good replies are found by their old seed"
+        )
+    assert seeds[0] == 3 and len(set(seeds)) == 3
+
+
 def test_a_retry_that_died_between_its_calls_and_its_rows_asks_nothing_twice(
     small: SmallRun,
 ) -> None:

@@ -5,6 +5,7 @@ tests/data/rayjob_schema.json says where that is from. Nothing here needs Kubern
 
 import json
 import os
+import re
 import shlex
 import textwrap
 from datetime import datetime, timedelta
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from jobs.config.clusters import deadline
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.submit.manifests import rayjob
+from jobs.submit.manifests import dns_name, rayjob
 from tests.support.command import ROOT, gistmill, refused, succeed
 from tests.support.docs.pages import blocks
 
@@ -261,6 +262,16 @@ def test_words_survive_as_they_are(resolved: ResolvedRun, values: list[str]) -> 
     made = yaml.safe_load(rayjob(resolved, words))
     jsonschema.validate(made, SCHEMA)
     assert shlex.split(made["spec"]["entrypoint"])[5 : 5 + len(words)] == words
+
+
+@settings(deadline=None)
+@given(st.lists(st.from_regex(r"[a-z][a-z0-9_-]{0,70}", fullmatch=True), min_size=2, max_size=2))
+def test_every_run_has_a_name_of_its_own(runs: list[str]) -> None:
+    names = [dns_name(run) for run in runs]
+    for name in names:
+        assert len(name) <= 47
+        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name)
+    assert (names[0] == names[1]) == (runs[0] == runs[1])
 
 
 def kubectl(folder: Path, code: int) -> None:
