@@ -109,8 +109,8 @@ def test_what_could_not_be_fetched_is_asked_for_again(browser: Browser, warehous
     browser.go("#view=documents")
     browser.go("#question=v1-m3")
     assert browser.texts("main h2")[0] == "v1-m3"
-    served.end()
     assert len(browser.complaints()) == 1
+    served.end()
 
 
 def test_score_against_tokens_is_drawn_for_the_chosen_score(page: Browser) -> None:

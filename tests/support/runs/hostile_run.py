@@ -103,7 +103,7 @@ class HostileRun:
         self.engine = HostileEngine(self.seed)
         script = self.folder / "script.yaml"
         script.write_text("replies: []")
-        stands_in_for = ("engine=scripted", f"engine.script={script}")
+        stands_in_for: Sequence[str] = ("engine=scripted", f"engine.script={script}")
         if self.is_constrained:  # which a scripted one cannot be
             stands_in_for = (*SIMULATED, "reply_format=constrained")
         self.resolved = read_run(
