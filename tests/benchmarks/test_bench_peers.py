@@ -2,9 +2,6 @@
 
 import json
 import os
-import sys
-import textwrap
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,7 @@ import pytest
 
 from benchmarks import side_by_side
 from benchmarks.parts import part_config
-from benchmarks.peers.measured import Measured, Watched, measured_peer, watch
+from benchmarks.peers.measured import Measured, Watched, measured_peer
 from benchmarks.peers.openai_server import flags
 from benchmarks.peers.replayed import Job, Replayed, write
 from benchmarks.reading import Reading
@@ -41,21 +38,6 @@ def test_rates_are_between_the_first_request_and_the_last_reply() -> None:
     assert measured.to_first == 6.0
     recorded = Measured(replace(REPLAYED, recorder_cpu=1.0), WATCHED)
     assert recorded.per_cpu_second == 8 / (3.0 - 1.0), "the recorder is taken out"
-
-
-def test_what_a_command_leaves_running_is_killed(tmp_path: Path) -> None:
-    script = f"""
-        import subprocess, sys, time
-        child = subprocess.Popen(["sleep", "600"], start_new_session=True)
-        open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
-        time.sleep(1)
-    """
-    watch([sys.executable, "-c", textwrap.dedent(script)], tmp_path / "log", 60)
-    left = Path(f"/proc/{(tmp_path / 'pid').read_text()}")
-    until = time.monotonic() + 60
-    while left.exists() and "zombie" not in (left / "status").read_text():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def sent(**changes: Any) -> Sent:

@@ -49,11 +49,6 @@ def test_messages_settings_and_the_row_of_a_call(warehouse: Path) -> None:
     assert (answer["reply"], answer["attempt"]) == ("as it was", 1)
 
 
-def test_what_was_sent_is_kept_of_all_calls(warehouse: Path) -> None:
-    found = shown(warehouse)
-    assert len(found) == NUM_CALLS and all(call["messages"] for call in found)
-
-
 def test_the_calls_of_a_memory_are_asked_for_by_document(warehouse: Path) -> None:
     found = gistmill.sent(warehouse, document="d2")
     assert [call["page_index"] for call in found] == [0, 1, 2]
