@@ -205,6 +205,28 @@ def test_a_run_that_is_not_complete_says_so(tmp_path: Path) -> None:
     assert "run r: 1 inputs are not done; means are over those that are\n" in text
 
 
+@pytest.mark.slow
+def test_with_many_documents_there_is_an_interval_and_flips_are_drawn(tmp_path: Path) -> None:
+    """25 documents, all won: p is as small as draws can say."""
+    made = ComparedRun(tmp_path)
+    names = [f"{chr(ord('A') + n)}1" for n in range(25)]
+    made.add("r", {"m1": {"squad_em": dict.fromkeys(names, 100.0)},
+                   "m2": {"squad_em": dict.fromkeys(names, 0.0)}})  # fmt: skip
+    text = made.compared("m1", "m2")
+    (row,) = table(text)
+    assert (row["95% interval"], row["p"], row["p (Holm)"]) == (
+        "+100.0..+100.0",
+        "<0.001",
+        "<0.001",
+    )
+    assert "test: 19999 flips drawn\n" in text
+    assert "fewer than 6 documents" not in text
+    assert "A right, B wrong (25): A1, B1, C1, D1, E1, and 20 more (--json has all)\n" in text
+    found = rows_of(made.compared("m1", "m2", "--json"))["squad_em"]
+    assert found["p"] == 1 / 20_000
+    assert len(found["differences"]) == 25
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
