@@ -62,12 +62,6 @@ def test_a_request_waits_for_those_it_follows_from() -> None:
     assert engine.events == [f"{n} {way}" for n in (2, 0, 1, 3) for way in ("in", "out")]
 
 
-def test_all_at_once_waits_for_nothing() -> None:
-    script = Script(REQUESTS, [(2,), (0,), (), (0, 1)]).all_at_once()
-    assert watched(script, at_once=4).most_at_once == 4
-    assert watched(script, at_once=2).most_at_once == 2
-
-
 async def _name(engine: Engine, greeting: str) -> str:
     return greeting + engine.name
 

@@ -1,13 +1,10 @@
 """What a prefix cache can hold, counted by hand and by comparing every two prompts."""
 
 import asyncio
-from itertools import takewhile
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from benchmarks.cache import CacheTokens, PrefixTrie, cache_tokens
+from benchmarks.cache import CacheTokens, cache_tokens
 from benchmarks.simulated.simulated_engine import SimulatedEngine
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Message
@@ -44,18 +41,6 @@ def test_tokens_are_cached_where_an_earlier_prompt_begins_so(
     prompts: list[str], ideal: int, uncached: int
 ) -> None:
     assert counted(messages(*prompts)) == CacheTokens(ideal, uncached, corpus=0)
-
-
-def num_alike(one: str, other: str) -> int:
-    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])
-
-
-@given(st.lists(st.text("ab", min_size=1, max_size=12), max_size=12))
-def test_the_trie_finds_the_longest_beginning_of_all_earlier_prompts(prompts: list[str]) -> None:
-    trie = PrefixTrie()
-    for place, prompt in enumerate(prompts):
-        longest = max((num_alike(prompt, one) for one in prompts[:place]), default=0)
-        assert trie.add(list(prompt)) == longest
 
 
 def test_every_engine_has_a_cache_of_its_own() -> None:

@@ -1,8 +1,12 @@
-"""Figures are medians, and a bar is met, missed or not there."""
+"""Figures are medians with bars; what readings and dealings come to, on moments made by hand."""
 
 import pytest
 
+from benchmarks.dealing import Dealing, shortest
 from benchmarks.figures import Bar, figure_of
+from benchmarks.reading import Reading
+from benchmarks.recorder import Moment, Recorded
+from tests.support.engines.simulated import settings
 
 
 @pytest.mark.parametrize(
@@ -21,13 +25,42 @@ def test_the_median_meets_a_bar_or_does_not(bar: tuple[Bar, float], ok: bool) ->
     assert (figure.figure, figure.ok) == (1.1, ok)
 
 
-def test_a_figure_is_printed_with_its_bar_and_what_it_is_a_median_of() -> None:
-    assert figure_of("limit", "a ratio", [1.0, 2.0, 1.2], ("at most", 1.1)).row() == {
-        "part": "limit", "what": "a ratio", "figure": "1.200", "bar": "at most 1.10", "ok": "no",
-        "median of": "1.000 2.000 1.200",
-    }  # fmt: skip
+DRIVER = [Moment(100.0, 7.0), Moment(101.0, 7.5), Moment(102.0, 7.75), Moment(110.0, 9.0),
+          Moment(111.0, 9.25)]  # fmt: skip
+WORKERS = [
+    Recorded(Moment(101.0, 1.0), (), Moment(109.0, 4.0)),
+    Recorded(Moment(102.5, 1.5), (), Moment(110.0, 2.0)),
+]
+READING = Reading(settings(), DRIVER, WORKERS, ())
 
 
-def test_a_figure_without_a_bar_is_neither_good_nor_bad() -> None:
-    row = figure_of("limit", "a ratio", [2.0]).row()
-    assert (row["figure"], row["bar"], row["ok"], row["median of"]) == ("2.000", None, None, None)
+def test_a_reading_begins_when_its_engines_are_ready_on_average() -> None:
+    assert READING.ready == 101.75
+    assert READING.seconds == 110.0 - 101.75
+
+
+def test_cpu_seconds_are_those_of_driver_and_workers_meanwhile() -> None:
+    # Of the driver since its last moment before 101.75, of each worker since its engine is ready.
+    assert READING.cpu == pytest.approx((9.0 - 7.5) + (4.0 - 1.0) + (2.0 - 1.5))
+
+
+@pytest.mark.parametrize(
+    ("pages", "engines", "sequences", "calls_in_a_row"),
+    [
+        ([3], 1, 8, 4),  # three pages, and the last one's gist beside nothing
+        ([1] * 8, 1, 1, 16),  # one after the other
+        ([1] * 8, 2, 1, 8),  # half of them each
+        ([4, 1], 2, 1, 8),  # one each
+        ([5] * 64, 64, 8, 6),
+    ],
+)
+def test_what_waits_for_what(
+    pages: list[int], engines: int, sequences: int, calls_in_a_row: int
+) -> None:
+    found = Dealing(pages, engines, sequences).seconds()
+    assert 0.8 * calls_in_a_row <= found <= 1.2 * calls_in_a_row
+
+
+def test_the_bound_is_all_work_or_the_longest_chain() -> None:
+    assert shortest([10, 2, 2, 2], 2, 1) == 16  # 32 calls among two sequences
+    assert shortest([10, 2, 2, 2], 8, 8) == 11  # ten pages and a gist

@@ -2,10 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
-import textwrap
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +10,7 @@ import pytest
 
 from benchmarks import side_by_side
 from benchmarks.parts import part_config
-from benchmarks.peers.measured import Measured, Watched, measured_peer, watch
+from benchmarks.peers.measured import Measured, Watched, measured_peer
 from benchmarks.peers.openai_server import flags
 from benchmarks.peers.replayed import Job, Replayed, write
 from benchmarks.reading import Reading
@@ -35,11 +31,6 @@ REPLAYED = Replayed(first=10.0, last=14.0, num_requests=8, prompt_tokens=80, rep
 WATCHED = Watched(begun=4.0, samples=[(9.0, 1.0), (11.0, 3.0), (13.0, 3.0), (15.0, 7.0)])
 
 
-def test_cpu_seconds_are_linear_between_samples() -> None:
-    assert WATCHED.cpu_seconds(10.0, 14.0) == (3.0 + 4.0 / 2) - (1.0 + 2.0 / 2)
-    assert WATCHED.cpu_seconds(0.0, 99.0) == 6.0
-
-
 def test_rates_are_between_the_first_request_and_the_last_reply() -> None:
     measured = Measured(REPLAYED, WATCHED)
     assert measured.per_second == 8 / 4.0
@@ -47,45 +38,6 @@ def test_rates_are_between_the_first_request_and_the_last_reply() -> None:
     assert measured.to_first == 6.0
     recorded = Measured(replace(REPLAYED, recorder_cpu=1.0), WATCHED)
     assert recorded.per_cpu_second == 8 / (3.0 - 1.0), "the recorder is taken out"
-
-
-BURN = "import time\nwhile time.process_time() < 1: pass\ntime.sleep(0.6)"
-
-
-@pytest.mark.slow
-def test_processes_below_are_counted_also_when_they_have_ended(tmp_path: Path) -> None:
-    """A child, which its parent does not wait for, takes a second of CPU time."""
-    script = f"""
-        import subprocess, sys, time
-        child = subprocess.Popen([sys.executable, "-c", {BURN!r}])
-        while open(f"/proc/{{child.pid}}/stat").read().rpartition(")")[2].split()[0] != "Z":
-            time.sleep(0.1)
-        time.sleep(0.6)
-    """
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    watched = watch(command, tmp_path / "log", 120)
-    assert 1.0 <= watched.cpu_seconds(0, time.time()) < 2.0
-    assert [cpu for _, cpu in watched.samples] == sorted(cpu for _, cpu in watched.samples)
-
-
-def test_what_a_command_leaves_running_is_killed(tmp_path: Path) -> None:
-    script = f"""
-        import subprocess, sys, time
-        child = subprocess.Popen(["sleep", "600"], start_new_session=True)
-        open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
-        time.sleep(1)
-    """
-    watch([sys.executable, "-c", textwrap.dedent(script)], tmp_path / "log", 60)
-    left = Path(f"/proc/{(tmp_path / 'pid').read_text()}")
-    until = time.monotonic() + 60
-    while left.exists() and "zombie" not in (left / "status").read_text():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
-def test_a_command_has_a_limit(tmp_path: Path) -> None:
-    with pytest.raises(subprocess.TimeoutExpired):
-        watch(["sleep", "60"], tmp_path / "log", 1)
 
 
 def sent(**changes: Any) -> Sent:

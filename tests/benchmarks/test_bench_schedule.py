@@ -1,15 +1,11 @@
 """The work and the lower bound of `bench schedule`, by hand."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from benchmarks.dependencies import Made
-from benchmarks.reading import Reading, as_planned
+from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded
-from benchmarks.schedule import lengths, lower_bound, shuffled, work, write_corpus
-from pipeline.work.executions import DocumentWork
+from benchmarks.schedule import lengths, lower_bound, work
 from tests.benchmarks.test_bench_dependencies import CUTS, NOTES, made
 from tests.support.command import refused
 from tests.support.engines.simulated import settings
@@ -50,21 +46,6 @@ def test_the_longest_document_is_half_as_long_as_the_engines_need_for_all() -> N
     calls, chain = 2 * sum(pages), max(pages) + 1  # a break point and a gist for each page
     assert chain / (calls / 64) == pytest.approx(0.5, rel=0.02)
     assert sorted(pages)[200] * 3 < max(pages)  # skewed
-
-
-def test_documents_are_so_many_pages_of_paragraphs(tmp_path: Path) -> None:
-    write_corpus(tmp_path / "corpus", 6, sequences=2)
-    lines = (tmp_path / "corpus" / "documents.jsonl").read_text().splitlines()
-    texts = [json.loads(line)["text"] for line in lines]
-    assert [len(text.split()) // 600 for text in texts] == lengths(6, sequences=2)
-    assert {len(part.split()) for text in texts for part in text.split("\n\n")} == {100}
-
-
-def test_orders() -> None:
-    documents = [DocumentWork(str(words), (), words) for words in (9, 7, 5, 3, 1)]
-    assert as_planned(documents) == documents
-    assert sorted(shuffled(documents), key=documents.index) == documents
-    assert shuffled(documents) == shuffled(documents) != documents
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from benchmarks.simulated.simulated_engine import KVCache, SimulatedEngine, drawn
+from benchmarks.simulated.simulated_engine import SimulatedEngine, drawn
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Constraint, Prompt
 from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
@@ -76,41 +74,6 @@ def test_whole_blocks_of_an_earlier_prompt_are_cached() -> None:
     # The third is 3 whole blocks, all there; its last token is prefilled, and so its block.
     assert [reply.cached_tokens for reply in found] == [0, 8, 8, 0]
     assert [reply.prompt_tokens for reply in found] == [12, 12, 12, 2]
-
-
-def test_the_least_recently_used_blocks_make_room() -> None:
-    cache = KVCache(4)
-    for prefix in ([1, 2], [3, 4], [1, 2]):
-        cache.allocate(prefix, 0)
-        cache.release(prefix, 0)
-    assert cache.allocate([5], 0) == 0  # evicts 4: a prompt's last block goes first
-    cache.release([5], 0)
-    assert cache.allocate([1, 2], 0) == 2
-    assert cache.allocate([3, 4], 0) == 1
-
-
-def test_running_requests_share_the_blocks_of_one_beginning() -> None:
-    cache = KVCache(4)
-    assert cache.allocate([1, 2], 1) == 0
-    assert cache.allocate([1, 2], 2) is None
-    assert cache.allocate([1, 2], 1) == 2
-    assert cache.allocate([1], 1) is None
-    cache.release([1, 2], 1)
-    assert cache.allocate([1], 1) == 1
-
-
-def test_a_cancelled_request_releases_its_sequence_and_blocks() -> None:
-    engine = decoding(sequences=1, kv_tokens=64, context_tokens=60, decode_tokens_per_second=0.01)
-
-    async def cancel() -> None:
-        for content in ("first", "second"):
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(engine.generate(request(words(40, content))), 0.05)
-
-    asyncio.run(cancel())
-    assert (engine._num_running, engine._kv_cache._num_private) == (0, 0)
-    assert not engine._kv_cache._num_users
-    assert not engine._admission_lock.locked()
 
 
 def test_what_never_fits_is_a_context_overflow_or_refused() -> None:

@@ -65,18 +65,6 @@ def test_a_changed_shard_makes_the_run_exit_1(
     assert table in line or path.parent.name in line
 
 
-def test_counts_reconcile_in_sql(words: list[str]) -> None:
-    rows = sql(Path(words[4].partition("=")[2]), "select * from accounting order by step_id")
-    assert len(rows) == 6  # documents, questions, paginate, look_up, answer, score
-    for row in rows:
-        found = row["ok"] + row["problem"] + row["skipped"] + row["not_done"]
-        assert row["inputs"] == found == (3 if _of_questions(row["step_id"]) else 2)
-
-
-def _of_questions(step_id: str) -> bool:
-    return step_id.rpartition("-")[0] in ("questions", "look_up", "answer", "score")
-
-
 def test_not_done_is_counted_by_missing_shards(words: list[str]) -> None:
     warehouse = Path(words[4].partition("=")[2])
     path = shard(words, "scores")
@@ -133,13 +121,3 @@ def test_a_step_that_another_one_made_makes_the_run_exit_1(
     assert f"{file.name}: {why}" in line
     assert "move the file and the step's folders in tables/ elsewhere" in line
     succeed(*words)
-
-
-def test_a_report_of_an_incomplete_run_says_so(words: list[str]) -> None:
-    path = shard(words, "scores")
-    before = path.read_bytes()
-    path.unlink()
-    shown = succeed("report", words[4])
-    path.write_bytes(before)
-    assert "INCOMPLETE: " in shown
-    assert "INCOMPLETE" not in succeed("report", words[4])

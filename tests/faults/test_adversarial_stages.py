@@ -6,7 +6,6 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unicodedata import decimal, normalize
 
 import pytest
@@ -17,9 +16,6 @@ from pipeline.core.prompts import PROMPTS
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts
 from pipeline.work.stage import STAGES, Stage
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import SequentialLookUp
-from stages.prompts.judging import StrictRating
 from stages.tables.keys import Embedding
 from tests.support.runs.hostile_rows import NEVER, READ
 from tests.support.runs.hostile_run import HostileRun, book_words, chat_words
@@ -105,30 +101,6 @@ def asking() -> Iterator[type[Stage]]:
         is_ours = stage.__module__.startswith("stages.")
         if stage.prompts and is_ours and Embedding not in stage.reads:
             yield stage
-
-
-@pytest.mark.parametrize(
-    ("prompt", "value", "wrong"),
-    [
-        (StrictRating, "yes", "a verdict"),
-        (AnswerQuestion, 1, "an option"),
-        (SequentialLookUp, 5, "a page"),
-    ],
-)
-def test_a_parser_that_guesses_is_found(
-    prompt: type[Any], value: Any, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(prompt, "read", lambda *_: value)
-    words = [*book_words(tmp_path, 3, 8)[:-1], "methods=readagent_s(max_pages=2)"]
-    with pytest.raises(AssertionError, match=wrong):
-        finished(tmp_path, words, seed=1)
-
-
-def test_a_stage_that_raises_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StrictRating, "read", lambda *_: 1 / 0)
-    words = [*book_words(tmp_path, 3, 8)[:-1], "methods=closed_book"]
-    with pytest.raises(AssertionError, match="ZeroDivisionError"):
-        finished(tmp_path, words, seed=1)
 
 
 def test_every_stage_that_asks_is_in_a_run(runs: list[HostileRun]) -> None:

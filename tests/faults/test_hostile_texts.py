@@ -14,7 +14,6 @@ from pipeline.store.sql.connection import query
 from tests.support.command import gistmill, one_line, refused
 from tests.support.runs.small_run import SmallRun
 from tests.support.runs.warehouse import Warehouse, chunk, step
-from tests.support.runs.warehouse import question as question_row
 from tests.support.texts.small_corpus import document, question, write
 
 pytestmark = pytest.mark.sampled
@@ -108,27 +107,3 @@ def test_a_run_of_any_name_is_read(tmp_path: Path, name: str) -> None:
     with connect(tmp_path, name) as connection:
         assert query(connection, "select run from all_planned") == [{"run": name}]
         assert query(connection, "select question_id from planned") == [{"question_id": "q1"}]
-
-
-def test_a_folder_named_like_a_view_or_a_word_of_sql_hides_nothing(tmp_path: Path) -> None:
-    questions = step("questions")
-    warehouse, unit = Warehouse(tmp_path), chunk(questions, "d1", "q1")
-    made = warehouse.commit(questions, unit, [question_row()])
-    warehouse.plan("r", (questions, [unit]))
-    for name in ("select", "table", "steps", "runs", "inputs", "Answers", "raw_answers", "lr",
-                 "all_answers", "no_answers", "footers", "planned", "x_y"):  # fmt: skip
-        copy = tmp_path / "tables" / name / made.parent.name / made.name
-        copy.parent.mkdir(parents=True)
-        copy.write_bytes(made.read_bytes())
-    with connect(tmp_path) as connection:
-        assert query(connection, "select question_id from questions") == [{"question_id": "q1"}]
-        assert query(connection, "select question_id from x_y") == [{"question_id": "q1"}]
-        assert query(connection, "select count(*) as n from answers") == [{"n": 0}]
-
-
-@pytest.mark.parametrize("run", ["../w", "..", "a/b", "/etc", "A", "a\n", "-a", ""])
-def test_a_run_is_named_by_plain_letters(tmp_path: Path, run: str) -> None:
-    words = ("run", "experiment=demo", f"warehouse={tmp_path / 'w'}", f"run={run}")
-    assert "run" in refused(*words)
-    assert not (tmp_path / "w").exists()
-    refused("status", f"warehouse={tmp_path}", f"run={run}")

@@ -32,11 +32,3 @@ def drawn(picture: str) -> dict[str, list[set[str]]]:
 def test_the_picture_has_the_floors() -> None:
     (picture,) = blocks("docs/architecture.md", "mermaid")
     assert drawn(picture) == {package: floors_of(package) for package in PACKAGES}
-
-
-def test_its_arrows_go_down_row_by_row() -> None:
-    (picture,) = blocks("docs/architecture.md", "mermaid")
-    for part in re.findall(r"^  subgraph .*?^  end$", picture, re.DOTALL | re.MULTILINE):
-        rows = re.findall(r"^ {4}(\w+)\[", part, re.MULTILINE)
-        assert re.findall(r"^ {4}(\w+(?: --> \w+)+)$", part, re.MULTILINE) == [" --> ".join(rows)]
-    assert "  jobs --> stages --> pipeline\n" in picture

@@ -70,5 +70,6 @@ def test_importing_it_loads_no_command() -> None:
 def test_the_names_of_the_library_are_there() -> None:
     assert all(getattr(gistmill, name) is not None for name in gistmill.__all__)
     assert dir(gistmill) == sorted(gistmill.__all__)
+    assert all((ROOT / name / "py.typed").is_file() for name in OURS[:4]), "types are checked"
     with pytest.raises(AttributeError, match="no attribute 'runn'"):
         gistmill.runn  # type: ignore[attr-defined]  # noqa: B018

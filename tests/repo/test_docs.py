@@ -1,4 +1,4 @@
-"""The docs list all that there is: stages, methods, tables and views; the README is short."""
+"""The docs list all that there is: stages, methods, tables and views."""
 
 import re
 import tomllib
@@ -9,9 +9,7 @@ from pipeline.core.plugins import load_plugins
 from pipeline.core.settings import CONF
 from pipeline.work.stage import STAGES
 from tests.support.command import ROOT
-from tests.support.docs.pages import GENERATED, README, page
-
-MOST_BYTES, MOST_LINES = 12 * 1024, 200
+from tests.support.docs.pages import GENERATED, page
 
 
 def first_cells(text: str) -> set[str]:
@@ -57,11 +55,6 @@ def test_the_table_of_faults_names_the_tests_that_show_it() -> None:
     assert named - names_in("**/test_*.py") == set()
     of_faults = set[str]().union(*map(names_in, OF_FAULTS))
     assert len(of_faults) > 30 and of_faults - named == set()
-
-
-def test_the_readme_is_short() -> None:
-    assert len(page(README).encode()) <= MOST_BYTES
-    assert len(page(README).splitlines()) <= MOST_LINES
 
 
 def test_the_citation_is_of_this_version() -> None:

@@ -4,7 +4,6 @@ import ast
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -61,14 +60,6 @@ def comparing(folder: Path) -> Outputs:
     return execute(notebook("comparing_methods"), folder, **COMPARED)
 
 
-@pytest.fixture(scope="module")
-def two_runs(folder: Path, one_document: Outputs, comparing: Outputs) -> Outputs:
-    """The same once the warehouse has another run, of what is done already."""
-    words = ("experiment=demo", f"methods={OTHER}", "limit=1", "run=part")
-    succeed("run", *words, f"warehouse={folder / 'warehouse'}")
-    return execute(notebook("comparing_methods"), folder, GISTMILL_RUN="demo", **COMPARED)
-
-
 def stored(folder: Path, name: str, **having: Any) -> Rows:
     """The rows of a table as its Parquet files have them: those with these values."""
     files = (folder / "warehouse" / "tables" / name).rglob("*.parquet")
@@ -122,34 +113,6 @@ def test_the_means_are_those_of_the_scores(folder: Path, comparing: Outputs) -> 
     for method, own in values.items():
         assert float(shown[method]["mean"]) == pytest.approx(mean(own.values()), rel=1e-5)
         assert int(shown[method]["n"]) == len(own) == 15
-
-
-def test_one_run_is_said_to_be_one(comparing: Outputs) -> None:
-    for cell in ("runs", "runs-plot"):
-        (said,) = shown_as("text/plain", comparing[cell])
-        assert "has one run" in said and not shown_as("image/png", comparing[cell])
-
-
-def test_runs_stand_side_by_side(folder: Path, two_runs: Outputs) -> None:
-    scores = stored(folder, "scores", metric="rouge1_stem", method=OTHER)
-    documents = {row["document_id"] for row in scores}
-    (shown,) = [line for line in _lines(two_runs["runs"]) if line[0] == OTHER]
-    everywhere, in_part, n, n_in_part = map(float, shown[1:])
-    assert everywhere == pytest.approx(mean(row["value"] for row in scores), rel=1e-5)
-    assert (n, n_in_part) == (15, 5)
-    assert any(
-        in_part == pytest.approx(mean(r["value"] for r in scores if r["document_id"] == d), 1e-5)
-        for d in documents
-    )
-    assert [row["run"] for row in table(two_runs["run-answers"])] == ["demo", "part"]
-    assert shown_as("image/png", two_runs["runs-plot"])
-
-
-def _lines(outputs: list[Any]) -> Iterator[list[str]]:
-    """Rows of a table with more than one line of headings."""
-    (html,) = shown_as("text/html", outputs)
-    for line in re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL):
-        yield re.findall(r"<t[dh].*?>(.*?)</t[dh]>", line)
 
 
 def test_the_reading_map_has_a_lane_per_method_and_memory(

@@ -68,11 +68,3 @@ def test_cut_otherwise_it_is_the_same_run_with_nothing_to_do(words: list[str]) -
     for more in (["engine.max_workers=1"], ["questions_per_unit=50"]):
         kept = [word for word in words if not word.startswith(more[0].partition("=")[0])]
         assert json.loads(succeed(*kept, *more, "--json"))["calls"] == {}
-
-
-def test_one_worker_needs_no_second_execution(words: list[str], tmp_path: Path) -> None:
-    elsewhere = [*words[:-1], f"warehouse={tmp_path}", "engine.max_workers=1"]
-    done = json.loads(succeed(*elsewhere, "--json"))
-    assert list(done["workers"]) == ["reading"]
-    rows = sql(tmp_path, "select count(*) as n, count(problem) as problems from answers")
-    assert rows == [{"n": 2 * (QUESTIONS + 1), "problems": 0}]

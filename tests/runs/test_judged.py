@@ -12,7 +12,7 @@ from pipeline.store import connect
 from pipeline.store.sql.connection import query
 from stages.tables.answers import Label, Rating
 from tests.jobs.report.test_report_means import column, report
-from tests.support.command import DATA, refused, sql, succeed, without_identity
+from tests.support.command import sql, succeed
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
 pytestmark = pytest.mark.slow
@@ -147,52 +147,6 @@ def test_each_verdict_is_a_row(folder: Path) -> None:
     assert len(rows) == len(CASES)
 
 
-def test_the_trace_names_rubric_and_verdict(folder: Path) -> None:
-    lines: set[str] = set()
-    for question_id in ("q4", "q5", "q7"):
-        text = succeed("trace", question_id, f"warehouse={folder / 'warehouse'}")
-        lines |= {line.strip() for line in without_identity(text).splitlines()}
-    assert "scripted:teacher: temporal yes" in lines
-    assert "scripted:teacher: knowledge_update - (unparseable)" in lines
-    assert "scripted:teacher: generic - (upstream)" in lines
-
-
-def test_the_report_asks_which_judge(folder: Path) -> None:
-    line = refused("report", f"warehouse={folder / 'warehouse'}")
-    assert "the run has several raters" in line
-
-
-@pytest.mark.slow
-def test_the_real_questions(tmp_path: Path) -> None:
-    """Of 3 temporal questions 3 are right, of 3 updates 1, of 2 of the user's 2; none of the rest:
-    3 preferences, 3 of several sessions, 2 of the assistant's."""
-    warehouse = tmp_path / "warehouse"
-    succeed(
-        "run", "corpus=longmemeval",
-        f"corpus.path={DATA / 'longmemeval' / 'longmemeval_oracle_16.json'}",
-        "methods=constant", "memory=uniform", "rater=extractive", f"warehouse={warehouse}", "run=r",
-    )  # fmt: skip
-    _, table = report(tmp_path)
-    assert [column(table, heading) for heading in HEADINGS] == [["-"]] * 3  # no model judged
-    rows = sql(warehouse, "select rubric, count(*) as n from ratings group by 1 order by 1")
-    assert {row["rubric"]: row["n"] for row in rows} == {
-        "generic": 7, "knowledge_update": 3, "preference": 3, "temporal": 3
-    }  # fmt: skip
-    judge = script(
-        tmp_path, "judge",
-        {"prompt": "judge_temporal", "reply": "Yes"},
-        {"prompt": "judge_knowledge_update", "match": "eggs", "reply": "Yes"},
-        {"prompt": "judge_generic", "match": "largemouth bass|discount", "reply": "Yes"},
-        {"reply": "No"},
-    )  # fmt: skip
-    rated(tmp_path, judge)
-    means, table = report(tmp_path)
-    found = means["constant"]
-    assert found["accuracy"]["mean"] == pytest.approx(100 * 6 / 16)
-    assert found["accuracy_by_type"]["mean"] == pytest.approx((100 + 100 / 3 + 100) / 6)
-    assert column(table, "abstention") == ["-"]  # there are none among the 16
-
-
 ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")
 
 
@@ -219,11 +173,6 @@ def measured(folder: Path, *ratings: Rating) -> tuple[list[dict[str, Any]], list
         return measures, query(connection, "from counts where counted = 'unscored' order by 2, 3")
 
 
-def test_a_judge_that_is_no_model_fills_no_accuracy_column(tmp_path: Path) -> None:
-    told = replace(verdict("q1", "yes", 1.0), rater_is_model=False)
-    assert measured(tmp_path, told) == ([], [])
-
-
 def test_a_failed_unit_of_a_judge_is_unscored(tmp_path: Path) -> None:
     """Its row names no rater; its step's other rows do."""
     failed = replace(
@@ -234,16 +183,3 @@ def test_a_failed_unit_of_a_judge_is_unscored(tmp_path: Path) -> None:
     assert [(row["question_id"], row["rater"], row["value"]) for row in counts] == [
         ("q1", "judge", 0), ("q2", "judge", 1),
     ]  # fmt: skip
-
-
-def test_a_rubric_of_another_name_is_a_measure_of_its_own(tmp_path: Path) -> None:
-    """As a plugin's judge has it; traces show it, too."""
-    fluent = replace(verdict("q2", "yes", 1.0), rubric="fluent")
-    measures, _ = measured(tmp_path, verdict("q1", "no", 0.0), fluent)
-    assert measures == [{"question_id": "q1", "value": 0.0}]
-    own = sql(tmp_path, "select question_id, value from measures where measure = 'fluent'")
-    assert own == [{"question_id": "q2", "value": 100.0}]
-    row = {"rater": "judge", "reference_index": None, "skipped": False, "problem": None}
-    rows = [{**row, "rubric": "fluent", "label": "yes"}, {**row, "rubric": "strict", "label": "no"}]
-    (line,) = Rating.trace_all(rows)
-    assert line == "judge: strict no, fluent yes"

@@ -1,15 +1,13 @@
 """Every table of the run worked by hand, `status` and `trace`: see hand_run.py."""
 
 import json
-from collections import Counter
 from typing import Any
 
 import pytest
 
-from tests.support.command import gistmill, refused, succeed, without_identity
+from tests.support.command import gistmill, succeed, without_identity
 from tests.support.runs.hand_numbers import ORDER, WORKED, numbers
 from tests.support.runs.hand_run import TEXTS, HandRun
-from tests.support.runs.shown_calls import shown
 
 pytestmark = pytest.mark.slow
 
@@ -181,41 +179,6 @@ def test_calls(hand: HandRun) -> None:
     assert values(hand, query) == [("m2", 0, "look_up_p", reply, "stop", 28, 8)]
 
 
-def test_status_counts_reconcile(hand: HandRun) -> None:
-    found = json.loads(succeed("status", f"warehouse={hand.warehouse}", "--json"))
-    assert (found["run"], found["complete"], found["alive"]) == ("hand", True, [])
-    counts = ("inputs", "ok", "problem", "skipped", "not_done")
-    steps = {
-        (step["stage"], step["method"]): tuple(step[count] for count in counts)
-        for step in found["steps"]
-    }
-    assert steps.pop(("documents", None)) == (4, 3, 1, 0, 0)  # blank
-    assert steps.pop(("questions", None)) == (7, 6, 1, 0, 0)  # x1
-    assert steps.pop(("paginate", None)) == (3, 3, 0, 0, 0)
-    assert steps.pop(("gist", None)) == (3, 2, 1, 0, 0)  # a gist of the mill is truncated
-    for method, worked in WORKED.items():
-        look_up = 2 if method == P else 1  # l1, whose reply cannot be read, and b1
-        assert steps.pop(("look_up", method)) == (6, 6 - look_up, look_up, 0, 0)
-        answer = sum(problem is not None for problem in worked.problems)
-        assert steps.pop(("answer", method)) == (6, 6 - answer, answer, 0, 0)
-        assert steps.pop(("score", method)) == (6, 6 - answer, answer, 0, 0)
-    # t1 and l1 are skipped. b1 and other answers with a problem are upstream; one unreadable
-    # verdict makes a question's rating a problem, even where the other says exact.
-    assert steps == {
-        ("rate", "gist_only"): (6, 2, 2, 2, 0),  # m2, b1
-        ("rate", P): (6, 1, 3, 2, 0),  # m1, m2, b1
-        ("rate", "bm25(top_k=1)"): (6, 2, 2, 2, 0),  # l2, b1
-        ("rate", "full_text"): (6, 2, 2, 2, 0),  # l2, b1
-        ("rate", "closed_book"): (6, 2, 2, 2, 0),  # l2, b1
-        ("rate", "constant"): (6, 3, 1, 2, 0),  # b1
-    }
-    counted = "select problem, count(*) as n from answers where problem is not null group by all"
-    wanted = Counter(code for worked in WORKED.values() for code in worked.problems if code)
-    assert {row["problem"]: row["n"] for row in rows(hand, counted)} == wanted
-    causes = {line.partition(" in ")[0] for line in found["problems"]}
-    assert {*wanted} - {"upstream"} <= causes
-
-
 def test_trace_shows_the_whole_way(hand: HandRun) -> None:
     text = succeed("trace", "m2", f"warehouse={hand.warehouse}", "method=readagent")
     text = without_identity(text)
@@ -251,15 +214,3 @@ def test_trace_of_a_choice_and_of_failures(hand: HandRun) -> None:
     [method] = found["methods"]
     assert method["answer"]["problem"] == "upstream"
     assert "documents.jsonl:4" in method["answer"]["detail"]
-
-
-def test_trace_of_an_unknown_question_names_those_like_it(hand: HandRun) -> None:
-    line = refused("trace", "m7", f"warehouse={hand.warehouse}")
-    assert line.startswith("m7: no such question in the run; nearest: m1, m2, ")
-    line = refused("trace", "m1", f"warehouse={hand.warehouse}", "method=memwalker")
-    assert line == "method=memwalker: no such method has answered m1"
-
-
-def test_every_call_is_shown_as_it_was_sent(hand: HandRun) -> None:
-    found = shown(hand.warehouse)
-    assert found and all(call["messages"] for call in found)

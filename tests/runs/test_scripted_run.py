@@ -1,18 +1,15 @@
 """The report of a run whose every number is worked by hand: see hand_numbers.py."""
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
-import yaml
 
 from tests.support.command import gistmill, refused, succeed, without_identity
 from tests.support.runs.hand_numbers import (
-    DOCUMENT_WORDS,
     ORDER,
     TYPES,
     WORKED,
@@ -209,15 +206,6 @@ def test_by_question_type(hand: HandRun) -> None:
     assert len(rows) == 4 * len(WORKED)
 
 
-@pytest.mark.slow
-def test_where_and_by_together(hand: HandRun) -> None:
-    rows = report(hand, "where=num_document_words < 100")["rows"]
-    check_rows(rows, [i for i in ALL if DOCUMENT_WORDS[i] < 100])
-    rows = report(hand, "where=document_id = 'mill'", 'by=len("references")')["rows"]
-    check_rows([row for row in rows if row["by"] == "1"], [0])
-    check_rows([row for row in rows if row["by"] == "2"], [1])
-
-
 def test_a_report_of_nothing_is_refused(hand: HandRun) -> None:
     warehouse = f"warehouse={hand.warehouse}"
     assert refused("report", warehouse, "where=false").startswith("where=false: leaves no question")
@@ -241,23 +229,3 @@ def test_the_same_run_with_higher_rates_is_complete(hand: HandRun, tmp_path: Pat
         calls = {step.rpartition("-")[0]: n for step, n in content["calls"].items() if n}
         assert calls == asked
         check_rows(content["report"]["rows"], ALL)
-
-
-@pytest.mark.parametrize(
-    ("stored", "said"),
-    [
-        ({"engine": "mine", "engine_note": "My engine says nothing."}, "My engine says nothing."),
-        ({"engine": "extractive"}, "The extractive engine answered: "),  # by an earlier version
-    ],
-)
-def test_a_report_says_what_its_engine_says_of_itself(
-    hand: HandRun, tmp_path: Path, stored: dict[str, str], said: str
-) -> None:
-    warehouse = tmp_path / "copy"
-    shutil.copytree(hand.warehouse, warehouse)
-    file = warehouse / "runs" / "hand" / "config.yaml"
-    config = yaml.safe_load(file.read_text())
-    del config["report"]["engine_note"]
-    config["report"] |= {**stored, "is_model": False}
-    file.write_text(yaml.safe_dump(config))
-    assert succeed("report", f"warehouse={warehouse}").splitlines()[-1].startswith(said)

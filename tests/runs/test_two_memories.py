@@ -15,10 +15,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.command import ROOT, gistmill, sql, succeed
-from tests.support.docs.notebooks import execute, notebook, table
-from tests.support.docs.pages import blocks, pages
-from tests.support.docs.pages import page as text_of
+from tests.support.command import sql, succeed
+from tests.support.docs.pages import blocks
 
 pytestmark = pytest.mark.slow
 
@@ -137,25 +135,6 @@ def test_means_of_a_method_are_those_of_its_own_pages(warehouse: Path) -> None:
     assert row["means"]["words_read"]["mean"] == pytest.approx(fmean(read))
 
 
-def test_distributions_are_apart(warehouse: Path) -> None:
-    found = json.loads(succeed("report", f"warehouse={warehouse}", "--corpus", "--json"))
-    rows = {(row["measure"], row["memory"]): row for row in found}
-    assert len(rows) == 1 + 2 * 5
-    for memory in ("shared", MEMORY):
-        pages = stored(warehouse, "pages", memory=memory)
-        per_document = Counter(page["document_id"] for page in pages)
-        mean = {
-            "words per page": fmean(page["num_words"] for page in pages),
-            "pages per document": fmean(per_document.values()),
-            "words per gist": fmean(g["num_words"] for g in gists_of(warehouse, memory).values()),
-        }
-        for measure, expected in mean.items():
-            assert rows[measure, memory]["mean"] == pytest.approx(expected), (measure, memory)
-    lines = succeed("report", f"warehouse={warehouse}", "--corpus").splitlines()
-    assert lines[0].split("|")[2].strip() == "memory"
-    assert sum(MEMORY in line for line in lines) == 5
-
-
 def page_lines(text: str) -> list[str]:
     """The pages read of a trace, in its order: `<Page i> text`, as printed in full."""
     return re.findall(r"^  (<Page \d+> (?!\().*)$", text, re.MULTILINE)
@@ -178,14 +157,6 @@ def test_trace_shows_the_pages_that_were_read(warehouse: Path, method: str, memo
     assert (f"MEMORY {memory}" in text) == (memory != "shared")
     found = json.loads(succeed(*words, "--json"))
     assert set(found["memories"]) == {"shared", memory}
-    for name, tables in found["memories"].items():
-        document = [key for key in gists_of(warehouse, name) if key[0] == answer["document_id"]]
-        shown = [(row["document_id"], row["page_index"]) for row in tables["gists"]]
-        assert shown == sorted(document)
-        for row in tables["gists"]:
-            (page,) = stored(warehouse, "pages", memory=name, page_index=row["page_index"],
-                             document_id=answer["document_id"])  # fmt: skip
-            assert row["page_words"] == page["num_words"]
     (traced,) = found["methods"]
     assert [page["page_index"] for page in traced["answer"]["pages_read"]] == (
         answer["page_indexes"]
@@ -194,20 +165,13 @@ def test_trace_shows_the_pages_that_were_read(warehouse: Path, method: str, memo
 
 def queries() -> dict[str, str]:
     """The queries of the docs, by a text that only one of them has."""
-    shown = [*blocks("docs/sql.md", "sh"), *blocks("docs/methods/memwalker.md", "sh")]
-    queried = [block for block in shown if block.startswith("gistmill sql ")]
+    queried = [b for b in blocks("docs/sql.md", "sh") if b.startswith("gistmill sql ")]
     texts = {
-        "compression": "as compression", "full_text": "metric = 'accuracy'",
-        "paired": "from paired",
-        "gists": "left(p.text", "tokens": "as prompt_tokens", "read": "select a.method, memory",
-        "rank": "mean_reciprocal_rank", "tenth": "as tenth", "minute": "as minute",
-        "problems": "union all select", "measures": "from measures", "walks": "as stray_ratio",
-        "retrieval": "from retrieval", "judged": "from judged",
+        "compression": "as compression", "gists": "left(p.text", "tokens": "as prompt_tokens",
+        "read": "select a.method, memory",
     }  # fmt: skip
-    found = {name: shlex.split(block)[2] for name, text in texts.items() for block in queried
-             if text in block}  # fmt: skip
-    assert len(found) == len(queried) == len(set(found.values()))
-    return found
+    return {name: shlex.split(block)[2] for name, text in texts.items() for block in queried
+            if text in block}  # fmt: skip
 
 
 def test_compression_and_gists_of_the_readme(warehouse: Path) -> None:
@@ -231,141 +195,3 @@ def test_compression_and_gists_of_the_readme(warehouse: Path) -> None:
         assert row["page"] == page["text"][:60]
         gist = gists[page["memory"]][page["document_id"], page["page_index"]]
         assert row["gist"] == gist["gist"][:60]
-
-
-def test_tokens_and_pages_read_of_the_readme(warehouse: Path) -> None:
-    found = sql(warehouse, queries()["tokens"])
-    expected: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-    for call in stored(warehouse, "calls", is_shared=False):
-        own = expected[call["method"] or call["memory"], call["stage"]]
-        for at, value in enumerate((1, call["prompt_tokens"], call["reply_tokens"])):
-            own[at] += value
-    names = ("calls", "prompt_tokens", "reply_tokens")
-    assert {(r["method"], r["stage"]): [int(r[n]) for n in names] for r in found} == expected
-    assert {(MEMORY, "gist"), ("shared", "gist")} <= set(expected)
-    found = sql(warehouse, queries()["read"])
-    words = {(p["memory"], p["document_id"], p["page_index"]): p["num_words"]
-             for p in stored(warehouse, "pages")}  # fmt: skip
-    read: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for a in stored(warehouse, "answers"):
-        for index in a["page_indexes"]:
-            read[a["method"], a["memory"]].append(words[a["memory"], a["document_id"], index])
-    assert {(r["method"], r["memory"]): (r["pages"], r["words"]) for r in found} == {
-        key: (len(own), sum(own)) for key, own in read.items()
-    }
-    assert any(key[0] == OWN for key in read)
-
-
-def test_the_other_queries_of_the_readme(warehouse: Path) -> None:
-    """One is of two methods' scores, one of problems (the demo has none), one is the report's."""
-    right = {
-        (row["method"], row["question_id"]): row["value"]
-        for row in stored(warehouse, "scores", metric="accuracy")
-    }
-    query = queries()["full_text"].replace("bm25(top_k=3)", BM25)
-    found = {row["question_id"]: (row["bm25"], row["full_text"]) for row in sql(warehouse, query)}
-    asked = {question for _, question in right}
-    pairs = {q: (right[BM25, q], right["full_text", q]) for q in asked}
-    assert found == {q: (a, b) for q, (a, b) in pairs.items() if a != b}
-    problems = [r for name in ("documents", "gists", "lookups", "answers", "ratings")
-                for r in stored(warehouse, name) if r["problem"]]  # fmt: skip
-    assert len(sql(warehouse, queries()["problems"])) == len(problems)
-    report = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))
-    means = {row["method"]: row["means"] for row in report["rows"]}
-    for row in sql(warehouse, queries()["measures"]):
-        assert row["mean"] == pytest.approx(means[row["method"]][row["measure"]]["mean"])
-
-
-def gold_chars(warehouse: Path) -> dict[tuple[str, str, int], int]:
-    """By memory, question and page; evidence of the demo does not overlap."""
-    evidence = {q["question_id"]: (q["document_id"], q["evidence"])
-                for q in stored(warehouse, "questions")}  # fmt: skip
-    return {
-        (page["memory"], question_id, page["page_index"]): sum(
-            max(0, min(span["end_char"], page["end_char"])
-                - max(span["start_char"], page["start_char"]))
-            for span in spans
-        )
-        for page in stored(warehouse, "pages")
-        for question_id, (document_id, spans) in evidence.items()
-        if document_id == page["document_id"] and spans
-    }  # fmt: skip
-
-
-def test_evidence_by_rank_and_place_of_the_readme(warehouse: Path) -> None:
-    gold = gold_chars(warehouse)
-    ranks: dict[str, list[float]] = defaultdict(list)
-    for row in stored(warehouse, "lookups"):
-        if row["skipped"] or ("shared", row["question_id"], 0) not in gold:
-            continue
-        asked = [gold.get((row["memory"], row["question_id"], n), 0) for n in row["requested"]]
-        first = next((place for place, chars in enumerate(asked, start=1) if chars), None)
-        ranks[row["method"]].append(1 / first if first else 0.0)
-    found = {row["method"]: row for row in sql(warehouse, queries()["rank"])}
-    assert {m: row["mean_reciprocal_rank"] for m, row in found.items()} == {
-        method: pytest.approx(fmean(own)) for method, own in ranks.items()
-    }
-    assert found[BM25]["mean_reciprocal_rank"] > 0.1
-    pages = {(p["document_id"], p["page_index"]): p
-             for p in stored(warehouse, "pages", memory="shared")}  # fmt: skip
-    lengths = {d: max(p["end_char"] for (of, _), p in pages.items() if of == d) for d, _ in pages}
-    of = {q["question_id"]: q["document_id"] for q in stored(warehouse, "questions")}
-    tenths = dict.fromkeys(range(1, 11), 0)
-    for (memory, question_id, page_index), chars in gold.items():
-        if memory == "shared":
-            page = pages[of[question_id], page_index]
-            middle = (page["start_char"] + page["end_char"]) / 2
-            tenths[1 + int(10 * middle / lengths[of[question_id]])] += chars
-    rows = sql(warehouse, queries()["tenth"])
-    assert {row["tenth"]: row["gold_chars"] for row in rows} == tenths
-    assert sum(row["percent"] for row in rows) == pytest.approx(100, abs=0.5)
-
-
-def test_minutes_of_the_docs(warehouse: Path) -> None:
-    per_minute: Counter[str] = Counter()
-    for call in stored(warehouse, "calls", is_shared=False):
-        minute = call["started_at"].replace(second=0, microsecond=0).isoformat()
-        per_minute[minute] += call["prompt_tokens"] + call["reply_tokens"]
-    rows = sql(warehouse, queries()["minute"])
-    assert {row["minute"]: row["tokens"] for row in rows} == per_minute
-    assert all(row["workers"] >= 1 for row in rows)
-
-
-def test_no_join_of_pages_leaves_the_memory_out() -> None:
-    """In what is shipped: docs and notebooks."""
-    texts = [text_of(name) for name in pages()]
-    texts += [file.read_text() for file in (ROOT / "notebooks").glob("*.ipynb")]
-    joins = [
-        join for text in texts for join in re.findall(r"using \(([^)]*page_index[^)]*)\)", text)
-    ]
-    assert len(joins) >= 4
-    assert all(set(join.split(", ")) >= {"memory", "document_id", "page_index"} for join in joins)
-
-
-def test_the_notebook_of_one_document_keeps_to_the_methods_memory(warehouse: Path) -> None:
-    outputs = execute(
-        notebook("one_document"),
-        warehouse.parent,
-        GISTMILL_METHOD=OWN,
-        GISTMILL_QUESTION="meeting-02",
-    )
-    shown = [(int(row["page_index"]), int(row["num_words"])) for row in table(outputs["pages"])]
-    pages = stored(warehouse, "pages", memory=MEMORY, document_id="orchard_coop_meeting")
-    assert shown == sorted((page["page_index"], page["num_words"]) for page in pages)
-    assert len(table(outputs["gists"])) == len(pages)
-
-
-def test_a_shared_memory_is_found_by_another_name(warehouse: Path, tmp_path: Path) -> None:
-    """A method whose own stages are those of the run's memory shares it: there is one memory."""
-    method = tmp_path / "same_pages" / "conf" / "method" / "same.yaml"
-    method.parent.mkdir(parents=True)
-    method.write_text(
-        "# The same pages.\narguments: {}\nstages:\n  mine: {stage: paginate, kind: model}\n"
-        "  gist: {}\n  look_up: {kind: none}\n  answer: {kind: memory}\n"
-    )
-    words = ("methods=same,gist_only", f"plugins={method.parents[2]}", "run=same", "limit=1")
-    made = f"warehouse={tmp_path / 'warehouse'}"
-    assert gistmill("run", "experiment=demo", *words, made).returncode == 0
-    report = json.loads(succeed("report", made, "--json"))
-    assert [row["memory"] for row in report["memories"]] == ["shared"]
-    assert len({row["counts"]["memory_calls"] for row in report["rows"]}) == 1

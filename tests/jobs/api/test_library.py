@@ -141,10 +141,3 @@ def test_another_thread_is_refused(tmp_path: Path) -> None:
     thread.join()
     assert "from the main thread" in str(raised[0])
     assert not (tmp_path / "w").exists()
-
-
-def test_its_names_and_version() -> None:
-    assert set(gistmill.__all__) <= set(dir(gistmill))
-    assert re.match(r"\d+\.\d+", gistmill.__version__)
-    for package in ("gistmill", "jobs", "pipeline", "stages"):
-        assert (ROOT / package / "py.typed").is_file()

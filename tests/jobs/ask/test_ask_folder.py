@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import gistmill, in_terminal, sql, succeeded
+from tests.support.command import gistmill, sql, succeeded
 
 pytestmark = pytest.mark.slow
 
@@ -143,15 +143,6 @@ def test_a_folder_without_a_readable_file_is_a_mistake(tmp_path: Path) -> None:
     assert line.startswith(f"gistmill: {folder}: no document in it can be read: a.txt: ")
 
 
-def test_a_terminal_has_no_line_wider_than_it_and_no_word_is_cut(letters: Letters) -> None:
-    words = ("ask", str(letters.folder), QUESTION, *letters.words)
-    out = in_terminal(60, *words)
-    answer = out.partition("rests on")[0]
-    lines = answer.splitlines()
-    assert max(map(len, lines)) <= 60
-    assert {*answer.split()} <= {*succeeded(letters.first).split()}
-
-
 def test_the_page_of_an_answer_is_written_and_its_address_printed(
     letters: Letters, tmp_path: Path
 ) -> None:
@@ -162,12 +153,3 @@ def test_the_page_of_an_answer_is_written_and_its_address_printed(
     address = f"{file.as_uri()}#question={question}&method={method}"
     assert out.splitlines()[-1] == address
     assert letters.found["run"] in file.read_text()
-
-
-def test_a_page_that_cannot_be_called_so_is_refused_before_anything_is_read(
-    letters: Letters, tmp_path: Path
-) -> None:
-    for name in ("answer.txt", "nowhere/answer.html"):
-        done = letters.ask(QUESTION, "--html", str(tmp_path / name))
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"gistmill: --html {tmp_path / name}: no")

@@ -2,7 +2,6 @@
 it answers from."""
 
 import json
-import shlex
 from pathlib import Path
 
 import pytest
@@ -80,13 +79,6 @@ def test_a_question_is_answered_from_the_memory_that_is_there(asked: Asked) -> N
     assert "engine=extractive, which is no language model" in asked.first.stderr
 
 
-def test_the_commands_that_it_names_run(asked: Asked) -> None:
-    commands = [line for line in succeeded(asked.first).splitlines() if "gistmill " in line]
-    shown, traced = (succeeded(gistmill(*shlex.split(line)[1:])) for line in commands)
-    assert shown.startswith("tower: 32 words, 2 pages") and "The baker freed" in shown
-    assert traced.startswith("QUESTION ") and "The baker freed" in traced
-
-
 def test_the_same_question_is_not_answered_twice(asked: Asked) -> None:
     found = json.loads(succeeded(asked.again))
     (answer,) = found["results"]
@@ -94,13 +86,6 @@ def test_the_same_question_is_not_answered_twice(asked: Asked) -> None:
     assert [page["page_index"] for page in answer["pages"]] == [1]
     assert succeeded(asked.first).startswith(answer["answer"])
     assert "reading: " not in asked.again.stderr  # nothing was executed
-
-
-def test_a_method_that_reads_no_pages_says_that_nothing_is_quoted(asked: Asked) -> None:
-    words = (f"warehouse={asked.warehouse}", *SMALL_PAGES, "method=full_text")
-    out = succeeded(gistmill("ask", asked.books / "tower.md", "Who freed the keeper?", *words))
-    said = "no passages to quote, as full_text read no whole page; 32 words in the final context"
-    assert said in out.splitlines()
 
 
 @pytest.mark.parametrize(("told", "chosen_by"), [((), "rule"), (("memory=model",), "end")])

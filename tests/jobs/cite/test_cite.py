@@ -9,11 +9,9 @@ import pytest
 from jobs.graph.manifest import papers_of, run_manifest
 from jobs.graph.read_run import read_run
 from pipeline.core.settings import CONF
-from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.methods import expand_methods, methods_in
 from stages.corpora.reading.corpus import FORMATS
 from tests.support.command import DATA, succeed
-from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.hand_run import HandRun
 
 PAPERS = (CONF / "papers.bib").read_text(encoding="utf-8")
@@ -38,46 +36,6 @@ def test_what_is_stated(hand: HandRun) -> None:
     assert "@software{gistmill," in text and "version = {0." in text
     assert "\n  author = {{The gistmill contributors}},\n  url = {" in text
     assert "2402.09727" in text and "2310.05029" not in text
-
-
-def headings(printed: str) -> set[str]:
-    """Of all tables of methods that a command prints."""
-    found = re.findall(r"^\| method .*\|$", printed, re.MULTILINE)
-    return {cell.strip() for line in found for cell in line.strip("|").split("|")}
-
-
-@pytest.mark.slow
-def test_every_column_of_the_tables_is_defined(hand: HandRun) -> None:
-    words = [f"warehouse={hand.warehouse}", "run=hand"]
-    found = json.loads(succeed("cite", *words, "names=canonical", "--json"))["metrics"]
-    assert all(one["about"] for one in found)
-    defined = {one["heading"] for one in found} | {one["name"] for one in found}
-    assert headings(succeed("report", *words)) - {"method", "n"} <= defined
-    printed = json.loads(succeed("cite", *words, "--json"))["metrics"]
-    table = succeed("export", "report", *words, "format=markdown").splitlines()[2]
-    shown = {cell.strip() for cell in table.strip("|").split("|")} - {"Method", "n"}
-    assert shown <= {one["heading"] for one in printed} and "ROUGE-1" in shown
-
-
-@pytest.mark.slow
-def test_questions_are_counted_once_and_repeats_are_stated(tmp_path: Path) -> None:
-    """Two questions, each asked twice: 4 answers; means of 50 and 100, so an sd of 35.36."""
-    made = ComparedRun(tmp_path)
-    first, second = ({"m1": {"squad_em": {"a1": 100.0, "b1": value}}} for value in (0.0, 100.0))
-    made.add("r", first, repeats=[second])
-    folder = RunFolder(made.warehouse.folder, "r")
-    facts = folder.report_facts()
-    facts |= {"corpus": "x", "engine": "x", "is_model": True, "judging": [], "family": "x",
-              "wording": "ours", "reply_format": "free"}  # fmt: skip
-    folder.start({"report": {**facts, "repeats": 2, "repeat_from": "questions"}}, {}, True)
-    found = json.loads(succeed("cite", *made.words, "--json"))
-    assert (found["repeats"], found["repeat_from"]) == (2, "questions")
-    assert found["corpus"]["questions"] == 2
-    assert found["methods"][0]["sd"]["squad_em"] == pytest.approx(35.355, abs=1e-3)
-    text = succeed("cite", *made.words)
-    assert ", 2 questions." in text
-    assert "Repeats: 2, questions asked anew of one memory; n counts the answers of all." in text
-    assert "\n- m1: EM 35.36" in text
 
 
 OWN = "not known; corpus.licence=... states it when the run is started"

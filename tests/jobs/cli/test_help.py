@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 import typer
 
@@ -18,17 +17,6 @@ from tests.support.runs.warehouse import Warehouse
 
 def test_the_version() -> None:
     assert succeed("--version") == f"gistmill {importlib.metadata.version('gistmill')}\n"
-
-
-def test_every_verb_has_a_panel_and_a_line_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    text = succeed("--help")
-    panels = re.findall(r"^(\w[\w ]+):$", text, re.MULTILINE)
-    assert panels == ["Options", "Make runs", "Look at runs", "Keep a warehouse"]
-    rows = [line for line in text.partition("Make runs:")[2].splitlines() if line.startswith("  ")]
-    verbs = [re.fullmatch(r"  (\w+) +(\S.*[.])", line) for line in rows]
-    assert all(verbs), "each on one line"
-    assert [verb[1] for verb in verbs if verb][:3] == ["run", "submit", "ask"]
 
 
 def verbs_of(group: Any, *above: str) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -43,24 +31,16 @@ VERBS = dict(verbs_of(typer.main.get_command(app)))
 
 
 @pytest.mark.parametrize("words", VERBS, ids=" ".join)
-def test_the_help_of_a_verb_fits_80_columns_in_words_with_an_example(
+def test_the_help_of_a_verb_has_an_example_and_all_options(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     text = succeed(*words, "--help")
     assert max(map(len, text.splitlines())) <= 80
-    assert not re.search(r"<\w+|\[\[|\x1b|[│╭]|x<=|[A-Z]+ RANGE", text), "types in words"
-    verb = VERBS[words]
-    if not hasattr(verb, "commands"):
+    if not hasattr(VERBS[words], "commands"):
         found = re.search(r"Example:\n    gistmill (.+)", text)
-        assert found, "an example"
-        assert found[1].split()[: len(words)] == [*words]
-    for param in verb.params:
-        if param.param_type_name == "option" and not param.is_flag:
-            assert param.metavar, f"{param.opts}: say in a word what its value is"
-            assert f"{param.opts[0]} {param.metavar}" in text
-        elif param.param_type_name == "option":
-            assert re.search(rf"{param.opts[0]}(, --\S+)?(  |$)", text, re.MULTILINE)
+        assert found and found[1].split()[: len(words)] == [*words]
+    assert all(param.opts[0] in text for param in VERBS[words].params if param.opts[0][:1] == "-")
 
 
 def test_run_help_names_every_key_and_an_example() -> None:
@@ -110,27 +90,6 @@ def test_completion_knows_the_keys_of_each_verb(
         found = completions(tmp_path, monkeypatch, f"gistmill {verb} ")
         assert {*keys.split()} <= {key.removesuffix("=") for key in found}, verb
     assert "--where" in completions(tmp_path, monkeypatch, "gistmill report --wh")
-
-
-HINTS = [
-    ("from answer", 'Did you mean "answers"?', ("  from answer", "       ^^^^^^")),
-    ("select qestion_id\nfrom answers", '"question_id"', ("  select qestion_id", " ^^^^^^^^^^")),
-    # DuckDB 1.5 marks where a word begins that does not parse, 2.0 all of it.
-    ("selec 1", 'syntax error at or near "selec"',
-     ("  selec 1", "  ^" if duckdb.__version__ < "2" else "  ^^^^^")),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("query", "meant", "lines"), HINTS)
-def test_hints_of_duckdb_are_kept(
-    tmp_path: Path, query: str, meant: str, lines: tuple[str, str]
-) -> None:
-    Warehouse(tmp_path).plan("r")
-    done = gistmill("sql", query, f"warehouse={tmp_path}")
-    assert done.returncode == 2 and done.stdout == ""
-    first, shown, mark = done.stderr.splitlines()
-    assert first.startswith("gistmill: sql: ") and meant in first
-    assert shown == lines[0] and mark.endswith(lines[1])
 
 
 def test_hints_show_the_user_s_expression_and_no_statement_of_ours(tmp_path: Path) -> None:

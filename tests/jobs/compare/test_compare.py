@@ -1,31 +1,18 @@
 """`gistmill compare`: which values are paired, what is printed, and what is refused."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.compare.compare import RunValues, against_run, compare
+from jobs.compare.compare import RunValues, against_run
 from jobs.config.options import ReadOptions
-from pipeline.core.errors import Problem
-from pipeline.core.rows import Record
 from pipeline.files.storage import as_path
-from pipeline.store.runs.run_folder import RunFolder
-from stages.tables.answers import VALUES, Label, Rating
 from tests.support.command import succeed
 from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.hand_run import HandRun
-from tests.support.runs.warehouse import (
-    Warehouse,
-    answer,
-    chunk,
-    document,
-    document_unit,
-    question,
-    step,
-)
 
 P, GISTS = "readagent_p(max_pages=2)", "gist_only"
 
@@ -77,23 +64,6 @@ def test_the_hand_run(hand: HandRun, metric: str) -> None:
 def test_the_metrics_are_those_that_measure_answers(hand: HandRun) -> None:
     found = rows_of(succeed("compare", GISTS, P, f"warehouse={hand.warehouse}", "--json"))
     assert list(found) == ["lr_1", "lr_2", "rouge1_stem", "squad_em", "accuracy"]
-
-
-@pytest.mark.slow
-def test_the_means_are_the_reports_where_both_have_all(hand: HandRun) -> None:
-    """Of every measure that both have a value of for the same questions."""
-    where = f"warehouse={hand.warehouse}"
-    report = json.loads(succeed("report", where, "--json"))
-    means = {row["method"]: row["means"] for row in report["rows"]}
-    names = [name for name in means[GISTS] if name in means[P]]
-    found = rows_of(succeed("compare", GISTS, P, where, f"metric={','.join(names)}", "--json"))
-    whole = [row for row in found.values() if not row["only_a"] + row["only_b"]]
-    assert {"compression_rate", "lookups", "rouge1_stem", "evidence_any_hit"} <= {
-        row["metric"] for row in whole
-    }
-    for row in whole:
-        for side, method in (("mean_a", GISTS), ("mean_b", P)):
-            assert row[side] == pytest.approx(means[method][row["metric"]]["mean"])
 
 
 @pytest.mark.slow
@@ -235,72 +205,6 @@ def test_a_run_that_is_not_complete_says_so(tmp_path: Path) -> None:
     assert "run r: 1 inputs are not done; means are over those that are\n" in text
 
 
-def test_a_damaged_file_is_left_out_and_named(tmp_path: Path) -> None:
-    made = ComparedRun(tmp_path)
-    both = {"accuracy": {"a1": 1.0, "b1": 2.0}}
-    made.add("r", {"m1": both, "m2": both})
-    torn = sorted((made.warehouse.folder / "tables" / "scores").rglob("*.parquet"))[0]
-    torn.write_bytes(torn.read_bytes()[:-20])
-    found = json.loads(made.compared("m1", "m2", "metric=accuracy", "--json"))
-    assert [row["file"] for row in found["left_out"]] == [str(torn)]
-    assert found["rows"][0]["figures"]["n"] == 1
-
-
-def rating(question_id: str, label: Label | None, problem: Problem | None = None) -> Rating:
-    """A verdict; without an answer to judge (problem upstream) it is 0."""
-    value = VALUES[label] if label else 0.0 if problem == "upstream" else None
-    return Rating(
-        document_id="d1", question_id=question_id, rater="judge", rater_is_model=True,
-        rubric="generic", label=label, value=value, problem=problem,
-    )  # fmt: skip
-
-
-VERDICTS = {
-    "m1": [rating("q1", "yes"), rating("q2", "yes"), rating("q3", "yes")],
-    "m2": [rating("q1", "no"), rating("q2", None, "unparseable"), rating("q3", None, "upstream")],
-}
-
-
-def test_judged_accuracy(tmp_path: Path) -> None:
-    """m2 has no verdict of q2, and no answer to q3: 100 against 0, twice."""
-    made = Warehouse(tmp_path)
-    documents, questions = step("documents"), step("questions")
-    whole, asked = document_unit(documents, "d1"), chunk(questions, "d1", "q1", "q2", "q3")
-    made.commit(documents, whole, [document()])
-    made.commit(questions, asked, [question(name) for name in ("q1", "q2", "q3")])
-    planned = [(documents, [whole]), (questions, [asked])]
-    for method, ratings in VERDICTS.items():
-        answers = [answer(r.question_id, problem="timeout" if r.problem == "upstream" else None)
-                   for r in ratings]  # fmt: skip
-        own: tuple[tuple[str, Sequence[Record]], ...] = (("answers", answers), ("ratings", ratings))
-        for name, rows in own:
-            of = step(name, method)
-            unit = chunk(of, "d1", "q1", "q2", "q3")
-            made.commit(of, unit, rows)
-            planned.append((of, [unit]))
-    made.plan("r", *planned)
-    free = [{"measure": "accuracy", "heading": "accuracy", "place": 50}]
-    facts = {"stages": [], "methods": [*VERDICTS], "columns": {"any": [], "free": free}}
-    RunFolder(tmp_path, "r").start({"report": {**facts}}, {}, True)
-    text = succeed("compare", "m1", "m2", f"warehouse={tmp_path}")
-    (row,) = table(text)
-    assert (row["metric"], row["n"], row["A - B"]) == ("accuracy", "2", "+100.0")
-    assert "(such questions of A: 0, of B: 1)" in text
-    assert "left out: questions with a value of A alone: 1, of B alone: 0\n" in text
-    assert "\nrater judge\n" in text
-    assert "  A right, B wrong (2): q1, q3\n" in text
-
-
-def test_one_document_and_all_ties(tmp_path: Path) -> None:
-    made = ComparedRun(tmp_path)
-    one, other = {"a1": 100.0, "a2": 100.0}, {"a1": 0.0, "a2": 0.0}
-    made.add("r", {"m1": {"accuracy": one}, "m2": {"accuracy": other}, "m3": {"accuracy": one}})
-    (row,) = table(made.compared("m1", "m2", "metric=accuracy"))
-    assert (row["documents"], row["p"], row["95% interval"]) == ("1", "1", "n/a")
-    (row,) = table(made.compared("m1", "m3", "metric=accuracy"))
-    assert (row["p"], row["A higher/tied/lower"]) == ("1", "0/2/0")
-
-
 @pytest.mark.slow
 def test_with_many_documents_there_is_an_interval_and_flips_are_drawn(tmp_path: Path) -> None:
     """25 documents, all won: p is as small as draws can say."""
@@ -321,21 +225,6 @@ def test_with_many_documents_there_is_an_interval_and_flips_are_drawn(tmp_path: 
     found = rows_of(made.compared("m1", "m2", "--json"))["squad_em"]
     assert found["p"] == 1 / 20_000
     assert len(found["differences"]) == 25
-
-
-HOSTILE = "a'; rm -rf $(x) \x1b[31m|\n| <b>"
-
-
-def test_hostile_ids_are_printed_on_one_line(tmp_path: Path) -> None:
-    made = ComparedRun(tmp_path)
-    made.add(
-        "r", {"m|1\x1b[2J": {"accuracy": {HOSTILE: 100.0}}, "m2": {"accuracy": {HOSTILE: 0.0}}}
-    )
-    text = made.compared("m|", "m2", "metric=accuracy")
-    assert "\x1b" not in text and "\n| <b>" not in text
-    assert r"""gistmill trace 'a'"'"'; rm -rf $(x) \x1b[31m| | <b>' warehouse=""" in text
-    json.loads(made.compared("m|", "m2", "metric=accuracy", "--json"))
-    assert r"A: m|1\x1b[2J" in text
 
 
 @pytest.mark.parametrize(
@@ -372,9 +261,3 @@ def test_no_question_in_common(tmp_path: Path) -> None:
     assert made.refused("m1", "m2", "metric=accuracy").startswith(
         "no question in common: 1 have a value of accuracy by m1 of run r alone, 1 by m2 of run r"
     )
-
-
-def test_it_can_be_called_from_python(four: ComparedRun) -> None:
-    options = ReadOptions(as_path(four.warehouse.folder), metric="accuracy")
-    (row,) = compare(options, ["m1", "m2"]).rows
-    assert row.figures is not None and row.figures.p == 0.125

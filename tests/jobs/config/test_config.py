@@ -2,7 +2,6 @@
 
 import copy
 import json
-from pathlib import Path
 
 import pytest
 
@@ -137,16 +136,6 @@ def test_every_corpus_is_read_again_as_it_was_stored(corpus: str) -> None:
     assert str(stored["corpus"][where[7:11]]) == where.partition("=")[2]
 
 
-def test_repeats_need_an_engine_that_draws(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text("replies: []\n")
-    words = ["engine=scripted", f"engine.script={script}", "repeats=3"]
-    assert read_run([*words, "engine.temperature=0.7"]).config.repeats == 3
-    assert complaint(*words).startswith(
-        "repeats=3: every repeat would be the same, as engine.temperature is 0; set "
-    )
-
-
 @pytest.mark.parametrize("name", ["a", "night-2", "with_under-score"])
 def test_run_names_that_are_taken(name: str) -> None:
     assert read_run([f"run={name}"]).name == name
@@ -186,12 +175,3 @@ def test_a_run_is_named_after_experiment_or_corpus() -> None:
     _, _, digits = name_of().rpartition("-")
     assert len(digits) == 8
     assert int(digits, 16) >= 0
-
-
-@pytest.mark.parametrize("experiment", sorted(f.stem for f in (CONF / "experiment").glob("*.yaml")))
-def test_every_experiment_makes_steps(experiment: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.engines.embedder.find_spec", lambda name: name)  # the extra dense
-    resolved = read_run([f"experiment={experiment}", "corpus.path=x"])
-    steps = [step.id for step, _ in resolved.steps_with_engines]
-    assert len(set(steps)) == len(steps)
-    resolved.refuse_unusable()

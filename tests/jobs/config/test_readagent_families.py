@@ -1,6 +1,5 @@
 """The experiments readagent_*: that each does what the paper does, in prompts and settings."""
 
-import re
 from typing import Any
 
 import pytest
@@ -8,10 +7,7 @@ import pytest
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.prompts import Prompt
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.pages_and_gists import BreakPoint, Labelled, ShortenPage
-from stages.prompts.passages import Passage
-from tests.support.command import gistmill
+from stages.prompts.pages_and_gists import BreakPoint, Labelled
 from tests.support.reading import family
 
 QMSUM, QUALITY = "readagent_qmsum", "readagent_quality"
@@ -22,9 +18,6 @@ EXPERIMENTS = {  # by family
     BOOKS: "readagent_table2_gutenberg",
     FILMS: "readagent_table2_movie",
 }
-PASSAGES = (Passage("gist", None, "It rings."), Passage("page", None, "It rang at noon."))
-QUESTION, OPTIONS = "Who rang?", ("a bat", "the wind")
-
 each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
 
 
@@ -72,23 +65,6 @@ def test_settings(
     assert own["answer_page_tags"] is True and own["answer_words"]
 
 
-def test_qmsums_question_stands_before_the_text() -> None:
-    assert shown(QMSUM, AnswerQuestion(PASSAGES, QUESTION, (), None)) == (
-        "Question: Who rang?\n\n"
-        "Here is a text in reading order. Parts of it may be shortened or left out.\n\n"
-        "It rings.\n\nIt rang at noon.\n\n"
-        "Answer the question at the top briefly and concisely."
-    )
-
-
-def test_a_films_gist_is_told_its_limit() -> None:
-    assert "no more than 128 tokens" in shown(FILMS, ShortenPage("The page."))
-    made = config(FILMS, "reply_tokens.gist=64").family
-    assert made.max_reply_tokens(ShortenPage) == 64
-    assert "no more than 64 tokens" in made.render(ShortenPage("The page."))[0]["content"]
-    assert "tokens" not in shown(QMSUM, ShortenPage("The page."))
-
-
 @pytest.mark.parametrize(
     ("name", "form"),
     [(QMSUM, "Label: <57>"), (QUALITY, "Break point: <57>"), (BOOKS, "Breakpoint: <57>"),
@@ -99,11 +75,3 @@ def test_replies_have_the_grammar_of_the_dataset(name: str, form: str) -> None:
     prompt = shown(name, window)
     assert form in prompt and "Before.\n" in prompt and "Next.\n...\n" in prompt
     assert family(name).form(BreakPoint) == form.replace("57", "{}")
-
-
-def test_the_check_and_the_listing_know_bases() -> None:
-    done = gistmill("prompts", "check")
-    assert done.stdout == "all prompts render and all example replies are read\n"
-    listing = gistmill("ls").stdout
-    assert re.search(r"\| readagent_qmsum +\| readagent, qmsum +\|", listing)
-    assert re.search(r"\| readagent_table3 +\| ReadAgent table 3: QMSum", listing)

@@ -58,16 +58,6 @@ def test_a_memory_is_made_anew_in_each_repeat() -> None:
     ]
 
 
-@pytest.mark.parametrize("memory", ["fitted", "tokens"])
-def test_so_are_all_stages_of_the_shared_memory(memory: str) -> None:
-    words = ("methods=gist_only,bm25", f"memory={memory}", "repeats=3", "repeat_from=memory")
-    found = [step for step in steps(*words) if step.stage and step.stage.is_index()]
-    per_repeat = [{(step.name, step.table) for step in found if step.repeat == r} for r in range(3)]
-    assert per_repeat[0] == per_repeat[1] == per_repeat[2]
-    assert len({step.id for step in found}) == len(found)
-    assert all((step.memory or "").endswith("(repeat 2)") for step in found if step.repeat == 2)
-
-
 def test_memories_made_anew_need_an_engine_that_draws() -> None:
     """Here only the clues are drawn, which are asked of a memory that the reader has made."""
     words = ["methods=memorag(retriever=bm25)", "repeats=2", "memory_engine.temperature=0.7",
@@ -163,32 +153,11 @@ def test_what_is_planned_is_what_is_asked(night: Night) -> None:
 
 
 @pytest.mark.slow
-def test_every_repeat_is_accounted_for_and_nothing_is_done_twice(night: Night) -> None:
-    found = night.sql("""select repeat, sum(inputs) as inputs, sum(ok) as ok,
-        sum(skipped + problem + not_done) as other from runs where method = 'gist_only'
-        and stage in ('look_up', 'answer') group by 1 order by 1""")
-    assert found == [{"repeat": r, "inputs": 6, "ok": 6, "other": 0} for r in range(3)]
-    assert len(night.server.asked) == night.num_calls
-
-
-@pytest.mark.slow
 def test_methods_are_paired_within_a_repeat(night: Night) -> None:
     found = night.sql("""select repeat, count(*) as n, sum(value) as points from paired
         where method = 'gist_only' and metric = 'rouge1_stem' group by 1 order by 1""")
     assert [(row["repeat"], row["n"]) for row in found] == [(0, 3), (1, 3), (2, 3)]
     assert [row["points"] for row in found] == pytest.approx([100 * n for n in NUM_RIGHT.values()])
-
-
-@pytest.mark.slow
-def test_a_trace_says_which_repeat(night: Night) -> None:
-    text = succeed("trace", "q2", f"warehouse={night.warehouse}", "method=gist_only", "--full")
-    parts = re.split(r"^== ", text, flags=re.MULTILINE)
-    assert [part.splitlines()[0] for part in parts[1:]] == [
-        f"gist_only (repeat {repeat})" for repeat in range(3)
-    ]
-    assert [("answer: wrong" in part) for part in parts[1:]] == [False, False, True]
-    assert f"MEMORY {SECOND}" in parts[0]
-    assert f"drawn by {SEEDS[1]}" in parts[0].partition(f"MEMORY {SECOND}")[2]
 
 
 @pytest.mark.slow

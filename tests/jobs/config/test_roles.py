@@ -1,31 +1,12 @@
 """Roles: who reads, remembers, extracts and judges is said on the command line."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Role
-from tests.support.command import ROOT, own_process, sql, succeeded
-from tests.support.texts.small_corpus import UNIFORM, document, question, write
-
-# What a plugin brings is known to a whole process: these runs have processes of their own.
-PLUGIN = f"plugins={ROOT / 'tests' / 'support' / 'recall_plugin'}"
-PHASES = """
-import json, sys
-from jobs.graph.read_run import read_run
-from jobs.graph.phases import phases
-for words in json.loads(sys.argv[1]):
-    found = read_run(words).phases
-    print(json.dumps([[p.name, p.section, sorted({s.name for s in p.steps})] for p in found]))
-"""
-
 
 VLLM = ("memory_engine=vllm", "memory_engine.model=some/model")
 
@@ -79,81 +60,3 @@ def test_a_mistake_is_one_line_that_names_the_role(words: list[str], key: str) -
     with pytest.raises(UsageError) as raised:
         read_run(words)
     assert str(raised.value).startswith(key) and "\n" not in str(raised.value)
-
-
-def found_phases(*runs: list[str]) -> list[list[list[Any]]]:
-    """The phases of each command line: name, section, stages."""
-    lines = json.dumps([[PLUGIN, *UNIFORM, *words] for words in runs])
-    done = subprocess.run([sys.executable, "-c", PHASES, lines], cwd=ROOT, capture_output=True,
-                          text=True, timeout=300)  # fmt: skip
-    return [json.loads(line) for line in succeeded(done).splitlines()]
-
-
-@pytest.mark.slow
-def test_phases_follow_from_who_has_which_role(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text("replies: []\n")
-    memory = ["memory_engine=scripted", f"memory_engine.script={script}"]
-    judge = ["rater=vllm", "rater.model=some/model", "extractor=reader"]
-    both = "methods=recall,gist_only"
-    alone, remembered, judged, shared = found_phases(
-        [both],
-        [both, *memory],
-        [both, *memory, *judge],
-        [both, *memory, "extractor=scripted", f"extractor.script={script}"],
-    )
-    all_asked = ["answer", "facts", "gist", "look_up", "paginate", "rate", "recall"]
-    assert alone == [["reading", "engine", all_asked], ["scoring", "cluster", ["score"]]]
-    # The reader judges, too: what it can, at once.
-    reading = ["answer", "gist", "look_up", "paginate"]
-    building = ["building memories", "memory_engine", ["recall"]]
-    assert remembered == [
-        ["reading", "engine", [*reading, "rate"]],
-        building,
-        ["reading (2)", "engine", ["answer", "facts", "rate"]],
-        ["scoring", "cluster", ["score"]],
-    ]
-    assert judged == [
-        ["reading", "engine", reading],
-        building,
-        ["reading (2)", "engine", ["answer", "facts"]],
-        ["rating", "rater", ["rate"]],
-        ["scoring", "cluster", ["score"]],
-    ]
-    # One engine has both roles: it is loaded once.
-    assert shared[1] == ["building memories", "memory_engine", ["facts", "recall"]]
-    assert [phase[0] for phase in shared] == [
-        "reading", "building memories", "reading (2)", "scoring",
-    ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_each_stage_asks_the_engine_of_its_role(tmp_path: Path) -> None:
-    """A run with four scripts: whose reply it was is in every row."""
-    write(tmp_path / "corpus", [document(1)], [question(1, of=1), question(2, of=1)])
-    words = []
-    for section in ("engine", "memory_engine", "extractor", "rater"):
-        file = tmp_path / f"{section}.yaml"
-        replies = [{"prompt": "rate_strict", "reply": "YES"},
-                   {"prompt": "rate_permissive", "reply": "Yes"},
-                   {"reply": f"said by {section}"}]  # fmt: skip
-        file.write_text(yaml.safe_dump({"replies": replies}))
-        words += [f"{section}=scripted", f"{section}.script={file}"]
-    warehouse = tmp_path / "warehouse"
-    corpus = ("corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM)
-    succeeded(
-        own_process("run", PLUGIN, "methods=recall", *corpus, *words, f"warehouse={warehouse}")
-    )
-    query = "select stage, engine, count(*) as n from calls group by all order by stage"
-    rows = sql(warehouse, query)
-    assert [(row["stage"], row["engine"], row["n"]) for row in rows] == [
-        ("answer", "scripted:engine", 2), ("facts", "scripted:extractor", 2),
-        ("gist", "scripted:engine", 3), ("rate", "scripted:rater", 4),
-        ("recall", "scripted:memory_engine", 2),
-    ]  # fmt: skip
-    query = """select r.text as recalled, f.text as fact, a.answer from recollections r
-        join facts f using (question_id) join answers a using (question_id)"""
-    assert sql(warehouse, query) == 2 * [
-        {"recalled": "said by memory_engine", "fact": "said by extractor",
-         "answer": "said by engine"}
-    ]  # fmt: skip

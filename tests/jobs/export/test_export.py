@@ -22,7 +22,6 @@ from pipeline.work.stage import Column
 from stages.read.imported_answers import read_predictions
 from tests.support.clusters.s3_server import BUCKET, client, s3_server
 from tests.support.command import DATA, gistmill, refused, sql, succeed
-from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.hand_numbers import ORDER, WORKED
 from tests.support.runs.hand_run import HandRun
@@ -153,24 +152,6 @@ def test_the_best_are_bold() -> None:
         r"a & x\_1 & 10 & 1.0", r"b & x\_1 & 10 & \textbf{2.0}", r"a & y & 10 & 4.0",
         "b & y & 10 & 3.0",
     ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_only_the_methods_that_are_exported_compete(tmp_path: Path) -> None:
-    """By hand: of 12 documents top is always right, m1 in half of them and m2 never."""
-    letters = "abcdefghijkl"
-    scores = {"top": letters, "m1": letters[:6], "m2": ""}
-    made = ComparedRun(tmp_path)
-    made.add("r", {method: {"squad_em": {f"{d}1": 100.0 * (d in right) for d in letters}}
-                   for method, right in scores.items()})  # fmt: skip
-
-    def bold(*more: str) -> list[str]:
-        out = succeed("export", "report", *made.words, "format=latex", *more)
-        return [line.split(" &")[0] for line in out.splitlines() if "textbf" in line]
-
-    assert bold() == ["top"]
-    assert bold("method=m") == ["m1"]
-    assert bold("method=m1") == []
 
 
 def printed(rows: tuple[Row, ...], repeats: int = 1, **options: Any) -> list[str]:

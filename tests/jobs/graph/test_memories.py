@@ -1,17 +1,15 @@
 """Methods with a memory of their own: named, shared by hash, and never mixed with another."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.work.steps import Step
-from tests.support.command import sql, succeed
 from tests.support.engines.embedding import model_folder
 from tests.support.own_methods import methods
-from tests.support.texts.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM
 
 OWN = """
 arguments: {words: 80}
@@ -64,18 +62,6 @@ def test_methods_that_ask_for_the_same_share_it(tmp_path: Path) -> None:
                           for m in ("own(words=80)", "alike", "gist_only"))  # fmt: skip
     assert own == alike
     assert set(own) & set(shared) == {found[0].id}, "the document alone"
-
-
-def test_every_step_after_it_rests_on_it(tmp_path: Path) -> None:
-    found = steps(tmp_path, "own,gist_only")
-    of = {(step.method, step.name): step.memory for step in found if step.per_question}
-    expected: dict[tuple[str | None, str], str | None] = {
-        (None, "questions"): None,
-        **{("own(words=80)", name): NAME for name in ("look_up", "answer", "rate", "score")},
-        ("gist_only", "look_up"): None,  # it looks nothing up: no page index in its rows
-        **{("gist_only", name): "shared" for name in ("answer", "rate", "score")},
-    }
-    assert of == expected
 
 
 def test_another_size_is_another_memory(tmp_path: Path) -> None:
@@ -146,80 +132,3 @@ def test_a_stage_that_would_mix_two_is_refused(tmp_path: Path, stages: str, line
         f"/mixed.yaml: {line}; read all from stages that use the same one, with `from` where "
         "several write a table"
     )
-
-
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run over two documents of three paragraphs of 40 words: three pages in the run's memory,
-    two in that of `own` and `alike` (80 words and 40)."""
-    folder = tmp_path_factory.mktemp("memories")
-    questions = [question(1, of=1), question(2, of=1), question(3, of=2)]
-    write(folder / "corpus", [document(1), document(2)], questions)
-    chosen = "own,alike,same,gist_only,bm25(top_k=2),closed_book"
-    plugins = methods(folder, own=OWN, alike=ALIKE, same=OWN.replace("words: 80", "words: 40"))
-    succeed(
-        "run", "run=r", plugins, "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM,
-        f"methods={chosen}", f"warehouse={folder / 'warehouse'}",
-    )  # fmt: skip
-    return folder / "warehouse"
-
-
-def counted(warehouse: Path, query: str) -> dict[Any, Any]:
-    """The rows of a query of two columns."""
-    return dict(tuple(row.values()) for row in sql(warehouse, query))
-
-
-@pytest.mark.slow
-def test_each_memory_is_made_once(warehouse: Path) -> None:
-    of = "select memory, count(*) from {} group by memory"
-    assert counted(warehouse, of.format("pages")) == {"shared": 6, NAME: 4}
-    assert counted(warehouse, of.format("gists")) == {"shared": 6, NAME: 4}
-    words = "select num_words, count(*) from pages where memory <> 'shared' group by all"
-    assert counted(warehouse, words) == {80: 2, 40: 2}
-    assert len(list((warehouse / "tables" / "pages").iterdir())) == 2
-
-
-OF_METHOD = {"own(words=80)": NAME, "alike": NAME, "same(words=40)": "shared",
-             "gist_only": "shared", "bm25(top_k=2)": "shared", "closed_book": None}  # fmt: skip
-NO_LOOK_UP = ("alike", "gist_only", "closed_book")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("table", ["lookups", "answers", "ratings", "scores"])
-def test_every_row_of_a_question_names_its_memory(warehouse: Path, table: str) -> None:
-    expected = dict(OF_METHOD)
-    if table == "lookups":  # turn 0 of nobody's pages
-        expected.update(dict.fromkeys(NO_LOOK_UP))
-    assert counted(warehouse, f"select distinct method, memory from {table}") == expected
-
-
-@pytest.mark.slow
-def test_page_indexes_join_the_pages_of_their_memory(warehouse: Path) -> None:
-    """Each page that was read is found once, where the answer's spans say, and the context has the
-    words of those pages and of the other pages' gists."""
-    rows = sql(
-        warehouse,
-        """with read as (
-          select method, memory, document_id, question_id, unnest(page_indexes) as page_index,
-            unnest(context_spans) as span from answers where method not in ('closed_book'))
-        select method, count(*) as n, count(p.page_index) as found,
-          bool_and(span.start_char = p.start_char and span.end_char = p.end_char) as same
-        from read left join pages p using (memory, document_id, page_index) group by all""",
-    )
-    assert {row["method"]: (row["n"], row["found"]) for row in rows} == {
-        "own(words=80)": (3, 3), "same(words=40)": (3, 3), "bm25(top_k=2)": (6, 6),
-    }  # fmt: skip
-    assert all(row["same"] for row in rows)
-    words = sql(
-        warehouse,
-        """select a.method, a.question_id, a.num_context_words as had,
-          sum(if(list_contains(a.page_indexes, g.page_index), p.num_words, g.num_words)) as shown
-        from answers a join gists g using (memory, document_id)
-        join pages p on (p.memory, p.document_id, p.page_index)
-          = (g.memory, g.document_id, g.page_index)
-        where a.method in ('own(words=80)', 'alike', 'same(words=40)', 'gist_only')
-        group by all order by all""",
-    )
-    assert len(words) == 12
-    assert [row["had"] for row in words] == [row["shown"] for row in words]
-    assert {row["had"] for row in words} > {80}  # of 120 words, a page of 80 and a gist of 40

@@ -90,17 +90,6 @@ def graph() -> Graph:
     return made
 
 
-def test_one_engine_is_one_phase_and_scoring_comes_last(graph: Graph) -> None:
-    graph.add("recall", "R", "gists", role="memory")
-    graph.add("answer", "R", "recall")
-    graph.add("rate", "R", "answer", role="judge")
-    graph.add("score", None, "answer")
-    assert graph.phases() == [
-        ("reading", "engine", ["pages", "gists", "recall", "answer", "rate"]),
-        ("scoring", "cluster", ["score"]),
-    ]
-
-
 def test_an_engine_that_can_finish_goes_before_one_that_would_have_to_come_back() -> None:
     """The memory engine needs the pages alone: the reader is started once, after it."""
     graph = Graph()

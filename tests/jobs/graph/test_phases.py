@@ -1,13 +1,9 @@
 """In which executions a run is worked through: engines once, chunks of questions shared."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jobs.graph.phases import Phase, phases, with_scoring
 from jobs.graph.read_run import read_run
@@ -47,15 +43,6 @@ def test_the_readers_own_ratings_need_no_second_start() -> None:
         "paginate", "gist", "look_up", "answer", "rate",
     }  # fmt: skip
     assert found[-1].engine is None
-
-
-def test_another_rater_is_a_phase_of_its_own(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text("replies: []\n")
-    found = _phases("rater=scripted", f"rater.script={script}")
-    assert [phase.name for phase in found] == ["reading", "rating", "scoring"]
-    assert [phase.section for phase in found[:2]] == ["engine", "rater"]
-    assert {step.name for step in found[1].steps} == {"rate"}
 
 
 GPU = ("engine=vllm", "engine.model=m", "engine.gpus_per_worker=1")
@@ -150,63 +137,6 @@ def _refuse_a_gap(reading: Phase, planned: Sequence[Unit]) -> None:
     assert len({frozenset(questions) for questions in of_step.values()}) == 1
     done = {unit.step_id for unit in planned if unit.is_done}
     assert {step.id for step in reading.steps if not step.per_question} <= done
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(1, 40), st.integers(1, 9), st.data())
-def test_chunks_tile_the_questions_and_a_crash_re_forms_them(
-    num_questions: int, per_unit: int, data: st.DataObject
-) -> None:
-    key = _key("d", num_questions)
-    planned = plan_document(STEPS, key, NOTHING, per_unit)
-    for step_id, units in groupby(planned, key=lambda unit: unit.step_id):
-        questions = [question for unit in units for question in unit.inputs]
-        assert len(questions) == len(set(questions)), step_id
-        assert set(questions) in (set(), {q.question_id for q in key.questions})
-    stored = data.draw(st.sets(st.sampled_from([(u.step_id, u.unit) for u in planned])))
-    again = plan_document(STEPS, key, _committed(planned, stored), per_unit)
-    assert {(u.step_id, u.unit): u.is_done for u in again} == {
-        (u.step_id, u.unit): (u.step_id, u.unit) in stored for u in planned
-    }
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(1, 40), st.integers(1, 9), st.data())
-def test_a_question_more_is_the_rest_of_its_own_chunk(
-    num_questions: int, per_unit: int, data: st.DataObject
-) -> None:
-    """What is committed stays as it is, and so do chunks that are left, unless there is one more of
-    them now."""
-    before, now = _key("d", num_questions), _key("d", num_questions + 1)
-    planned = plan_document(STEPS, before, NOTHING, per_unit)
-    num_stored = data.draw(st.integers(0, len(planned)))  # each after those that it reads
-    stored = {(u.step_id, u.unit) for u in planned[:num_stored]}
-    held = _committed(planned, stored)
-    added = f"d-q{num_questions}"
-    again = plan_document(STEPS, now, held, per_unit)
-    assert {(u.step_id, u.unit) for u in again if u.is_done} == stored
-    first = next(step.id for step in STEPS if step.per_question)  # which reads no units
-    left = [u for u in again if u.step_id == first and not u.is_done]
-    assert [added in u.inputs for u in left].count(True) == 1
-    if -(-num_questions // per_unit) == -(-(num_questions + 1) // per_unit):
-        old = {u.unit for u in plan_document(STEPS, before, held, per_unit) if not u.is_done}
-        assert {u.unit for u in left if added not in u.inputs} <= old
-
-
-def _committed(planned: Sequence[Unit], stored: Collection[tuple[str, str]]) -> Committed:
-    """What is in the store: the units of `stored`, by step and name."""
-    return Committed(
-        units={step.id: {u: 1 for s, u in stored if s == step.id} for step in STEPS},
-        inputs={
-            step.id: {
-                sha: unit.unit
-                for unit in planned
-                if (unit.step_id, unit.unit) in stored and unit.step_id == step.id
-                for sha in unit.inputs.values()
-            }
-            for step in STEPS
-        },
-    )
 
 
 def test_a_unit_of_several_chunks_is_executed_with_all_of_them() -> None:

@@ -53,18 +53,6 @@ def test_its_steps_are_those_of_the_family(name: str, tmp_path: Path) -> None:
     assert steps(folder) != steps(name)
 
 
-@pytest.mark.slow
-def test_other_words_of_refusals_are_other_steps(tmp_path: Path) -> None:
-    """Where replies are read by them, and in no run of the shipped words."""
-    words = {"look_up_p": {"negations": ["keine"], "needed": ["seite"]}}
-    mine = written_family(tmp_path, base="generic", refusals=words)
-    ours, with_words = run_of("generic"), run_of(mine)
-    changed = [step.name for step in ours.steps if step.id not in steps(mine)]
-    assert changed == ["look_up", "answer", "rate", "score"]  # of readagent_p alone
-    assert "refusals" not in ours.hashed["family"]
-    assert "refusals" in with_words.hashed["family"]
-
-
 def test_a_family_of_ones_own_and_json(tmp_path: Path) -> None:
     mine = written_family(tmp_path, base="qmsum", settings={"answer_words": 7})
     (mine / "gist.jinja").write_text("Shorten\r\nthis: {{ page }}", newline="")

@@ -54,31 +54,6 @@ def test_axe_finds_nothing(page: Browser, scheme: str, width: int) -> None:
     assert found == {view: [] for view in views}
 
 
-def test_axe_sees_what_is_wrong(page: Browser) -> None:
-    page.run(
-        "document.querySelector('main').append(el('button', null), el('img', { src: 'data:,' }))"
-    )
-    assert {line.partition(":")[0] for line in violations(page)} >= {"button-name", "image-alt"}
-
-
-def test_the_page_is_dark_where_the_reader_wants_it(page: Browser) -> None:
-    def ground() -> str:
-        return str(page.run("return getComputedStyle(document.body).backgroundColor"))
-
-    assert ground() == "rgb(255, 255, 255)"
-    emulate(page, "dark")
-    assert ground() == "rgb(20, 24, 31)"
-    emulate(page, "light")
-
-
-def test_the_first_stop_of_the_keyboard_skips_to_the_content(page: Browser) -> None:
-    page.go("#view=questions")
-    page.run("document.querySelector('.skip').click()")
-    assert page.run("return document.activeElement.id") == "main"
-    assert page.run("return location.hash") == "#view=questions", "it is no other view"
-    assert page.run("return document.querySelector('a').className") == "skip"
-
-
 def test_what_can_be_pressed_is_large_enough(page: Browser) -> None:
     """24 px by 24 (WCAG 2.2, 2.5.8), but for links within a text or a table's cell."""
     page.go(question("v1-m7", READAGENT, tab="walk"))

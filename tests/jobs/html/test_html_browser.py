@@ -2,13 +2,12 @@
 
 import re
 import struct
-from itertools import combinations, cycle, islice
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 import gistmill as library
-from jobs.html import run_page as html_page
 from tests.jobs.html.test_html import Served
 from tests.support.command import sql, succeed
 from tests.support.docs import picture
@@ -83,27 +82,6 @@ def test_a_click_on_a_heading_sorts_by_number(page: Browser) -> None:
         assert found == sorted(values, reverse=is_descending)
 
 
-def test_a_column_with_a_null_sorts_by_number(page: Browser) -> None:
-    page.run(
-        "document.getElementById('main').replaceChildren(table('ns', ['n'], [[9], [10], [null]]))"
-    )
-    for direction, found in (("ascending", ["-", "9", "10"]), ("descending", ["10", "9", "-"])):
-        page.all("table .sort")[0].click()
-        page.wait(f"return document.querySelector('th[aria-sort={direction}]') !== null")
-        assert page.texts("tbody th") == found
-
-
-def test_the_best_are_those_of_the_report(page: Browser) -> None:
-    """Not the highest numbers: fewer words may be better, or a mean be over fewer answers."""
-    best = page.run(
-        "const run = await load('index');"
-        "run.report.rows.forEach((row, index) => { row.best = index === 1 ? ['accuracy'] : []; });"
-        "const made = scores(run); document.getElementById('main').replaceChildren(made);"
-        "return [...made.querySelectorAll('.best')].map((e) => e.closest('tr').rowIndex)"
-    )
-    assert best == [3], "after two rows of headings"
-
-
 def test_columns_and_names_are_those_that_were_asked_for(
     browser: Browser, warehouse: Path, tmp_path: Path
 ) -> None:
@@ -121,20 +99,6 @@ def test_columns_and_names_are_those_that_were_asked_for(
     assert browser.complaints() == []
 
 
-def test_files_that_were_left_out_are_named(page: Browser) -> None:
-    page.run(
-        "const run = await load('index'); run.report.left_out = [{ file: 'a/b', why: 'torn' }];"
-        "await show()"
-    )
-    page.unfold(".note details")
-    assert page.texts(".note summary") == ["left out 1 damaged file"]
-    assert page.texts(".note li") == ["a/b: torn"]
-
-
-def test_a_question_may_be_called_as_the_chunks_call_their_lines(page: Browser) -> None:
-    assert page.run("return unpacked({ $: { $: [0, 1] } }, ['a', 'b'])") == {"$": "a\nb"}
-
-
 def test_what_could_not_be_fetched_is_asked_for_again(browser: Browser, warehouse: Path) -> None:
     served = Served(warehouse)
     browser.open(served.address)
@@ -145,49 +109,8 @@ def test_what_could_not_be_fetched_is_asked_for_again(browser: Browser, warehous
     browser.go("#view=documents")
     browser.go("#question=v1-m3")
     assert browser.texts("main h2")[0] == "v1-m3"
-    served.end()
     assert len(browser.complaints()) == 1
-
-
-def test_a_page_of_ten_thousand_questions_opens(
-    browser: Browser, address: str, tmp_path: Path
-) -> None:
-    """Its overview, the list and a question; the rows are those of the small run, repeated."""
-    browser.open(address)
-    index = browser.run("return await load('index')")
-    few = len(index["questions"])
-    many = range(10_000)
-    index["questions"] = [
-        {**index["questions"][n % few], "number": n, "question_id": f"q{n}"} for n in many
-    ]
-    index["question_parts"] = [n // 50 for n in many]
-    part = browser.run("return await load('part-0')")
-    (found, *_) = part["questions"].values()
-    measures = {f"measure-{n}": browser.run(f"return await load('measure-{n}')")
-                for n in range(len(index["measures"]))}  # fmt: skip
-    chunks = {
-        **{f"against-{n}": browser.run(f"return await load('against-{n}')")
-           for n in range(len(index["report"]["measures"]))},
-        **{name: {method: list(islice(cycle(values), 10_000)) for method, values in of.items()}
-           for name, of in measures.items()},
-        **{f"part-{n}": {"document": part["document"],
-                         "questions": {f"q{n * 50 + of}": found for of in range(50)}}
-           for n in range(200)},
-    }  # fmt: skip
-    file = tmp_path / "many.html"
-    first = [("index", html_page.compressed_chunk({"content": index}))]
-    rest = (
-        (name, html_page.compressed_chunk(html_page.with_line_numbers(content)))
-        for name, content in chunks.items()
-    )
-    html_page.page("many", first, rest).dump(str(file), encoding="utf-8")
-    browser.open(file.as_uri())
-    assert any("10,000 questions" in text for text in browser.texts("main h2"))
-    browser.go("#view=questions")
-    assert len(browser.all("tbody tr")) == 25
-    browser.go("#question=q9999")
-    assert browser.texts("main h2")[0] == "q9999"
-    assert browser.complaints() == []
+    served.end()
 
 
 def test_score_against_tokens_is_drawn_for_the_chosen_score(page: Browser) -> None:

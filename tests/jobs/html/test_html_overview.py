@@ -49,64 +49,6 @@ def test_differences_are_those_of_compare(page: Browser, warehouse: Path) -> Non
         assert won == f"{figures['losses']}–{figures['wins']}"
 
 
-def test_variants_have_one_colour_and_are_told_apart_by_their_names(
-    browser: Browser, tmp_path: Path
-) -> None:
-    """At every mark that is coloured stands what differs: in tables, pictures, lanes, answers."""
-    write_corpus(tmp_path / "corpus", 1)
-    variants = ("bm25(top_k=1)", "bm25(top_k=3)", "bm25(top_k=3)[memory=tokens]")
-    warehouse = finished(tmp_path, "engine=extractive", "rater=none", methods=",".join(variants))
-    file = tmp_path / "page.html"
-    succeed("report", "--html", file, f"warehouse={warehouse}")
-    browser.open(file.as_uri())
-    names = ["BM25 (top_k=1)", "BM25 (top_k=3)", "BM25 (top_k=3, memory=tokens)"]
-    assert {*browser.run("return Object.values((await load('index')).tones)")} == {0}
-    assert browser.texts(".scores tbody th") == names
-    assert browser.texts(".forest tbody th") == names[1:]
-    labels = browser.texts(".drawn .method .label")
-    assert [label.partition(":")[0] for label in labels] == [*variants]
-    browser.go(f"#question=v0-m3&method={variants[0]}&with={variants[1]}")
-    assert browser.texts(".lane-row .name") == names
-    heads = browser.texts(".answer h3")
-    assert [head[1:].strip()[: len(names[0])] for head in heads] == names[:2]
-    assert browser.complaints() == []
-
-
-def test_only_what_a_test_says_is_marked(page: Browser) -> None:
-    marked = page.run(
-        "const figures = { difference: 9, low: 1, high: 20 };"
-        "const run = await load('index');"
-        "return [0.049, 0.051].map((p) => forestRow(run, { method: 'x', figures, p_holm: p }, "
-        "forestScale([{ figures }])).querySelector('circle').getAttribute('class'))"
-    )
-    assert marked == ["sure", "unsure"]
-
-
-def test_head_and_first_column_stay_and_headings_are_explained(page: Browser) -> None:
-    page.resize(700, 800)
-    page.run("document.querySelector('.scores .scroll').scrollLeft = 400")
-    left = page.run(
-        "return document.querySelector('.scores tbody th').getBoundingClientRect().left"
-        " - document.querySelector('.scores .scroll').getBoundingClientRect().left"
-    )
-    assert 0 <= left < 3
-    tip = "document.querySelector('.scores thead tr:last-child th:nth-child(4)')"
-    assert page.run(f"return getComputedStyle({tip}.querySelector('.tip')).display") == "none"
-    page.run(f"{tip}.querySelector('button').focus()")
-    assert page.run(f"return getComputedStyle({tip}.querySelector('.tip')).display") == "block"
-    assert page.texts(".scores .groups th")[:2] == ["Scores", "Reading"]
-
-
-def test_a_sheet_for_print_shows_whole_tables_and_nothing_to_press(page: Browser) -> None:
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    hidden = page.run(
-        "return ['header nav', '.keys', '.filters'].map((css) => "
-        "getComputedStyle(document.querySelector(css)).display)"
-    )
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert hidden == ["none"] * 3
-
-
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose gists of village 2 fail, and whose look-ups for month 7 cannot be read."""

@@ -1,9 +1,7 @@
 """`gistmill view`: all runs of a warehouse, one at work live."""
 
-import http.client
-import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +9,10 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.html import site as html_site
-from jobs.html.serve import listening
 from jobs.html.site import Site
 from jobs.run.progress import Progress
-from pipeline.core.errors import UsageError
 from pipeline.files.storage import write_json
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connection import DatabaseError
 from tests.jobs.html.test_html import Served, opened
 from tests.support.command import refused, succeed
 from tests.support.docs.browser import Browser
@@ -55,18 +49,6 @@ def read(site: Site, path: str) -> Any:
     return opened(found[1])
 
 
-def test_the_page_is_there_before_any_row_is_read(
-    two: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So that the first paint waits for no warehouse; the page says that it reads."""
-    monkeypatch.setattr(html_site, "Source", None)
-    with site_of(two, "night") as site:
-        kind, content = site.get("") or ("", b"")
-        assert kind.startswith("text/html") and b"Reading the run" in content
-        other = site.get("run/day/")
-        assert other is not None and b'data-root="../../"' in other[1]
-
-
 @pytest.mark.slow
 def test_every_run_has_its_page(two: Path) -> None:
     with site_of(two, "night") as site:
@@ -94,16 +76,6 @@ def test_other_paths_have_nothing(two: Path) -> None:
 
 
 @pytest.mark.slow
-def test_runs_are_compared_method_by_method(two: Path) -> None:
-    """`full_text` reads the same in both, so it differs nowhere."""
-    with site_of(two, "night") as site:
-        scores = read(site, "data/index")["report"]["measures"]
-        (row,) = read(site, f"data/run-{scores.index('accuracy')}-day")
-    assert row["method"] == "full_text"
-    assert (row["figures"]["difference"], row["figures"]["wins"]) == (0.0, 0)
-
-
-@pytest.mark.slow
 def test_a_run_at_work_says_how_far_it_is(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus", 1)
     warehouse = finished(tmp_path, "engine=extractive", methods=METHODS)
@@ -127,38 +99,6 @@ def test_a_mistake_still_ends_the_command(two: Path) -> None:
     assert "nosuch" in refused("view", f"warehouse={two}", "port=0", "where=nosuch = 1")
     assert "it has day, night" in refused("view", f"warehouse={two}", "run=week")
     assert "nosuch" in refused("view", f"warehouse={two}", "port=0", "columns=nosuch")
-
-
-@contextmanager
-def served_at(site: Site) -> Iterator[http.client.HTTPConnection]:
-    """A connection to a server of the pages."""
-    server = listening(0, "/", site)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        with closing(http.client.HTTPConnection("127.0.0.1", server.server_port, 60)) as connection:
-            yield connection
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-@pytest.mark.parametrize(
-    ("error", "why"),
-    [(PermissionError(13, "denied", "w/runs"), b"[Errno 13] denied: 'w/runs'"),
-     (DatabaseError("IO Error: torn\n\nnear here"), b"IO Error: torn near here"),
-     (UsageError("run=a: not there"), b"run=a: not there")],
-)  # fmt: skip
-def test_what_fails_is_one_line_of_reply(
-    two: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, why: bytes
-) -> None:
-    def fail(site: Site, path: str) -> None:
-        raise error
-
-    monkeypatch.setattr(Site, "get", fail)
-    with site_of(two, "night") as site, served_at(site) as connection:
-        connection.request("GET", "/data/index")
-        reply = connection.getresponse()
-        assert (reply.status, reply.read()) == (500, why)
 
 
 ANSWERS = """

@@ -10,7 +10,6 @@ import pytest
 from rich.cells import cell_len
 
 from jobs.output.cells import Table
-from jobs.output.markdown import markdown
 from jobs.output.terminal import fitted_to_terminal
 from jobs.report.render import parts_of
 from jobs.report.report import Report, Row
@@ -142,24 +141,6 @@ def test_columns_that_a_query_names_stay() -> None:
     assert "b" in fitted_to_terminal([Table(rows, keeps_empty=True)], 80).splitlines()[0]
     assert fitted_to_terminal([Table(rows)], 80).endswith("Empty in this run, so not shown: b.")
     assert fitted_to_terminal([Table([])], 80) == "no rows"
-
-
-def test_controls_and_markup_of_a_name_stay_text() -> None:
-    text = fitted_to_terminal([Table([{"name": "\x1b[2J[red]a[/red]|\u202eb", "n": 1}])], 80)
-    assert r"\x1b[2J[red]a[/red]|\u202eb" in text
-
-
-def test_marks_are_explained_and_only_on_terminals() -> None:
-    made = report()
-    rows = [made.rows[0], *(Row(r.method, r.by, r.means, r.counts) for r in made.rows[1:])]
-    rows[3] = Row(rows[3].method, None, rows[3].means, rows[3].counts, ("rouge1_stem",))
-    made = Report(**{**vars(made), "rows": tuple(rows)})
-    text = fitted_to_terminal(parts_of(made), 80)
-    table = blocks(text)[0]
-    assert [row["rouge1_stem"][-1] == "*" for row in table].index(True) == 3
-    assert "*: from the highest mean of a column" in " ".join(text.split())
-    plain = markdown(parts_of(made))
-    assert "*" not in plain and "| LR-1 |" in plain and "(n=237)" in plain
 
 
 @pytest.mark.slow

@@ -233,14 +233,6 @@ def test_mistakes(sheets: Sheets) -> None:
     assert "the run has no labels of people" in refused("rate", "agreement", *sheets.words)
 
 
-@pytest.mark.slow
-def test_rate_still_takes_words(sheets: Sheets) -> None:
-    line = "rate needs a rater: add rater=NAME (gistmill ls lists them)"
-    assert refused("rate", *sheets.words) == refused("rate", "add", *sheets.words) == line
-    assert "rate takes rater=" in refused("rate", "limit=3")
-    assert "import" in succeed("rate", "--help")
-
-
 L = ("yes", "partially", "no")
 
 

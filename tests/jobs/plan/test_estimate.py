@@ -1,7 +1,5 @@
 """Counts of some documents, scaled to the corpus."""
 
-import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -82,20 +80,3 @@ def test_a_sample_speaks_for_the_rest(tmp_path: Path, monkeypatch: pytest.Monkey
         assert (abs(some.costs[step_id] - numbers) <= share * numbers + 1).all(), step_id
     total, scaled_total = (sum(e.costs.values()) for e in (whole, some))
     assert scaled_total == pytest.approx(total, rel=0.15)
-
-
-@pytest.mark.slow
-def test_a_plan_is_the_same_on_a_busy_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What finds its prompt's beginning in the cache comes after that which brings it there."""
-    made = meetings(tmp_path, "limit=2")
-    quick, chance = DryRunShards.commit, random.Random(1)
-
-    def slow(*given: Any, **named: Any) -> bool:
-        time.sleep(chance.random() / 50)
-        return quick(*given, **named)
-
-    monkeypatch.setattr(DryRunShards, "commit", slow)
-    one, other = (estimate(made).costs for _ in range(2))
-    assert {i: list(n) for i, n in one.items()} == {i: list(n) for i, n in other.items()}

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from jobs.plan.plan import short
 from pipeline.core.compose import compose
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import refused, succeed
@@ -144,35 +143,3 @@ def test_a_prompt_that_cannot_fit_is_not_expected(tmp_path: Path, corpus: Words)
     )
     assert fits["full_text"] == fits["closed_book"] == 6
     assert (tight["full_text"], tight["closed_book"]) == (0, 6)
-
-
-def test_a_history_shares_its_sessions(tmp_path: Path) -> None:
-    """Two histories of the same two sessions: half of the gists are made."""
-    turn = {"role": "user", "content": "I grow herbs on my balcony. " * 30}
-    session = [turn, {"role": "assistant", "content": "Water them in the morning. " * 30}]
-    rows = [
-        {
-            "question_id": name, "question_type": "single-session-user", "question": "Herbs?",
-            "answer": "Yes", "question_date": "2023/06/01 (Thu) 10:00",
-            "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 02:21"],
-            "haystack_session_ids": [f"{name}a", f"{name}b"], "answer_session_ids": [],
-            "haystack_sessions": [session, [*session, turn]],
-        }
-        for name in ("one", "two")
-    ]  # fmt: skip
-    file = tmp_path / "histories.json"
-    file.write_text(json.dumps(rows))
-    words = ("corpus=longmemeval", f"corpus.path={file}", "methods=gist_only", "memory=uniform")
-    alone, both = (
-        stages(planned(*words, limit, f"warehouse={tmp_path / 'w'}"))["gist"]
-        for limit in ("limit=1", "limit=2")
-    )
-    assert both == alone
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"),
-    [(0, "0"), (999, "999"), (1254, "1.25k"), (999_600, "1.00M"), (6.36e9, "6.36G")],
-)
-def test_numbers_have_three_digits(number: float, shown: str) -> None:
-    assert short(number) == shown

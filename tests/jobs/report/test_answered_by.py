@@ -58,13 +58,3 @@ def test_two_models_of_one_run_are_named(tmp_path: Path) -> None:
     assert line in told and f"OTHER MODEL: {line}." in report(tmp_path)
     rows = sql(tmp_path / "w", "from answered_by order by calls")
     assert [(row["answered_by"], row["calls"]) for row in rows] == [("m-new", 1), ("m", 3)]
-
-
-def test_a_server_that_names_no_model_is_no_remark(tmp_path: Path) -> None:
-    message = {"role": "assistant", "content": "so"}
-    bare = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "model": 7})
-    with LoopbackServer(answer=lambda body: Answer(body=bare)) as server:
-        told = run(tmp_path, server)
-    assert "answered by" not in told
-    assert sql(tmp_path / "w", "select answered_by as a from calls limit 1") == [{"a": None}]
-    assert "answered_by" not in provenance(tmp_path)

@@ -170,11 +170,6 @@ def sums(warehouse: Path, *words: str) -> dict[str, float]:
     return total
 
 
-def test_split_costs_add_up_to_the_calls(by_hand: Path) -> None:
-    (all_calls,) = sql(by_hand, ALL)
-    assert sums(by_hand) == pytest.approx(all_calls)
-
-
 @pytest.mark.slow
 def test_costs_add_up_over_all_shipped_methods(tmp_path: Path) -> None:
     given = {

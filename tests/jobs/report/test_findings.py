@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.command import gistmill, sql, succeed
+from tests.support.command import sql, succeed
 from tests.support.reading import written_family
 from tests.support.texts.small_corpus import write
 
@@ -144,15 +144,3 @@ def test_the_view_has_the_numbers(beyond: tuple[Path, str]) -> None:
     (run,) = (file.parent.name for file in warehouse.glob("runs/*/report.md"))
     of_all = sql(warehouse, "from all_reply_health order by prompt")
     assert of_all == [{"run": run, **row} for row in rows]
-
-
-def test_a_run_says_it_once_after_the_first_replies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.1)
-    monkeypatch.setattr("jobs.run.graceful_stop._SECONDS_BETWEEN_LOOKS", 0.1)
-    done = gistmill("run", *words(tmp_path, beyond=1, seconds=0.7))
-    assert done.returncode == 0, done.stderr
-    lines = done.stderr.splitlines()
-    for text in ("gist: 5 of 20 replies to gist were cut", "look_up: 5 of 20 replies to look_up_p"):
-        assert sum(line.startswith(text) for line in lines) == 1, done.stderr

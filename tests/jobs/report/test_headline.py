@@ -83,18 +83,3 @@ def test_a_terminal_gets_the_headline_and_all_of_it_if_asked(tmp_path: Path) -> 
     assert str(counted["n"]) in blocks(chosen)[0][0]["n"] and "rouge" not in chosen
     as_json = json.loads(in_terminal(80, "report", folder, "--json"))
     assert as_json == json.loads(succeed("report", folder, "--json"))
-
-
-@pytest.mark.slow
-def test_a_report_without_scores_says_why(tmp_path: Path) -> None:
-    """A question file may call its references something else: that column is metadata."""
-    (tmp_path / "mill.txt").write_text("The mill stood by the river.")
-    noted = {}
-    for name in ("reference", "references"):
-        rows = f"document_id,question,{name}\nmill,What stood by the river?,The mill\n"
-        (tmp_path / "questions.csv").write_text(rows)
-        run = (f"corpus.path={tmp_path}", f"run={name}", f"warehouse={tmp_path / 'w'}")
-        printed = succeed("run", "corpus=text", "methods=full_text", "rater=none",
-                          "cluster=inline", *run)  # fmt: skip
-        noted[name] = "no question has `references`" in printed
-    assert noted == {"reference": True, "references": False}

@@ -98,45 +98,6 @@ def questions(folder: Path, count: int = 4) -> tuple[str, ...]:
 ANSWERS = {r"Number [024]\?": "Ann did", r"Number [13]\?": "Answer: (A)"}
 
 
-def rater(folder: Path, *rules: dict[str, str]) -> tuple[str, ...]:
-    path = folder / "rater.yaml"
-    path.write_text(yaml.safe_dump({"replies": list(rules)}))
-    return ("rater=scripted", f"rater.script={path}", "max_problem_rate=1")
-
-
-def test_a_mean_over_fewer_than_the_row_says_so(tmp_path: Path) -> None:
-    (tmp_path / "corpus").mkdir()
-    run(tmp_path, *questions(tmp_path, 5), "rater=none", replies=ANSWERS)
-    _, table = report(tmp_path)
-    assert column(table, "n") == ["5"]
-    assert column(table, "squad_em") == ["100.0 (n=3)"]
-    assert column(table, "accuracy") == ["100.0 (n=2)"]
-    assert column(table, "CR") == ["0.0"]
-    text = succeed("report", f"warehouse={tmp_path / 'warehouse'}")
-    assert "(n=...): the mean is over so many of the row's n answers" in text
-
-
-@pytest.mark.slow
-def test_a_rater_that_failed_everywhere_rates_nothing(tmp_path: Path) -> None:
-    (tmp_path / "corpus").mkdir()
-    unreadable = rater(tmp_path, {"reply": "Hard to say."})
-    run(tmp_path, *questions(tmp_path), *unreadable, replies=ANSWERS)
-    means, table = report(tmp_path)
-    assert column(table, "LR-1") == column(table, "LR-2") == ["- (2 unscored)"]
-    assert not {"lr_1", "lr_2"} & {*means["full_text"]}
-
-
-@pytest.mark.slow
-def test_a_rater_that_failed_in_part_is_averaged_over_the_rest(tmp_path: Path) -> None:
-    """Of three answers one is exact, one is none, one the rater does not score."""
-    (tmp_path / "corpus").mkdir()
-    rules = [{"match": "Number 0", "reply": "Yes"}, {"match": "Number 2", "reply": "No"}]
-    in_part = rater(tmp_path, *rules, {"reply": "Hard to say."})
-    run(tmp_path, *questions(tmp_path, 5), *in_part, replies=ANSWERS)
-    _, table = report(tmp_path)
-    assert column(table, "LR-1") == ["50.0 (n=2)"]
-
-
 UNREADABLE = [{"prompt": name, "reply": "Hm."} for name in ("rate_strict", "rate_permissive")]
 CUT_OFF = {"prompt": "answer", "match": "number 3 ", "reply": "as", "finish_reason": "length"}
 

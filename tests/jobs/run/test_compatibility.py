@@ -45,11 +45,6 @@ def names(config: ResolvedRun) -> list[str]:
     return [method.name for method in config.methods]
 
 
-def test_a_new_run_is_as_the_command_says(warehouse: Warehouse) -> None:
-    run = night()
-    assert merge_with_stored_run(run, RunFolder(warehouse.folder, "night")) is run
-
-
 def test_a_run_without_a_name_gets_its_own(warehouse: Warehouse) -> None:
     resolved = read_run([])
     folder = RunFolder(warehouse.folder, resolved.name)
@@ -109,13 +104,6 @@ def test_what_may_not(warehouse: Warehouse, word: str, shown: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_run_keeps_its_documents(warehouse: Warehouse) -> None:
-    folder = start(warehouse, night())
-    refuse_fewer(folder, planned(warehouse, ("d1",), ("d2",)))
-    with pytest.raises(UsageError, match=r"1 document .*\(d1\); put them back"):
-        refuse_fewer(folder, planned(warehouse, ("d2",)))
-
-
 def test_a_file_that_was_never_read_may_go(warehouse: Warehouse) -> None:
     """Its row says that it is left out, and to move or convert it."""
     folder = start(warehouse, night())
@@ -136,14 +124,6 @@ def test_a_file_of_answers_is_one_methods() -> None:
     for method in ("B", "C"):
         with pytest.raises(UsageError, match=r"a\.jsonl: the file of the method A; copy it"):
             _refuse_shared_file(before, {"A": "a.jsonl", method: "a.jsonl"})
-
-
-def test_a_run_keeps_its_questions(warehouse: Warehouse) -> None:
-    folder = start(warehouse, night())
-    warehouse.plan("night", (QUESTIONS, [chunk(QUESTIONS, "d1", "q1", "q2")]))
-    refuse_fewer(folder, planned(warehouse, ("d1", "q1", "q2", "q3")))
-    with pytest.raises(UsageError, match=r"1 question .*\(q2\); put them back"):
-        refuse_fewer(folder, planned(warehouse, ("d1", "q1")))
 
 
 def planned(warehouse: Warehouse, *asked: tuple[str, *tuple[str, ...]]) -> Path:

@@ -13,9 +13,8 @@ from jobs.run.exceeded_limits import exceeded_limits
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import accounts
-from tests.support.command import gistmill, sql, succeed
+from tests.support.command import sql, succeed
 from tests.support.runs.warehouse import Warehouse, answer, chunk, score, step
-from tests.support.texts.small_corpus import document, question, write
 
 ANSWERS = step("answers", "full_text")
 # By question, with the problem of its answer: d1 has three, d2 two, d3 and d4 one, d5 none.
@@ -91,26 +90,6 @@ def test_consequences_are_in_the_line_of_their_cause(tmp_path: Path) -> None:
     made.plan("r", (ANSWERS, [answered]), (scores, [scored]))
     line, _ = said(made)
     assert line.startswith("timeout in answer: 1 row and 1 after, 1 question of 1 document; ")
-
-
-@pytest.mark.slow
-def test_a_question_about_a_missing_document_is_one_bad_entry(tmp_path: Path) -> None:
-    """And the document, of which there is only the name, is in no count of documents."""
-    write(tmp_path / "corpus", [document(1)], [question(1, of=1), question(2, of=9)])
-    with (tmp_path / "corpus" / "documents.jsonl").open("a") as file:
-        file.write("{torn")
-    where = f"warehouse={tmp_path / 'warehouse'}"
-    words = ("corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "engine=extractive")
-    done = gistmill("run", *words, "methods=full_text", "rater=none", where)
-    assert done.returncode == 3
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("bad_input in")]
-    assert line.startswith("bad_input in corpus: 2 entries, such as: documents.jsonl:2: ")
-    assert line.endswith("; then run the same command again")
-    assert "problem" not in done.stderr.partition("units")[2].splitlines()[0], "of its rows"
-    (run,) = json.loads(succeed("ls", where, "--json"))["runs"]
-    assert (run["documents"], run["questions"]) == (1, 1)
-    documents, *_ = json.loads(succeed("status", where, "--json"))["steps"]
-    assert (documents["inputs"], documents["ok"], documents["problem"]) == (2, 1, 1)
 
 
 def test_as_many_as_allowed_are_no_complaint(warehouse: Warehouse) -> None:

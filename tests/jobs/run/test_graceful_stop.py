@@ -6,14 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from jobs.config.clusters import absolute_deadline, deadline
+from jobs.config.clusters import deadline
 from jobs.run.graceful_stop import GracefulStop
 from pipeline.core.errors import AccountingError, StorageError, UsageError
 from pipeline.store.runs.run_folder import RunFolder
@@ -62,24 +62,6 @@ def test_a_deadline_is_the_next_such_time(given: str, found: datetime) -> None:
 def test_what_is_no_deadline_is_refused(given: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         deadline(given, NOW)
-
-
-@pytest.mark.parametrize(
-    "given", ["25:00", "2026-13-01T07:00", "2026-12-01T07:00+99:00", "0001-01-01T00:00"]
-)
-@pytest.mark.parametrize("verb", ["plan", "run"])
-def test_no_command_takes_what_is_no_time(verb: str, given: str) -> None:
-    assert refused(verb, f"cluster.deadline={given}").startswith(
-        f"cluster.deadline={given}: not a time; "
-    )
-
-
-def test_a_zone_is_heeded() -> None:
-    found = deadline("2026-12-01T07:00+02:00", NOW)
-    assert found.timestamp() == datetime(2026, 12, 1, 5, 0, tzinfo=UTC).timestamp()
-    found = datetime.fromisoformat(absolute_deadline("23:30", NOW))
-    assert found.tzinfo is not None
-    assert found.timestamp() == datetime(2026, 11, 21, 23, 30).timestamp()
 
 
 def test_a_run_started_again_after_its_deadline_is_incomplete(tmp_path: Path) -> None:

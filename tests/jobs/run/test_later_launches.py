@@ -67,6 +67,23 @@ def test_a_changed_document_alone_is_read_again(finished: Night) -> None:
     assert len(finished.units) == 3 * STEPS
 
 
+@pytest.mark.parametrize(
+    ("changed", "num_calls", "redone"),
+    [
+        ({"references": ["another"]}, 0, {"questions", "score"}),
+        ({"asked_at": "2024/01/01 (Mon)"}, 1, {"questions", "look_up", "answer", "score"}),
+        ({"metadata": {"difficulty": 3}}, 0, {"questions"}),
+    ],
+)
+def test_a_changed_question_redoes_what_uses_the_field(
+    finished: Night, changed: dict[str, Any], num_calls: int, redone: set[str]
+) -> None:
+    before = {*finished.units}
+    outcome = finished.run(DOCUMENTS, [{**QUESTIONS[0], **changed}, *QUESTIONS[1:]])
+    assert (outcome.exit_code, sum(outcome.calls.values())) == (0, num_calls)
+    assert {row[0].rpartition("-")[0] for row in {*finished.units} - before} == redone
+
+
 def test_another_question_alone_is_asked(finished: Night) -> None:
     outcome = finished.run(DOCUMENTS, [*QUESTIONS, question(4, of=3)])
     assert (outcome.exit_code, sum(outcome.calls.values())) == (0, 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import gistmill, refused, sql, succeed
+from tests.support.command import gistmill, sql, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 DOCUMENTS = [document(number) for number in (1, 2, 3)]
@@ -78,16 +78,3 @@ def test_the_same_command_goes_on(what: str, how: str, corpus: Path, tmp_path: P
 
 def around(lines: list[str], index: int) -> tuple[str, str, str]:
     return "".join(lines[:index]), lines[index], "".join(lines[index + 1 :])
-
-
-@pytest.mark.slow
-def test_a_good_entry_that_is_gone_is_refused(corpus: Path, tmp_path: Path) -> None:
-    run = words(corpus, tmp_path / "w")
-    succeed(*run)
-    for documents, questions, what in (
-        (DOCUMENTS, QUESTIONS[:2], "1 question that this command leaves out (q3)"),
-        (DOCUMENTS[:2], QUESTIONS[:2], "1 document that this command leaves out (d3)"),
-    ):
-        write(corpus, documents, questions)
-        told = refused(*run)
-        assert told == f"run=night has {what}; put them back, raise limit, or name another run"

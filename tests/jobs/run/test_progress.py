@@ -1,12 +1,10 @@
 """The progress of a run: heartbeats and finished documents, each unit counted once."""
 
-import io
 import json
 import shutil
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from jobs.run.progress import Progress, progress_line
 from pipeline.core.calls import UsageCounters
@@ -94,21 +92,6 @@ def test_a_document_that_is_through_counts_once() -> None:
     }  # fmt: skip
 
 
-def test_workers_of_the_phase_before_are_left_out() -> None:
-    clock, states = Clock(), list[Any]()
-    progress = begun(clock, states)
-    clock.now = 10.0
-    progress.alive([heartbeat("w1", calls=2, prompt_tokens=100, units=4, problems=1)])
-    progress.start("scoring", 2, 2.0)
-    clock.now = 20.0
-    progress.alive(
-        [heartbeat("w1", calls=2, prompt_tokens=100, units=4), heartbeat("w2", units=1, rows=5)]
-    )
-    state = states[-1]
-    assert (state["phase"], state["units"], state["problems"]) == ("scoring", 5, 1)
-    assert (state["rows_per_second"], state["tokens_per_second"]) == (0.5, 0.0)
-
-
 def test_a_finding_about_replies_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     progress = begun(Clock(), [])
     first = {"gist gist truncated": "gist: 5 of 20 replies [to gist]"}
@@ -132,25 +115,6 @@ def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[0] == "reading: 2 documents"
     assert len(lines) == 1 + 2 and all(line.startswith("reading ") for line in lines[1:])
     assert "tokens/s" in lines[1] and all("ends" in line for line in lines[1:])
-
-
-def test_a_terminal_has_one_live_line() -> None:
-    clock = Clock()
-    progress = Progress(10, clock=clock)
-    screen = io.StringIO()
-    console = Console(file=screen, force_terminal=True, width=160)
-    progress._console = progress._bar.live.console = console
-    with progress:
-        progress.start("reading", 2, 100.0)
-        for second in (1, 10):
-            clock.now = float(second)
-            inside = [of_book(1, 2, second / 100, "b")]
-            beat = heartbeat("w1", calls=second, prompt_tokens=3 * second, rows=second)
-            progress.alive([beat | {"inside": inside}])
-            if second == 1:
-                progress.add(Summary("a", "w1", words=60.0, calls=1, prompt_tokens=30, rows=1))
-    shown = screen.getvalue()
-    assert "reading" in shown and "64%" in shown and "1 rows/s" in shown and "ends " in shown
 
 
 def test_a_document_alone_shows_how_far_it_is() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import refused, sql, succeed
+from tests.support.command import refused, succeed
 from tests.support.runs.audited_run import AuditedRun, audits, by_kind, means
 from tests.support.texts.small_corpus import document, write
 
@@ -69,17 +69,6 @@ def test_a_judge_of_known_error_is_recovered(audit: Audit) -> None:
         assert row["corrected"] == pytest.approx(100 * (0.62 - fa) / (1 - fr - fa))
         assert row["low"] < 60 < row["high"] and not row["is_cut"]
     assert found["unusable"] == []
-
-
-def test_nobody_compares_a_reference_with_itself(audit: Audit) -> None:
-    """The second reference is judged against the first alone; the first against both."""
-    query = """select method, reference_index, count(*) as n from calls
-        where method in ('known_answer(kind=reworded)', 'known_answer(kind=reference)')
-        group by all order by all"""
-    rows = sql(audit.warehouse, query, "run=night-audit")
-    assert [(row["method"][18:-1], row["reference_index"], row["n"]) for row in rows] == [
-        ("reference", 0, 2 * NUM), ("reference", 1, 2 * NUM), ("reworded", 0, 2 * NUM)
-    ]  # fmt: skip
 
 
 def test_it_is_a_run_like_any_other(audit: Audit) -> None:

@@ -157,12 +157,6 @@ def test_a_retry_asks_again_what_cannot_be_used(
     assert kept is not None and [call.question_id for call in kept] == ["q1", "q2"]
 
 
-def test_only_the_listed_problems_are_asked_again(small: SmallRun) -> None:
-    work(small, NO_ANSWER)
-    assert work(small, good, RetryPolicy(frozenset({"truncated"}))).asked == []
-    assert work(small, good, RetryPolicy(frozenset({"unparseable"}))).prompts["answer"] == 1
-
-
 def test_with_sampling_each_attempt_draws_with_a_seed_of_its_own(small: SmallRun) -> None:
     drawn = {"temperature": 0.7, "seed": 3}
     seeds = []

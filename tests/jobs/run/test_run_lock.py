@@ -1,11 +1,9 @@
 """Two commands at once: the same one waits for its turn, another one works beside it."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +24,7 @@ from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 NUM_DOCUMENTS = 12
 # A document has three pages, so three gists, and one question, of a call in each method.
-NUM_CALLS = {"gist_only,closed_book": 5 * NUM_DOCUMENTS, "closed_book,full_text": 2 * NUM_DOCUMENTS}
-ONE, OTHER = NUM_CALLS
+METHODS, NUM_CALLS = "gist_only,closed_book", 5 * NUM_DOCUMENTS
 
 
 def night(folder: Path) -> RunFolder:
@@ -39,34 +36,6 @@ def held_by(run: RunFolder, host: str, pid: int) -> None:
     run.path.mkdir(parents=True)
     fields = {"token": "x", "host": host, "pid": pid, "expires_at": time.time() + 3600}
     (run.path / f"{RUN}.1.lease").write_text(json.dumps(fields))
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_who_waits_says_so_once_and_goes_on(tmp_path: Path) -> None:
-    run, told = night(tmp_path), list[str]()
-    taken, waits = threading.Event(), threading.Event()
-
-    def execute() -> None:
-        with lease(run.path, RUN):
-            taken.set()
-            waits.wait(60)
-            time.sleep(2.5)  # several looks
-
-    first = threading.Thread(target=execute)
-    first.start()
-    taken.wait(60)
-
-    def warn(line: str) -> None:
-        told.append(line)
-        waits.set()
-
-    with run_lock(run.path, GracefulStop(LOCAL), warn):
-        first.join()
-    assert told == [
-        f"run night is being executed on {socket.gethostname()} (process {os.getpid()}); waiting "
-        "for its end, Ctrl-C leaves it alone"
-    ]
 
 
 def test_who_waits_ends_at_its_deadline(tmp_path: Path) -> None:
@@ -113,9 +82,7 @@ def test_a_run_that_does_not_begin_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def words(
-    folder: Path, server: LoopbackServer, methods: str = ONE, run: str = "night"
-) -> list[str]:
+def words(folder: Path, server: LoopbackServer) -> list[str]:
     numbers = range(1, NUM_DOCUMENTS + 1)
     if not (folder / "corpus").exists():
         write(
@@ -125,9 +92,9 @@ def words(
         )
     return [
         "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
-        f"methods={methods}", f"warehouse={folder / 'warehouse'}", "engine=openai",
+        f"methods={METHODS}", f"warehouse={folder / 'warehouse'}", "engine=openai",
         f"engine.base_url={server.url}", "engine.model=m", "engine.max_workers=1",
-        "engine.sequences=2", f"run={run}", "cluster=inline",
+        "engine.sequences=2", "run=night", "cluster=inline",
     ]  # fmt: skip
 
 
@@ -170,12 +137,12 @@ def test_the_same_command_twice_asks_nothing_twice(tmp_path: Path) -> None:
         second = gistmill(*words(tmp_path, server))
         _, told = first.communicate(timeout=100)
         assert first.returncode == second.returncode == 0, told + second.stderr
-        assert len(server.asked) == NUM_CALLS[ONE]
+        assert len(server.asked) == NUM_CALLS
     assert f"run night is being executed on {socket.gethostname()} (process {first.pid});" in (
         second.stderr
     )
     assert "gist_only" in second.stdout, "the report"
-    assert sql(warehouse, "select count(*) as n from all_calls") == [{"n": NUM_CALLS[ONE]}]
+    assert sql(warehouse, "select count(*) as n from all_calls") == [{"n": NUM_CALLS}]
     assert json.loads(succeed("status", f"warehouse={warehouse}", "--json"))["driver"] is None
 
 
@@ -194,39 +161,3 @@ def test_who_waits_takes_over_from_the_dead(tmp_path: Path) -> None:
             assert second.returncode == 0, told
     rows = sql(tmp_path / "warehouse", "select count(*) as n, count(problem) as p from answers")
     assert rows == [{"n": 2 * NUM_DOCUMENTS, "p": 0}]
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_two_runs_at_once_share_a_warehouse_and_readers_see_it_grow(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse"
-    with LoopbackServer(answer=slow) as server:
-        with (
-            started(words(tmp_path, server, ONE, "one")) as one,
-            started(words(tmp_path, server, OTHER, "other")) as other,
-        ):
-            runs = {"one": one, "other": other}
-            until(lambda: len(list(warehouse.glob("runs/*/units.parquet"))) == 2, one, other)
-            counted = {"one": [0], "other": [0]}
-            while any(process.poll() is None for process in runs.values()):
-                for run, counts in counted.items():
-                    at = (f"warehouse={warehouse}", f"run={run}")
-                    (row,) = json.loads(
-                        succeed("sql", "select count(*) as n from calls", *at, "--json")
-                    )
-                    counts.append(row["n"])
-                    succeed("status", *at)
-                    succeed("report", *at)
-            for process in runs.values():
-                _, told = process.communicate(timeout=100)
-                assert process.returncode == 0, told
-        num_asked = len(server.asked)
-    assert all(counts == sorted(counts) for counts in counted.values())
-    for run, methods in (("one", ONE), ("other", OTHER)):
-        rows = sql(warehouse, "select count(*) as n, count(problem) as p from calls", f"run={run}")
-        assert rows == [{"n": NUM_CALLS[methods], "p": 0}]
-    shared = NUM_DOCUMENTS  # closed_book's, in both
-    both = sum(NUM_CALLS.values())
-    made = "select distinct * exclude run from all_calls"  # there, a row per run that planned it
-    assert sql(warehouse, f"select count(*) as n from ({made})") == [{"n": both - shared}]
-    assert both - shared <= num_asked <= both

@@ -82,15 +82,6 @@ def test_the_report_asks_which_rater(rated: Rated) -> None:
     )
 
 
-def test_the_first_command_goes_on_as_before(rated: Rated) -> None:
-    again = (*rated.words, "max_problem_rate=1", "max_fallback_rate=1", "--json")
-    outcome = json.loads(succeed(*again))
-    # What the engine failed is asked once more.
-    calls = {step.rpartition("-")[0]: n for step, n in outcome["calls"].items() if n}
-    assert calls == {"answer": 2}
-    check_lr(outcome["report"], "scripted:teacher")
-
-
 def test_two_scripts_of_one_name_are_two_raters(
     rated: Rated, hand: HandRun, tmp_path: Path
 ) -> None:

@@ -111,15 +111,6 @@ def test_marks_of_a_run(tmp_path: Path) -> None:
     assert marked(other) == ["best"]
 
 
-def test_a_leader_alone(tmp_path: Path) -> None:
-    made = reported(tmp_path, {
-        "best": {"squad_em": values(LETTERS, LETTERS)},
-        "bad": {"squad_em": values(LETTERS, "a")},
-    })  # fmt: skip
-    assert marked(made) == ["best"]
-    assert marked(made, "by=document_id < 'd'") == ["best"], "of d to l alone, 9 documents"
-
-
 @pytest.mark.slow
 def test_questions_that_only_one_method_has_a_value_of_tell_nothing(tmp_path: Path) -> None:
     """Both miss one question a document, not the same; what both have is equal."""

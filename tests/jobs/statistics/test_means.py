@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from jobs.statistics.means import LEAST_DOCUMENTS, interval, percentiles, resampled, sd
+from jobs.statistics.means import LEAST_DOCUMENTS, interval, sd
 
 # 12 documents of 1 to 12 questions; per document the sum of 0-100 scores and their number.
 COUNTS = list(range(1, 13))
@@ -41,23 +41,6 @@ def test_documents_are_drawn_not_questions() -> None:
     assert found is not None
     # By hand: the number right of 10 is binomial(10, 0.5), whose 95% lie within 2..8.
     assert list(found) == pytest.approx([20.0, 80.0])
-
-
-def test_the_interval_of_a_geometric_mean() -> None:
-    """Of two parts, against a plain resampling that draws documents once for both."""
-    others = [50.0 * n + 300 * (n % 3) for n in COUNTS]
-    *drawn, num = resampled([SUMS, others, COUNTS])
-    found = percentiles([sums / num for sums in drawn])
-    draw, means = random.Random(11), []
-    for _ in range(20_000):
-        chosen = [draw.randrange(len(COUNTS)) for _ in COUNTS]
-        total = sum(COUNTS[i] for i in chosen)
-        parts = [sum(sums[i] for i in chosen) / total for sums in (SUMS, others)]
-        means.append(statistics.geometric_mean(parts) if all(parts) else 0.0)
-    means.sort()
-    width = means[19_500] - means[500]
-    assert found[0] == pytest.approx(means[500], abs=0.06 * width)
-    assert found[1] == pytest.approx(means[19_500], abs=0.06 * width)
 
 
 def test_nothing_is_said_below_ten_documents() -> None:

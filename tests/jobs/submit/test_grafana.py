@@ -62,15 +62,6 @@ def test_every_counter_is_shown() -> None:
     assert named == OURS | OF_RAY
 
 
-def test_the_datasource_and_the_run_are_chosen() -> None:
-    datasource, run = DASHBOARD["templating"]["list"]
-    assert (datasource["name"], datasource["type"]) == ("datasource", "datasource")
-    assert datasource["query"] == "prometheus"
-    assert (run["name"], run["type"], run["datasource"]) == ("run", "query", DATASOURCE)
-    metric = run["query"]["query"].removeprefix("label_values(").removesuffix(", run)")
-    assert metric in OURS
-
-
 @pytest.mark.slow
 def test_a_run_exports_its_counters(tmp_path: Path) -> None:
     """Eight documents of ten pages, which gist_only answers and full_text has no room for."""

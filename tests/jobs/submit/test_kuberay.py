@@ -57,33 +57,65 @@ def test_it_is_what_the_crd_takes(words: list[str]) -> None:
     jsonschema.validate(manifest(*words), SCHEMA)
 
 
-def test_gpu_pods_hold_one_engine_and_come_from_nothing() -> None:
-    one, four = manifest(*WORDS, *VLLM), manifest(*EVERYTHING)
-    for made, gpus in ((one, 1), (four, 4)):
-        (group,) = made["spec"]["rayClusterSpec"]["workerGroupSpecs"]
-        assert (group["replicas"], group["minReplicas"], group["maxReplicas"]) == (0, 0, 8)
-        assert group["rayStartParams"]["num-gpus"] == str(gpus)
-        head, worker = pods(made)
-        assert worker["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == gpus
-        assert "nvidia.com/gpu" not in head["containers"][0]["resources"]["limits"]
-    assert one["spec"]["rayClusterSpec"]["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
-
-
-def test_an_engine_without_gpus_asks_for_none() -> None:
-    _, worker = pods(manifest(*WORDS))
-    assert set(worker["containers"][0]["resources"]["limits"]) == {"cpu", "memory"}
-
-
-ENGINES = [
+GPU = "nvidia.com/gpu"
+OF_MEMORIES = [  # the engine that needs the most is here that of memories
     "engine=openai", "engine.base_url=http://h/v1", "engine.model=m", "memory_engine=vllm",
     "memory_engine.model=some/model", "memory_engine.args.tensor_parallel_size=2",
 ]  # fmt: skip
+CLAIMS = [{"name": "shared", "persistentVolumeClaim": {"claimName": "weights"}},
+          {"name": "model-cache", "persistentVolumeClaim": {"claimName": "models"}}]  # fmt: skip
+MOUNTS = [{"name": "shared", "mountPath": "/shared"},
+          {"name": "model-cache", "mountPath": "/model-cache"}]  # fmt: skip
+SPOT = {"key": "spot", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}
+FIXED = ["cluster.autoscales=false", "cluster.max_workers=3"]  # Kueue admits none that autoscales
+HOST = {"path": "/mnt/my models", "type": "Directory"}
 
 
-def test_pods_have_the_gpus_of_the_engine_that_needs_the_most() -> None:
-    """Of whichever section: here those of memories."""
-    _, worker = pods(manifest(*WORDS, *ENGINES))
-    assert worker["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 2
+@pytest.mark.parametrize(
+    ("words", "place", "value"),
+    [
+        (VLLM, "group replicas", 0), (VLLM, "group minReplicas", 0), (VLLM, "group maxReplicas", 8),
+        (VLLM, "group rayStartParams num-gpus", "1"),
+        (EVERYTHING, "group rayStartParams num-gpus", "4"),
+        (VLLM, f"worker resources limits {GPU}", 1),
+        (EVERYTHING, f"worker resources limits {GPU}", 4),
+        (OF_MEMORIES, f"worker resources limits {GPU}", 2),
+        ([], f"worker resources limits {GPU}", None),
+        (EVERYTHING, f"head resources limits {GPU}", None),
+        (VLLM, "cluster headGroupSpec rayStartParams num-cpus", "0"),
+        (EVERYTHING, "worker_pod nodeSelector", {"cloud.google.com/gke-spot": "true"}),
+        (EVERYTHING, "head_pod nodeSelector", None),  # nobody takes the driver's node away
+        (EVERYTHING, "worker_pod tolerations", [SPOT]),
+        *((EVERYTHING, f"{pod}_pod serviceAccountName", "reader") for pod in ("head", "worker")),
+        *((EVERYTHING, f"{pod}_pod volumes", CLAIMS) for pod in ("head", "worker")),
+        *((EVERYTHING, f"{pod} volumeMounts", MOUNTS) for pod in ("head", "worker")),
+        *((EVERYTHING, f"{pod} envFrom", [{"secretRef": {"name": "s3-keys"}}])
+          for pod in ("head", "worker")),
+        (EVERYTHING, "worker env", [{"name": "HF_HOME", "value": "/model-cache"}]),
+        (["cluster.model_cache=/mnt/my models"], "worker_pod volumes 0 hostPath", HOST),
+        ([], "worker_pod volumes", None),
+        ([], "head resources requests ephemeral-storage", "10Gi"),
+        ([], "worker resources requests ephemeral-storage", "30Gi"),
+        (["cluster.worker_storage=null"], "worker resources requests ephemeral-storage", None),
+        ([], "cluster authOptions", {"mode": "token"}),
+        (["cluster.auth=disabled"], "cluster authOptions", {"mode": "disabled"}),
+        (["cluster.auth=null"], "cluster authOptions", None),
+        (FIXED, "cluster enableInTreeAutoscaling", False),
+        *((FIXED, f"group {name}", 3) for name in ("replicas", "minReplicas", "maxReplicas")),
+    ],
+)  # fmt: skip
+def test_a_setting_has_its_place(words: list[str], place: str, value: Any) -> None:
+    made = manifest(*WORDS, *(word for word in words if word not in WORDS))
+    cluster = made["spec"]["rayClusterSpec"]
+    head, worker = pods(made)
+    found: Any = {
+        "cluster": cluster, "group": cluster["workerGroupSpecs"][0],
+        "head_pod": head, "worker_pod": worker,
+        "head": head["containers"][0], "worker": worker["containers"][0],
+    }  # fmt: skip
+    for key in place.split():
+        found = found[0] if key == "0" else found.get(key)
+    assert found == value
 
 
 @pytest.mark.parametrize(
@@ -103,63 +135,9 @@ def test_there_are_as_many_engines_as_the_pods_have_gpus_for(
     assert f"engine.max_workers={workers}" in shlex.split(spec["entrypoint"])
 
 
-def test_spot_nodes_secrets_and_volumes() -> None:
-    made = manifest(*EVERYTHING)
-    head, worker = pods(made)
-    assert worker["nodeSelector"] == {"cloud.google.com/gke-spot": "true"}
-    assert worker["tolerations"] == [
-        {"key": "spot", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}
-    ]
-    assert "nodeSelector" not in head  # the driver stays where nobody takes its node away
-    for pod in (head, worker):
-        assert pod["serviceAccountName"] == "reader"
-        assert pod["containers"][0]["envFrom"] == [{"secretRef": {"name": "s3-keys"}}]
-        assert pod["volumes"] == [
-            {"name": "shared", "persistentVolumeClaim": {"claimName": "weights"}},
-            {"name": "model-cache", "persistentVolumeClaim": {"claimName": "models"}},
-        ]
-        assert pod["containers"][0]["volumeMounts"] == [
-            {"name": "shared", "mountPath": "/shared"},
-            {"name": "model-cache", "mountPath": "/model-cache"},
-        ]
-        assert pod["containers"][0]["env"] == [{"name": "HF_HOME", "value": "/model-cache"}]
-
-
-def test_a_model_cache_on_the_nodes() -> None:
-    for pod in pods(manifest(*WORDS, "cluster.model_cache=/mnt/my models")):
-        (volume,) = pod["volumes"]
-        assert volume["hostPath"] == {"path": "/mnt/my models", "type": "Directory"}
-    assert "volumes" not in pods(manifest(*WORDS))[1]
-    assert "model_cache=A claim: String should match" in refused(
-        "submit", "--print", *WORDS, "cluster.model_cache=A claim"
-    )
-
-
-def test_ephemeral_storage() -> None:
-    head, worker = pods(manifest(*WORDS))
-    requests = [pod["containers"][0]["resources"]["requests"] for pod in (head, worker)]
-    assert [one["ephemeral-storage"] for one in requests] == ["10Gi", "30Gi"]
-    for pod in pods(manifest(*WORDS, "cluster.worker_storage=null", "cluster.head_storage=null")):
-        assert {*pod["containers"][0]["resources"]["requests"]} == {"cpu", "memory"}
-
-
-def test_only_who_has_the_token_may_use_the_ray() -> None:
-    def options(*words: str) -> Any:
-        return manifest(*WORDS, *words)["spec"]["rayClusterSpec"].get("authOptions")
-
-    assert options() == {"mode": "token"}
-    assert options("cluster.auth=disabled") == {"mode": "disabled"}
-    assert options("cluster.auth=null") is None
-
-
-def test_pods_from_the_beginning_where_nothing_autoscales() -> None:
-    """Kueue admits no RayJob that autoscales."""
-    made = manifest(*WORDS, "cluster.autoscales=false", "cluster.max_workers=3")
-    cluster = made["spec"]["rayClusterSpec"]
-    (group,) = cluster["workerGroupSpecs"]
-    assert cluster["enableInTreeAutoscaling"] is False
-    assert (group["replicas"], group["minReplicas"], group["maxReplicas"]) == (3, 3, 3)
-    assert "cluster.autoscales=false" in shlex.split(made["spec"]["entrypoint"])
+def test_a_cache_that_is_no_claim_is_refused() -> None:
+    line = refused("submit", "--print", *WORDS, "cluster.model_cache=A claim")
+    assert "model_cache=A claim: String should match" in line
 
 
 def test_the_job_ends_some_time_after_its_deadline() -> None:

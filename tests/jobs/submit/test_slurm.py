@@ -179,13 +179,6 @@ def test_the_steps_in_order(dry: DryRun) -> None:
     assert dry.told("environment") == ["made n1:21234"] * 2
 
 
-def test_one_node_has_no_others(dry: DryRun) -> None:
-    process = dry.begin(*WORDS, nodes=1)
-    dry.end(process)
-    assert process.returncode == 0
-    assert [told for told in dry.told("srun") if "--address" in told] == []
-
-
 def test_the_token_is_made_for_the_job_and_never_told(dry: DryRun) -> None:
     made = set()
     for _ in range(2):

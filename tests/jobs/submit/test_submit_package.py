@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from jobs.graph.read_run import read_run
-from jobs.run import provenance
 from jobs.submit import rendered
 from jobs.submit.package import pack, words_on_cluster
 from tests.support.command import ROOT
@@ -67,9 +66,3 @@ def test_secrets_of_the_jobs_environment_stand_in_no_word() -> None:
         "cluster.runtime_env.env_vars.HF_TOKEN=hunter3", "warehouse=/x",
     ]  # fmt: skip
     assert "hunter" not in rendered(words)
-
-
-def test_the_commit_is_that_of_the_sender(monkeypatch: pytest.MonkeyPatch) -> None:
-    (name,) = provenance.commit_variable()
-    monkeypatch.setenv(name, "0123456789ab")
-    assert provenance.provenance(None)["commit"] == "0123456789ab"

@@ -15,7 +15,7 @@ import pytest
 
 from jobs.graph.read_run import read_run
 from jobs.submit.submission import write_marker
-from jobs.submit.submit_ray_job import job_state, send
+from jobs.submit.submit_ray_job import send
 from pipeline.cluster.ray_jobs import Job
 from pipeline.core.errors import UsageError
 from pipeline.files.storage import as_path
@@ -73,11 +73,6 @@ def test_a_port_that_is_silent(tmp_path: Path) -> None:
 def test_an_address_that_is_no_ray(tmp_path: Path, status: int, content: bytes) -> None:
     with served(status, content) as address:
         assert ": not the answer of a Ray dashboard (" in sent_to(address, tmp_path)
-
-
-def test_a_password_in_an_address_is_not_told(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
-    assert "hunter2" not in sent_to(f"http://me:hunter2@127.0.0.1:{port}", tmp_path)
 
 
 @pytest.mark.parametrize("address", ["auto", "127.0.0.1:6379", "ray://127.0.0.1:10001"])
@@ -189,18 +184,6 @@ def test_what_is_refused_for_another_reason_leaves_no_marker(
     assert not (tmp_path / "runs" / ".r.sent").exists()
 
 
-@pytest.mark.parametrize("written", ["/x/w", "/x/w/", "/x//w"])
-@pytest.mark.parametrize("asked", ["/x/w", "/x/w/"])
-def test_a_job_is_found_however_the_warehouse_is_written(
-    head: type[Head], monkeypatch: pytest.MonkeyPatch, written: str, asked: str
-) -> None:
-    monkeypatch.setattr("jobs.submit.submit_ray_job.write_marker", lambda *given: None)
-    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={written}", "run=r"]
-    send(read_run(words), words, None)
-    found = job_state("http://h:1", "r", asked)
-    assert found is not None and found.id == "gistmill-r-1"
-
-
 @pytest.mark.parametrize("cluster", ["ray cluster.address=http://h:1", "kuberay cluster.image=i"])
 @pytest.mark.parametrize("env_vars", ["null", "[A]", "{A: 1}"])
 def test_variables_that_are_none_are_refused(cluster: str, env_vars: str) -> None:
@@ -216,12 +199,6 @@ def test_a_warehouse_that_is_not_shared_is_refused_by_the_job(tmp_path: Path) ->
         f"warehouse={tmp_path / 'warehouse'}: not the one that gistmill-my-run-3"
     )
     assert not (tmp_path / "warehouse").exists()
-
-
-@pytest.mark.slow
-def test_the_mark_of_another_job_is_none(tmp_path: Path) -> None:
-    write_marker(as_path(tmp_path), "my-run", "gistmill-my-run-2")
-    assert "not the one that" in one_line(begun("gistmill-my-run-3", tmp_path))
 
 
 @pytest.mark.slow

@@ -82,22 +82,3 @@ def test_exact_calls_of_every_rerun(runs: Runs) -> None:
     shard.unlink()
     (runs.warehouse / "tables" / "calls" / gist_step.name / shard.name).unlink()
     assert runs.calls(methods=more) == {"gist": 3}, "one shard deleted"
-
-
-def test_no_gists_are_made_that_no_method_reads(tmp_path: Path) -> None:
-    """Tokens are words here, so a paragraph of 40 is a segment: a tree has three leaves, two nodes
-    above them and a root. Leaves are summarised, other summaries are short enough as they are; a
-    question passes root and node to its leaf."""
-    runs, script = Runs(tmp_path), tmp_path / "script.yaml"
-    script.write_text(
-        """replies:
-          - {prompt: triage, reply: "Action: 0"}
-          - {prompt: read_leaf, reply: "Action: -2\\nAnswer: It is."}
-          - {reply: "The mill."}"""
-    )
-    words = ("engine=scripted", f"engine.script={script}", "rater=none", "run=trees")
-    trees = "memwalker(segment_tokens=40,max_children=2)"
-    assert runs.calls(*words, methods=trees) == {"tree": 2 * 3, "navigate": 3 * 3}
-    assert runs.calls(*words, methods="bm25(top_k=1)") == {"answer": 3}, "it reads pages alone"
-    gists = {"gist": 2 * 3, "answer": 3}
-    assert runs.calls(*words, methods="gist_only") == gists, "the same run, with gists now"

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,14 +10,10 @@ import pytest
 import gistmill
 from pipeline.core.errors import LeftOutWarning, UsageError
 from pipeline.store.upkeep.compaction import compact
-from pipeline.work.units import RETRYABLE, RetryPolicy
-from tests.support.command import gistmill as command
 from tests.support.command import sql, succeed
 from tests.support.docs.pages import blocks
-from tests.support.reading import written_family
 from tests.support.runs.finished_run import FinishedRun
-from tests.support.runs.hostile_run import HostileRun, book_words
-from tests.support.runs.shown_calls import as_asked, as_shown, shown
+from tests.support.runs.shown_calls import shown
 
 NUM_CALLS = 18  # six gists; of three questions a look-up, an answer and two verdicts each
 SENT = ["messages", "temperature", "seed", "max_reply_tokens", "constraint"]
@@ -52,11 +47,6 @@ def test_messages_settings_and_the_row_of_a_call(warehouse: Path) -> None:
     assert answer["constraint"] is None
     assert (answer["method"], answer["repeat"]) == ("readagent_p(max_pages=5)", 0)
     assert (answer["reply"], answer["attempt"]) == ("as it was", 1)
-
-
-def test_what_was_sent_is_kept_of_all_calls(warehouse: Path) -> None:
-    found = shown(warehouse)
-    assert len(found) == NUM_CALLS and all(call["messages"] for call in found)
 
 
 def test_the_calls_of_a_memory_are_asked_for_by_document(warehouse: Path) -> None:
@@ -124,57 +114,6 @@ def test_what_was_sent_is_left_out_where_that_is_asked_for(
     assert sum(done["calls"].values()) == 0
 
 
-def test_status_says_how_much_room_it_takes(warehouse: Path) -> None:
-    files = [pq.ParquetFile(f) for f in (warehouse / "tables" / "calls").glob("*/*.parquet")]
-    groups = [f.metadata.row_group(n) for f in files for n in range(f.metadata.num_row_groups)]
-    columns = [group.column(n) for group in groups for n in range(group.num_columns)]
-    sizes = [(c.path_in_schema.partition(".")[0], c.total_compressed_size) for c in columns]
-    whole = sum(size for _, size in sizes)
-    own = sum(size for name, size in sizes if name == "messages")
-    found = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))
-    assert found["calls"] == {"bytes": whole, "prompt_bytes": own}
-    assert 0 < own < whole
-    shutil.rmtree(warehouse / "tables" / "calls")
-    found = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))
-    assert found["calls"] == {"bytes": 0, "prompt_bytes": 0}
-
-
-class Night(HostileRun):
-    """Sampled, twice, with replies that fail and are asked again; by a family of one's own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.family = written_family(folder)
-        template = "{{ segment if segment is defined }}Now answer: {{ question }}\n"
-        (self.family / "answer.jinja").write_text(template)
-        words = book_words(folder, 8, 4)
-        methods = "methods=closed_book,readagent_s(max_pages=3),bm25(top_k=1)"
-        super().__init__(
-            folder,
-            [*words[:-1], methods, f"family={self.family}", "engine.temperature=0.7", "repeats=2"],
-            seed=5,
-        )
-
-
-@pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
-    made = Night(tmp_path_factory.mktemp("night"))
-    made.work()
-    made.work(RetryPolicy(frozenset(RETRYABLE)))
-    return made
-
-
-@pytest.mark.slow
-def test_repeats_and_retries_are_shown_with_their_seeds(night: Night) -> None:
-    found = shown(night.config.warehouse)
-    asked = Counter(map(as_asked, night.engine.asked))
-    assert {as_shown(one) for one in found} <= set(asked)
-    assert len({call["seed"] for call in found}) > 3
-    assert {call["repeat"] for call in found} == {0, 1}
-    assert max(call["attempt"] for call in found) > 1
-    again = [unit for unit in night.units if unit[2] > 1]
-    assert again and {call["unit"] for call in found} & {unit for _, unit, _ in again}
-
-
 def test_trace_prints_every_call_under_its_memory_and_method(warehouse: Path) -> None:
     printed = succeed("trace", "q1", "--prompts", f"warehouse={warehouse}")
     memory, _, method = printed.partition("\n== readagent_p(max_pages=5)\n")
@@ -201,13 +140,6 @@ def test_trace_as_json_has_the_exact_text(warehouse: Path) -> None:
     }
     plain = json.loads(succeed("trace", "q1", "--json", f"warehouse={warehouse}"))
     assert "calls" not in plain["methods"][0] and "calls" not in plain["memories"]["shared"]
-
-
-def test_control_characters_do_not_reach_the_terminal(night: Night) -> None:
-    done = command("trace", "q1", "--prompts", f"warehouse={night.config.warehouse}")
-    assert done.returncode == 0, done.stderr
-    shown_chars = set(done.stdout) - {"\n", "\t"}
-    assert {char for char in shown_chars if not char.isprintable()} == set()
 
 
 def test_the_page_says_how_it_is_done_in_python(

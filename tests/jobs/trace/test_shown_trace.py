@@ -34,16 +34,3 @@ def test_of_a_memory_only_the_parts_are_shown_unless_all_is_asked_for(warehouse:
     assert f"gistmill show d1 run={run} warehouse={warehouse} prints" in of_run
     whole = succeed("trace", "q1", f"warehouse={warehouse}", "--full")
     assert all(gist in whole for gist in gists) and "gistmill show" not in whole
-
-
-def test_every_method_shows_what_it_read(warehouse: Path) -> None:
-    parts = succeed("trace", "q1", f"warehouse={warehouse}", "--full").split("\n== ")
-    of = {part.partition("\n")[0]: part for part in parts[1:]}
-    (page,) = sql(warehouse, "select page_indexes[1] as p from answers where method like 'bm25%'")
-    (text,) = sql(warehouse, f"select text from pages where page_index = {page['p']}")
-    assert f"<Page {page['p']}> {text['text'].splitlines()[0]}" in of["bm25(top_k=1)"]
-    whole = str(document(1)["text"])
-    assert f"<characters 0 to {len(whole)}> {whole.splitlines()[0]}" in of["full_text"]
-    (words,) = sql(warehouse, "select sum(num_words)::int as n from gists")
-    assert f"context: {words['n']} words, {words['n']} of them of gists" in of["gist_only"]
-    assert "of gists" not in of["full_text"] + of["bm25(top_k=1)"]

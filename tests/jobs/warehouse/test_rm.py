@@ -6,9 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +21,7 @@ from pipeline.store.runs.planned_units import write_plan
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.shard_index import is_among, newest_index
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep import compaction, garbage
+from pipeline.store.upkeep import garbage
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import collect
 from tests.pipeline.store.test_compaction import call
@@ -38,19 +36,17 @@ ASKED, ASKED_OTHER = chunk(ANSWERS, "d1", "q1", "q2"), chunk(OTHER, "d1", "q1")
 KEPT = ["d1"]  # the documents whose gists the run `kept` has
 
 
-@pytest.fixture(params=["loose", "compacted", "both"])
+@pytest.fixture(params=["loose", "both"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Two runs: `gone` has d1 and d2 and a method of its own, `kept` d1 and another method."""
     warehouse = Warehouse(tmp_path)
     for unit in (SHARED, OWN):
         warehouse.commit(GISTS, unit, [gist(0, f"of {unit.document_id}", unit.document_id)])
         warehouse.commit(GISTS, unit, [call(0, unit.document_id)], Call)
-    if request.param != "loose":
+    if request.param == "both":
         compact(tmp_path, least=1)
     warehouse.commit(ANSWERS, ASKED, [answer("q1"), answer("q2")])
     warehouse.commit(OTHER, ASKED_OTHER, [answer("q1")])
-    if request.param == "compacted":
-        compact(tmp_path, least=1)
     warehouse.plan("gone", (GISTS, [SHARED, OWN]), (ANSWERS, [ASKED]))
     warehouse.plan("kept", (GISTS, [SHARED]), (OTHER, [ASKED_OTHER]))
     return tmp_path
@@ -145,48 +141,6 @@ def test_a_removal_that_an_earlier_version_left_undone_is_done(folder: Path) -> 
 
 class KilledError(BaseException):
     pass
-
-
-@pytest.mark.slow
-def test_killed_at_any_moment_it_can_be_made_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Removal and collection are struck before each of their writes and deletions in turn."""
-    num_struck = left = 0
-    names = ("delete", "delete_folder", "write", "commit_next", "commit")
-    for module, name in ((m, n) for m in (garbage, compaction) for n in names):
-        if not hasattr(module, name):
-            continue
-        real: Callable[..., Any] = getattr(module, name)
-
-        def strike(*given: Any, real: Callable[..., Any] = real, **more: Any) -> Any:
-            nonlocal left, num_struck
-            left -= 1
-            if left < 0:
-                num_struck += 1
-                raise KilledError
-            return real(*given, **more)
-
-        monkeypatch.setattr(module, name, strike)
-    point = 0
-    actions: list[Callable[[], object]] = [
-        lambda: collect(folder, older_than=0), lambda: remove(as_path(folder), "gone"),
-    ]  # fmt: skip
-    while actions:
-        left = point
-        try:
-            actions[-1]()
-        except KilledError:
-            point += 1
-        else:
-            point = 0
-            actions.pop()
-        with connect(folder, "kept") as connection:
-            runs = {row["run"] for row in query(connection, "from all_planned")}
-            assert runs in ({"gone", "kept"}, {"kept"})
-            assert [row["document_id"] for row in query(connection, "from gists")] == KEPT
-    assert num_struck >= 6
-    is_deleted(folder)
 
 
 def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(

@@ -62,24 +62,11 @@ def test_one_table_and_json() -> None:
         "meaning": "page indexes in order of importance; null: no reply",
     }
     shown = succeed("schema", "all_paired")
-    assert shown.startswith(
-        "paired, a view: A row per question, metric and ordered pair of methods"
-    )
-    assert "| difference  | DOUBLE  | value - other_value" in shown
-    everything = json.loads(succeed("schema", "--json"))
-    assert everything["problems"]["empty_input"] == "a text without words"
-    assert (
-        refused("schema", "lookup") == "lookup: no table, view or choice that gistmill ls lists; "
-        "nearest: lookups, look_up_s, look_up_p"
-    )
-    method = (
-        "arguments: {top_k: 3}\noptional: {budget: {top_k: null}}\nstages:\n  look_up: {kind: bm25"
-    )
-    shown = succeed("schema", "bm25")
-    assert shown.startswith("bm25, method of ") and method in shown
-    family, memory = succeed("schema", "chats"), succeed("schema", "uniform")
-    assert family.startswith("chats, family of ") and "\nsettings:" in family
-    assert memory.startswith("uniform, memory of ")
+    assert shown.startswith("paired, a view: ") and "| difference  | DOUBLE  |" in shown
+    assert "empty_input" in json.loads(succeed("schema", "--json"))["problems"]
+    assert refused("schema", "lookup").endswith("nearest: lookups, look_up_s, look_up_p")
+    for name, kind in (("bm25", "method"), ("chats", "family"), ("uniform", "memory")):
+        assert succeed("schema", name).startswith(f"{name}, {kind} of ")
     assert refused("schema", "run=a").startswith("'run=a': unknown option; there are plugins=")
     assert refused("schema", "plugins=nowhere").startswith("plugins=nowhere: no such folder")
 

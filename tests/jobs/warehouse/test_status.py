@@ -5,77 +5,19 @@ import re
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from jobs.output.terminal import fitted_to_terminal
-from jobs.warehouse.status import status_parts
 from pipeline.core.errors import ClusterError
 from pipeline.files.lease import RUN, lease
 from pipeline.files.storage import as_path
 from tests.support.command import gistmill, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 
-STAGES = ("documents", "questions", "paginate", "gist", "embed", "queries", "search", "look_up",
-          "answer", "rate", "score")  # fmt: skip
-
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return FinishedRun(tmp_path_factory.mktemp("status"))
-
-
-def step(stage: str, number: int, **counts: int) -> dict[str, Any]:
-    names = ("inputs", "ok", "problem", "skipped", "not_done", "calls", "prompt_tokens",
-             "cached_tokens", "reply_tokens")  # fmt: skip
-    return {"stage": stage, "method": f"m{number}", "repeat": 0, "step_id": f"{stage}-{number}",
-            **dict.fromkeys(names, 0), "seconds": 0.0, **counts}  # fmt: skip
-
-
-def worker(number: int, num_documents: int = 1) -> dict[str, Any]:
-    book = {"document_id": "book-0", "table": "pages", "done": 37, "about": 300}
-    return {"worker": f"node-{number}-4711", "inside": [book],
-            "documents": {f"book-{n}": 312.4 - n for n in range(num_documents)}}  # fmt: skip
-
-
-def night(num_workers: int = 64, num_problems: int = 30) -> dict[str, Any]:
-    """A large run at work: what `status --json` prints of it."""
-    steps = [
-        step(stage, number, inputs=200_000, ok=190_000, problem=1_000 * bool(num_problems),
-             not_done=9_000, calls=190_000, prompt_tokens=2_000_000_000, reply_tokens=30_000_000)
-        for stage in STAGES for number in range(26)
-    ]  # fmt: skip
-    progress = {"phase": "reading", "share": 0.37, "seconds_left": 13_200.0,
-                "ends_at": "2026-11-22T05:12", "inside": None, "units": 1, "planned_units": 9,
-                "problems": 0, "tokens_per_second": 81_000.0, "cached_share": 0.87,
-                "rows_per_second": 12.0}  # fmt: skip
-    return {
-        "run": "night", "complete": False, "steps": steps, "job": None, "progress": progress,
-        "problems": [f"truncated in stage{n}: {n + 1} rows, 1 question of 1 document of the "
-                     "corpus, such as: cut; raise it" for n in range(num_problems)],
-        "findings": [],
-        "driver": "head-99", "alive": [worker(n, 1 + n % 40) for n in range(num_workers)],
-        "silent": {"node-70-1": 600.0}, "left_out": [], "ended": None,
-        "calls": {"bytes": 2_000_000, "prompt_bytes": 1_500_000},
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("width", "num_workers", "num_problems"), [(80, 0, 0), (200, 2, 1), (80, 64, 30)]
-)
-def test_what_matters_is_shown(width: int, num_workers: int, num_problems: int) -> None:
-    text = fitted_to_terminal(status_parts(night(num_workers, num_problems)), width)
-    lines = text.splitlines()
-    assert len(lines) <= 70 and max(map(len, lines)) <= width
-    assert lines[0].startswith("run night: 2574000 inputs not done")
-    assert "executed on head (process 99)" in " ".join(lines)
-    assert "reading 37%: ends 05:12, in 3 h 40 min" in text
-    assert all(f"\n{stage} " in text for stage in STAGES)
-    assert "not done" in text and "skipped" not in text
-    assert ("pages 37 of about 300" in " ".join(lines)) == (num_workers > 0)
-    assert ("truncated in stage0: 1 rows" in text) == (num_problems > 0)
-    assert num_workers < 64 or "and 55 more lines like these; --json has all" in text
 
 
 @pytest.mark.slow

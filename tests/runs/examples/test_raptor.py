@@ -57,26 +57,3 @@ def test_a_summary_alone_has_room(tmp_path: Path, node_words: int) -> None:
     """The best node is read in any case."""
     (answer,) = raptor(tmp_path, node_words, *SUMMARIES, ANSWER)["answers"]
     assert answer["page_indexes"] == [] and answer["num_context_words"] == 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("finish_reason", ["abort", "length"])
-def test_a_summary_without_a_reply_is_not_read(tmp_path: Path, finish_reason: str) -> None:
-    """A truncated one keeps its text. With one node left there is nothing to summarize."""
-    *others, lake = SUMMARIES
-    rows = raptor(tmp_path, 30, *others, {**lake, "finish_reason": finish_reason}, ANSWER)
-    nodes = [(n["text"], n["problem"]) for n in rows["raptor_nodes"][4:]]
-    is_lost = finish_reason == "abort"
-    assert nodes[1] == (("", "engine_failed") if is_lost else (lake["reply"], "truncated"))
-    assert len(nodes) == (2 if is_lost else 3)
-    (answer,) = rows["answers"]
-    assert answer["page_indexes"] == [1, 3] and answer["problem"] is None
-    assert answer["num_context_words"] == (24 if is_lost else 28)
-
-
-def test_with_the_engine_that_needs_no_model(tmp_path: Path) -> None:
-    rows = example_rows(tmp_path, "raptor(chunk_words=12,cluster_size=3)", None)
-    # 4 chunks, the first with its two nearest and the fourth alone, then both together.
-    assert [(n["level"], len(n["children"])) for n in rows["raptor_nodes"]] == [
-        *[(0, 0)] * 4, (1, 3), (1, 1), (2, 2)]  # fmt: skip
-    assert {row["problem"] for row in rows["answers"]} == {None}

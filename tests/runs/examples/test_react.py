@@ -9,8 +9,6 @@ from tests.support.runs.example_run import Rows, example_rows, sent_texts
 
 SEARCH = {"prompt": "react", "reply": "I do not know yet.\nSearch: the ditch\nPage 0: I guess"}
 WHO = [{"question_id": "who", "question": "Who dug the ditch?", "references": ["Tom"]}]
-WHEN = [{"question_id": "when", "question": "When did the river fall?", "answer_index": 1,
-         "options": ["in spring", "in summer"]}]  # fmt: skip
 
 
 def react(folder: Path, *replies: dict[str, Any], steps: int = 6, questions: Any = WHO) -> Rows:
@@ -54,31 +52,3 @@ def test_what_is_no_step_is_said(tmp_path: Path, lost: str) -> None:
     (answer,) = rows["answers"]
     assert (answer["answer"], answer["problem"], answer["page_indexes"]) == ("Tom", None, [])
     assert len(rows["calls"]) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("reply", "index", "problem"),
-    [("Answer: (B)", 1, None), ("Answer: in summer", None, "unparseable"),
-     ("Answer: (E)", None, "out_of_range")],
-)  # fmt: skip
-def test_an_option_is_answered(
-    tmp_path: Path, reply: str, index: int | None, problem: str | None
-) -> None:
-    (answer,) = react(tmp_path, {"prompt": "react", "reply": reply}, questions=WHEN)["answers"]
-    assert (answer["answer_index"], answer["problem"]) == (index, problem)
-
-
-@pytest.mark.slow
-def test_a_step_without_a_reply(tmp_path: Path) -> None:
-    failed = {"prompt": "react", "match": "Search: the ditch\n", "finish_reason": "abort"}
-    (answer,) = react(tmp_path, failed, SEARCH)["answers"]
-    assert (answer["answer"], answer["problem"]) == (None, "engine_failed")
-
-
-def test_with_the_engine_that_needs_no_model(tmp_path: Path) -> None:
-    rows = example_rows(tmp_path, "react", None)
-    when, who = rows["answers"]
-    assert who["page_indexes"] == [2] and "Tom dug a ditch" in who["answer"]
-    assert when["page_indexes"] == [1] and when["answer_index"] in (0, 1)
-    assert [len(sent_texts(rows, "react", one)) for one in ("when", "who")] == [3, 3]

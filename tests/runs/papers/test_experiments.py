@@ -43,17 +43,6 @@ def test_it_composes_under_its_name_and_says_what_it_is_of(name: str) -> None:
         assert own.startswith(paper) or (paper == "memorag" and own in ("longbench", "govreport"))
 
 
-def test_the_papers_tables_are_there() -> None:
-    tables = {name for name in FILES if OF_PAPERS.fullmatch(name)}
-    assert tables >= {
-        *(f"readagent_table{n}" for n in (1, 3, 4, 5, 6, 7, 11)), "readagent_table2_gutenberg",
-        "readagent_table2_movie", *(f"memwalker_{n}" for n in ("table2", "table3", "table4")),
-        *(f"memwalker_fig{n}" for n in (2, 3, 5)), "memorag_table6", "memorag_table7_longbench",
-        *(f"longmemeval_table{n}" for n in (3, 4, 8, 9, 10)),
-        *(f"longmemeval_fig{n}" for n in (3, 5, 6)),
-    }  # fmt: skip
-
-
 def test_page_sizes_of_table_6_are_the_papers() -> None:
     run = resolved("readagent_table6")
     sizes = {

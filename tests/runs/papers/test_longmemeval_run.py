@@ -87,12 +87,6 @@ def test_a_trace_shows_keys_queries_and_notes(warehouse: Path) -> None:
         assert re.search(rf"^ *{line}", shown, re.MULTILINE), line
 
 
-def test_the_same_command_asks_nothing_again(warehouse: Path) -> None:
-    before = {f: f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")}
-    succeed("run", *WORDS, f"warehouse={warehouse}", "max_problem_rate=1")
-    assert {f: f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")} == before
-
-
 def test_the_experiments_have_the_design_and_its_ablations() -> None:
     path = f"corpus.path={HISTORIES}"
     chosen = [m.name for m in read_run(["experiment=longmemeval_s", path]).methods]

@@ -1,17 +1,13 @@
 """MemoRAG and its baselines from text to report, with the extractive engine."""
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from jobs.graph.read_run import read_run
 from pipeline.work.steps import Step
-from tests.support.command import gistmill, refused, sql, succeed, succeeded
-from tests.support.runs.shown_calls import shown
+from tests.support.command import refused, sql, succeed
 
 pytestmark = pytest.mark.slow
 
@@ -104,12 +100,6 @@ def test_report_and_trace_show_them(warehouse: Path) -> None:
         assert re.search(rf"^ *{line}", shown, re.MULTILINE), line
 
 
-def test_the_same_command_asks_nothing_again(warehouse: Path) -> None:
-    before = {f: f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")}
-    succeed("run", *WORDS, f"warehouse={warehouse}")
-    assert {f: f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")} == before
-
-
 @pytest.mark.parametrize(
     ("arguments", "made"),
     [
@@ -139,107 +129,3 @@ def test_the_retriever_needs_its_model() -> None:
     assert "no kind 'colbert'" in refused("run", "methods=rag(retriever=colbert)")
     assert "no kind 'beacon'" in refused("run", f"methods=memorag(memory=beacon,{BM25})")
     assert "memory_fit" in refused("run", f"methods=memorag(memory_fit=cut,{BM25})")
-
-
-@pytest.mark.slow
-def test_the_memory_model_may_be_another(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text(yaml.safe_dump({"replies": [{"reply": "the press\nthe vote"}]}))
-    words = ("corpus=demo", "limit=1", "memory=uniform", "rater=none", "run=r",
-             f"methods=memorag(memory=gist_memory,{BM25})", "memory_engine=scripted",
-             f"memory_engine.script={script}", f"warehouse={tmp_path / 'w'}")  # fmt: skip
-    found = read_run(list(words)).phases
-    assert [(phase.section, sorted({step.name for step in phase.steps})) for phase in found] == [
-        ("engine", ["gist", "paginate"]),
-        ("memory_engine", ["memorize", "queries"]),
-        ("engine", ["answer", "search"]),
-        ("cluster", ["score"]),
-    ]
-    succeed("run", *words)
-    engines = sql(tmp_path / "w", "select distinct stage, engine from calls order by all")
-    assert [tuple(row.values()) for row in engines] == [
-        ("answer", "extractive"), ("gist", "extractive"), ("queries", "scripted:script"),
-    ]  # fmt: skip
-    texts = sql(tmp_path / "w", "select distinct text from queries where kind = 'span' order by 1")
-    assert [row["text"] for row in texts] == ["the press", "the vote"]
-
-
-@pytest.mark.slow
-def test_a_memory_without_room_is_an_overflow_or_cut(tmp_path: Path) -> None:
-    """The demo's texts have some 3,500 tokens each."""
-    fits = "refuse|head|tail|split"
-    done = gistmill(
-        "run", "corpus=demo", "limit=1", "memory=uniform", "rater=none", "run=r",
-        f"methods=memorag(memory_fit={fits},{BM25},top_k=1)", "engine.context_tokens=2500",
-        f"warehouse={tmp_path}", "max_problem_rate=1",
-    )  # fmt: skip
-    succeeded(done, 0)
-    found = sql(
-        tmp_path,
-        """select regexp_extract(method, 'memory_fit=(\\w+)', 1) as fit,
-          count(*) filter (problem = 'upstream') as lost, count(*) as n,
-          (select max(part_index) from memory_passages m
-            where m.step_id in (select unnest(upstream) from steps s
-              where s.stage = 'queries' and s.method = answers.method)) as parts
-        from answers group by method order by fit""",
-    )
-    assert [(row["fit"], row["lost"] == row["n"], (row["parts"] or 0) > 0) for row in found] == [
-        ("head", False, False), ("refuse", True, False), ("split", False, True),
-        ("tail", False, False),
-    ]  # fmt: skip
-    overflows = sql(tmp_path, "select distinct problem from queries where problem is not null")
-    assert [row["problem"] for row in overflows] == ["context_overflow"]
-
-
-@pytest.mark.slow
-def test_reports_are_summarized_from_their_key_points(tmp_path: Path) -> None:
-    """A file of GovReport as SCROLLS has it: no question, one row per reference."""
-    reports = [f"The agency audited {n} depots. It found {n} faults. " * 40 for n in (3, 5)]
-    rows = [{"id": f"r{n}", "pid": f"r{n}_0", "input": text, "output": f"{n} faults."}
-            for n, text in enumerate(reports)]  # fmt: skip
-    (tmp_path / "validation.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    succeed("run", "experiment=govreport", f"corpus.path={tmp_path / 'validation.jsonl'}",
-            "rater=none", f"warehouse={tmp_path / 'w'}")  # fmt: skip
-    found = sql(tmp_path / "w", "select distinct kind from queries")
-    assert [row["kind"] for row in found] == ["point"]
-    (answers,) = sql(
-        tmp_path / "w",
-        """select count(*) as n, count(*) filter (problem is null) as ok from answers
-        where method like 'memorag_summary%'""",
-    )
-    assert (answers["n"], answers["ok"]) == (4, 4)
-
-
-@pytest.mark.slow
-def test_ultradomain_whole(tmp_path: Path) -> None:
-    """Two books of two domains, three questions each, in one command; the memory of a book is one
-    for all its questions, and the report has a line per domain."""
-    story = "The keeper of tower {n} carried oil in a tin can. " * 30
-    rows: list[dict[str, Any]] = [
-        {"_id": f"{domain}{n}", "input": f"What did keeper {n} carry?", "answers": ["oil"],
-         "context": f"\n{story.format(n=domain)}", "context_id": domain, "label": domain,
-         "length": 9, "meta": {"title": f"Towers of {domain}"}}
-        for domain in ("cs", "legal") for n in range(3)
-    ]  # fmt: skip
-    (tmp_path / "all.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    words = ("experiment=ultradomain", f"corpus.path={tmp_path / 'all.jsonl'}",
-             f"warehouse={tmp_path / 'w'}")  # fmt: skip
-    named = {method.name.split("(")[0] for method in read_run(words).methods}
-    assert {"memorag", "hyde", "rq_rag", "rag", "full_text", "readagent_p", "constant"} <= named
-    assert "embedder.model" in refused("run", *words, "embedder.model=null")
-    succeed("run", *words, f"{METHODS},full_text", "run=u", "rater=none")
-    (books,) = sql(tmp_path / "w", "select count(*) as n from documents")
-    (memories,) = sql(tmp_path / "w", "select count(*) as n from memory_passages "
-                                      "where memory = 'text'")  # fmt: skip
-    assert (books["n"], memories["n"]) == (2, 2)
-    report = json.loads(
-        succeed("report", "run=u", f"warehouse={tmp_path / 'w'}", "by=question_type", "--json")
-    )
-    found = {(row["method"].split("(")[0], row["by"]) for row in report["rows"]}
-    assert {("memorag", "cs"), ("memorag", "legal"), ("rag", "cs"), ("full_text", "cs")} <= found
-    assert all("longbench_f1" in row["means"] for row in report["rows"])
-
-
-def test_every_call_is_shown_as_it_was_sent(warehouse: Path) -> None:
-    found = shown(warehouse)
-    assert found and all(call["messages"] for call in found)

@@ -2,14 +2,11 @@
 
 import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 
 from tests.support.command import sql, succeed
-from tests.support.docs.pages import page
-from tests.support.runs.shown_calls import shown
 
 pytestmark = pytest.mark.slow
 
@@ -76,26 +73,6 @@ def test_show_has_inner_nodes_above_their_pages(warehouse: Path) -> None:
     assert out.count(" of the tree") == 1 + len(over)  # that of the leaf stands beside its page
 
 
-@pytest.mark.slow
-def test_show_names_the_tree_where_there_are_several(tmp_path: Path) -> None:
-    """Two trees over the same segments: as many nodes as both have, each under its tree's name."""
-    shapes = ",".join(f"memwalker(segment_tokens=150,max_children={n})" for n in (2, 3))
-    succeed("run", "corpus=demo", f"methods={shapes}", "limit=1", "memory=uniform", "rater=none",
-            "run=two", f"warehouse={tmp_path}", "max_problem_rate=1")  # fmt: skip
-    nodes = sql(tmp_path, "select step_id, document_id, node_index, summary, page_index from nodes")
-    (document_id,) = {node["document_id"] for node in nodes}
-    found = json.loads(succeed("show", document_id, f"warehouse={tmp_path}", "--json",
-                               "memory=paginate(kind=tokens,segment_tokens=150)"))  # fmt: skip
-    inner = {(f"node {node['node_index']} of the tree {node['step_id']}", node["summary"])
-             for node in nodes if node["page_index"] is None}  # fmt: skip
-    assert {(text["heading"], text["text"]) for text in found["above"]} == inner
-    assert len(found["above"]) == len(inner)
-    _, *leaves = found["pages"][0]["texts"]
-    assert {leaf["heading"] for leaf in leaves} == {
-        f"leaf of the tree {node['step_id']}" for node in nodes
-    }
-
-
 def test_every_question_was_walked_and_answered(warehouse: Path) -> None:
     (counts,) = sql(
         warehouse,
@@ -122,41 +99,8 @@ def test_the_report_has_its_measures(warehouse: Path) -> None:
     assert 0 < found["text_read"] <= 150 and found["steps"] > 2
 
 
-@pytest.mark.parametrize(
-    ("place", "own", "long"),
-    [
-        (0, ("6200", "2750"), "num_words > 2750"),
-        (1, ("1000)' group by all having count(*) > 8", "150)' group by all having count(*) > 26"),
-         "(select count(*) from nodes n where level = 0 and n.document_id = d.document_id) > 26"),
-    ],
-)  # fmt: skip
-def test_long_texts_by_words_or_segments_as_the_page_has_them(
-    warehouse: Path, place: int, own: tuple[str, str], long: str
-) -> None:
-    text = page("docs/methods/memwalker.md")
-    commands = re.findall(r"^gistmill report run=walks .*$", text, re.MULTILINE)
-    where = shlex.split(commands[place])[-1].replace(*own)
-    report = succeed("report", "run=walks", f"warehouse={warehouse}", where, "--json")
-    (row,) = json.loads(report)["rows"]
-    counted = sql(warehouse, f"""select count(*) filter ({long}) as n, count(*) as every
-        from questions join documents d using (document_id)""")  # fmt: skip
-    assert counted == [{"n": row["counts"]["n"], "every": 20}]
-    assert 0 < row["counts"]["n"] < 20
-
-
 def test_a_trace_shows_the_tree_and_the_walk(warehouse: Path) -> None:
     (first, *_) = sql(warehouse, "select question_id from questions order by all")
     shown = succeed("trace", first["question_id"], "run=walks", f"warehouse={warehouse}")
     assert re.search(r"^ *TREE \(\d+ nodes\)", shown, re.MULTILINE)
     assert re.search(r"^ *step 0: node \d+: to node \d+", shown, re.MULTILINE)
-
-
-def test_the_same_command_asks_nothing_again(warehouse: Path) -> None:
-    before = {f: f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")}
-    succeed("run", *WORDS, f"warehouse={warehouse}", "max_problem_rate=1")
-    assert {f: f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")} == before
-
-
-def test_every_call_is_shown_as_it_was_sent(warehouse: Path) -> None:
-    found = shown(warehouse)
-    assert found and all(call["messages"] for call in found)

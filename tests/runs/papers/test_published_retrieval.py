@@ -122,6 +122,13 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "warehouse"
 
 
+def test_a_family_s_metrics_are_columns(warehouse: Path) -> None:
+    report = json.loads(succeed("report", "run=r", f"warehouse={warehouse}", "--json"))
+    names = [f"session_{name}@{k}" for k in (5, 10) for name in ("recall_all", "ndcg_published")]
+    assert [c["measure"] for c in report["columns"] if "@" in c["measure"]] == names
+    assert all({*names} <= {*row["means"]} for row in report["rows"])
+
+
 @pytest.mark.parametrize("value", ["round", "session"])
 def test_the_view_has_the_authors_values(warehouse: Path, value: str) -> None:
     rows = sql(

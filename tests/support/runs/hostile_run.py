@@ -98,13 +98,12 @@ class HostileRun:
     words: Sequence[str]
     seed: int
     is_constrained: bool = False
-    engine_words: Sequence[str] = ()  # of the engine that the hostile one stands in for
 
     def __post_init__(self) -> None:
         self.engine = HostileEngine(self.seed)
         script = self.folder / "script.yaml"
         script.write_text("replies: []")
-        stands_in_for = self.engine_words or ("engine=scripted", f"engine.script={script}")
+        stands_in_for: Sequence[str] = ("engine=scripted", f"engine.script={script}")
         if self.is_constrained:  # which a scripted one cannot be
             stands_in_for = (*SIMULATED, "reply_format=constrained")
         self.resolved = read_run(

@@ -1,20 +1,9 @@
-"""A finished run by the extractive engine for tests of its page: a walk, clues, look-ups and pages;
-no Ray."""
+"""A finished run for tests of its page: a walk, clues, look-ups and pages."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
-from jobs.graph.manifest import run_manifest
-from jobs.graph.preparation import prepare
-from jobs.graph.read_run import read_run
-from jobs.run.provenance import provenance
-from pipeline.asking.reader import Reader, start_reader
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.shards.layout import raise_layout
-from pipeline.worker.crashes import Placement
-from pipeline.worker.worker import Worker
-from tests.support.runs.written_plan import units_of
+from tests.support.command import succeed
 from tests.support.texts.small_corpus import write
 
 METHODS = (
@@ -63,25 +52,11 @@ def write_corpus(folder: Path, num_documents: int) -> None:
 
 
 def finished(folder: Path, *words: str, methods: str = METHODS) -> Path:
-    """The warehouse of a run of the corpus in `folder`, finished by one worker in this process."""
+    """The warehouse of a finished run of the corpus in `folder`."""
     warehouse = folder / "warehouse"
-    resolved = read_run(
-        ["corpus=tables", f"corpus.path={folder / 'corpus'}", f"methods={methods}",
-         "memory=uniform", "memory.words=60", "run=night", f"warehouse={warehouse}", *words]
+    succeed(
+        "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", f"methods={methods}",
+        "memory=uniform", "memory.words=60", "run=night", f"warehouse={warehouse}",
+        "cluster=inline", *words,
     )  # fmt: skip
-    steps = resolved.steps
-    prepared = prepare(resolved, resolved.config.warehouse, lambda line: None)
-    night = RunFolder(warehouse, "night")
-    raise_layout(night.warehouse)
-    night.start(run_manifest(resolved), provenance(prepared.corpus.digest()), True)
-    night.plan(prepared.run.steps, prepared.plan.file)
-
-    async def reader() -> Reader:
-        return await start_reader(resolved.config.engine, resolved.family, "free")
-
-    async def all_of_them() -> None:
-        worker = Worker(night.path, "launch", Placement("worker"), steps, reader, 60.0)
-        await asyncio.gather(*(worker.work(d, u) for d, u in units_of(prepared).items()))
-
-    asyncio.run(all_of_them())
     return warehouse

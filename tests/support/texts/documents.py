@@ -31,18 +31,6 @@ def pdf(*pages: Sequence[str], left: float = _LEFT, password: str | None = None)
     return made.getvalue()
 
 
-def two_columns(first: Sequence[str], second: Sequence[str]) -> bytes:
-    """A page of two columns, written one after the other."""
-    made = io.BytesIO()
-    canvas = Canvas(made, invariant=1)
-    canvas.setFont("Helvetica", 10)
-    for left, lines in ((72, first), (320, second)):
-        for number, line in enumerate(lines):
-            canvas.drawString(left, _TOP - number * _LINE, line)
-    canvas.save()
-    return made.getvalue()
-
-
 def scan(num_pages: int = 1) -> bytes:
     """Pages of lines drawn, without a letter."""
     made = io.BytesIO()

@@ -1,1 +1,0 @@
-"""A plugin whose stages ask engines of other roles: recall.py has both."""
