@@ -198,10 +198,9 @@ def test_rows_that_are_garbled_between_head_and_footer(check: Check) -> None:
     content[4:200] = b"\xff" * 196
     file.write_bytes(content)
     with connect(check.warehouse) as connection:
-        for read in (query, lambda opened, statement: opened.execute(statement)):
-            with pytest.raises(DamagedError, match="delete tables/") as caught:
-                read(connection, "from answers")
-            assert caught.value.file == str(file)
+        with pytest.raises(DamagedError, match="delete tables/") as caught:
+            query(connection, "from answers")
+        assert caught.value.file == str(file)
         with pytest.raises(UsageError, match="sql: Conversion Error"):
             query(connection, "select 'a'::int from questions")
     done = gistmill("report", f"warehouse={check.warehouse}")
