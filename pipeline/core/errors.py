@@ -175,19 +175,18 @@ def through_proxy(url: str) -> str:
 
 
 @contextmanager
-def environment_errors(address: str) -> Iterator[None]:
+def environment_errors(address: str, invalid_url: type[Exception]) -> Iterator[None]:
     """Turn what is raised as a client of `address` is made into a StartError that names the
-    variables."""
-    with contained() as raised:
+    variables; `invalid_url`: what its library raises for an address that is none."""
+    try:
         yield
-    if raised.error is None:
-        return
-    named = [*proxies(), *(name for name in _CERTIFICATES if os.environ.get(name))]
-    fix = f"correct or unset {' or '.join(named)}" if named else "correct it"
-    # The address of a proxy may hold a password.
-    is_of_proxy = proxies() and not isinstance(raised.error, (ImportError, OSError))
-    why = "a proxy's address is none" if is_of_proxy else str(raised.error)
-    raise StartError(f"{address}: no client of it can be made ({why}); {fix}")
+    except (ImportError, OSError, ValueError, invalid_url) as error:
+        named = [*proxies(), *(name for name in _CERTIFICATES if os.environ.get(name))]
+        fix = f"correct or unset {' or '.join(named)}" if named else "correct it"
+        # The address of a proxy may hold a password.
+        is_of_proxy = proxies() and not isinstance(error, (ImportError, OSError))
+        why = "a proxy's address is none" if is_of_proxy else str(error)
+        raise StartError(f"{address}: no client of it can be made ({why}); {fix}") from None
 
 
 def refuse_secret(word: str) -> None:

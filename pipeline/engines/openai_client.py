@@ -9,6 +9,7 @@ import math
 import os
 import random
 import re
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,13 +17,7 @@ from email.utils import mktime_tz, parsedate_tz
 from typing import Any, TypeVar
 
 from pipeline.core.engine import FinishReason, Reply
-from pipeline.core.errors import (
-    OutageError,
-    Problem,
-    contained,
-    environment_errors,
-    through_proxy,
-)
+from pipeline.core.errors import OutageError, Problem, environment_errors, through_proxy
 from pipeline.core.prompts import Message
 from pipeline.core.redaction import redacted, remember_key
 from pipeline.engines.vllm.chat_tokenizer import with_breaks, without_breaks
@@ -210,7 +205,7 @@ class OpenAIClient:
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
         self._through = through_proxy(base_url)
         self.findings: dict[str, str] = {}  # lines about the server, by what they are about
-        with environment_errors(self.address):
+        with environment_errors(self.address, _http_library().InvalidURL):
             self._client = AsyncOpenAI(
                 base_url=base_url,
                 api_key=self._key or "none",
@@ -276,17 +271,20 @@ class OpenAIClient:
         its HTTP and JSON libraries in the middle of a response."""
         import openai
 
-        with contained() as raised:
+        http = _http_library()
+        try:
             yield
-        error = raised.error
-        if isinstance(error, openai.APIStatusError):
-            raise self._refused(error.status_code, error.body, error.response.headers)
-        if isinstance(error, openai.APIConnectionError):
-            raise FailedError(self._no_answer(error.__cause__))
-        if isinstance(error, ValueError | RecursionError):  # nested too deeply
-            raise FailedError("the response is not JSON")
-        if error is not None:
-            raise FailedError(f"no reply ({type(error).__name__}: {error})")
+        except openai.APIStatusError as error:
+            raise self._refused(error.status_code, error.body, error.response.headers) from None
+        except openai.APIConnectionError as error:
+            raise FailedError(self._no_answer(error.__cause__)) from None
+        except (
+            openai.OpenAIError, http.HTTPError, http.InvalidURL, http.StreamError,
+            ValueError, RecursionError,
+        ) as error:  # fmt: skip
+            is_json = isinstance(error, ValueError | RecursionError)  # nested too deeply
+            why = f"no reply ({type(error).__name__}: {error})"
+            raise FailedError("the response is not JSON" if is_json else why) from None
 
     def _no_answer(self, cause: BaseException | None) -> str:
         why = " ".join(str(cause).split()) or type(cause).__name__
@@ -367,6 +365,15 @@ class OpenAIClient:
         ended = listed or ("stop" if text else "abort")
         is_vague = ended == "stop" and reason != "stop"
         return "length" if is_vague and is_at_budget else ended
+
+
+def _http_library() -> Any:
+    """The library by which the openai package sends requests, and whose errors it passes on in the
+    middle of a response: httpx, or from its version 3 on httpx2."""
+    import openai
+
+    (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
+    return sys.modules[module.partition(".")[0]]
 
 
 def _is_too_long(status: int, body: object) -> bool:

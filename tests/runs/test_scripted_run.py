@@ -210,7 +210,7 @@ def test_a_report_of_nothing_is_refused(hand: HandRun) -> None:
     warehouse = f"warehouse={hand.warehouse}"
     assert refused("report", warehouse, "where=false").startswith("where=false: leaves no question")
     assert '"nosuch"' in refused("report", warehouse, "by=nosuch")
-    assert refused("report", warehouse, "where=(").startswith("sql: Parser Error")
+    assert refused("report", warehouse, "where=(").startswith("where=(: no SQL expression")
     assert without_identity(refused("report", warehouse, "rater=nobody")) == (
         "rater=nobody: the run has scripted:teacher"
     )

@@ -165,10 +165,11 @@ def test_trace_shows_the_pages_that_were_read(warehouse: Path, method: str, memo
 
 def queries() -> dict[str, str]:
     """The queries of the docs, by a text that only one of them has."""
-    queried = [b for b in blocks("docs/sql.md", "sh") if b.startswith("gistmill sql ")]
+    shown = [*blocks("docs/sql.md", "sh"), *blocks("docs/methods/memwalker.md", "sh")]
+    queried = [block for block in shown if block.startswith("gistmill sql ")]
     texts = {
         "compression": "as compression", "gists": "left(p.text", "tokens": "as prompt_tokens",
-        "read": "select a.method, memory",
+        "read": "select a.method, memory", "walks": "as stray_ratio",
     }  # fmt: skip
     return {name: shlex.split(block)[2] for name, text in texts.items() for block in queried
             if text in block}  # fmt: skip

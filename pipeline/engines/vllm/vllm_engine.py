@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import time
 import uuid
 from array import array
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pipeline.core.engine import FinishReason, Reply, Request
-from pipeline.core.errors import CommandError, EngineError, StartError, UsageError, contained
+from pipeline.core.errors import EngineError, StartError, UsageError
 from pipeline.core.prompts import Message
 from pipeline.core.registry import hint
 from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer, without_breaks
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
     from vllm.v1.engine.async_llm import AsyncLLM
 
 
+# What vLLM, transformers and torch raise where a model cannot be loaded.
+_LOAD_ERRORS = (
+    OSError, ValueError, RuntimeError, TypeError, LookupError, AssertionError, ImportError,
+    struct.error,
+)  # fmt: skip
+
+
 def load_engine(
     arguments: Mapping[str, Any], template: ChatTemplate, thinking_tokens: int
 ) -> "VllmEngine":
@@ -43,12 +51,12 @@ def load_engine(
     for all other failures.
     """
     with vllm_errors_in_file() as log:
-        with contained(CommandError) as raised:
+        try:
             return _load(arguments, template, thinking_tokens)
-        assert raised.error is not None
-        cause, advice = explained(raised.error, log)
-    line = f"engine.model={arguments['model']} cannot start: {cause}"
-    raise UsageError(f"{line}; {advice}") if advice else StartError(line)
+        except _LOAD_ERRORS as error:
+            cause, advice = explained(error, log)
+            line = f"engine.model={arguments['model']} cannot start: {cause}"
+            raise (UsageError(f"{line}; {advice}") if advice else StartError(line)) from None
 
 
 def _load(

@@ -198,7 +198,8 @@ def expression(key: str, text: str) -> str:
         duckdb.SQLExpression(text)
     except duckdb.Error as error:
         wrong = _sql_error(str(error))
-        raise UsageError(f"{key}={text}: not a single expression of {wrong}", wrong.hints) from None
+        why = str(wrong).removeprefix("sql: ")
+        raise UsageError(f"{key}={text}: no SQL expression ({why})", wrong.hints) from None
     return text
 
 

@@ -234,6 +234,29 @@ def test_a_prompt_that_ends_the_thinking_gets_an_answer_only(thinker: Talk, toke
     assert ended.split(reply) == (None, reply)
 
 
+def test_a_dead_engine_raises(thinker: Talk) -> None:
+    """The last test of this engine, which is the one that started last."""
+
+    async def killed() -> Reply:
+        asked = asyncio.create_task(thinker.engine.generate(request(WORDS, 1900)))
+        await asyncio.sleep(0.2)
+        os.kill(newest_engine_process(), signal.SIGKILL)
+        reply: Reply = await asked
+        return reply
+
+    with pytest.raises(EngineError, match=r"vllm:tiny: .*dead"):
+        thinker.run(killed())
+    with pytest.raises(EngineError, match="dead"):
+        thinker.run(thinker.engine.generate(request(WORDS, 1)))
+
+
+def newest_engine_process() -> int:
+    """The highest id would not do, since ids start anew."""
+    found = [p.pid for p in multiprocessing.active_children() if "EngineCore" in p.name and p.pid]
+    assert found
+    return max(found, key=lambda pid: psutil.Process(pid).create_time())
+
+
 HARMONY = (
     "<|start|>system<|message|>Current date: {{ strftime_now('%Y-%m-%d') }}<|end|>"
     "{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}"
@@ -274,29 +297,6 @@ def test_gpt_oss_may_think_though_its_parser_has_no_end_marker(tmp_path: Path) -
         )
     finally:
         talk.close()
-
-
-def test_a_dead_engine_raises(thinker: Talk) -> None:
-    """The last test of this engine, which is the one that started last."""
-
-    async def killed() -> Reply:
-        asked = asyncio.create_task(thinker.engine.generate(request(WORDS, 1900)))
-        await asyncio.sleep(0.2)
-        os.kill(newest_engine_process(), signal.SIGKILL)
-        reply: Reply = await asked
-        return reply
-
-    with pytest.raises(EngineError, match=r"vllm:tiny: .*dead"):
-        thinker.run(killed())
-    with pytest.raises(EngineError, match="dead"):
-        thinker.run(thinker.engine.generate(request(WORDS, 1)))
-
-
-def newest_engine_process() -> int:
-    """The highest id would not do, since ids start anew."""
-    found = [p.pid for p in multiprocessing.active_children() if "EngineCore" in p.name and p.pid]
-    assert found
-    return max(found, key=lambda pid: psutil.Process(pid).create_time())
 
 
 def why_not(*words: str | Path) -> str:
@@ -354,6 +354,7 @@ def test_too_little_memory_for_the_cache_says_what_to_lower(model: Path) -> None
     why = why_not(
         f"engine.model={model}",
         f"engine.context_tokens={long}",
+        "engine.args.dtype=float32",
         f"engine.args.hf_overrides.max_position_embeddings={long}",
     )
     assert why.startswith("UsageError")
