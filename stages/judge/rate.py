@@ -89,14 +89,14 @@ class AnswerRater(Stage, ABC):
             register_rubric(rubric, cls)
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
-        """The verdicts on an answer to a question with references, by reference: here one for each
-        rubric, whose prompt shows the question, the answer and all references."""
+        """The verdicts to ask for on an answer to a question with references, by reference. By
+        default one for each rubric, whose prompt shows question, answer and all references."""
         shown = question.question, answer, "\nor: ".join(question.references)
         prompts: Mapping[str, Any] = self.rubrics
         return [Wanted(rubric, None, prompt(*shown)) for rubric, prompt in prompts.items()]
 
     def why_unusable(self, rows: UnitRows) -> str | None:
-        """None: `run` looks at each answer's problem."""
+        """None: `run` checks each answer's problem."""
         return None
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Rating]:
@@ -131,7 +131,7 @@ class AnswerRater(Stage, ABC):
         return list(await asyncio.gather(*(_rated(row, one.prompt, ask) for row, one in pairs)))
 
     def _unrated(self, question: Question) -> list[Rating]:
-        """The question's rows without verdicts or rater."""
+        """The rows of a question that has no verdicts."""
         row = Rating.about(question)
         if question.options or not question.references:
             return [replace(row, skipped=True)]
@@ -160,7 +160,7 @@ def _columns(rubrics: Rubrics) -> Columns:
 
 
 def _is_one_of(answer: Answer, question: Question, wanted: Wanted) -> bool:
-    """True if the answer, a reference itself, is among those that the verdict's prompt shows."""
+    """True if the answer is itself among the references that the verdict's prompt shows."""
     index = wanted.reference_index
     shown = question.references if index is None else question.references[index : index + 1]
     return answer.detail == ANOTHER_REFERENCE and answer.answer in shown
