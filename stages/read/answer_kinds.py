@@ -54,7 +54,6 @@ class AnswerFromTruncatedText(AnswerFromContext):
         return self._kept(rows, len(rows.document.text))
 
     def _kept(self, rows: UnitRows, num_chars: int) -> Context:
-        """The first or last characters of the text."""
         text = rows.document.text
         start = 0 if self.keep == "first" else len(text) - num_chars
         return text_span(text, start, start + num_chars)
@@ -62,8 +61,8 @@ class AnswerFromTruncatedText(AnswerFromContext):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Cuts the text, within the budget, too; no room for any word of it is a
-        context_overflow."""
+        """Cuts the text to the context and the budget. Problem: context_overflow if no word of it
+        fits."""
 
         async def size(num_chars: int) -> int:
             return await ask.num_tokens(self.prompt(question, self._kept(rows, num_chars)))

@@ -103,7 +103,7 @@ class UpdateRunningSummary(Stage):
 
 
 def _left(row: RunningSummary, segment: str, last: RunningSummary | None) -> RunningSummary:
-    """A segment that is left for the answer to read: it has the summary of those before."""
+    """A segment left for the answer to read: its row repeats the summary before it."""
     if not segment:
         return _with(row, last.summary if last else None, "empty_input")
     if last is None:
