@@ -102,7 +102,7 @@ class ConditionalGists(GistPages):
         return ShortenPageForTask(page=text, task=self.task)
 
 
-_SAFETY = 0.95  # of the words that are expected to fit: tokens a word differ between gists
+_SAFETY = 0.95  # of the words expected to fit, as tokens per word differ between gists
 
 
 class FittedGists(GistPages):

@@ -64,9 +64,9 @@ class MergedPages(Paginate):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Pages and their Gists -> Pages, in order, one call after another.
 
-        chosen_by says why a page ends where it does: model (the next one starts a new chapter),
-        fallback (no reply that can be read: not merged), rule (the memory fits, or the two would
-        not), end (the last page). Problems: none, as a page always has its text.
+        chosen_by gives the reason for a page's end: model (the next one starts a new chapter),
+        fallback (no readable reply: not merged), rule (the memory fits, or the two pages together
+        would not), end (the last page). Problems: none, as a page always has its text.
         """
         made = [
             (replace(page, merged_from=(page.page_index,)), gist)

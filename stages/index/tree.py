@@ -42,9 +42,9 @@ class BuildTree(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Node]:
         """Pages -> Nodes by node index; all calls of a level at once.
 
-        Problems: truncated (at its share or by the reply budget); with what stands in as the
+        Problems: truncated (at its share or by the reply budget); with the unsummarized text as the
         summary: unparseable (a reply without a word), context_overflow, timeout, refused,
-        engine_failed; without one: empty_input (no word in the segment, or below the node).
+        engine_failed; without a summary: empty_input (no word in the segment, or below the node).
         """
         made = self._empty(rows)
         share = await self._share(ask)

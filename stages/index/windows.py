@@ -315,7 +315,7 @@ class Conversation:
     num_pages: int = 0
     num_shown: int = 0  # pieces that it has shown, from the section's first
     latest: PageEnd | None = None  # the prompt about this window
-    before: tuple[PageEnd, int] | None = None  # that about the window before, and the value replied
+    before: tuple[PageEnd, int] | None = None  # the prompt about the window before, and its value
 
     async def prompt(self, window: Window, ask: Ask) -> PageEnd:
         """The prompt about the window: the conversation's next if it has room, by `most_pages` and
