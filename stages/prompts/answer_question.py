@@ -1,4 +1,4 @@
-"""Answer the question from the context that the reader is shown."""
+"""The prompt for the answer to a question, from the context that the reader is shown."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -80,7 +80,7 @@ _DENIED = re.compile(r"\b(?i:not|nor|neither)\s+(?i:option\s+)?[(\[]?[A-Z]\b")
 _MENTIONED = re.compile(r"\(([A-Z])\)|\b[Oo]ption\s+([A-Z])\b")
 _REJECTABLE = r"(?i:(?:option|answer|choice|statement)\s+)?(?:[(\[][A-Za-z][)\]]|[A-HJ-Z]\b)"
 
-# What a free-form reply says its answer is.
+# Labels, keys and tags by which a free-form reply marks its answer.
 _ANSWER_KEY = re.compile(r"(?:answer|response|result|output)\Z", re.IGNORECASE)
 _ANSWER_TAG = re.compile(
     r"^[ \t]*<(?P<tag>(?:final_?)?answer)>(?P<answer>.*?)</(?P=tag)>", re.I | re.M | re.S
@@ -147,7 +147,7 @@ class AnswerQuestion(Prompt[int | str]):
         match = relevance(found, self.question)
         scores = []
         for option in options:
-            # By its number of terms, or the longest option would always win.
+            # Divided by its number of terms, or the longest option would always win.
             own = relevance(found, option) / max(1, len(terms(option)))
             scores.append(float((own + match).max(initial=0.0)) if own.any() else 0.0)
         merit = [(score, len(option)) for score, option in zip(scores, options, strict=True)]

@@ -1,5 +1,5 @@
-"""Keys of a chat of a user with an assistant, to find it by: summary, keyphrases, facts and dated
-events (LongMemEval sections 5.3 and 5.4, appendix D, figures 11 and 12)."""
+"""Prompts for keys that find a chat between user and assistant: summary, keyphrases, facts and
+dated events (LongMemEval sections 5.3 and 5.4, appendix D, figures 11 and 12)."""
 
 import json
 import re
@@ -20,7 +20,7 @@ T = TypeVar("T")
 _NEXT_TURN = re.compile(r"\n\n(?=(?:user|assistant|system):)")
 _ROLE = re.compile(r"(?:user|assistant|system):\s*")
 _LEAST_WORDS, _MOST_WORDS = 3, 30  # of a sentence that is taken over; of a longer one its clauses
-# Typical is an item of twelve words for each hundred words of chat: our assumption.
+# Our assumption: a typical reply has an item of twelve words for each hundred words of chat.
 _WORDS_AN_ITEM, _ITEM_WORDS = 100, 12
 _TYPICAL_ITEMS = f"an item of {_ITEM_WORDS} words per {_WORDS_AN_ITEM} words of chat"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")

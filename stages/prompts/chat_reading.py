@@ -1,5 +1,5 @@
-"""Which days a question is about (LongMemEval section 5.4, figure 12), a note on a retrieved chat,
-and the answer from such chats, with notes or without (section 5.5, figure 13)."""
+"""Prompts for the days that a question is about (LongMemEval section 5.4, figure 12), for a note on
+a retrieved chat, and for the answer from such chats or notes (section 5.5, figure 13)."""
 
 import re
 from collections.abc import Mapping

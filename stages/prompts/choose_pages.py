@@ -1,5 +1,5 @@
-"""Which pages to read again (ReadAgent section 3.2): all in one reply, ReadAgent-P, or the next one
-or STOP, ReadAgent-S."""
+"""Prompts for the pages to read again (ReadAgent section 3.2): all in one reply (ReadAgent-P), or
+one at a time until STOP (ReadAgent-S)."""
 
 import re
 from collections.abc import Mapping
@@ -217,7 +217,7 @@ _SAID_STOP = re.compile(
     r"|\b(?i:i\s+(?:want|would\s+like)\s+to\s+stop)\b",
 )
 _STOP = re.compile(r"\bSTOP\b|^[ \t]*(?i:stop)\b(?!\W{1,3}no\b)", re.MULTILINE)
-# What makes of a STOP what might be, or must not be.
+# Words around a STOP that make it conditional, or negate it.
 _CONDITION = re.compile(
     r"\A\W{0,9}(?:if|once|when|as\s+soon\s+as|unless)\b|\bor\s+(?:(?:else|to|just|i)\s+)?\W{0,5}\Z"
     r"|\b(?:not|dont|cannot|cant|never|wont)\s+(?:yet\s+)?(?:(?:want|need|have|wish|ready)\s+to\s+)?\Z",

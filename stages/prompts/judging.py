@@ -1,4 +1,4 @@
-"""Is an answer right: the strict and the permissive rater of ReadAgent section 4.1, and
+"""Prompts that judge an answer: the strict and the permissive rater of ReadAgent section 4.1, and
 LongMemEval's rubric for each type of question (A.4)."""
 
 import re

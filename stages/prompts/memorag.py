@@ -52,7 +52,7 @@ class ShortenChunk(Prompt[str]):
 
 
 _NO_LINE = "NONE"  # the legal reply without a line
-# Typical are three lines: about what the paper's examples have (tables 1 to 4), each longer.
+# Our assumption: three lines, about as many as the paper's longer examples have (tables 1 to 4).
 _LINES, _LINE_WORDS = 3, 12
 _TYPICAL_LINES = f"{_LINES} lines of {_LINE_WORDS} words"
 

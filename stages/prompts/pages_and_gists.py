@@ -90,7 +90,7 @@ class PageEnd(Prompt[int]):
             after = [term for found in split[place:] for term in found][:_BLOCK_TERMS]
             before = [term for found in split[:place] for term in found][-_BLOCK_TERMS:]
             if paragraph.label is not None:
-                # Nothing after it is nothing to compare: the window's end is the last resort.
+                # Without text after it there is nothing to compare: the window's end comes last.
                 cohesion[paragraph.label] = _cosine(before, after) if after else math.inf
         if not cohesion:
             return "There is no label to break at."

@@ -44,7 +44,7 @@ def gist_numbers(passages: Sequence[Passage]) -> list[int]:
     return page_numbers([passage for passage in passages if passage.kind == "gist"])
 
 
-# Sample values that no template holds by chance, some of them with what a template could trip over.
+# Sample values that no template contains by chance; some have characters that break templates.
 QUESTION = "Who rang the bell at {{ noon }}? <5>"
 OPTIONS = ("the sexton & his wife", "nobody {% at all %}", "a 'child'", "Page [3]")
 DATE = "2023/05/30 (Tue) 21:48 {{ noon }}"

@@ -56,8 +56,8 @@ _REQUESTED = re.compile(
 )
 
 
-# Words around a value that say that it is not the one, or leave that open: "I dont think the answer
-# is (B)" (apostrophes are gone), "none of (A)", "if (B)"; "(B) is too broad", "B: wrong", "(B)?".
+# Words around a value that reject it or leave it open, after apostrophes are removed: "I dont think
+# the answer is (B)", "none of (A)", "if (B)"; "(B) is too broad", "B: wrong", "(B)?".
 _NOT_THIS = (
     r"\b(?:not|nor|neither|never|isnt|arent|dont|doesnt|wouldnt|cannot|cant|nobody|none\s+of|no\s+one"
     r"|whether|if|avoid|(?:anything|all)\s+but|except(?:\s+for)?|rather\s+than|instead\s+of|unlike"
@@ -94,10 +94,10 @@ _CHINESE_PAGE = re.compile(
 _CHINESE_NOT = re.compile("[不无無没沒]")
 _CHINESE_AND = re.compile(r"(?<=[\s\d])\s?[和与與及]\s?(?=Page\b|\d)")
 
-# No more of a sentence is looked at, so that a reply of matches alone takes time by its length.
+# Longer sentences are cut, so that a reply full of matches takes time linear in its length.
 _SENTENCE_CHARS = 300
 
-# What forms are tried with: numbers of each length.
+# Sample numbers of each length, to check forms with.
 NUMBERS = (0, 1, 9, 10, 57, 100, 2748)
 
 
