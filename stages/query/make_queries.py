@@ -152,8 +152,9 @@ class MakeClues(FilterQueries):
         return [*(drafts if self.draft else []), *clues]
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions, and the memory -> their Queries, in question order. One part of the memory
-        after the other is asked for all questions: a prefix cache needs room for one."""
+        """Questions and the memory -> their Queries, in question order. All questions are asked
+        about one part of the memory before the next, so that a prefix cache needs room for one
+        part."""
         of_parts = [
             await asyncio.gather(*(self._from_part(q, part, passages, ask) for q in rows.questions))
             for part, passages in enumerate(memory_parts(rows))
@@ -214,8 +215,8 @@ class MakeHypothetical(MakeQueries):
     with_question: bool
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries: the passages, and the question; that, too, where no passage
-        can be read."""
+        """Questions -> their Queries: the passages, and the question if `with_question` is set or
+        no passage can be read."""
         made = await asyncio.gather(*(self._of_question(q, ask) for q in rows.questions))
         return [row for found in made for row in self.numbered(found)]
 
@@ -246,7 +247,7 @@ class MakeSubQuestions(FilterQueries):
     prompts = (SubQuestions,)
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries: the question, and what it was rewritten to."""
+        """Questions -> their Queries: the question, and its rewritten forms."""
         made = await asyncio.gather(*(self._of_question(q, ask) for q in rows.questions))
         return [row for found in made for row in self.numbered(found)]
 
@@ -280,8 +281,8 @@ class MakeTimeRange(MakeQueries):
         return self.prompts if self.time_aware else ()
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries. Of a range that is not said, or cannot be read (problem
-        unparseable, truncated), both dates are None: nothing is then out of range."""
+        """Questions -> their Queries. If no range is stated, or it cannot be read (problem
+        unparseable, truncated), both dates are None and nothing is out of range."""
         made = await asyncio.gather(*(self._found(q, ask) for q in rows.questions))
         return [row for found in made for row in self.numbered(found)]
 
