@@ -1,5 +1,5 @@
 """Answer each question from the document's text, a summary, chunks, visits or the trajectories of a
-search, or without them."""
+search; and baselines without any of these."""
 
 import asyncio
 from collections import Counter
@@ -210,9 +210,9 @@ class AnswerFromTrajectories(AnswerFromPages):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """A call for each trajectory, of pages that there is room for; `detail` says which was
-        chosen. Where each has a problem, the first with a text is. Where some found pages and none
-        of these has room, those that found nothing do not answer for them."""
+        """One call for each trajectory, with as many of its pages as fit; `detail` names the chosen
+        one. If each has a problem, the first with a text is chosen. If some trajectories found
+        pages and none of these fits, those that found nothing do not replace them."""
         steps = rows.of(Refinement, question)
         numbers = sorted({step.trajectory for step in steps})
         made = await asyncio.gather(
