@@ -155,7 +155,7 @@ class BM25(ScoredPages):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> one turn each, best page first. No calls, no problems."""
-        # In a thread: for the tenths of a second that a book's index takes, no request is sent.
+        # In a thread: a book's index takes tenths of a second, in which no request would be sent.
         pages, asked = rows[Page], rows.questions
         rankings = await to_thread(lambda: [self.ranking(pages, q) for q in asked])
         return [ranked_turn(q, own, self.top_k) for q, own in zip(asked, rankings, strict=True)]
