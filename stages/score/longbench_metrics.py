@@ -22,8 +22,8 @@ _CHINESE_PUNCTUATION = str.maketrans("", "", string.punctuation + (
     "！？｡。＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】"
     "〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏."
 ))  # fmt: skip  # LongBench's list: 《 is not in it
-_DEPTH = Lock()  # the limit is one of the process: a thread would take away another one's
-_STACK = 1_000  # calls that are not the package's own recursion
+_DEPTH = Lock()  # the limit is the process's: one thread would reset another's
+_STACK = 1_000  # calls around the package's own recursion
 
 
 def f1(answer: str, reference: str) -> float:
@@ -39,8 +39,8 @@ def f1_zh(answer: str, reference: str) -> float:
 def rouge(answer: str, reference: str) -> float:
     """ROUGE-L by the package `rouge`: union over sentences that end in a full stop, words as sets.
 
-    0 where a text has only full stops. Where the package runs out of stack on a long sentence,
-    LongBench scores 0; here the stack is enlarged.
+    0 where a text has nothing but full stops. Where a sentence is so long that the package runs out
+    of stack LongBench's score is 0; here it is given more.
     """
     from rouge import Rouge
 
@@ -112,7 +112,7 @@ def has_task(question: Question) -> bool:
 
 
 def of_task(answer: str, question: Question) -> float:
-    """The score of the question's task, the best over its references; requires `has_task`."""
+    """By the score of the question's task (`has_task`), the best of its references."""
     task = question.task or ""
     if task in _FIRST_LINE:
         answer = answer.lstrip("\n").split("\n")[0]

@@ -65,15 +65,16 @@ def metric(
             \"\"\"100 where both begin with the same word, else 0.\"\"\"
             return 100.0 * (answer.split()[:1] == reference.split()[:1])
 
-    It returns 0 to 100; of several references the best counts. With `of_question` it is given the
-    Question in place of a reference. `about`: what is stated of it, by default its docstring's
-    first sentence. A plugin's has a `version`, raised when its values change meaning.
+    The function returns 0 to 100; the best of several references counts. With `of_question` it gets
+    the Question in place of a reference. `applies` says which questions it scores. `about` is its
+    description, by default its docstring's first sentence. A plugin's metric needs a `version`,
+    raised when its values change meaning.
 
-    `groups`: a key of questions' metadata, as of the episode that a question is a step of. The
-    report's mean is then over groups, and each counts as the mean of its questions; with a second
-    key, of the number of its questions, as the least of them, 0 where one has no value. Raises
-    UsageError, naming its file, for one without a version, for a name that another measure has, and
-    for a function that cannot be called so.
+    `groups` names a key of questions' metadata, such as the episode that a question is a step of.
+    The report's mean is then over groups, each of which counts as the mean of its questions. With a
+    second key, which holds the number of a group's questions, each counts as its lowest value, and
+    as 0 if one has no value. Raises UsageError, naming the file, for a plugin's metric without a
+    version, for a name that another measure has, and for a function of another signature.
     """
 
     def add(function: Function) -> Function:
@@ -161,7 +162,7 @@ def is_latin(*texts: str) -> bool:
 def load_rouge() -> None:
     """Import the modules that ROUGE needs. Call it in the event loop's thread before other threads
     score: during this import other threads cannot import scipy."""
-    with _hidden("scipy", "sklearn"):  # only scoring needs these, and they bring in much
+    with _hidden("scipy", "sklearn"):  # local imports: only scoring needs them, and they are slow
         import rouge_score.rouge_scorer  # noqa: F401
 
 
@@ -235,8 +236,8 @@ def _has_spaces(question: Question) -> bool:
     return all(writing_of(reference) != "unspaced" for reference in question.references)
 
 
-# A metric that is the geometric mean of the means of these over the questions, as SCROLLS takes it
-# of ROUGE-1, -2 and -L without stems; the mean of each answer's geometric mean would be lower.
+# Metrics that are the geometric mean of these metrics' means over the questions, as in SCROLLS (for
+# ROUGE-1, -2 and -L without stems); the mean of each answer's geometric mean would be lower.
 PARTS = {"scrolls_rouge": tuple(f"scrolls_{kind}" for kind in KINDS)}
 
 ABOUT_PARTS = {
