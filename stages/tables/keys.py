@@ -84,7 +84,7 @@ class Embedding(IndexRow):
         return []
 
     def why_unusable(self) -> str | None:
-        """Always None: a page without words is never retrieved, which is no failure."""
+        """A page without words is no failure: it is never retrieved."""
         if self.problem in (None, "empty_input"):
             return None
         return f"embed of page {self.page_index}: {self.problem}"
@@ -108,7 +108,7 @@ class MemoryPassage(IndexRow):
     num_words: int  # of the gist, or of the text
 
     def why_unusable(self) -> str | None:
-        """Always None: a gist without a word is shown as it is."""
+        """A gist without a word is no failure: it is shown as it is."""
         is_read = self.problem in (None, "truncated", "unparseable", "empty_input")
         return None if is_read else f"memorize: {self.detail or self.problem}"
 
