@@ -124,8 +124,7 @@ def text_span(text: str, start: int, end: int) -> Context:
 
 
 def _between_spaces(text: str, keep: Literal["first", "last"], most: int) -> tuple[int, int]:
-    """The span of the first or last `most` pieces of `text.split(" ")`, which line breaks do not
-    separate."""
+    """The span of the first or last `most` of `text.split(" ")`; line breaks do not separate."""
     words = text.split(" ")
     if keep == "first":
         return 0, len(" ".join(words[:most]))
@@ -168,8 +167,8 @@ def cut_gist(gist: Gist, most_words: int, header: str | None = None) -> Gist:
 
 
 def with_copied(gists: Iterable[Gist], pages: Sequence[Page]) -> list[Gist]:
-    """The gists, each with the share of its page's words that it repeats in order. Gists and pages
-    must be in the same order."""
+    """The gists with the share of their pages' words that they repeat in order; pages in gist
+    order."""
     return [
         replace(gist, copied=None if gist.gist is None else _copied(page.text or "", gist.gist))
         for gist, page in zip(gists, pages, strict=True)
@@ -250,8 +249,7 @@ class ShowsGistMemory(Budgeted):
     appended_heading: str | None = None
 
     def hashed(self) -> dict[str, Any]:
-        """Leaves out the layout's settings unless it is appended, so that other steps keep their
-        ids."""
+        """Leaves out the layout's settings unless it is appended, to keep other steps' ids."""
         own = super().hashed()
         if self.layout == "appended":
             return own

@@ -172,8 +172,7 @@ class FittedGists(GistPages):
         return await free_tokens(ask, pages, gists, raw, self.question_tokens)
 
     async def _regist(self, gist: Gist, header: str | None, most_words: int, ask: Ask) -> Gist:
-        """The gist in at most `most_words` words, its header not counted; unchanged if not
-        longer."""
+        """The gist in at most `most_words` words beside its header; unchanged if not longer."""
         for turn in (0, 1):
             if gist.gist is None or gist.num_words <= most_words:
                 return gist
@@ -240,8 +239,6 @@ class FollowUpGists(InConversations, GistPages):
 
 
 class _Section:
-    """The pages of one section of the text, in order."""
-
     def __init__(self, by: InConversations, text: str, parts: Sequence[Piece]) -> None:
         self.by, self.text, self.parts = by, text, parts
         self.totals, self.ends = word_totals(parts), [part.end_char for part in parts]

@@ -90,8 +90,7 @@ class Expand(Stage):
         return prompt(chat, said_at)
 
     def _items(self, value: Any) -> list[tuple[str, str]]:
-        """Day and text of each item; none where the reply could not be read. Only events have
-        days."""
+        """Day (of events only) and text of each item; none where the reply could not be read."""
         if value is None or self.extracted == "events":
             return list(value or ())
         return [("", text) for text in ([value] if self.extracted == "summary" else value)]

@@ -64,8 +64,7 @@ class Memorize(Stage, ABC):
     async def fitted(
         self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
     ) -> list[MemoryPassage]:
-        """The passages that fit, in parts of at most `limit` tokens; a part of a single passage may
-        have more."""
+        """The passages in parts of at most `limit` tokens; a single passage may have more."""
         sizes = [await ask.text_tokens(f"{passage_text(rows, row)}\n\n") for row in made]
         if self.memory_fit == "split":
             return [replace(row, part_index=part)
@@ -75,8 +74,7 @@ class Memorize(Stage, ABC):
         return list(made[:num] if self.memory_fit == "head" else made[len(made) - num :])
 
     async def _limit(self, ask: Ask) -> int:
-        """The tokens that a part may have: the context minus the longest prompt, its reply and the
-        question."""
+        """The tokens a part may have beside the longest prompt, its reply and the question."""
         shortest = (Passage("text", None, ""),), "", ()  # passages, question, options
         others = [await ask.num_tokens(prompt(*shortest)) + ask.max_reply_tokens(prompt)
                   for prompt in CLUES]  # fmt: skip

@@ -122,7 +122,7 @@ class MergedPages(Paginate):
         return "" if merges else "model"
 
     def _shortest(self, made: Sequence[Merged]) -> list[Merged]:
-        """With every gist at its minimum length."""
+        """Every gist at its minimum length."""
         return [(page, cut_gist(gist, self.least_words)) for page, gist in made]
 
     async def _fits(self, ask: Ask, made: Sequence[Merged]) -> bool:

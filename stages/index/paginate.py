@@ -52,8 +52,8 @@ class Paginate(Stage):
         return "document_id"  # also where pages are read
 
     def page_size(self) -> tuple[str, int] | None:
-        """The setting that bounds the size of most pages from below, in words or tokens, and its
-        value; None without one."""
+        """The setting that bounds most pages from below (words or tokens), and its value, or
+        None."""
         return None
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
@@ -96,8 +96,7 @@ class PaginateUniform(FromText, Paginate):
 
 
 def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
-    """The end (half-open) of the page from piece `first` nearest to `words` words; ties go to the
-    earlier."""
+    """The end (half-open) of the page from piece `first` nearest to `words` words; ties earlier."""
     target = totals[first] + words
     after = min(max(bisect_left(totals, target), first + 1), len(totals) - 1)
     before = max(after - 1, first + 1)
@@ -159,8 +158,8 @@ class PaginateByModel(ByWindows, Paginate):
     def _window(
         self, parts: Sequence[Piece], totals: Sequence[int], first: int, previous: int
     ) -> Window:
-        """The window of the page from piece `first`; where the rest is a tail, its only label is
-        the end."""
+        """The window of the page from piece `first`; if the rest is a tail, its only label is the
+        end."""
         if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
             return Window(parts, first, [len(parts)], previous, is_tail=True)
         return self.window(parts, totals, first, previous)

@@ -141,8 +141,8 @@ class Window:
     is_tail: bool = False
 
     def before(self, text: str, num_words: int | None) -> str:
-        """The last `num_words` words before the window, within its section; None: the whole
-        previous page."""
+        """The last `num_words` words before the window in its section; None: the whole previous
+        page."""
         if num_words is None:
             return self._text(text, self.previous, self.first)
         start, found = self.first, 0
