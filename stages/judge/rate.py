@@ -134,7 +134,6 @@ class AnswerRater(Stage, ABC):
         return list(await asyncio.gather(*(_rated(row, one.prompt, ask) for row, one in pairs)))
 
     def _unrated(self, question: Question) -> list[Rating]:
-        """The rows of a question that has no verdicts."""
         row = Rating.about(question)
         if question.options or not question.references:
             return [replace(row, skipped=True)]
