@@ -140,8 +140,7 @@ class AnswerQuestion(Prompt[int | str]):
         return best_sentences(texts, self.question, words) or _unread(self.question, words)
 
     def _best_option(self, texts: Sequence[str]) -> int:
-        """The option that, with the question, best matches a single sentence; the longest if none
-        matches."""
+        """The option that, with the question, best matches one sentence; else the longest."""
         options = self.options[: len(ascii_uppercase)]
         found = [sentence.text for text in texts for sentence in sentences(text)]
         match = relevance(found, self.question)

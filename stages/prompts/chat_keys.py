@@ -83,8 +83,7 @@ def _shortened(text: str) -> str:
 
 
 def _stored(text: str) -> str:
-    """The text on one line, without lone surrogates, which JSON can escape and UTF-8 cannot
-    store."""
+    """The text on one line, without lone surrogates: JSON can escape them, UTF-8 not store them."""
     return " ".join(_SURROGATE.sub("\ufffd", text).split())
 
 
@@ -147,7 +146,6 @@ class ExtractKeyphrases(OfChat[tuple[str, ...]]):
 
 
 def _phrases(text: str) -> Iterator[str]:
-    """Runs of at most three neighbouring words that are no stop words."""
     run: list[str] = []
     for word in re.findall(r"\w+|[^\w\s]", text):
         is_content = bool(terms(word)) and len(word) <= _PHRASE_CHARS
@@ -179,9 +177,8 @@ class ExtractFacts(OfChatByExample[tuple[str, ...]]):
     assumed: ClassVar[str] = _TYPICAL_ITEMS
 
     def read(self, reply: str, is_cut: bool) -> tuple[str, ...] | None:
-        """The strings of the JSON list; of a cut list those before the cut. Blank items and items
-        that are no strings are left out. None where nothing else is in the list, or it cannot be
-        read."""
+        """The strings of the JSON list, up to the cut of a cut one, without blank items and other
+        values. None where nothing is left of a list that is not empty, or it cannot be read."""
         items = list_items(reply, is_cut)
         if items is None:
             return None

@@ -49,8 +49,8 @@ class TimeRange(Prompt[TimeLimits]):
         return said.pop() if len(said) == 1 else None
 
     def extractive(self) -> str:
-        """The first and last full dates in the question, else N/A; open on one side after "before"
-        or "since"."""
+        """The first and last full dates in the question, open after "before" or "since"; else
+        N/A."""
         days = sorted(days_in(self.question))
         if not days:
             return "N/A"

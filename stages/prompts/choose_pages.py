@@ -91,8 +91,7 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def read(self, reply: str, is_cut: bool) -> tuple[int, ...] | None:
-        """The pages asked for; of a cut reply only a closed list counts, as the rest may
-        mislead."""
+        """The pages asked for; of a cut reply only a closed list, as the rest may mislead."""
         return parse_page_list(reply) if is_cut else parse_pages(reply)
 
     def refusal(self, text: str, refusals: Refusals) -> tuple[int, ...] | None:
@@ -270,8 +269,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
         return {*self.pages_read, *self.refused}
 
     def extractive(self) -> str:
-        """The best page not yet asked for; STOP where no page left shares a term with the
-        question."""
+        """The best page not yet asked for; STOP where none left shares a term."""
         query = "\n".join([self.question, *self.options])
         left = speaking_of(self.passages, query) - self._taken()
         best = next((page for page in ranked_pages(self.passages, query) if page in left), None)

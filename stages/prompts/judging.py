@@ -69,7 +69,6 @@ def parse_strict(reply: str) -> Strict | None:
 
 
 def _verdict(text: str) -> Verdict | None:
-    """The verdict that a text begins with."""
     found = _VERDICT.match(text)
     if found is None:
         return None
@@ -281,6 +280,5 @@ _RUBRICS: Mapping[str | None, Rubric] = {
 
 
 def rubric_of(task: str | None, question_type: str | None) -> Rubric:
-    """LongMemEval's rubric for a question; generic where neither its task nor its type has
-    another."""
+    """LongMemEval's rubric for a question, by its task, else by its type, else generic."""
     return _RUBRICS.get(task or question_type, "generic")

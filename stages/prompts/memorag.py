@@ -102,7 +102,6 @@ def _numbered(lines: list[str]) -> str:
 
 
 def _typical_lines(texts: list[str]) -> str:
-    """Three lines of twelve words from `texts`."""
     return _numbered(spread_pieces(texts, _LINES, _LINE_WORDS))
 
 
@@ -148,8 +147,8 @@ class ClueQuestions(LinesFromMemory):
 
 
 def _added(sentence: str, known: set[str]) -> list[str]:
-    """The longest words with unknown terms, in the order of the sentence. In Chinese a word extends
-    to the next punctuation mark."""
+    """The longest words with unknown terms, in sentence order; a Chinese word ends at the next
+    sign."""
     words = dict.fromkeys(re.findall(r"\w+", sentence))
     new = [word for word in words if not known.issuperset(terms(word))]
     longest = sorted(new, key=lambda word: -len(word))[:_ADDED_WORDS]

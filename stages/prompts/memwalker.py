@@ -229,7 +229,6 @@ class ReadLeaf(Prompt[LeafReply]):
         return _legal_actions(form, f"{REVERT}|{ANSWER}\\nAnswer: {answer}", self.reasoning)
 
     def extractive(self) -> str:
-        """An answer where the segment shares a term with the question."""
         shared = set(terms(self.segment)) & set(terms(self.question))
         says = f"The text {'speaks' if shared else 'does not speak'} of what is asked."
         reason = f"Reasoning: {says}\n" if self.reasoning else ""
@@ -286,7 +285,7 @@ class UpdateSummary(Prompt[str]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def extractive(self) -> str:
-        """The sentences of both that match the question best; without a match the old summary, or a
+        """The best sentences of both for the question; without a match the old summary, or a
         gist."""
         if not self.question:
             return gist(" ".join([self.summary, self.segment])) or self.summary

@@ -252,8 +252,7 @@ class StartsChapter(Prompt[StartsNew]):
     next_page: str
 
     def read(self, reply: str, is_cut: bool) -> StartsNew | None:
-        """The first word decides, else a line or sentence that states it; "yes and no" is
-        neither."""
+        """The first word decides, else a line or sentence; "yes and no" is neither."""
         text = plain_text(reply)
         found = _VERDICT.match(text)
         if _BOTH.match(text):

@@ -102,8 +102,7 @@ NUMBERS = (0, 1, 9, 10, 57, 100, 2748)
 
 
 def settled(*readings: Iterable[T]) -> T | None:
-    """The value of the first reading that finds any, with the strictest first; None where it finds
-    two that differ."""
+    """The value of the first reading (strictest first) that finds any; None if it finds two."""
     for reading in readings:
         if values := set(reading):
             return values.pop() if len(values) == 1 else None
@@ -163,8 +162,7 @@ def _before(text: str, found: re.Match[str]) -> str:
 
 
 def filled(form: str, what: object) -> str:
-    """The form with its `{}` filled. Other braces may stand in it, so `str.format` cannot be
-    used."""
+    """The form with its `{}` filled; not by `str.format`, as it may have other braces."""
     return form.replace("{}", str(what))
 
 
@@ -173,8 +171,7 @@ def one_of(form: str, values: Iterable[object], *others: str) -> Constraint:
 
 
 def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
-    """At most `max_pages` page numbers from `pages`, which has no gaps; none is legal. Repeats are
-    legal."""
+    """At most `max_pages` numbers of `pages`, which has no gaps; none and repeats are legal."""
     if not pages:
         return Constraint(regex=matching(form, ""))
     page = f"({numbers(pages[0], pages[-1])})"
@@ -206,8 +203,8 @@ def numbers(first: int, last: int) -> str:
 
 
 def _block(first: int, last: int) -> int:
-    """The largest power of ten such that this many numbers from `first` differ in their last digits
-    only; 1 for 0."""
+    """The largest power of ten such that the numbers of a block from `first` differ only in their
+    last digits and end by `last`; 1 for 0."""
     size = 1
     while first and first % (10 * size) == 0 and first + 10 * size - 1 <= last:
         size *= 10
