@@ -181,7 +181,6 @@ class MakeClues(FilterQueries):
     async def _from_part(
         self, question: Question, part: int, passages: tuple[Passage, ...], ask: Ask
     ) -> list[list[Query]]:
-        """The clues from one part of the memory, by kind."""
         subject = Subject(question_id=question.question_id, turn=part)
         kinds, prompts = zip(*self._prompts(), strict=True)
         asked = await asyncio.gather(
