@@ -130,8 +130,8 @@ class AnswerFromContext(Budgeted):
         ask: Ask,
         turn: int | None = None,
     ) -> Answer:
-        """An answer from as many of the pages `used` as fit; `turn` numbers the question's calls if
-        it has several."""
+        """An answer from as many of the pages `used` as fit; `turn` numbers a question's several
+        calls."""
 
         def context(number: int) -> Context:
             return self.context(rows, question, used[:number])
@@ -194,8 +194,7 @@ class AnswerFromContext(Budgeted):
         return self.answered(self.with_context(empty, context, tokens), question, asked)
 
     def with_context(self, answer: Answer, context: Context, num_tokens: int | None) -> Answer:
-        """The answer with facts about its final context; `num_tokens` sums the tokens of the
-        context's parts."""
+        """The answer with facts about its final context, whose parts have `num_tokens` tokens."""
         of_document = answer.num_document_words
         share = context.num_words / of_document if of_document else 0.0
         return replace(

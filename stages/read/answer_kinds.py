@@ -61,8 +61,7 @@ class AnswerFromTruncatedText(AnswerFromContext):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Cuts the text to the context and the budget. Problem: context_overflow if no word of it
-        fits."""
+        """Cuts the text to context and budget. Problem: context_overflow if no word fits."""
 
         async def size(num_chars: int) -> int:
             return await ask.num_tokens(self.prompt(question, self._kept(rows, num_chars)))
