@@ -65,8 +65,7 @@ def turn_row(question: Question, turn: int = 0) -> Lookup:
 
 
 def lost_turn(question: Question, rests_on: Sequence[QuestionRow]) -> Lookup | None:
-    """An `upstream` row as the question's only turn if any row in `rests_on` failed; None if none
-    did."""
+    """An `upstream` row as the question's only turn if any row of `rests_on` failed, else None."""
     if lacks := [lack for row in rests_on if (lack := row.why_unusable())]:
         detail = ", ".join(lacks)
         return Lookup.about(question, used=None, problem="upstream", detail=detail)

@@ -57,8 +57,7 @@ class _FromGists(ShowsGistMemory, LookUp, ABC):
         return await ask.part_tokens(self.memory(rows, used).parts) <= self.budget
 
     def refusal(self, rows: UnitRows, page_index: int, used: Sequence[int]) -> str | None:
-        """The reason why a requested page cannot be read, out_of_range or duplicate; None if it
-        can."""
+        """Why a requested page cannot be read: out_of_range or duplicate; None if it can."""
         if not 0 <= page_index < len(rows[Page]):
             return "out_of_range"
         return "duplicate" if page_index in used else None

@@ -52,8 +52,7 @@ class SearchKeys(LookUp):
 
     @abstractmethod
     async def ranked(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
-        """For each question the pages that have a key of the kind, best first; None: of any
-        kind."""
+        """For each question the pages with a key of the kind (None: any), best first."""
 
     def _kinds(self, rows: UnitRows) -> list[str | None]:
         """The kinds of keys that have a ranking of their own, the values' first."""
@@ -108,7 +107,6 @@ class SearchKeysByVectors(SearchKeys):
 
 
 def _best_keys(ranked: Iterable[tuple[int, float]]) -> list[RankedPage]:
-    """The pages of (page index, score) pairs, best first, each once."""
     best: dict[int, float] = {}
     for page, score in ranked:
         best.setdefault(page, score)
@@ -125,7 +123,7 @@ def _by_rank(rankings: Sequence[Sequence[RankedPage]]) -> list[RankedPage]:
 
 
 def _vectors_of(rows: UnitRows, kind: str) -> list[Embedding]:
-    """The vectors of the keys of this kind, paired by order: each key with words has one."""
+    """The vectors of the keys of this kind; each key with words has one, in the same order."""
     of_kind: set[tuple[int, int]] = set()
     numbers: defaultdict[int, int] = defaultdict(int)
     for key in (key for key in rows[Key] if num_words(key.text or "")):
@@ -154,7 +152,6 @@ def _moved(day: str | None, days: int) -> str | None:
 
 
 def _within_events(rows: UnitRows, first: str | None, last: str | None) -> set[int]:
-    """The pages of the sessions in which an event was dated within the range."""
     session_of = _sessions(rows[Page])
     events = [row for row in rows[Expansion] if row.kind == "event" and row.text is not None]
     within = {session_of[row.page_index] for row in events if _is_in(row.day, first, last)}
