@@ -198,7 +198,6 @@ class Visit(QuestionRow):
 
 
 def _carried(row: Mapping[str, Any]) -> str:
-    """The size of the working memory shown."""
     words = f"{row['num_memory_words']} words of working memory"
     return f"{words}, cut" if row["is_memory_cut"] else words if row["num_memory_words"] else ""
 
