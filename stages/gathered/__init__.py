@@ -1,2 +1,2 @@
-"""Many documents asked at once: the pages of all that match a question, as one document that brings
-its memory along; and the passages of pages that an answer rests on."""
+"""Ask many documents at once: the pages that match a question become one document with its memory;
+and find the passages of pages that an answer rests on."""

@@ -1,6 +1,6 @@
-"""One document of the pages, out of all documents of a run, that match a question best: it brings
-the pages and gists that were made of the others along, in `pages` of its metadata, and is read as
-any other document is."""
+"""Make one document of the pages, out of all documents of a run, that match a question best. It
+carries their pages and gists in `pages` of its metadata, and is then read like any other
+document."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +25,6 @@ from stages.text.words import num_words
 
 @dataclass(frozen=True)
 class MemoryPage:
-    """A page of a document's memory, and its gist."""
-
     document_id: str
     memory: str
     page_index: int
@@ -42,7 +40,7 @@ where p.text is not null order by document_id, memory, page_index"""
 
 
 def read_pages(connection: Any) -> list[MemoryPage]:
-    """The pages of all memories of a run, in order, by a connection that shows it."""
+    """The pages of all memories of a run, in order; `connection` must show the run."""
     return [MemoryPage(**row) for row in query(connection, _PAGES)]
 
 
@@ -54,8 +52,8 @@ def of_methods(pages: Iterable[MemoryPage], steps: Iterable[Step]) -> list[Memor
 
 @dataclass(frozen=True)
 class Gathered:
-    """Pages of several documents as one document. A page stands below a heading with file and
-    page, in braces: the extractive engine takes it for no sentence."""
+    """Pages of several documents as one document. Each page has a heading with file and page, in
+    braces, so that the extractive engine takes it for no sentence."""
 
     name: str
     pages: Sequence[MemoryPage]
@@ -79,7 +77,7 @@ class Gathered:
         return {"document_id": document_id, "title": title, "text": "".join(texts), "pages": given}
 
     def tables(self, question: str) -> dict[str, bytes]:
-        """The files of the corpus `tables`, by their names."""
+        """The files of the corpus `tables`, by name."""
         document = self.document()
         asked = {"document_id": document["document_id"], "question": question}
         rows = {"documents.jsonl": document, "questions.jsonl": asked}
@@ -97,8 +95,8 @@ def gather(
     question: str,
     most_words: int,
 ) -> Gathered:
-    """The pages that match the question best by BM25 over name, text and gist, up to the one that
-    would pass `most_words`; documents by their best page, the pages of each in their order."""
+    """The best pages for the question by BM25 over name, text and gist, up to the one that would
+    pass `most_words`. Documents are ordered by their best page and keep their pages' order."""
     texts = [f"{page.document_id}\n{page.text}\n{page.gist or ''}" for page in pages]
     chosen: list[MemoryPage] = []
     left = most_words
@@ -114,7 +112,7 @@ def gather(
 
 
 class GivenPage(BaseModel):
-    """A page of a document's metadata, which may have other keys, too."""
+    """A page in a document's metadata, which may have other keys, too."""
 
     start_char: Annotated[int, Field(ge=0)]  # in the document's text; it ends where the next begins
     gist: str | None = None
@@ -124,8 +122,8 @@ _GIVEN_PAGES: TypeAdapter[list[GivenPage]] = TypeAdapter(list[GivenPage])
 
 
 def given_pages(document: Document) -> list[GivenPage]:
-    """The pages in the document's metadata; the whole text as one without a gist where there are
-    none, or they do not begin at 0 and go up within the text."""
+    """The pages in the document's metadata. Where there are none, or they do not begin at 0 and
+    ascend within the text, the whole text is one page without a gist."""
     try:
         found = _GIVEN_PAGES.validate_python(json.loads(document.metadata).get("pages"))
     except ValidationError:

@@ -1,5 +1,5 @@
-"""The answers of a run, with the passages of pages that they rest on: found by the rare words that
-a passage shares with answer and question, without a model."""
+"""The answers of a run with the passages of pages that they rest on, found without a model by the
+rare words that a passage shares with answer and question."""
 
 import math
 from collections import Counter
@@ -17,9 +17,8 @@ _LEAST, _MOST = 20, 60  # words of a passage, where sentences allow them
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Consecutive sentences of a page in one line, with headings and rows of tables on lines of
-    their own; `score`: the summed weight of the terms that they share with answer and question, 0
-    if there are none."""
+    """Consecutive sentences of a page on one line, with headings and rows of tables on lines of
+    their own. `score` sums the weights of the terms shared with answer and question; 0 for none."""
 
     text: str
     score: float
@@ -32,8 +31,8 @@ def rarity(texts: Sequence[str]) -> dict[str, float]:
 
 
 def passage(page: str, question: str, answer: str, weight: Mapping[str, float]) -> Quote:
-    """The best sentence of `page` and those beside it that share weight, too, up to 60 words; any,
-    up to 20. `weight`: of each term, by `rarity`."""
+    """The best sentence of `page` with its neighbours: those that share weight up to 60 words, any
+    up to 20. `weight` has each term's weight, see `rarity`."""
     sentences = [page[start:end].strip() for start, end in sentence_spans(page)]
     sentences = [_on_lines([" ".join(line.split()) for line in text.splitlines()])
                  for text in sentences if text]  # fmt: skip
@@ -55,7 +54,7 @@ def passage(page: str, question: str, answer: str, weight: Mapping[str, float]) 
 
 
 def _on_lines(parts: Sequence[str]) -> str:
-    """The parts in one line, or on a line each if one is a heading or a row of a table."""
+    """The parts on one line, or on a line each if one is a heading or a row of a table."""
     plain = [part.strip() for part in parts if part.strip()]
     return ("\n" if any(part.startswith(("#", "|")) for part in plain) else " ").join(plain)
 
@@ -68,8 +67,8 @@ from results order by document_id, method, repeat"""
 
 @dataclass(frozen=True)
 class QuotedPage:
-    """A page that an answer is based on; `passage`: its sentences that share most rare words with
-    answer and question, `score` how much."""
+    """A page that an answer is based on. `passage` has the sentences that share the most rare words
+    with answer and question, `score` their weight."""
 
     file: str
     document_id: str
@@ -81,7 +80,7 @@ class QuotedPage:
 
 @dataclass(frozen=True)
 class AskedAnswer:
-    """The reply of a method; `pages`: that it is based on, the one that it rests on most first."""
+    """A method's reply; `pages` are the pages that it is based on, the most important first."""
 
     document_id: str
     question_id: str
@@ -96,14 +95,14 @@ class AskedAnswer:
 
 
 def read_answers(connection: Any) -> list[dict[str, Any]]:
-    """The answers of a run, by a connection that shows it, as `Quoting.answers` takes them."""
+    """The answers of a run as `Quoting.answers` takes them; `connection` must show the run."""
     return query(connection, _ANSWERS)
 
 
 @dataclass(frozen=True)
 class Quoting:
-    """Quotes pages for a question; `files`: the name of every document's file, by id; `weight`: of
-    each term. `sources`: the pages that those of a gathered document are; None: themselves."""
+    """Quotes pages for a question. `files` has file names by document id, `weight` the weight of
+    each term, `sources` the original pages of a gathered document; None: the pages themselves."""
 
     question: str
     files: Mapping[str, str]
@@ -113,7 +112,6 @@ class Quoting:
     def answers(
         self, rows: Iterable[Mapping[str, Any]], pages: Iterable[MemoryPage]
     ) -> list[AskedAnswer]:
-        """The answers in the order of their `rows`."""
         by_memory: dict[tuple[str, str | None], dict[int, MemoryPage]] = {}
         for page in pages:
             by_memory.setdefault((page.document_id, page.memory), {})[page.page_index] = page

@@ -1,2 +1,2 @@
-"""Document to pages, gists, trees, memories, expansions, keys and embeddings, without any question;
-and `context.py`, how a reader is shown pages and gists."""
+"""Stages from a document to pages, gists, trees, memories, expansions, keys and embeddings, without
+any question; context.py builds a reader's context from pages and gists."""

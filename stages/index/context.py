@@ -1,8 +1,9 @@
-"""The reader's final context: passages of gists, raw pages or raw text, with their spans; a check
-that a document's gist memory fits it (ReadAgent appendix H); the most tokens that it may have, a
-budget, so that methods are compared at the same number; and where raw pages stand in a gist memory,
-in place of their gists, as ReadAgent has it, or appended, after the whole memory, which then begins
-every prompt about the document alike."""
+"""The reader's final context: passages of gists, raw pages or raw text, with their spans.
+
+It may have at most a budget of tokens, so that methods can be compared at equal size. Raw pages
+stand in place of their gists, as in ReadAgent, or are appended to the gist memory, with which every
+prompt about the document then begins. Also checks that gist memories fit (ReadAgent appendix H).
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -28,8 +29,6 @@ TruncateBy = Literal["words", "spaces"]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A reader's final context."""
-
     passages: tuple[Passage, ...] = ()
     spans: tuple[Span, ...] = ()  # the raw text in it
     page_indexes: tuple[int, ...] = ()  # the raw pages in it
@@ -38,14 +37,14 @@ class Context:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The gists and pieces of raw text whose words and tokens count."""
+        """The gists and pieces of raw text whose words and tokens are counted."""
         return tuple(p.text for p in self.passages) if self.counted is None else self.counted
 
 
 def gist_memory(
     pages: Sequence[Page], gists: Sequence[Gist], used: Collection[int], first_page: int
 ) -> Context:
-    """Gists in page order, the raw pages `used` in place of theirs (section 3.2)."""
+    """Gists in page order, with the raw pages `used` in place of their gists (section 3.2)."""
     used = set(used)
     raw = _raw([page for page in pages if page.page_index in used], first_page)
     left = [gist for gist in gists if gist.page_index not in used]
@@ -63,7 +62,7 @@ def gist_memory(
 def memory_with_appended(
     rows: UnitRows, used: Sequence[int], first_page: int, heading: str | None
 ) -> Context:
-    """The whole gist memory, then under the heading the raw pages `used`, in their order."""
+    """The whole gist memory, then under the heading the raw pages `used`, in the order given."""
     gists = gist_memory(rows[Page], rows[Gist], (), first_page)
     raw = raw_pages(rows, used, first_page)
     of_page = dict(zip(raw.page_indexes, raw.passages, strict=True))
@@ -77,7 +76,7 @@ def memory_with_appended(
 
 
 def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
-    """The raw pages `used` alone, in document order. Raises ValueError for one that is missing."""
+    """The raw pages `used` alone, in document order. Raises ValueError if one is missing."""
     used = set(used)
     if missing := used - {page.page_index for page in rows[Page]}:
         raise ValueError(f"there is no page {min(missing)}; page indexes count from 0")
@@ -102,8 +101,8 @@ def raw_text(
     most_words: int | None,
     truncate_by: TruncateBy = "words",
 ) -> Context:
-    """The document's text, or its first or last `most_words` words; `spaces` cuts by what stands
-    between single spaces, and still counts words."""
+    """The document's text, or its first or last `most_words` words. With `truncate_by` spaces the
+    limit counts pieces between single spaces; `num_words` still counts words."""
     text = rows.document.text
     start, end = 0, len(text)
     if keep is not None and most_words is not None:
@@ -117,7 +116,6 @@ def raw_text(
 
 
 def text_span(text: str, start: int, end: int) -> Context:
-    """A part of the document's text."""
     return Context(
         passages=(Passage("text", None, text[start:end].strip()),),
         spans=(Span(start, end),),
@@ -126,7 +124,7 @@ def text_span(text: str, start: int, end: int) -> Context:
 
 
 def _between_spaces(text: str, keep: Literal["first", "last"], most: int) -> tuple[int, int]:
-    """The span of the first or last `most` of `text.split(" ")`: a line break separates nothing."""
+    """The span of the first or last `most` of `text.split(" ")`; line breaks do not separate."""
     words = text.split(" ")
     if keep == "first":
         return 0, len(" ".join(words[:most]))
@@ -141,7 +139,8 @@ async def free_tokens(
     question_tokens: int,
 ) -> int:
     """The tokens left beside the gist memory with the pages `raw` in it, a question of
-    `question_tokens` and the replies of a look-up and an answer; below 0: so many are too much."""
+    `question_tokens`, and the replies of a look-up and an answer. Negative where they do not
+    fit."""
     passages = gist_memory(pages, gists, raw, first_page=0).passages
     prompt = ParallelLookUp(passages=passages, question="", options=(), max_pages=1)
     replies = ask.max_reply_tokens(ParallelLookUp) + ask.max_reply_tokens(AnswerQuestion)
@@ -149,7 +148,7 @@ async def free_tokens(
 
 
 async def longest_readable(ask: Ask, pages: Sequence[Page], question_tokens: int) -> list[int]:
-    """The index of the longest page that fits the context by itself; empty where none does."""
+    """The index of the longest page that fits the context by itself; empty if none does."""
     for page in sorted(pages, key=lambda page: -page.num_words):
         raw = [page.page_index]
         if await free_tokens(ask, [page], [], raw, question_tokens) >= 0:
@@ -158,8 +157,8 @@ async def longest_readable(ask: Ask, pages: Sequence[Page], question_tokens: int
 
 
 def cut_gist(gist: Gist, most_words: int, header: str | None = None) -> Gist:
-    """The gist with its first `most_words` words, truncated; itself where it has no more. A
-    session's header stays before it and does not count."""
+    """The gist cut to its first `most_words` words, with problem truncated; unchanged if not
+    longer. A session's header stays and is not counted."""
     if gist.num_words <= most_words:
         return gist
     text = (gist.gist or "").removeprefix(header or "").strip()
@@ -168,8 +167,8 @@ def cut_gist(gist: Gist, most_words: int, header: str | None = None) -> Gist:
 
 
 def with_copied(gists: Iterable[Gist], pages: Sequence[Page]) -> list[Gist]:
-    """The gists, each with the share of its page's words that it has in the same order. Gists and
-    pages are in the same order."""
+    """The gists with the share of their pages' words that they repeat in order; pages in gist
+    order."""
     return [
         replace(gist, copied=None if gist.gist is None else _copied(page.text or "", gist.gist))
         for gist, page in zip(gists, pages, strict=True)
@@ -187,20 +186,20 @@ def _words(text: str) -> list[str]:
 
 
 def with_text(gist: Gist, text: str, header: str | None) -> Gist:
-    """The gist with another text after its session's header."""
+    """The gist with another text after the session's header."""
     whole = f"{header} {text}" if header else text
     return replace(gist, gist=whole, num_words=num_words(text), problem=None)
 
 
 class Budgeted(Stage):
-    """Base class of stages that keep a budget; None: as much as fits the engine's context. Tokens
-    are counted as `Answer.num_context_tokens` is."""
+    """Base class of stages with a budget, in the tokens of `Answer.num_context_tokens`. None: as
+    much as fits the engine's context."""
 
     budget: Annotated[PositiveInt | None, CAME_LATER] = None
 
     def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
-        """Raise UsageError, naming `place`, where the pages that the stages make are larger than
-        the budget, as far as settings say so: a word has a token or more."""
+        """Raise UsageError, naming `place`, where the settings of `upstream` make pages larger than
+        the budget, as a word has at least one token."""
         for stage in upstream if self.budget else ():
             size = stage.page_size() if isinstance(stage, Paginate) else None
             if self.budget and size and size[1] > self.budget:
@@ -214,9 +213,12 @@ class Budgeted(Stage):
 async def pages_within(
     budget: int, num_pages: int, context: Callable[[int], Context], ask: Ask
 ) -> tuple[int, str | None]:
-    """The number of pages that the budget has room for, up to the first that would pass it; and why
-    nothing can be answered within it, None where something can. `context`: the one with the first
-    so many of the `num_pages` pages."""
+    """The number of pages that fit the budget, and the reason why no answer is possible within it,
+    or None.
+
+    `context` returns the context with the first n pages. Pages after the first that does not fit
+    are not tried.
+    """
 
     async def size(number: int) -> int:
         return await ask.part_tokens(context(number).parts)
@@ -239,7 +241,7 @@ Pages = frozenset[int]
 class ShowsGistMemory(Budgeted):
     """Base class of stages whose prompts show the gist memory with raw pages.
 
-    `layout` None is in_place. Appended pages stand under `appended_heading`.
+    `layout` None means in_place. Appended pages stand under `appended_heading`.
     """
 
     first_page: int = Field(ge=0, le=1)
@@ -247,27 +249,25 @@ class ShowsGistMemory(Budgeted):
     appended_heading: str | None = None
 
     def hashed(self) -> dict[str, Any]:
-        """Its kind and settings; those of the layout only where it is another one: other steps keep
-        their ids."""
+        """Leaves out the layout's settings unless it is appended, to keep other steps' ids."""
         own = super().hashed()
         if self.layout == "appended":
             return own
         return {key: own[key] for key in own if key not in ("layout", "appended_heading")}
 
     def memory(self, rows: UnitRows, used: Sequence[int]) -> Context:
-        """The gist memory with the raw pages `used`, which if appended stand in that order."""
+        """The gist memory with the raw pages `used`; appended pages keep that order."""
         if self.layout == "appended":
             return memory_with_appended(rows, used, self.first_page, self.appended_heading)
         return gist_memory(rows[Page], rows[Gist], used, self.first_page)
 
 
 def orders_alike(chosen: Collection[Pages], words: Mapping[int, int]) -> dict[Pages, list[int]]:
-    """The order of each set of pages, such that orders begin alike and long: pages at equal places
-    after equal pages are computed once by an engine with a prefix cache. `words`: of each page.
+    """An order for each set of pages, chosen so that orders share long beginnings, which an engine
+    with a prefix cache computes once. `words` has the number of words of each page.
 
-    Greedy: of all sets that begin with the same pages so far, next is the page that saves most
-    words, which are its own times the sets that have it, but for the first; of pages that save as
-    much the first.
+    Greedy: among all sets with the same beginning, the next page is the one that saves most words,
+    its own times the number of further sets that have it; ties go to the lower page.
     """
     found: dict[Pages, list[int]] = {}
     groups: list[tuple[list[int], list[Pages]]] = [([], list(chosen))]

@@ -1,8 +1,8 @@
-"""Embed every page of a document, every gist, or every key. Knows nothing of questions.
+"""Embed every page, gist or key of a document; no questions.
 
-A page ranks by its best chunk. Embedded whole, it may be cut at the embedding model's input length,
-and one vector would average all its topics. ReadAgent (section 4.2) has one vector a page;
-`embedder.chunk_words=null` (YAML) does, too.
+A page ranks by its best chunk: an embedding model may cut a whole page at its input length, and one
+vector would average all its topics. ReadAgent (section 4.2) has one vector a page, as with
+`embedder.chunk_words=null` (YAML).
 """
 
 from abc import abstractmethod
@@ -22,15 +22,13 @@ from stages.text.words import num_words, word_spans
 
 
 class _EmbedTexts(Stage):
-    """Base class; subclasses choose the text of a page that is embedded."""
-
     name = "embed"
     writes = Embedding
     # Excluded from the hash: paths and devices change no vector; see `hashed`.
     embedder: EmbedderSettings = Field(exclude=True)
 
     def hashed(self) -> dict[str, Any]:
-        """Its settings, the model's identity and the length of chunks."""
+        """Adds the model's identity and the length of chunks."""
         return {**super().hashed(), **self.embedder.hashed()}
 
     def refuse_unusable(self, place: str) -> None:
@@ -41,7 +39,7 @@ class _EmbedTexts(Stage):
         """The text of every page, in page order."""
 
     def spans(self, rows: UnitRows, texts: Sequence[str]) -> list[list[Span]]:
-        """The parts of each page's text that get a vector each."""
+        """For each page the spans of its text that get a vector each."""
         return [chunks(text, self.embedder.chunk_words) for text in texts]
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Embedding]:
@@ -104,16 +102,16 @@ class EmbedKeys(_EmbedTexts):
     reads = (Key,)
 
     def hashed(self) -> dict[str, Any]:
-        """Without the length of chunks, of which there are none."""
+        """Leaves out the length of chunks, which keys do not have."""
         model = {"embedder": {"model": self.embedder.identity()}} if self.embedder.model else {}
         return {**super().hashed(), **model}
 
     def texts(self, rows: UnitRows) -> list[str]:
-        """The keys of each page, joined."""
+        """The joined keys of each page."""
         return ["\n".join(keys) for keys in _keys_of_pages(rows)]
 
     def spans(self, rows: UnitRows, texts: Sequence[str]) -> list[list[Span]]:
-        """Those of each page's keys."""
+        """The spans of each page's keys in its joined text."""
         found: list[list[Span]] = []
         for keys in _keys_of_pages(rows):
             starts = accumulate((len(key) + 1 for key in keys), initial=0)
@@ -128,7 +126,7 @@ def _keys_of_pages(rows: UnitRows) -> list[list[str]]:
 
 
 def chunks(text: str, words: int | None) -> list[Span]:
-    """Consecutive spans of `words` words of `text` each, the last maybe shorter. None: one span."""
+    """Consecutive spans of `words` words of `text`, the last perhaps shorter. None: one span."""
     spans = word_spans(text)
     step = words or max(1, len(spans))
     parts = [spans[start : start + step] for start in range(0, len(spans), step)]

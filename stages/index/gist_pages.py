@@ -1,7 +1,9 @@
-"""Shorten each page of a document to its gist, by itself or in the conversation that has found its
-end and so shown it, which an engine with a prefix cache has in memory; gists that fit the context
-are shortened again where merged pages are not enough (ReadAgent appendices H and E.2). Knows
-nothing of questions."""
+"""Shorten each page of a document to its gist; no questions.
+
+A page is shown by itself, or in the conversation that found its end, which an engine with a prefix
+cache still holds. Gists that must fit the context are shortened again where merging pages is not
+enough (ReadAgent appendices H and E.2).
+"""
 
 import asyncio
 from bisect import bisect_left
@@ -54,16 +56,14 @@ class GistPages(Stage):
         return with_copied(await asyncio.gather(*gists), pages)
 
     def prompt(self, text: str) -> ShortenPage:
-        """The prompt about a page's text."""
         return ShortenPage(page=text)
 
     async def follow_ups(self, rows: UnitRows, ask: Ask) -> Sequence[Prompt[str] | None]:
-        """The prompt about each page in a conversation that has shown it; None where there is
-        none."""
+        """For each page the prompt in a conversation that has shown it; None without one."""
         return [None] * len(rows[Page])
 
     def _headers(self, pages: Sequence[Page]) -> list[str | None]:
-        """The header of each page's session, which its first page has."""
+        """For each page the header of its session, which only the session's first page shows."""
         found: list[str | None] = []
         for page in pages:
             own = header_of(page.text or "") if self.page_breaks else None
@@ -73,8 +73,8 @@ class GistPages(Stage):
     async def _gist(
         self, page: Page, header: str | None, ask: Ask, follow_up: Prompt[str] | None = None
     ) -> Gist:
-        """The header is not in the prompt but put before the gist. So equal sessions of different
-        dates and documents send the same request, which is asked once."""
+        """The header is put before the gist and not into the prompt, so that equal sessions of
+        different dates and documents send the same request, which is asked once."""
         text = page.text or ""
         text = (without_header(text) if header else text).strip()
         if not text:
@@ -102,7 +102,7 @@ class ConditionalGists(GistPages):
         return ShortenPageForTask(page=text, task=self.task)
 
 
-_SAFETY = 0.95  # of the words that are expected to fit: tokens a word differ between gists
+_SAFETY = 0.95  # of the words expected to fit, as tokens per word differ between gists
 
 
 class FittedGists(GistPages):
@@ -172,7 +172,7 @@ class FittedGists(GistPages):
         return await free_tokens(ask, pages, gists, raw, self.question_tokens)
 
     async def _regist(self, gist: Gist, header: str | None, most_words: int, ask: Ask) -> Gist:
-        """At most so many words of it, beside its header; itself where it has no more."""
+        """The gist in at most `most_words` words beside its header; unchanged if not longer."""
         for turn in (0, 1):
             if gist.gist is None or gist.num_words <= most_words:
                 return gist
@@ -190,8 +190,8 @@ def _empty(gists: Sequence[Gist]) -> list[Gist]:
 
 
 def halved(words: Sequence[int], most: float, least: int) -> list[int]:
-    """The number of words that each text may keep so that all have at most `most`: the first is
-    given half of them, then the next, and again from the first, none fewer than `least`."""
+    """The words that each text may keep so that their sum is at most `most`: allowances are halved
+    from the first text on, round after round, none to fewer than `least`."""
     found, total = list(words), sum(words)
     while total > most and any(kept > least for kept in found):
         for place, kept in enumerate(found):
@@ -212,7 +212,7 @@ class FollowUpGists(InConversations, GistPages):
     prompts = (ShortenShownPage, ShortenPage)
 
     def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
-        """Raise UsageError where the pages are of other conversations."""
+        """Raise UsageError where the pages come from other conversations."""
         settings = sorted(InConversations.model_fields)
         for stage in upstream:
             if not isinstance(stage, PaginateInConversations):
@@ -239,8 +239,6 @@ class FollowUpGists(InConversations, GistPages):
 
 
 class _Section:
-    """The pages of one section of the text, in order."""
-
     def __init__(self, by: InConversations, text: str, parts: Sequence[Piece]) -> None:
         self.by, self.text, self.parts = by, text, parts
         self.totals, self.ends = word_totals(parts), [part.end_char for part in parts]

@@ -1,5 +1,5 @@
-"""Extract from sessions or rounds of a chat what they may be found by besides their own text, and
-make their keys (LongMemEval sections 5.3 and 5.4)."""
+"""Extract items from sessions or rounds of a chat, and make the keys that these are found by
+(LongMemEval sections 5.3 and 5.4)."""
 
 import asyncio
 from collections import defaultdict
@@ -90,8 +90,7 @@ class Expand(Stage):
         return prompt(chat, said_at)
 
     def _items(self, value: Any) -> list[tuple[str, str]]:
-        """Day and text of each item of a reply, None where it cannot be read; only events have
-        days."""
+        """Day (of events only) and text of each item; none where the reply could not be read."""
         if value is None or self.extracted == "events":
             return list(value or ())
         return [("", text) for text in ([value] if self.extracted == "summary" else value)]
@@ -101,7 +100,7 @@ class Expand(Stage):
 
 
 def side_of(page: Page, side: Side) -> str:
-    """The turns of a page without its session's header: those of the user, or all."""
+    """The page's turns, all or the user's, without the session's header."""
     text = page.text or ""
     return said_by(text, "user") if side == "user" else without_header(text).strip()
 
@@ -165,14 +164,14 @@ class MakeKeys(Stage):
 
 
 def _together(items: Sequence[Key], day: str | None) -> Key:
-    """The items of a page as one; a single one keeps its day."""
+    """The items of a page as one; a single item keeps its day."""
     sign = "; " if items[0].kind == "keyphrase" else " "
     text = sign.join(item.text or "" for item in items)
     return items[0] if len(items) == 1 else replace(items[0], text=text, day=day)
 
 
 def _split(items: Sequence[Key]) -> list[Key]:
-    """The sentences of summaries; other items as they are."""
+    """One item for each sentence of a summary; other items unchanged."""
     return [
         replace(item, text=part)
         for item in items

@@ -1,4 +1,5 @@
-"""Choose what the memory model is shown of a document, to ask it for clues (MemoRAG section 2).
+"""Choose the parts of a document that the memory model is shown and asked for clues about (MemoRAG
+section 2).
 
 The paper's own memory, key-value states that a trained model compresses, needs the authors' weights
 and code; a plugin may add it as another kind of this stage.
@@ -33,10 +34,10 @@ MemoryFit = Literal["refuse", "head", "tail", "split"]
 class Memorize(Stage, ABC):
     """Base class: subclasses make the passages; those that do not fit are left out or divided.
 
-    Where all passages do not fit the memory model's context, with `question_tokens` for a question
-    and the reply, `memory_fit` decides. refuse: they are shown all the same, and each call is a
-    context_overflow; head, tail: as many of the first, or last, as fit are the memory; split: they
-    are divided into parts that fit, every one of which is asked for clues.
+    `memory_fit` decides where the passages, `question_tokens` for a question and the reply do not
+    fit the memory model's context. refuse: all are shown, and each call is a context_overflow;
+    head, tail: the first or last passages that fit are the memory; split: they are divided into
+    parts that fit, and every part is asked for clues.
     """
 
     name = "memorize"
@@ -57,14 +58,13 @@ class Memorize(Stage, ABC):
         return [replace(row, passage_index=index) for index, row in enumerate(made)]
 
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
-        """All passages, as one part: by default the whole text."""
+        """All passages, as one part; by default the whole text."""
         return [whole_text(rows)]
 
     async def fitted(
         self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
     ) -> list[MemoryPassage]:
-        """The passages, or those of each part, that have at most `limit` tokens; a single one may
-        have more."""
+        """The passages in parts of at most `limit` tokens; a single passage may have more."""
         sizes = [await ask.text_tokens(f"{passage_text(rows, row)}\n\n") for row in made]
         if self.memory_fit == "split":
             return [replace(row, part_index=part)
@@ -74,8 +74,7 @@ class Memorize(Stage, ABC):
         return list(made[:num] if self.memory_fit == "head" else made[len(made) - num :])
 
     async def _limit(self, ask: Ask) -> int:
-        """The tokens that a part may have: the context without the longest of the prompts, its
-        reply and the question."""
+        """The tokens a part may have beside the longest prompt, its reply and the question."""
         shortest = (Passage("text", None, ""),), "", ()  # passages, question, options
         others = [await ask.num_tokens(prompt(*shortest)) + ask.max_reply_tokens(prompt)
                   for prompt in CLUES]  # fmt: skip
@@ -85,8 +84,8 @@ class Memorize(Stage, ABC):
         return whole_text(rows)
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError also where parts are not numbered from 0 without a gap, or spans
-        are not in the text, in its order."""
+        """Raise AccountingError also unless parts are numbered from 0 without gaps, and spans are
+        in the text and in its order."""
         super().check(rows, made)
         passages = [row for row in made if isinstance(row, MemoryPassage)]
         parts = [row.part_index for row in passages]
@@ -102,7 +101,6 @@ class Memorize(Stage, ABC):
 
 
 def whole_text(rows: UnitRows) -> MemoryPassage:
-    """The document's text as one passage."""
     document = rows.document
     return MemoryPassage.about(
         document, start_char=0, end_char=len(document.text), num_words=document.num_words
@@ -110,19 +108,17 @@ def whole_text(rows: UnitRows) -> MemoryPassage:
 
 
 def of_page(page: Record, gist: str) -> MemoryPassage:
-    """The gist of a page as a passage."""
     return MemoryPassage.about(page, gist=gist, num_words=num_words(gist))
 
 
 def passage_text(rows: UnitRows, row: MemoryPassage) -> str:
-    """The text of a passage that the memory model is shown."""
     if row.gist is not None:
         return row.gist
     return rows.document.text[row.start_char : row.end_char].strip()
 
 
 def memory_parts(rows: UnitRows) -> list[tuple[Passage, ...]]:
-    """The passages that are shown together, of each part of the memory."""
+    """For each part of the memory, the passages shown together."""
     parts: list[list[Passage]] = []
     for row in rows[MemoryPassage]:
         if row.part_index == len(parts):
@@ -133,7 +129,7 @@ def memory_parts(rows: UnitRows) -> list[tuple[Passage, ...]]:
 
 
 def _parts(sizes: Sequence[int], limit: int) -> list[int]:
-    """The part of each passage: they are filled one after the other."""
+    """The part of each passage; parts are filled one after another."""
     found: list[int] = []
     part = total = 0
     for size in sizes:
@@ -154,7 +150,7 @@ class MemorizeText(Memorize):
     async def fitted(
         self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
     ) -> list[MemoryPassage]:
-        """Cut between words; parts at the ends of sentences, where they have any."""
+        """Cuts between words, and parts at sentence ends where there are any."""
         text, whole = rows.document.text, whole_text(rows)
         if self.memory_fit == "split":
             spans = await segments(text, limit, ask.text_tokens)

@@ -64,9 +64,9 @@ class MergedPages(Paginate):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Pages and their Gists -> Pages, in order, one call after another.
 
-        chosen_by says why a page ends where it does: model (the next one starts a new chapter),
-        fallback (no reply that can be read: not merged), rule (the memory fits, or the two would
-        not), end (the last page). Problems: none, as a page always has its text.
+        chosen_by gives the reason for a page's end: model (the next one starts a new chapter),
+        fallback (no readable reply: not merged), rule (the memory fits, or the two pages together
+        would not), end (the last page). Problems: none, as a page always has its text.
         """
         made = [
             (replace(page, merged_from=(page.page_index,)), gist)
@@ -79,7 +79,7 @@ class MergedPages(Paginate):
         return _numbered(made)[0]
 
     async def _merged(self, made: Sequence[Merged], ask: Ask, is_asked: bool) -> list[Merged]:
-        """One pass: each page takes in those after it while it may."""
+        """One pass: each page takes in the pages after it while it may."""
         done: list[Merged] = []
         left = deque(made)
         fits = False
@@ -104,7 +104,7 @@ class MergedPages(Paginate):
         return self.merge_until == "fits" and await self._fits(ask, made)
 
     async def _may_merge(self, both: Merged, following: Page, ask: Ask) -> bool:
-        """True if the page that takes in `following` could still be shortened and looked up."""
+        """True if `both`, the page with `following`, could still be shortened and looked up."""
         if (following.text or "").startswith(PAGE_BREAK):
             return False
         tokens = await ask.num_tokens(ShortenPage(page=_text(both[0])))
@@ -113,7 +113,7 @@ class MergedPages(Paginate):
         return bool(await longest_readable(ask, [both[0]], self.question_tokens))
 
     async def _verdict(self, page: Page, following: Page, ask: Ask) -> str:
-        """The reason why a page ends before the following one; empty where the two are merged."""
+        """The reason why a page ends before the following one; "" where the two are merged."""
         prompt = StartsChapter(page=_text(page), next_page=_text(following))
         asked = await ask(prompt, Subject(page_index=following.merged_from[0]))
         if asked.value is None:
@@ -122,7 +122,7 @@ class MergedPages(Paginate):
         return "" if merges else "model"
 
     def _shortest(self, made: Sequence[Merged]) -> list[Merged]:
-        """With every gist as short as it may become."""
+        """Every gist at its minimum length."""
         return [(page, cut_gist(gist, self.least_words)) for page, gist in made]
 
     async def _fits(self, ask: Ask, made: Sequence[Merged]) -> bool:

@@ -1,11 +1,11 @@
-"""Paginate a document: cut it into pages at natural pauses. Knows nothing of questions.
+"""Cut a document into pages at natural pauses; no questions.
 
 ReadAgent section 3.1 and appendix G; the tail rule follows the authors' notebook, the label rule is
-a setting. Words are counted by stages/text/words.py. With `page_breaks` no page crosses a form feed
-(the end of a session), and each session is paginated independently of those before it.
+a setting. stages/text/words.py counts words. With `page_breaks` no page crosses a form feed (the
+end of a session), and each session is paginated independently of those before it.
 
-Or cut it into segments of a fixed number of tokens (MemWalker section 3), or a chat history into
-its sessions or rounds (LongMemEval section 5.2, the granularity of values).
+Other kinds cut into segments of a fixed number of tokens (MemWalker section 3), or a chat history
+into its sessions or rounds (LongMemEval section 5.2, the granularity of values).
 """
 
 import re
@@ -42,7 +42,7 @@ from stages.text.words import num_words, sentence_spans, without_header, word_sp
 
 
 class Paginate(Stage):
-    """The base of every stage that writes pages."""
+    """Base class of every stage that writes pages."""
 
     name = "paginate"
     writes = Page
@@ -52,8 +52,8 @@ class Paginate(Stage):
         return "document_id"  # also where pages are read
 
     def page_size(self) -> tuple[str, int] | None:
-        """The setting that says how many words or tokens most of its pages have at least, and their
-        number; None where none does."""
+        """The setting that bounds most pages from below (words or tokens), and its value, or
+        None."""
         return None
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
@@ -96,7 +96,7 @@ class PaginateUniform(FromText, Paginate):
 
 
 def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
-    """The end (half-open) of the page from piece `first` nearest to `words` words, ties earlier."""
+    """The end (half-open) of the page from piece `first` nearest to `words` words; ties earlier."""
     target = totals[first] + words
     after = min(max(bisect_left(totals, target), first + 1), len(totals) - 1)
     before = max(after - 1, first + 1)
@@ -104,7 +104,7 @@ def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
 
 
 class _Choice(NamedTuple):
-    """Where a page ends (half-open, in pieces), and what chose it."""
+    """The end of a page (half-open, in pieces), and `chosen_by`."""
 
     end: int
     chosen_by: str
@@ -142,7 +142,6 @@ class PaginateByModel(ByWindows, Paginate):
     async def _section(
         self, rows: UnitRows, parts: Sequence[Piece], made: list[Page], ask: Ask
     ) -> None:
-        """Append the pages of one section to `made`."""
         text, totals = rows.document.text, word_totals(parts)
         conversation = self.conversation(text)
         previous = first = 0
@@ -159,8 +158,8 @@ class PaginateByModel(ByWindows, Paginate):
     def _window(
         self, parts: Sequence[Piece], totals: Sequence[int], first: int, previous: int
     ) -> Window:
-        """The window of the page from piece `first`; its only label is the end where the rest is a
-        tail."""
+        """The window of the page from piece `first`; if the rest is a tail, its only label is the
+        end."""
         if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
             return Window(parts, first, [len(parts)], previous, is_tail=True)
         return self.window(parts, totals, first, previous)
@@ -168,11 +167,8 @@ class PaginateByModel(ByWindows, Paginate):
     async def _choice(
         self, window: Window, conversation: Conversation, subject: Subject, ask: Ask
     ) -> _Choice:
-        """The label that the model chooses, or the last label as a fallback; without a call if
-        there is only one.
-
-        A fallback has a problem only where there was no reply.
-        """
+        """The label that the model chooses, or the last one as a fallback. Makes no call if there
+        is only one. A fallback has a problem only if there was no reply."""
         if len(window.labels) == 1:
             return _Choice(window.labels[0], "end" if window.is_tail else "rule")
         asked = await ask(await conversation.prompt(window, ask), subject)
@@ -183,7 +179,7 @@ class PaginateByModel(ByWindows, Paginate):
 
 
 def is_asked(page: Page) -> bool:
-    """True if a model has replied to the question for the page's end."""
+    """True if a model was asked for the page's end and replied."""
     return page.chosen_by in ("model", "fallback") and page.problem is None
 
 
@@ -202,7 +198,6 @@ def _page(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: st
 
 
 def page_of(rows: UnitRows, page_index: int, span: tuple[int, int], chosen_by: str) -> Page:
-    """The page of these characters of the document's text."""
     start, end = span
     return Page.about(
         rows.document,
@@ -248,9 +243,9 @@ Count = Callable[[str], Awaitable[int]]
 async def segments(text: str, max_tokens: int, count: Count) -> list[tuple[int, int]]:
     """Half-open spans that tile `text`, in order, of at most `max_tokens` tokens each.
 
-    Each takes in as many whole sentences as fit; the white space around them does not count. A
-    sentence that is too long by itself is cut between words, such a word between characters; only
-    a single character may have more tokens. Where the text has words so has every segment.
+    Each takes as many whole sentences as fit, not counting surrounding white space. A longer
+    sentence is cut between words, a longer word between characters; only a single character may
+    exceed the limit. No segment is without words, unless the text is.
     """
     found: list[tuple[int, int]] = []
     start = 0
@@ -262,14 +257,12 @@ async def segments(text: str, max_tokens: int, count: Count) -> list[tuple[int, 
 
 
 async def first_segment(text: str, max_tokens: int, count: Count) -> str:
-    """The text, or its first sentences that so many tokens have room for."""
+    """The text, or as many of its first sentences as fit `max_tokens`."""
     _, end = (await segments(text, max_tokens, count))[0]
     return text[:end].strip()
 
 
 async def _end(text: str, start: int, max_tokens: int, count: Count) -> int:
-    """The end of the segment that begins at `start`."""
-
     async def size(num_chars: int) -> int:
         return await count(text[start : start + num_chars].strip())
 
@@ -289,8 +282,7 @@ async def _end(text: str, start: int, max_tokens: int, count: Count) -> int:
 
 
 def _sentence_ends(text: str) -> list[int]:
-    """The ends of the sentences, and of the text; a session's header is none, but joins the next
-    sentence."""
+    """The ends of the sentences, and of the text; a session's header joins the next sentence."""
     spans = [
         (first + start, first + end)
         for first, last in sections(text)
@@ -301,7 +293,7 @@ def _sentence_ends(text: str) -> list[int]:
 
 
 def _word_ends(text: str) -> list[int]:
-    """Where the next word starts, and the end of the text."""
+    """The starts of all words but the first, and the end of the text."""
     return [*(start for start, _ in word_spans(text)[1:]), len(text)]
 
 

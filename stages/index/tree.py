@@ -42,9 +42,9 @@ class BuildTree(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Node]:
         """Pages -> Nodes by node index; all calls of a level at once.
 
-        Problems: truncated (at its share or by the reply budget); with what stands in as the
+        Problems: truncated (at its share or by the reply budget); with the unsummarized text as the
         summary: unparseable (a reply without a word), context_overflow, timeout, refused,
-        engine_failed; without one: empty_input (no word in the segment, or below the node).
+        engine_failed; without a summary: empty_input (no word in the segment, or below the node).
         """
         made = self._empty(rows)
         share = await self._share(ask)
@@ -115,7 +115,7 @@ class BuildTree(Stage):
         return [replace(node, problem=problem, detail=detail) for node in self._empty(rows)]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless the nodes are those of the tree over these pages."""
+        """Raise AccountingError unless the nodes form the tree over these pages."""
         shape = [(node.node_index, node.children) for node in made if isinstance(node, Node)]
         if shape != [(node.node_index, node.children) for node in self._empty(rows)]:
             raise AccountingError(f"{rows.document.document_id}: nodes do not match pages")
@@ -135,10 +135,10 @@ Level = Sequence[Sequence[int]]
 def tree_levels(num_leaves: int, max_children: int) -> list[Level]:
     """The levels of a tree, leaves first and the root alone last.
 
-    Nodes are numbered from 0 through the levels, so that a leaf has the index of its segment.
-    Consecutive nodes share a parent; a level has as few parents as `max_children` (2 or more)
-    allows, with numbers of children that differ by one at most: a last node with a single child
-    would only repeat it. The paper does not say how the last group is filled.
+    Nodes are numbered from 0 through the levels, so a leaf has the index of its segment.
+    Consecutive nodes share a parent. A level has as few parents as `max_children` (2 or more)
+    allows, with numbers of children that differ by at most one: the paper leaves open how the last
+    group is filled, and a node with a single child would only repeat it.
     """
     levels: list[Level] = [[()] * num_leaves]
     first = 0

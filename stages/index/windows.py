@@ -1,10 +1,10 @@
 """The windows of pagination (ReadAgent section 3.1 and the authors' notebook, read-agent.github.io,
-cell "Episode Pagination"): a text cut into the pieces that pages are built from, paragraphs or
-parts of long ones; where a page may end; and the prompts that show the windows, each by itself or
-several in one conversation, which sends the text that they share once.
+cell "Episode Pagination"): the pieces that pages are built from, the places where a page may end,
+and the prompts that show the windows, each by itself or several in one conversation, which sends
+shared text once.
 
-Where a page ends decides where the next window starts. So the stage that chooses the ends and one
-that asks more about the pages come to the same prompts.
+The stage that chooses page ends and a later one that asks about the pages build the same prompts,
+as each end determines the start of the next window.
 """
 
 import re
@@ -49,7 +49,7 @@ class Piece:
 
 def pieces(text: str, spans: Spans, max_words: int, page_ends: PageEnds = "any") -> list[Piece]:
     """Pieces that tile the paragraphs `spans` of `text`, in order, none over `max_words` words.
-    With `page_ends` pauses, what ends in none joins the next paragraph."""
+    With `page_ends` pauses, a paragraph that does not end at a pause joins the next."""
     ends = [end for _, end in spans]
     near = _part(max_words)
     if page_ends == "pauses":
@@ -76,8 +76,8 @@ def _part(max_words: int) -> int:
 def _sentence_runs(
     text: str, span: tuple[int, int], no_ends: Collection[int], max_words: int
 ) -> list[Piece]:
-    """A long paragraph as runs of sentences; a sentence over `max_words` is cut between words.
-    None ends at `no_ends`."""
+    """A long paragraph as runs of sentences; a sentence over `max_words` is cut between words. No
+    run ends at any of `no_ends`."""
     most = _part(max_words)
     runs: list[Piece] = []
     for sentence in _sentences(text, span, no_ends):
@@ -100,7 +100,7 @@ def _sentences(text: str, span: tuple[int, int], no_ends: Collection[int]) -> Sp
 
 
 def _cut(text: str, span: tuple[int, int], no_ends: Collection[int], max_words: int) -> list[Piece]:
-    """Pieces that tile the sentence: the whole, or parts of equal words if over `max_words`."""
+    """The sentence as one piece, or as pieces with equal numbers of words if over `max_words`."""
     start, sentence = span[0], text[slice(*span)]
     if (words := num_words(sentence)) <= max_words:
         return [Piece(*span, words)]
@@ -128,8 +128,11 @@ _ELLIPSIS = "..."
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The pieces from `first` up to the last of the legal ends, `labels`; the page before begins
-    at piece `previous`. `is_tail`: they are too few words for a call."""
+    """The pieces from `first` to the last of the legal ends, `labels`.
+
+    `previous` is the piece at which the page before begins. `is_tail`: there are too few words for
+    a call.
+    """
 
     parts: Sequence[Piece]
     first: int
@@ -138,8 +141,8 @@ class Window:
     is_tail: bool = False
 
     def before(self, text: str, num_words: int | None) -> str:
-        """The last `num_words` words before the window, looking no further back than its section;
-        None: the whole previous page."""
+        """The last `num_words` words before the window in its section; None: the whole previous
+        page."""
         if num_words is None:
             return self._text(text, self.previous, self.first)
         start, found = self.first, 0
@@ -151,7 +154,7 @@ class Window:
         return " ".join(before[words[0][0] :].split()) if words else ""
 
     def after(self, text: str, what: Following) -> str:
-        """The text shown after the window; empty where there is none."""
+        """The text shown after the window; "" for none."""
         end = self.labels[-1]
         if what == "nothing" or end == len(self.parts):
             return ""
@@ -164,18 +167,19 @@ class Window:
 
 
 def shown_text(text: str, start: int, end: int) -> str:
-    """That part of the text as prompts have it."""
+    """That part of the text as prompts show it, without a session header."""
     return without_header(text[start:end]).strip()
 
 
 def ends_within_limits(
     totals: Sequence[int], first: int, min_words: int, max_words: int
 ) -> list[int]:
-    """Where the page from piece `first` may end (half-open); a label's number is its end.
+    """The places where the page from piece `first` may end (half-open); a label's number is its
+    end.
 
-    Label 7 stands after the document's seventh piece. The window takes whole pieces while it stays
-    within `max_words`; its own end is always legal, others where the page has `min_words` or more.
-    `totals`: how many words stand before each piece, and at the end all of them.
+    Label 7 stands after the document's seventh piece. The window takes whole pieces up to
+    `max_words`; its own end is always legal, other ends from `min_words` on. `totals` has the words
+    before each piece, and at the end the sum.
     """
     window = max(bisect_right(totals, totals[first] + max_words) - 1, first + 1)
     least = bisect_left(totals, totals[first] + min_words, lo=first + 1)
@@ -188,8 +192,7 @@ def ends_of_notebook(
     """As `ends_within_limits`, by the rule of the authors' notebook.
 
     The window takes pieces until it has `max_words` or more; the first label stands before the
-    piece with which it has `min_words`, so a page may be shorter than one limit or longer than the
-    other by that piece.
+    piece that reaches `min_words`. So a page may pass either limit by one piece.
     """
     window = min(bisect_left(totals, totals[first] + max_words, lo=first + 1), len(totals) - 1)
     least = bisect_left(totals, totals[first] + min_words, lo=first + 2) - 1
@@ -203,8 +206,8 @@ LABEL_RULES: Mapping[LabelRule, Callable[[Sequence[int], int, int, int], list[in
 
 
 def without_short_rest(labels: Sequence[int], totals: Sequence[int], least: float) -> list[int]:
-    """The labels after which there are `least` words or more, or none; the text's end in place of
-    a window's end that leaves fewer."""
+    """The labels that leave no words after them or at least `least`. If the window's end leaves
+    fewer, the text's end replaces it."""
     end = len(totals) - 1
     kept = [label for label in labels if label < end and totals[end] - totals[label] >= least]
     return kept if kept and kept[-1] == labels[-1] else [*kept, end]
@@ -214,11 +217,12 @@ SHORTEST_PAGES = 10  # a last page has at least this part of a page's words
 
 
 class FromText(Stage):
-    """Base class. `page_breaks`: form feeds separate sections, and pages stay within one.
+    """Base class of stages that cut a text. `page_breaks`: pages stay within sections, which form
+    feeds separate.
 
-    With `page_ends` pauses no page ends after a heading, nor inside a sentence where a pause is
-    near, and a last page under a tenth of a page's length joins the one before; any: as in
-    ReadAgent, every paragraph's end is as good.
+    With `page_ends` pauses no page ends after a heading, or inside a sentence where a pause is
+    near, and a last page under a tenth of a page's length joins the one before. any, as in
+    ReadAgent: a page may end at any paragraph's end.
     """
 
     paragraphs: Paragraphs
@@ -238,11 +242,11 @@ class ByWindows(FromText):
     """Base class of stages whose prompts show windows.
 
     By the label rule `within_limits` a window holds as many whole paragraphs as fit `max_words`; a
-    label follows each paragraph where the page would have `min_words` or more, and the window's
-    end. By `notebook`, the authors' own, it takes paragraphs until it has `max_words`, and the
-    first label stands one paragraph earlier. The `preceding_words` words before the window (None:
-    the previous page) are shown with it, and by `following` nothing, an ellipsis, or the next
-    paragraph and an ellipsis.
+    label follows each paragraph from `min_words` on, and the window's end. By `notebook`, the
+    authors' own, it takes paragraphs until it has `max_words`, and the first label stands one
+    paragraph earlier. Before the window its prompt shows `preceding_words` words (None: the
+    previous page), after it by `following` nothing, an ellipsis, or the next paragraph and an
+    ellipsis.
     """
 
     min_words: PositiveInt
@@ -269,7 +273,7 @@ class ByWindows(FromText):
         return Window(parts, first, labels, previous)
 
     def break_point(self, text: str, window: Window) -> BreakPoint:
-        """The question for the page's end, by itself."""
+        """The prompt for the page's end, by itself."""
         parts, first, labels = window.parts, window.first, window.labels
         shown = tuple(
             Labelled(shown_text(text, part.start_char, part.end_char), i if i in labels else None)
@@ -298,10 +302,11 @@ class InConversations(ByWindows):
 
 @dataclass
 class Conversation:
-    """The prompts about the windows of one section, in order; after each of them `ended`.
+    """The prompts about the windows of one section; call `prompt` and then `ended` for each in
+    order.
 
-    A follow-up shows only pieces that its conversation has not shown yet; the labels on others are
-    there, as a label that is legal is so in all windows before that hold it.
+    A follow-up shows only new pieces. The labels on earlier ones still hold: a label legal in one
+    window is legal in all earlier windows that contain it.
     """
 
     by: ByWindows
@@ -310,11 +315,11 @@ class Conversation:
     num_pages: int = 0
     num_shown: int = 0  # pieces that it has shown, from the section's first
     latest: PageEnd | None = None  # the prompt about this window
-    before: tuple[PageEnd, int] | None = None  # that about the window before, and the value replied
+    before: tuple[PageEnd, int] | None = None  # the prompt about the window before, and its value
 
     async def prompt(self, window: Window, ask: Ask) -> PageEnd:
-        """The prompt about the window: the next of the conversation where that has room for it, by
-        its pages and by the engine's context, else the first of another."""
+        """The prompt about the window: the conversation's next if it has room, by `most_pages` and
+        the engine's context; else the first of another conversation."""
         alone = self.by.break_point(self.text, window)
         self.latest = alone
         if self.before and self.num_pages < self.most_pages:
@@ -325,13 +330,13 @@ class Conversation:
         return self.latest
 
     def ended(self, window: Window, end: int, is_asked: bool) -> None:
-        """The page of the window ends at this piece (half-open), whether that `is_asked` and was
-        answered or not: then another conversation begins."""
+        """Record that the window's page ends at piece `end` (half-open). Unless `is_asked` (a model
+        was asked and answered), another conversation begins."""
         self.num_pages = self.num_pages + 1 if isinstance(self.latest, NextBreakPoint) else 1
         self.before = (self.latest, end) if self.latest and is_asked else None
         self.num_shown, self.latest = window.labels[-1], None
 
 
 def word_totals(parts: Sequence[Piece]) -> list[int]:
-    """Cumulative words: those before each piece, then those of all pieces."""
+    """Cumulative words: before each piece, then the sum."""
     return [0, *accumulate(part.num_words for part in parts)]

@@ -1,1 +1,1 @@
-"""Answer to a model's verdicts on it."""
+"""Stages that ask a model for verdicts on answers."""

@@ -1,17 +1,18 @@
 """Rate each answer by a strict and a permissive rater prompt, or by its question's type.
 
 ReadAgent section 4.1: both prompts are asked for every answer and reference. The `lr` view combines
-the verdicts into exact, partial, none or unscored, and the report's LR-1 and LR-2: shares of the
-answers that the rater scored, as its failures say nothing of the method.
+the verdicts into exact, partial, none or unscored, and into the report's LR-1 and LR-2: shares of
+the answers that the rater scored, as a rater's failure says nothing about the method.
 
-LongMemEval A.4, figure 10: once by the rubric of the type. `accuracy` is the share of right
-answers, overall and as the mean over question types; abstention questions count in their own types,
-too, and stand apart beside them, all as published. Three things differ from the authors' script. A
-missing answer is wrong; theirs leaves it out. One with a problem is wrong, as in all means: one
-that was truncated and, unless raters see the whole reply (`judged`), one without an answer after
-its notes; theirs judges both. A reply is parsed as a verdict, and one that is none leaves the
-answer unscored; theirs takes every reply that has "yes" in it for yes ("No, yesterday it was ..."),
-every other for no.
+LongMemEval A.4, figure 10: each answer is rated once, by the rubric of its question's type.
+`accuracy` is the share of right answers, overall and as the mean over question types. Abstention
+questions count in their own types and are also listed separately, all as published. Three things
+differ from the authors' script:
+- A missing answer is wrong; theirs leaves it out.
+- An answer with a problem is wrong, as in all means: a truncated one and, unless raters see the
+  whole reply (`judged`), notes without an answer; theirs judges both.
+- A reply without a readable verdict leaves the answer unscored; theirs takes every reply that has
+  "yes" in it for yes ("No, yesterday it was ..."), every other for no.
 """
 
 import asyncio
@@ -55,11 +56,13 @@ class Wanted:
 
 
 class AnswerRater(Stage, ABC):
-    """A row per verdict. Questions with options or without references give one skipped row; an
-    answer with a problem gives an `upstream` row of value 0 for each verdict. Where an audit's
-    answer is one of the references that a verdict compares it with, the row is skipped.
+    """Base class of judges: writes a row per verdict.
 
-    `rubrics`: its prompts by the name of their rubric, which is that of the measure that their
+    Questions with options or without references give one skipped row; an answer with a problem
+    gives an `upstream` row of value 0 for each verdict. Where an audit's answer is one of the
+    references that a verdict compares it with, the row is skipped.
+
+    `rubrics` has the prompts by rubric name, which is also the name of the measure that their
     verdicts make. A judge with one rubric, of all references together, is
 
         class RateFluent(AnswerRater):
@@ -89,14 +92,14 @@ class AnswerRater(Stage, ABC):
             register_rubric(rubric, cls)
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
-        """The verdicts on an answer to a question with references, by reference: here one for each
-        rubric, whose prompt shows the question, the answer and all references."""
+        """The verdicts to ask for on an answer to a question with references, by reference. By
+        default one for each rubric, whose prompt shows question, answer and all references."""
         shown = question.question, answer, "\nor: ".join(question.references)
         prompts: Mapping[str, Any] = self.rubrics
         return [Wanted(rubric, None, prompt(*shown)) for rubric, prompt in prompts.items()]
 
     def why_unusable(self, rows: UnitRows) -> str | None:
-        """None: `run` looks at each answer's problem."""
+        """None: `run` checks each answer's problem."""
         return None
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Rating]:
@@ -131,7 +134,6 @@ class AnswerRater(Stage, ABC):
         return list(await asyncio.gather(*(_rated(row, one.prompt, ask) for row, one in pairs)))
 
     def _unrated(self, question: Question) -> list[Rating]:
-        """The question's rows without verdicts or rater."""
         row = Rating.about(question)
         if question.options or not question.references:
             return [replace(row, skipped=True)]
@@ -160,7 +162,7 @@ def _columns(rubrics: Rubrics) -> Columns:
 
 
 def _is_one_of(answer: Answer, question: Question, wanted: Wanted) -> bool:
-    """True if the answer, a reference itself, is among those that the verdict's prompt shows."""
+    """True if the answer is itself among the references that the verdict's prompt shows."""
     index = wanted.reference_index
     shown = question.references if index is None else question.references[index : index + 1]
     return answer.detail == ANOTHER_REFERENCE and answer.answer in shown

@@ -1,4 +1,4 @@
-"""Answer the question from the context that the reader is shown."""
+"""The prompt for the answer to a question, from the context that the reader is shown."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -80,7 +80,7 @@ _DENIED = re.compile(r"\b(?i:not|nor|neither)\s+(?i:option\s+)?[(\[]?[A-Z]\b")
 _MENTIONED = re.compile(r"\(([A-Z])\)|\b[Oo]ption\s+([A-Z])\b")
 _REJECTABLE = r"(?i:(?:option|answer|choice|statement)\s+)?(?:[(\[][A-Za-z][)\]]|[A-HJ-Z]\b)"
 
-# What a free-form reply says its answer is.
+# Labels, keys and tags by which a free-form reply marks its answer.
 _ANSWER_KEY = re.compile(r"(?:answer|response|result|output)\Z", re.IGNORECASE)
 _ANSWER_TAG = re.compile(
     r"^[ \t]*<(?P<tag>(?:final_?)?answer)>(?P<answer>.*?)</(?P=tag)>", re.I | re.M | re.S
@@ -133,7 +133,6 @@ class AnswerQuestion(Prompt[int | str]):
         return one_of(form, ascii_uppercase[: len(self.options)]) if self.options else None
 
     def extractive(self) -> str:
-        """The option or the sentences that match the question best."""
         texts = [passage.text for passage in self.passages]
         if self.options:
             return f"Answer: ({ascii_uppercase[self._best_option(texts)]})"
@@ -141,13 +140,13 @@ class AnswerQuestion(Prompt[int | str]):
         return best_sentences(texts, self.question, words) or _unread(self.question, words)
 
     def _best_option(self, texts: Sequence[str]) -> int:
-        """The option that, with the question, one sentence speaks of most; else the longest."""
+        """The option that, with the question, best matches one sentence; else the longest."""
         options = self.options[: len(ascii_uppercase)]
         found = [sentence.text for text in texts for sentence in sentences(text)]
         match = relevance(found, self.question)
         scores = []
         for option in options:
-            # By its number of terms, or the longest option would always win.
+            # Divided by its number of terms, or the longest option would always win.
             own = relevance(found, option) / max(1, len(terms(option)))
             scores.append(float((own + match).max(initial=0.0)) if own.any() else 0.0)
         merit = [(score, len(option)) for score, option in zip(scores, options, strict=True)]
@@ -172,17 +171,16 @@ class AnswerQuestion(Prompt[int | str]):
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
-        """The letters of the sample question's options."""
         return {ascii_uppercase[index]: index for index in range(len(OPTIONS))}
 
     def shown(self) -> Sequence[Any]:
-        """All fields, but the length asked of a letter."""
+        """All fields except `answer_words`, which does not apply where the answer is a letter."""
         of_length = () if self.options else (self.answer_words,)
         return (self.passages, self.question, self.options, self.asked_at, *of_length)
 
 
 def _unread(question: str, answer_words: int) -> str:
-    """An honest reply without a text, its question cut to fit."""
+    """A reply that admits that no text was given; the question in it is cut to fit."""
     lead = "Nothing read says:"
     words = word_spans(question)[: max(1, answer_words - num_words(lead))]
     return f"{lead} {question[: words[-1][1]].strip()}" if words else "Nothing was read."
@@ -190,7 +188,7 @@ def _unread(question: str, answer_words: int) -> str:
 
 def free_answer(reply: str) -> str:
     """The answer that a free-form reply states in JSON, tags, a box or after a label; without any
-    of them the whole reply, stripped. What stands in a sentence is part of it."""
+    of them the whole reply, stripped. A label inside a sentence does not count."""
     text = reply.strip()
     answers = [v for k, v in (json_object(text) or {}).items() if _ANSWER_KEY.search(k)]
     if len(answers) == 1:
@@ -206,12 +204,13 @@ def free_answer(reply: str) -> str:
 def parse_option(
     reply: str, num_options: int, is_cut: bool = False
 ) -> int | Literal["out_of_range"] | None:
-    """The option chosen, from 0: `Answer: (C)`, `The answer is C`, `I choose C`, `(C) ...`, `C`.
+    """The index, from 0, of the option chosen: `Answer: (C)`, `The answer is C`, `I choose C`, `(C)
+    ...`, `C`.
 
-    First `Answer:` counts, then a choice in other words, then a letter that opens the reply, then
-    one alone on its line, then the only option mentioned, unless the reply was cut. Rejected ones
-    ("not (A)"), and "one might think the answer is (D)", are not chosen; two that differ are None.
-    "out_of_range": a letter, but of no option.
+    `Answer:` takes precedence, then a choice in other words, then a letter that opens the reply,
+    then one alone on its line, then the only option mentioned, unless the reply was cut. Rejected
+    letters ("not (A)") and hedged ones ("one might think the answer is (D)") do not count. None
+    where two letters differ; "out_of_range" for a letter of no option.
     """
     letter = _option_letter(plain_text(reply), is_cut)
     if letter is None:

@@ -1,5 +1,5 @@
-"""Keys of a chat of a user with an assistant, to find it by: summary, keyphrases, facts and dated
-events (LongMemEval sections 5.3 and 5.4, appendix D, figures 11 and 12)."""
+"""Prompts for keys that find a chat between user and assistant: summary, keyphrases, facts and
+dated events (LongMemEval sections 5.3 and 5.4, appendix D, figures 11 and 12)."""
 
 import json
 import re
@@ -20,7 +20,7 @@ T = TypeVar("T")
 _NEXT_TURN = re.compile(r"\n\n(?=(?:user|assistant|system):)")
 _ROLE = re.compile(r"(?:user|assistant|system):\s*")
 _LEAST_WORDS, _MOST_WORDS = 3, 30  # of a sentence that is taken over; of a longer one its clauses
-# Typical is an item of twelve words for each hundred words of chat: our assumption.
+# Our assumption: a typical reply has an item of twelve words for each hundred words of chat.
 _WORDS_AN_ITEM, _ITEM_WORDS = 100, 12
 _TYPICAL_ITEMS = f"an item of {_ITEM_WORDS} words per {_WORDS_AN_ITEM} words of chat"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -33,9 +33,11 @@ CHAT = (
 
 @dataclass(frozen=True)
 class OfChat(Prompt[T], Generic[T]):
-    """Base class: a session or a round of it, or the user's side alone.
+    """Base class of prompts that show a session of a chat, a round of one, or the user's side
+    alone.
 
-    `chat`: its turns as paragraphs, `user: ...`. `said_at`: the date of the session, "" without.
+    `chat` has its turns as paragraphs, `user: ...`. `said_at` is the session's date, "" without
+    one.
     """
 
     is_whole: ClassVar[bool] = False  # a key made of a cut reply still finds its chat
@@ -49,7 +51,7 @@ class OfChat(Prompt[T], Generic[T]):
 
 @dataclass(frozen=True)
 class OfChatByExample(OfChat[T], Generic[T]):
-    """Base class: what the authors extract with ten examples of replies (appendix D)."""
+    """Base class of the prompts to which the authors add ten examples of replies (appendix D)."""
 
     with_examples: bool = False  # whether the prompt has ten, of our own
 
@@ -59,15 +61,15 @@ class OfChatByExample(OfChat[T], Generic[T]):
 
 
 def _typical_items(chat: str) -> list[str]:
-    """Twelve words for each hundred of the chat, at least once, from its beginning on."""
+    """The first twelve of each hundred words of the chat."""
     words = chat.split()
     starts = range(0, max(1, len(words)), _WORDS_AN_ITEM)
     return [" ".join(words[start : start + _ITEM_WORDS]) for start in starts]
 
 
 def user_sentences(chat: str) -> list[str]:
-    """The user's statements, a sentence each, none twice: of three words or more, no questions. All
-    of it where no turn is marked as the user's."""
+    """The user's statements, one sentence each, without repeats: three words or more, no questions.
+    Where no turn is marked as the user's, all turns count."""
     turns = _NEXT_TURN.split(without_header(PAGE_BREAK + chat.strip()).strip())
     own = [turn for turn in turns if turn.startswith("user:")] or turns
     found = [s.text for turn in own for s in sentences(_ROLE.sub("", turn, count=1))]
@@ -76,18 +78,16 @@ def user_sentences(chat: str) -> list[str]:
 
 
 def _shortened(text: str) -> str:
-    """At most thirty words of a sentence."""
+    """At most thirty words of a sentence, in whole clauses where it has them."""
     return best_clauses(text, "", _MOST_WORDS)
 
 
 def _stored(text: str) -> str:
-    """A string of a reply in one line, without what UTF-8 cannot store: JSON can escape half of a
-    surrogate pair."""
+    """The text on one line, without lone surrogates: JSON can escape them, UTF-8 not store them."""
     return " ".join(_SURROGATE.sub("\ufffd", text).split())
 
 
 def _as_json(items: Iterable[Any]) -> str:
-    """A reply that is a list, an item per line."""
     rows = [json.dumps(item, ensure_ascii=False) for item in items]
     return "[\n" + ",\n".join(rows) + "\n]" if rows else "[]"
 
@@ -105,7 +105,6 @@ class ExtractSummary(OfChat[str]):
     assumed: ClassVar[str] = f"{_SUMMARY_WORDS} words"
 
     def extractive(self) -> str:
-        """The gist of what the user states."""
         return gist(" ".join(user_sentences(self.chat))) or gist(self.chat) or "Nothing was said."
 
     def expected(self) -> str:
@@ -130,12 +129,12 @@ class ExtractKeyphrases(OfChat[tuple[str, ...]]):
     assumed: ClassVar[str] = f"{_NUM_PHRASES} phrases of two words"
 
     def read(self, reply: str, is_cut: bool) -> tuple[str, ...] | None:
-        """The texts between semicolons or line ends, without labels and list markers. The last
-        one of a cut reply is incomplete, so it counts only where it is the only one."""
+        """The texts between semicolons or line ends, without labels and list markers. The last one
+        of a cut reply is incomplete and counts only if there is no other."""
         return parse_lines(_SEPARATOR.sub("\n", _LABEL.sub("", reply.lstrip())), is_cut)
 
     def extractive(self) -> str:
-        """The runs of words without stop words of most weight, of those that the user states."""
+        """The heaviest runs of words without stop words in the user's statements."""
         stated = user_sentences(self.chat) or [self.chat]
         weight = weights(stated)
         found = dict.fromkeys(phrase for text in stated for phrase in _phrases(text))
@@ -147,7 +146,6 @@ class ExtractKeyphrases(OfChat[tuple[str, ...]]):
 
 
 def _phrases(text: str) -> Iterator[str]:
-    """The runs of at most three neighbouring words that are no stop words."""
     run: list[str] = []
     for word in re.findall(r"\w+|[^\w\s]", text):
         is_content = bool(terms(word)) and len(word) <= _PHRASE_CHARS
@@ -179,8 +177,8 @@ class ExtractFacts(OfChatByExample[tuple[str, ...]]):
     assumed: ClassVar[str] = _TYPICAL_ITEMS
 
     def read(self, reply: str, is_cut: bool) -> tuple[str, ...] | None:
-        """The strings of the JSON list, those before the cut in a cut one. Items that are blank or
-        no strings are left out; None where a list has no others, or cannot be read."""
+        """The strings of the JSON list, up to the cut of a cut one, without blank items and other
+        values. None where nothing is left of a list that is not empty, or it cannot be read."""
         items = list_items(reply, is_cut)
         if items is None:
             return None
@@ -188,7 +186,6 @@ class ExtractFacts(OfChatByExample[tuple[str, ...]]):
         return tuple(text for text in texts if text) or (None if items else ())
 
     def extractive(self) -> str:
-        """The user's sentences with "I", "my" and the like."""
         facts = [text for text in user_sentences(self.chat) if _OF_THE_USER.search(text)]
         return _as_json(map(_shortened, facts[:_MOST_FACTS]))
 
@@ -219,8 +216,9 @@ class ExtractEvents(OfChatByExample[tuple[Event, ...]]):
     assumed: ClassVar[str] = _TYPICAL_ITEMS
 
     def read(self, reply: str, is_cut: bool) -> tuple[Event, ...] | None:
-        """The objects of the JSON list with an `event`, those before the cut in a cut one. A `date`
-        that is no single day is "". None where a list has no such object, or cannot be read."""
+        """The objects of the JSON list that have an `event`; of a cut list those before the cut. A
+        `date` that is no single day becomes "". None where no such object is in the list, or it
+        cannot be read."""
         items = list_items(reply, is_cut)
         if items is None:
             return None
@@ -228,13 +226,13 @@ class ExtractEvents(OfChatByExample[tuple[Event, ...]]):
         return tuple(event for event in events if event) or (None if items else ())
 
     def extractive(self) -> str:
-        """The user's sentences with a date, the name of a month in one, or a word like "today"."""
+        """The user's sentences with a date, the name of a month, or a word like "today"."""
         events = [(self._day(text), text) for text in user_sentences(self.chat)]
         known = [(day, text) for day, text in events if day or _DATED.search(text)]
         return _event_list((day, _shortened(text)) for day, text in known[:_MOST_EVENTS])
 
     def _day(self, text: str) -> str:
-        """The first day that a sentence states, or counts from the session's."""
+        """The first day that a sentence states, or gives relative to the session's date."""
         stated, relative = days_in(text), _RELATIVE.search(text)
         today = day_of(self.said_at)
         if stated or not relative or not today:
@@ -251,7 +249,6 @@ class ExtractEvents(OfChatByExample[tuple[Event, ...]]):
 
 
 def _event(item: Any) -> Event | None:
-    """None where an item of the list is no event."""
     text = item.get("event") if isinstance(item, dict) else None
     if not isinstance(text, str) or not (event := _stored(text)):
         return None

@@ -1,5 +1,5 @@
-"""Which days a question is about (LongMemEval section 5.4, figure 12), a note on a retrieved chat,
-and the answer from such chats, with notes or without (section 5.5, figure 13)."""
+"""Prompts for the days that a question is about (LongMemEval section 5.4, figure 12), for a note on
+a retrieved chat, and for the answer from such chats or notes (section 5.5, figure 13)."""
 
 import re
 from collections.abc import Mapping
@@ -39,9 +39,9 @@ class TimeRange(Prompt[TimeLimits]):
     with_examples: bool = False  # whether the prompt has ten of replies, of our own (appendix D)
 
     def read(self, reply: str, is_cut: bool) -> TimeLimits | None:
-        """The days that the JSON object states, or `N/A` outside of one. None where a limit is no
-        single day, where the first day is after the last, as either may be the wrong one, and where
-        a reply says two things."""
+        """The days in the JSON object, or `N/A` outside of one. None where a limit is no single
+        day, where the first day is after the last (either may be wrong), and where a reply
+        contradicts itself."""
         found, rest = json_objects(reply)
         said = {_limits(value) for value in found if "start" in value or "end" in value}
         if _NONE.search(rest) and "{" not in rest:  # of a cut object it may be one limit only
@@ -49,8 +49,8 @@ class TimeRange(Prompt[TimeLimits]):
         return said.pop() if len(said) == 1 else None
 
     def extractive(self) -> str:
-        """The first and the last day that the question states in full, else N/A; open to one side
-        after "before" or "since"."""
+        """The first and last full dates in the question, open after "before" or "since"; else
+        N/A."""
         days = sorted(days_in(self.question))
         if not days:
             return "N/A"
@@ -74,7 +74,6 @@ def _written(start: str, end: str) -> str:
 
 
 def _limits(value: dict[str, Any]) -> TimeLimits | None:
-    """None where a limit cannot be read."""
     start, end = (_limit(value.get(key)) for key in ("start", "end"))
     if start is None or end is None or (start and end and start > end):
         return None
@@ -82,7 +81,7 @@ def _limits(value: dict[str, Any]) -> TimeLimits | None:
 
 
 def _limit(said: Any) -> str | None:
-    """A day; "" where it is left open; None where it is neither."""
+    """The day; "" where the limit is open; None where it cannot be read."""
     if said is None or (isinstance(said, str) and said.strip().lower() in _OPEN):
         return ""
     return (day_of(said) if isinstance(said, str) else "") or None
@@ -106,12 +105,12 @@ class NoteOnChat(OfChat[str]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def read(self, reply: str, is_cut: bool) -> str | None:
-        """Any text, or "" for `empty` and nothing else; None for no reply."""
+        """Any text; "" where the reply is `empty` and nothing else; None for an empty reply."""
         text = reply.strip()
         return "" if _EMPTY.fullmatch(text) else text or None
 
     def extractive(self) -> str:
-        """The sentences that match the question best, if one shares a term with it."""
+        """The sentences that match the question best; `empty` where none shares a term with it."""
         shared = set(terms(self.chat)) & set(terms(self.question))
         found = best_sentences([self.chat], self.question, _NOTE_WORDS) if shared else ""
         return found or NOTHING
@@ -174,8 +173,8 @@ class AnswerWithNotes(AnswerFromChats):
     assumed: ClassVar[str] = f"{_EXPECTED_NOTES} words of notes, then as many as are asked for"
 
     def read(self, reply: str, is_cut: bool) -> int | str | None:
-        """The text after the last line-opening `Answer:` that anything follows. None without one:
-        which part of such a reply is notes would be a guess."""
+        """The text after the last `Answer:` that opens a line and is followed by text. None without
+        one, as notes and answer could not be told apart."""
         parts = [_stated(part) for part in _ANSWER.split(reply)[1:]]
         texts = [part for part in parts if not _PLACEHOLDER.fullmatch(part)]
         said = [text for text in texts if any(map(str.isalnum, text))]
@@ -187,7 +186,7 @@ class AnswerWithNotes(AnswerFromChats):
         return None
 
     def extractive(self) -> str:
-        """A sentence of each of the ten chats that match the question best, then the answer."""
+        """One sentence from each of the ten chats that match the question best, then the answer."""
         texts = [passage.text for passage in self.passages]
         query = "\n".join([self.question, *self.options])
         wanted = set(terms(query))
@@ -215,6 +214,6 @@ class AnswerWithNotes(AnswerFromChats):
 
 
 def _stated(part: str) -> str:
-    """A part of a reply without the end of what was bold from before it."""
+    """The text without bold marks that were opened before it."""
     text = _BOLD.sub("", part).strip()
     return text.removesuffix("**") if text.count("**") == 1 else text

@@ -1,5 +1,5 @@
-"""Which pages to read again (ReadAgent section 3.2): all in one reply, ReadAgent-P, or the next one
-or STOP, ReadAgent-S."""
+"""Prompts for the pages to read again (ReadAgent section 3.2): all in one reply (ReadAgent-P), or
+one at a time until STOP (ReadAgent-S)."""
 
 import re
 from collections.abc import Mapping
@@ -91,12 +91,11 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def read(self, reply: str, is_cut: bool) -> tuple[int, ...] | None:
-        """The pages asked for; of a cut reply only a closed list counts, as the rest may
-        mislead."""
+        """The pages asked for; of a cut reply only a closed list, as the rest may mislead."""
         return parse_page_list(reply) if is_cut else parse_pages(reply)
 
     def refusal(self, text: str, refusals: Refusals) -> tuple[int, ...] | None:
-        """No look-up; None where pages are named, of which it is not clear which are wanted."""
+        """() for no look-up; None where pages are named but it is unclear which are wanted."""
         names_pages = "[" in text or _UNBRACKETED.search(text)
         return () if not names_pages and refusals.are_in(text) else None
 
@@ -112,7 +111,7 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
         return f"I want to look up Page {best} to answer the question."
 
     def expected(self) -> str:
-        """Half of the pages there may be, spread over the document."""
+        """Half of the pages that may be looked up, spread over the document."""
         numbers = gist_numbers(self.passages)
         wanted = max(1, round(self.max_pages * _EXPECTED_SHARE))
         pages = numbers[:: max(1, len(numbers) // wanted)][:wanted]
@@ -134,12 +133,12 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
 
 
 def parse_pages(reply: str) -> tuple[int, ...] | None:
-    """The pages asked for, as written and in that order: `I want to look up Page [2, 7] to ...`.
+    """The page numbers asked for, as written and in that order: `I want to look up Page [2, 7] to
+    ...`.
 
-    A list after "look up Page" goes before others, those before pages in a line each, pages named
-    without brackets (what is asked for before what is mentioned) and numbers alone. (), no look-up,
-    is `[]` and pages said not to be needed; a range, lists that differ and a reply that says none
-    of these are None.
+    Precedence: a list after "look up Page", any other list, pages one to a line, pages named
+    without brackets (requested before mentioned), numbers alone. () means no look-up: `[]`, or all
+    pages said not to be needed. None for a range, for lists that differ, and for any other reply.
     """
     text = _PLACEHOLDER.sub("", _plain(reply))  # of a prompt, repeated: {what for}
     if (pages := _pages_by_line(text)) is not None:
@@ -157,7 +156,7 @@ def parse_pages(reply: str) -> tuple[int, ...] | None:
 
 
 def parse_page_list(reply: str) -> tuple[int, ...] | None:
-    """As `parse_pages`, but closed brackets alone count: the rest of a cut reply may mislead."""
+    """As `parse_pages`, but only closed brackets count: the rest of a cut reply may mislead."""
     text = _JOINED.sub(", ", _plain(reply))
     asked, others = (
         [_numbers(listed[1]) for listed in some.finditer(text) if not is_declined(text, listed)]
@@ -171,8 +170,8 @@ def _plain(reply: str) -> str:
 
 
 def _pages_by_line(text: str) -> tuple[int, ...] | None:
-    """The pages of a list with one a line, or a sentence each, but for those said not to be needed;
-    an introduction may stand before it. None where a line is something else."""
+    """The pages of a list with one to a line or sentence, perhaps after an introduction, without
+    those said not to be needed. None where a line is something else."""
     lines = [line.strip() for line in _ITEM_END.split(text) if line.strip()]
     if lines and lines[0].endswith(":"):
         lines = lines[1:]
@@ -190,7 +189,7 @@ def _pages_by_line(text: str) -> tuple[int, ...] | None:
 
 
 def _numbers(listed: str) -> tuple[int, ...] | None:
-    """The items of a list that are numbers, as the authors' notebook reads it: `1, two, 3` is 1 and
+    """The numbers among the items of a list, as in the authors' notebook: `1, two, 3` gives 1 and
     3. None where there are items and none is a number."""
     words = re.sub(r"\b(?:pages?|pgs?\b\.?|pp?\b\.?|p(?=\d)|then\b)|[<>():]", " ", listed.lower())
     items = [item.strip() for item in re.split(r"[,;&]|\band\b", words)]
@@ -217,7 +216,7 @@ _SAID_STOP = re.compile(
     r"|\b(?i:i\s+(?:want|would\s+like)\s+to\s+stop)\b",
 )
 _STOP = re.compile(r"\bSTOP\b|^[ \t]*(?i:stop)\b(?!\W{1,3}no\b)", re.MULTILINE)
-# What makes of a STOP what might be, or must not be.
+# Words around a STOP that make it conditional, or negate it.
 _CONDITION = re.compile(
     r"\A\W{0,9}(?:if|once|when|as\s+soon\s+as|unless)\b|\bor\s+(?:(?:else|to|just|i)\s+)?\W{0,5}\Z"
     r"|\b(?:not|dont|cannot|cant|never|wont)\s+(?:yet\s+)?(?:(?:want|need|have|wish|ready)\s+to\s+)?\Z",
@@ -262,7 +261,6 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
         return value == "stop" or value in {*page_numbers(self.passages)} - self._taken()
 
     def legal(self, form: str) -> Constraint:
-        """One of the pages that are left, or STOP."""
         return one_of(
             form, [n for n in page_numbers(self.passages) if n not in self._taken()], *self.others
         )
@@ -271,14 +269,14 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
         return {*self.pages_read, *self.refused}
 
     def extractive(self) -> str:
-        """The best page not yet asked for; STOP where none is left that shares a term."""
+        """The best page not yet asked for; STOP where none left shares a term."""
         query = "\n".join([self.question, *self.options])
         left = speaking_of(self.passages, query) - self._taken()
         best = next((page for page in ranked_pages(self.passages, query) if page in left), None)
         return STOP if best is None else f"Page {best}"
 
     def expected(self) -> str:
-        """A page from the middle of those left, STOP after a few."""
+        """A page from the middle of those left; STOP after three."""
         left = [n for n in gist_numbers(self.passages) if n not in self._taken()]
         is_over = len(self.pages_read) >= _EXPECTED_TURNS or not left
         return STOP if is_over else f"Page {left[len(left) // 2]}"
@@ -300,12 +298,12 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
 
 
 def parse_page_or_stop(reply: str, is_cut: bool = False) -> int | Literal["stop"] | None:
-    """The page asked for, or "stop": `Page 3`, `I want to look up Page [3]`, `STOP`.
+    """The page number asked for, or "stop": `Page 3`, `I want to look up Page [3]`, `STOP`.
 
-    What is asked for ("look up Page 3", a sentence STOP) goes before a page that opens the reply,
-    that before pages mentioned in passing, unless the reply was cut. None where two differ, and for
-    a reply that mentions pages more than a thousand times; a page said not to be needed does not
-    count, nor a STOP under a condition.
+    A request ("look up Page 3", a sentence STOP) takes precedence over a page that opens the reply.
+    Pages mentioned in passing come last, and do not count in a cut reply. Pages said not to be
+    needed and a conditional STOP never count. None where two differ, and for a reply that mentions
+    pages more than a thousand times.
     """
     text = in_english_pages(plain_text(reply))
     mentioned = [*islice(_PAGE.finditer(text), _MOST_MENTIONS + 1)]
@@ -332,13 +330,13 @@ def parse_page_or_stop(reply: str, is_cut: bool = False) -> int | Literal["stop"
 
 
 def _is_alone(text: str, page: re.Match[str]) -> bool:
-    """True if no other number is named with the page, nor a condition before it."""
+    """True if no other number is named with the page, and no condition stands before it."""
     is_one = not _ANOTHER.match(text, page.end())
     return is_one and not _PAGE_CONDITION.match(sentence_around(text, page)[0])
 
 
 def _unless_conditional(text: str, stop: re.Match[str]) -> str:
-    """The STOP; as many other signs where its sentence makes it depend on something."""
+    """The STOP; as many other characters where its sentence makes it conditional."""
     before, after = sentence_around(text, stop)
     is_asked = text.startswith("?", stop.end())
     is_conditional = is_asked or _CONDITION.search(before) or _CONDITION_AFTER.match(after)

@@ -1,4 +1,4 @@
-"""Is an answer right: the strict and the permissive rater of ReadAgent section 4.1, and
+"""Prompts that judge an answer: the strict and the permissive rater of ReadAgent section 4.1, and
 LongMemEval's rubric for each type of question (A.4)."""
 
 import re
@@ -47,9 +47,9 @@ _ONLY_PARTIAL = re.compile(r"\W+(?:but\s+)?(?:only\s+)?part(?:ial|ly)", re.IGNOR
 def parse_verdict(reply: str) -> Verdict | None:
     """The verdict of a reply: `Yes`, `Yes, partially` or `No`.
 
-    The first word decides; a yes whose first sentence says "partially" is partial. "Yes and no"
-    is neither, nor is a reply that states another verdict later on ("Final verdict: NO"). One that
-    begins otherwise has it in a line or sentence: "The answer is no.", "The answer is correct."
+    The first word decides; a yes whose first sentence says "partially" is partial. "Yes and no" is
+    neither, nor is a reply that states another verdict later ("Final verdict: NO"). A reply that
+    begins otherwise states it in a line or sentence: "The answer is no.", "The answer is correct."
     """
     text = plain_text(reply)
     sentences = _SENTENCE.split(text)
@@ -63,13 +63,12 @@ def parse_verdict(reply: str) -> Verdict | None:
 
 
 def parse_strict(reply: str) -> Strict | None:
-    """The verdict by its first word, `YES` or `NO`; None for a partial one."""
+    """As `parse_verdict`, but None for a partial verdict."""
     verdict = parse_verdict(reply)
     return None if verdict == "partially" else verdict
 
 
 def _verdict(text: str) -> Verdict | None:
-    """The verdict that a text begins with."""
     found = _VERDICT.match(text)
     if found is None:
         return None
@@ -84,7 +83,7 @@ def _verdict(text: str) -> Verdict | None:
 
 
 def _assessed(sentence: str) -> Verdict | None:
-    """The verdict of a sentence that calls the answer correct, or incorrect."""
+    """The verdict of a sentence that calls the answer correct or incorrect."""
     found = _ASSESSED.match(sentence)
     if found is None or (found["part"] and (found["not"] or not found["right"])):
         return None
@@ -101,13 +100,13 @@ def agreement(answer: str, reference: str) -> float:
 
 
 def holds(answer: str, reference: str) -> bool:
-    """True if every term of the reference is in the answer, any number of times."""
+    """True if every term of the reference is in the answer, however often."""
     made, wanted = _terms_of(answer, reference)
     return bool(wanted) and {*wanted} <= {*made}
 
 
 def _terms_of(answer: str, reference: str) -> tuple[list[str], list[str]]:
-    """The terms of both; all words where one of the two has only stop words."""
+    """The terms of both; all words where either has only stop words."""
     made, wanted = terms(answer), terms(reference)
     if made and wanted:
         return made, wanted
@@ -116,7 +115,8 @@ def _terms_of(answer: str, reference: str) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class YesOrNo(Prompt[Strict]):
-    """`reference`: the right answer, or what the rubric of a subclass makes of it."""
+    """Base class of judges' prompts. `reference` is the right answer, or a text that the rubric
+    defines."""
 
     max_reply_tokens: ClassVar[int] = 10  # of judges: the authors' evaluate_qa.py
     version: ClassVar[int] = 1
@@ -280,5 +280,5 @@ _RUBRICS: Mapping[str | None, Rubric] = {
 
 
 def rubric_of(task: str | None, question_type: str | None) -> Rubric:
-    """The rubric of LongMemEval's by which answers to a question are judged."""
+    """LongMemEval's rubric for a question, by its task, else by its type, else generic."""
     return _RUBRICS.get(task or question_type, "generic")

@@ -1,6 +1,9 @@
-"""Prompts for what to search a text for: clues from a memory of it (MemoRAG section 2), which begin
-with the same words, for the prefix cache; and its baselines HyDE (arXiv 2212.10496, section 3) and
-RQ-RAG (arXiv 2404.00610): what that paper trains a model for, any model is asked for here."""
+"""Prompts for texts to search for: clues from a memory of the document (MemoRAG section 2), and its
+baselines HyDE (arXiv 2212.10496, section 3) and RQ-RAG (arXiv 2404.00610).
+
+Prompts about a memory begin with the same words, for the prefix cache. RQ-RAG's paper trains a
+model for its prompts; here any model is asked.
+"""
 
 import re
 from dataclasses import dataclass
@@ -36,7 +39,7 @@ class ShortenChunk(Prompt[str]):
     chunk: str
 
     def extractive(self) -> str:
-        """The most central sentences; of a short chunk a gist as of a page, which has 40 words."""
+        """The most central sentences; for a short chunk a gist of up to 40 words, as for a page."""
         words = round(_SHARE * num_words(self.chunk))
         return best_sentences([self.chunk], "", words) if words > 40 else gist(self.chunk)
 
@@ -49,14 +52,14 @@ class ShortenChunk(Prompt[str]):
 
 
 _NO_LINE = "NONE"  # the legal reply without a line
-# Typical are three lines: about what the paper's examples have (tables 1 to 4), each longer.
+# Our assumption: three lines, about as many as the paper's longer examples have (tables 1 to 4).
 _LINES, _LINE_WORDS = 3, 12
 _TYPICAL_LINES = f"{_LINES} lines of {_LINE_WORDS} words"
 
 
 @dataclass(frozen=True)
 class FromMemory(Prompt[T], Generic[T]):
-    """Base class: the memory, a text or its gists, and the question about it."""
+    """Base class of prompts that show a memory, a text or its gists, and the question about it."""
 
     passages: tuple[Passage, ...]
     question: str
@@ -64,7 +67,6 @@ class FromMemory(Prompt[T], Generic[T]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def texts(self) -> list[str]:
-        """The texts of the passages."""
         return [passage.text for passage in self.passages]
 
     def query(self) -> str:
@@ -82,7 +84,7 @@ class FromMemory(Prompt[T], Generic[T]):
 
 @dataclass(frozen=True)
 class LinesFromMemory(FromMemory[tuple[str, ...]]):
-    """Base class of those whose value are lines, each to be searched for; () for none."""
+    """Base class of prompts whose value is lines to search for; () for none."""
 
     assumed: ClassVar[str] = _TYPICAL_LINES
 
@@ -94,13 +96,12 @@ class LinesFromMemory(FromMemory[tuple[str, ...]]):
 
 
 def _numbered(lines: list[str]) -> str:
-    """The lines that have a letter or digit as a _numbered list; NONE without any."""
+    """A numbered list of the lines that have a letter or digit; NONE without any."""
     said = [line for line in lines if any(map(str.isalnum, line))]
     return "\n".join(f"{number}. {line}" for number, line in enumerate(said, 1)) or _NO_LINE
 
 
 def _typical_lines(texts: list[str]) -> str:
-    """Three lines of twelve words from `texts`."""
     return _numbered(spread_pieces(texts, _LINES, _LINE_WORDS))
 
 
@@ -116,7 +117,6 @@ class ClueSpans(LinesFromMemory):
     max_reply_tokens: ClassVar[int] = 128
 
     def extractive(self) -> str:
-        """The three sentences that match the question and its options best."""
         return _numbered(relevant_sentences(self.texts(), self.query(), _NUM_SPANS, _SPAN_WORDS))
 
 
@@ -133,8 +133,8 @@ class ClueQuestions(LinesFromMemory):
     max_reply_tokens: ClassVar[int] = 128
 
     def extractive(self) -> str:
-        """The question, each time with the longest words that one of the three best sentences adds
-        to it; the question itself where none adds a word."""
+        """The question three times, each with the longest words that one of the best sentences adds
+        to it; the question alone where none adds a word."""
         query, words = self.query(), word_spans(self.question)[:_ASKED_WORDS]
         asked = " ".join(self.question[: words[-1][1] if words else 0].split()).rstrip("?？")
         known = set(terms(query))
@@ -147,8 +147,8 @@ class ClueQuestions(LinesFromMemory):
 
 
 def _added(sentence: str, known: set[str]) -> list[str]:
-    """The longest words with terms that are not known, in the order of the sentence. In Chinese a
-    word is all up to the next sign."""
+    """The longest words with unknown terms, in sentence order; a Chinese word ends at the next
+    sign."""
     words = dict.fromkeys(re.findall(r"\w+", sentence))
     new = [word for word in words if not known.issuperset(terms(word))]
     longest = sorted(new, key=lambda word: -len(word))[:_ADDED_WORDS]
@@ -188,11 +188,9 @@ class DraftAnswer(FromMemory[str]):
     assumed: ClassVar[str] = f"{_DRAFT_WORDS} words"
 
     def extractive(self) -> str:
-        """The sentences that match the question and its options best."""
         return best_sentences(self.texts(), self.query(), _DRAFT_WORDS) or "Nothing was read."
 
     def expected(self) -> str:
-        """Words from the end of the text."""
         last = spread_pieces(self.texts(), 64, _DRAFT_WORDS)[-1:]
         return last[0] if last and last[0] else "answer " * _DRAFT_WORDS
 
@@ -214,8 +212,7 @@ class Hypothetical(Prompt[str]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def extractive(self) -> str:
-        """The question and its options as a statement: without a text or a model nothing else is
-        known."""
+        """The question and its options as a statement, as nothing else is known."""
         said = _ASKING.sub("", self.question, count=1).strip(" \t\n?？")
         return f"{said}: {' or '.join(self.options)}." if self.options else f"{said}."
 
@@ -247,7 +244,7 @@ class SubQuestions(Prompt[tuple[str, ...]]):
         return parse_lines(reply, is_cut)
 
     def extractive(self) -> str:
-        """The question cut at "and", commas, semicolons and question marks, in four at most."""
+        """The question cut at "and", commas, semicolons and question marks, into at most four."""
         cut = _BETWEEN.split(self.question, maxsplit=_MOST_PARTS - 1)
         parts = [part for part in cut if any(char.isalnum() for char in part)]
         parts = parts if len(parts) > 1 else [self.question] * len(parts)
@@ -286,15 +283,15 @@ class RefineQuery(Prompt[str]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def read(self, reply: str, is_cut: bool) -> str | None:
-        """The first line, without a label; "" for one that begins with `ENOUGH`, which a lower-case
-        "enough" alone is, too. None for a reply without a word or digit."""
+        """The first line, without a label; "" where it begins with `ENOUGH` or is "enough" alone.
+        None for a reply without a letter or digit."""
         if _ENOUGH.match(reply):
             return ""
         lines = parse_lines(reply, is_cut)
         return lines[0] if lines else None
 
     def extractive(self) -> str:
-        """The question; after that its terms that no passage has, if any."""
+        """First the question; then its terms that are in no passage, if any."""
         if not self.queries:
             return self.question
         found = {term for passage in self.passages for term in terms(passage.text)}

@@ -1,7 +1,7 @@
-"""The prompts of MemWalker (section 3 and appendix A.1), and of the recurrence it is compared with
-(section 4).
+"""Prompts of MemWalker (section 3 and appendix A.1) and of its recurrence baseline (section 4).
 
-An action is a number: of a child of an inner node, from 0; -1 reverts to the parent; -2 answers.
+An action is a number: 0 and up enters that child of an inner node; -1 reverts to the parent; -2
+answers.
 """
 
 import re
@@ -89,8 +89,8 @@ _LABEL = re.compile(r"\A\W*reasoning\W*:\W*", re.IGNORECASE)
 
 
 def parse_action(reply: str, is_cut: bool) -> int | None:
-    """The action: of a line `Action: 3`, else stated within one, else a number that is all there
-    is. None where two differ, or where the reply may have been cut within the number."""
+    """The action: from a line `Action: 3`, else stated within a line, else a number that is the
+    whole reply. None where two differ, or where the reply may have been cut within the number."""
     text = plain_text(reply)
     lines = list(_LINE.finditer(text))
     stated = [found for found in _ANYWHERE.finditer(text) if not is_hedged(text, found)]
@@ -107,7 +107,7 @@ def _value(found: re.Match[str]) -> int:
 
 
 def reason_of(reply: str) -> str | None:
-    """The reasoning of a reply before its action, without its label; None where it says nothing."""
+    """The reasoning before the action, without its label; None without any."""
     found = _STATED.search(reply)
     before = reply[: found.start()] if found else ""
     return _LABEL.sub("", before).strip() or None
@@ -144,7 +144,7 @@ class Triage(Prompt[int]):
     num_invalid: int | None = None  # replies to this very question without a legal action
 
     def read(self, reply: str, is_cut: bool) -> int | None:
-        """Where no action is named, an answer is one."""
+        """As `parse_action`; where no action is named, an answer is read as one."""
         is_named = re.search(r"\baction\b", reply, re.IGNORECASE)
         return parse_action(reply if is_named else _NUMBER_AS_ANSWER.sub("Action", reply), is_cut)
 
@@ -152,7 +152,6 @@ class Triage(Prompt[int]):
         return value in self.actions()
 
     def actions(self) -> list[int]:
-        """The legal actions."""
         left = [place for place in range(len(self.summaries)) if place not in self.rejected]
         return [*left, REVERT] if self.may_revert else left
 
@@ -160,7 +159,7 @@ class Triage(Prompt[int]):
         return _legal_actions(form, "|".join(map(str, self.actions())), self.reasoning)
 
     def extractive(self) -> str:
-        """The summary left that shares most with the question, by BM25."""
+        """The remaining summary that matches the question best, by BM25."""
         best = next(n for n in rank(self.summaries, self.question) if n not in self.rejected)
         reason = f"Reasoning: Summary {best} shares most with the question.\n"
         return f"{reason if self.reasoning else ''}Action: {best}"
@@ -211,7 +210,7 @@ class ReadLeaf(Prompt[LeafReply]):
     num_invalid: int | None = None  # replies to this very question without a legal action
 
     def read(self, reply: str, is_cut: bool) -> LeafReply | None:
-        """None where no action is stated, or -2 without an answer that can be read."""
+        """None where no action is stated, and for -2 without a readable answer."""
         action = parse_action(reply, is_cut)
         if action is None or action != ANSWER:
             return None if action is None else (action,)
@@ -230,7 +229,6 @@ class ReadLeaf(Prompt[LeafReply]):
         return _legal_actions(form, f"{REVERT}|{ANSWER}\\nAnswer: {answer}", self.reasoning)
 
     def extractive(self) -> str:
-        """An answer where the segment shares a term with the question."""
         shared = set(terms(self.segment)) & set(terms(self.question))
         says = f"The text {'speaks' if shared else 'does not speak'} of what is asked."
         reason = f"Reasoning: {says}\n" if self.reasoning else ""
@@ -257,14 +255,13 @@ class ReadLeaf(Prompt[LeafReply]):
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
-        """The values of the sample question, which has options."""
         letters = {f"{ANSWER}\nAnswer: ({ascii_uppercase[i]})": (ANSWER, i)
                    for i in range(len(OPTIONS))}  # fmt: skip
         return {str(REVERT): (REVERT,), **letters}
 
 
 def answer_text(reply: str) -> str:
-    """The text that follows `Answer:` after the action -2; "" without one."""
+    """The text after `Answer:` that follows the action -2; "" without one."""
     action = _TO_ANSWER.search(reply)
     found = _ANSWER.search(reply, action.end() if action else 0)
     return free_answer(found["answer"].strip().strip("#")) if found else ""
@@ -288,7 +285,8 @@ class UpdateSummary(Prompt[str]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def extractive(self) -> str:
-        """The sentences of both that match the question best; else what there was, or a gist."""
+        """The best sentences of both for the question; without a match the old summary, or a
+        gist."""
         if not self.question:
             return gist(" ".join([self.summary, self.segment])) or self.summary
         query = " ".join([self.question, *self.options])

@@ -1,5 +1,5 @@
-"""Where a page ends, and its gist (ReadAgent section 3.1), each by itself or in the conversation
-that has shown the page before."""
+"""Prompts for the end of a page and for its gist (ReadAgent section 3.1), each by itself or in the
+conversation that has shown the page."""
 
 import math
 import re
@@ -53,15 +53,15 @@ _BREAK_POINTS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A paragraph of a pagination window and the label that stands after it, if any."""
+    """A paragraph of a pagination window, and the label after it, if any."""
 
     text: str
     label: int | None
 
 
 class PageEnd(Prompt[int]):
-    """Base class: where to end the page that starts with the first of `paragraphs`? The value is a
-    label shown."""
+    """Base class of prompts for the end of the page that starts with the first of `paragraphs`. The
+    value is one of the labels shown."""
 
     max_reply_tokens: ClassVar[int] = 128
     version: ClassVar[int] = 1
@@ -70,11 +70,10 @@ class PageEnd(Prompt[int]):
     paragraphs: tuple[Labelled, ...]  # a field of every subclass
 
     def labels(self) -> list[int]:
-        """The legal labels."""
         return [part.label for part in self.paragraphs if part.label is not None]
 
     def read(self, reply: str, is_cut: bool) -> int | None:
-        """The label chosen, as written; a cut explanation does no harm."""
+        """The label chosen, as written; a cut reply counts, too."""
         return parse_break_point(reply, is_cut)
 
     def is_legal(self, value: int) -> bool:
@@ -84,14 +83,14 @@ class PageEnd(Prompt[int]):
         return one_of(form, self.labels())
 
     def extractive(self) -> str:
-        """The label with the least in common between the text before it and after it."""
+        """The label whose text before and text after have least in common."""
         split = [terms(paragraph.text) for paragraph in self.paragraphs]
         cohesion: dict[int, float] = {}
         for place, paragraph in enumerate(self.paragraphs, start=1):
             after = [term for found in split[place:] for term in found][:_BLOCK_TERMS]
             before = [term for found in split[:place] for term in found][-_BLOCK_TERMS:]
             if paragraph.label is not None:
-                # Nothing after it is nothing to compare: the window's end is the last resort.
+                # Without text after it there is nothing to compare: the window's end comes last.
                 cohesion[paragraph.label] = _cosine(before, after) if after else math.inf
         if not cohesion:
             return "There is no label to break at."
@@ -138,9 +137,10 @@ class BreakPoint(PageEnd):
 def parse_break_point(reply: str, is_cut: bool = False) -> int | None:
     """The label chosen (ReadAgent 3.1): `Break point: <57>`, `Label: <57>`, `<57>`, `57`.
 
-    A statement goes before a label at the very start, that before labels mentioned in passing;
-    "the next label would be <60>" and "not <60>" state none. At last the only label in the reply.
-    A reply that was cut may go on to weigh labels: it has to state one, or begin with it.
+    A statement takes precedence over a label at the very start, that over labels mentioned in
+    passing, and last comes the only label in the reply. "The next label would be <60>" and "not
+    <60>" state none. A cut reply must state a label or begin with it, as it may go on to weigh
+    others.
     """
     text = without_rejected(plain_text(reply), _REJECTABLE)
     found = [list(pattern.finditer(text)) for pattern in _BREAK_POINTS]
@@ -252,7 +252,7 @@ class StartsChapter(Prompt[StartsNew]):
     next_page: str
 
     def read(self, reply: str, is_cut: bool) -> StartsNew | None:
-        """The first word decides, else what a line or sentence states; "yes and no" is neither."""
+        """The first word decides, else a line or sentence; "yes and no" is neither."""
         text = plain_text(reply)
         found = _VERDICT.match(text)
         if _BOTH.match(text):
@@ -269,7 +269,7 @@ class StartsChapter(Prompt[StartsNew]):
         return one_of(form, _REPLIES)
 
     def extractive(self) -> str:
-        """By the next page's first line: a heading starts something new."""
+        """Yes where the next page's first line is a heading."""
         return "yes" if _HEADING.match(self.next_page) else "no"
 
     def expected(self) -> str:
@@ -285,7 +285,7 @@ class StartsChapter(Prompt[StartsNew]):
 
 
 def _in_words(sentence: str) -> StartsNew | None:
-    """The reply in a sentence about the page: it starts a chapter, or goes on with one."""
+    """The verdict of a sentence that says that the page starts a chapter, or continues one."""
     if starts := _STARTS.match(sentence) or _NEW.match(sentence):
         return "no" if starts["not"] else "yes"
     return "no" if _GOES_ON.match(sentence) else None
@@ -347,7 +347,7 @@ class ShortenShownPage(Prompt[str]):
         return (cls(window, 7101, "The bell {{ rings }}. {% twice %}"),)
 
     def shown(self) -> Sequence[Any]:
-        """All but the page, which the templates show in parts."""
+        """All fields except the page, which the templates show in parts."""
         return (self.after, self.ended)
 
 

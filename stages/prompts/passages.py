@@ -1,4 +1,4 @@
-"""Passages of a text that prompts show: gists, raw pages, runs of raw text."""
+"""Passages of a text that prompts show: gists, raw pages and runs of raw text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,17 +17,16 @@ class Passage:
 
 
 def shown(passages: Sequence[Passage], with_numbers: bool) -> tuple[Passage, ...]:
-    """The passages with the numbers of their pages, or without."""
     return tuple(p if with_numbers else replace(p, page_number=None) for p in passages)
 
 
 def page_numbers(passages: Sequence[Passage]) -> list[int]:
-    """The numbers of the pages that are shown, raw or as gists, in order."""
+    """The numbers of the pages shown, raw or as gists, in order."""
     return sorted(p.page_number for p in passages if p.page_number is not None)
 
 
 def ranked_pages(passages: Sequence[Passage], query: str) -> list[int]:
-    """The page numbers by BM25 for `query`, best first."""
+    """Page numbers by BM25, best first."""
     numbered = [(p.page_number, p.text) for p in passages if p.page_number is not None]
     order = rank([text for _, text in numbered], query)
     return list(dict.fromkeys(numbered[place][0] for place in order))
@@ -41,11 +40,11 @@ def speaking_of(passages: Sequence[Passage], query: str) -> set[int]:
 
 
 def gist_numbers(passages: Sequence[Passage]) -> list[int]:
-    """The numbers of the pages that are shown as gists, in order."""
+    """The numbers of the pages shown as gists, in order."""
     return page_numbers([passage for passage in passages if passage.kind == "gist"])
 
 
-# Sample values that no template holds by chance, some of them with what a template could trip over.
+# Sample values that no template contains by chance; some have characters that break templates.
 QUESTION = "Who rang the bell at {{ noon }}? <5>"
 OPTIONS = ("the sexton & his wife", "nobody {% at all %}", "a 'child'", "Page [3]")
 DATE = "2023/05/30 (Tue) 21:48 {{ noon }}"

@@ -1,13 +1,12 @@
 """Read replies: negations, hedges and requests in words, lists with an item per line, JSON, and the
 forms of constrained replies.
 
-Of a list of lines (clues, key points, sub-questions) the texts stay as written. How many lines
-count, and whether one repeats another, is left to the stage. Of JSON only the strings of a list are
-read there, `["a", "b"]` in one line or several, with their escapes as written; anything else is
-lines.
+In a list of lines (clues, key points, sub-questions) the texts stay as written; the stage decides
+how many count and which repeat another. The only JSON read there is a list of strings, `["a",
+"b"]`, on one line or several, with escapes left as written; other JSON is read as lines.
 
-Where a reply is asked for as JSON, prose and code fences around it, line breaks within strings and
-a comma after the last item are accepted; anything else that is no JSON is not read.
+Where a prompt asks for JSON, the reader accepts prose and code fences around it, line breaks within
+strings and a comma after the last item, and no other departure from JSON.
 """
 
 import json
@@ -57,8 +56,8 @@ _REQUESTED = re.compile(
 )
 
 
-# Words around a value that say that it is not the one, or leave that open: "I dont think the answer
-# is (B)" (apostrophes are gone), "none of (A)", "if (B)"; "(B) is too broad", "B: wrong", "(B)?".
+# Words around a value that reject it or leave it open, after apostrophes are removed: "I dont think
+# the answer is (B)", "none of (A)", "if (B)"; "(B) is too broad", "B: wrong", "(B)?".
 _NOT_THIS = (
     r"\b(?:not|nor|neither|never|isnt|arent|dont|doesnt|wouldnt|cannot|cant|nobody|none\s+of|no\s+one"
     r"|whether|if|avoid|(?:anything|all)\s+but|except(?:\s+for)?|rather\s+than|instead\s+of|unlike"
@@ -95,16 +94,15 @@ _CHINESE_PAGE = re.compile(
 _CHINESE_NOT = re.compile("[不无無没沒]")
 _CHINESE_AND = re.compile(r"(?<=[\s\d])\s?[和与與及]\s?(?=Page\b|\d)")
 
-# No more of a sentence is looked at, so that a reply of matches alone takes time by its length.
+# Longer sentences are cut, so that a reply full of matches takes time linear in its length.
 _SENTENCE_CHARS = 300
 
-# What forms are tried with: numbers of each length.
+# Sample numbers of each length, to check forms with.
 NUMBERS = (0, 1, 9, 10, 57, 100, 2748)
 
 
 def settled(*readings: Iterable[T]) -> T | None:
-    """The value of the first reading, from the strictest to the loosest, that finds any; None where
-    it finds two that differ."""
+    """The value of the first reading (strictest first) that finds any; None if it finds two."""
     for reading in readings:
         if values := set(reading):
             return values.pop() if len(values) == 1 else None
@@ -112,22 +110,24 @@ def settled(*readings: Iterable[T]) -> T | None:
 
 
 def without_rejected(text: str, value: str) -> str:
-    """The plain text with ~ for the values that it rejects, as in "not (A)" or "(A) is out"."""
+    """The plain text with ~ in place of values that it rejects, as in "not (A)" or "(A) is out"."""
     values = rf"(?:{value})(?:\s?(?:,\s?(?:and|or)|,|/|&|and|or|nor)\s?(?:{value})){{0,9}}"
     return re.sub(rf"(?i:{_NOT_THIS}){values}|{values}(?i:{_IS_NOT})", "~", text)
 
 
 def verdicts_stated(text: str) -> list[str]:
-    """The verdicts, in small letters, that a plain text states in a line of their own, maybe after
-    a label, or as "the answer is no"."""
+    """Lower-case verdicts that a plain text states on a line of their own, with or without a label,
+    or in a sentence such as "the answer is no"."""
     lines = (_VERDICT_LINE.fullmatch(line) for line in text.split("\n"))
     found = [*filter(None, lines), *_VERDICT_SENTENCE.finditer(text)]
     return [" ".join(one["said"].lower().split()) for one in found]
 
 
 def in_english_pages(text: str) -> str:
-    """The text with pages named in Chinese (第3页和第5页) as `Page 3 and Page 5`; as it is where it
-    has a Chinese negation, as which of them it is about cannot be told."""
+    """The text with pages named in Chinese (第3页和第5页) as `Page 3 and Page 5`.
+
+    A text with a Chinese negation is unchanged, as it is unclear which pages that is about.
+    """
     if _CHINESE_NOT.search(text):
         return text
     named = _CHINESE_PAGE.sub(lambda m: f" Page {m['page']} " if m["page"] else "Pages: ", text)
@@ -135,7 +135,7 @@ def in_english_pages(text: str) -> str:
 
 
 def is_hedged(text: str, found: re.Match[str]) -> bool:
-    """True if the clause up to the match weighs a value rather than states it."""
+    """True if the clause before the match weighs a value rather than states it."""
     return bool(_HEDGED.search(_CLAUSE_END.split(_before(text, found))[-1]))
 
 
@@ -151,7 +151,7 @@ def is_declined(text: str, page: re.Match[str]) -> bool:
 
 
 def sentence_around(text: str, found: re.Match[str]) -> tuple[str, str]:
-    """The parts of its sentence before a match and after it."""
+    """The parts of the sentence before and after the match, each up to 300 characters."""
     before = _SENTENCE_END.split(_before(text, found))[-1]
     after = _SENTENCE_END.split(text[found.end() : found.end() + _SENTENCE_CHARS])[0]
     return before, after
@@ -162,17 +162,16 @@ def _before(text: str, found: re.Match[str]) -> str:
 
 
 def filled(form: str, what: object) -> str:
-    """A reply in a form. Other braces may stand in it, so it is none for `str.format`."""
+    """The form with its `{}` filled; not by `str.format`, as it may have other braces."""
     return form.replace("{}", str(what))
 
 
 def one_of(form: str, values: Iterable[object], *others: str) -> Constraint:
-    """One of the values in this form, or of the other replies."""
     return Constraint(choices=(*(filled(form, value) for value in values), *others))
 
 
 def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
-    """At most `max_pages` of a run of page numbers without a gap, or none. One may come twice."""
+    """At most `max_pages` numbers of `pages`, which has no gaps; none and repeats are legal."""
     if not pages:
         return Constraint(regex=matching(form, ""))
     page = f"({numbers(pages[0], pages[-1])})"
@@ -181,15 +180,15 @@ def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
 
 
 def matching(form: str, value: str) -> str:
-    """A regex of replies in this form, of the regex of their value."""
+    """A regex of replies in this form; `value` is the regex of the value."""
     before, after = (part.translate(_SPECIAL) for part in form.split("{}"))
     return f"{before}{value}{after}"
 
 
 def numbers(first: int, last: int) -> str:
-    """A regex of the numbers from `first` to `last`, without leading zeros; neither is negative.
+    """A regex of the numbers from `first` to `last`, which are not negative, without leading zeros.
 
-    As many alternatives as twice the digits at most: 0 to 137 is
+    It has at most twice as many alternatives as digits: 0 to 137 is
     `[0-9]|[1-9][0-9]|1[0-2][0-9]|13[0-7]`.
     """
     found: list[str] = []
@@ -204,8 +203,8 @@ def numbers(first: int, last: int) -> str:
 
 
 def _block(first: int, last: int) -> int:
-    """The largest power of ten such that so many numbers from `first` differ in last digits only;
-    0 is alone, as it has no more digits."""
+    """The largest power of ten such that the numbers of a block from `first` differ only in their
+    last digits and end by `last`; 1 for 0."""
     size = 1
     while first and first % (10 * size) == 0 and first + 10 * size - 1 <= last:
         size *= 10
@@ -250,11 +249,11 @@ _NO_ITEM = {"none", "n/a", "无", "無", "[]"}
 
 
 def parse_lines(reply: str, is_cut: bool) -> tuple[str, ...] | None:
-    """The lines of a reply without list markers, labels ("Clue 1:", "问题 2："), and the quotes or
+    """The lines of a reply without list markers, labels ("Clue 1:", "问题 2："), and quotes or
     emphasis around a whole line; blank lines and introductions ("Here they are:") are left out.
 
-    () where there is none but `NONE`, which is legal; None where no line has a letter or digit. The
-    last line of a cut reply counts only where it ends as a sentence does, or is the only one.
+    () where the only line is `NONE`, which is legal; None where no line has a letter or digit. The
+    last line of a cut reply counts only if it ends a sentence or is the only one.
     """
     lines = [line for line in _LINE_END.split(reply) if not _FENCE.fullmatch(line.strip())]
     found = [_text(item) for line in lines for item in _items_of_line(line)]
@@ -265,7 +264,7 @@ def parse_lines(reply: str, is_cut: bool) -> tuple[str, ...] | None:
 
 
 def _items_of_line(line: str) -> list[str]:
-    """The items of a line that is a list of quoted texts, which may end unclosed; else the line."""
+    """The items of a line that is a list of quoted texts, perhaps unclosed; else the line."""
     start = _QUOTED_LIST.match(line)
     inner = line[start.end() :].rstrip() if start else ""
     if not start or "]" in inner[:-1]:
@@ -274,7 +273,7 @@ def _items_of_line(line: str) -> list[str]:
 
 
 def _text(line: str) -> str:
-    """The text of an item, or `NONE`; "" for a line that is none."""
+    """The text of an item, or `NONE`; "" for a line that is no item."""
     text, is_item = line.strip(), False
     for _ in range(_ROUNDS):
         plain = _unwrapped(_without(_HEADING, text), _EMPHASIS)
@@ -290,14 +289,13 @@ def _text(line: str) -> str:
 
 
 def _without(start: re.Pattern[str], text: str) -> str:
-    """The text without the match that it begins with, if any."""
     found = start.match(text)
     return text[found.end() :].strip() if found else text
 
 
 def _unwrapped(text: str, pairs: tuple[tuple[str, ...], ...]) -> str:
-    """The text without the first of the pairs that is around the whole of it and nowhere inside.
-    A comma or full stop after it goes, too, and the bracket that closes a list."""
+    """The text without the first of the pairs that encloses all of it and occurs nowhere inside. A
+    comma or full stop after it, and the bracket that closes a list, are removed, too."""
     ended = text.rstrip(",;.，；。、]")
     for opening, closing in pairs:
         inner = ended[len(opening) : -len(closing)]
@@ -320,10 +318,10 @@ _DECODER = json.JSONDecoder(strict=False)  # line breaks within strings
 
 
 def list_items(reply: str, is_cut: bool) -> list[Any] | None:
-    """The items of the list in a reply; None without one, or with two that differ.
+    """The items of the JSON list in a reply; None without one, or with two that differ.
 
-    A list that the end of the reply cuts off has its whole items up to there, and is None without
-    any. So has one in a cut reply (`is_cut`) up to what is no JSON; in any other reply it is None.
+    Of a list that the end of the reply cuts off, the complete items count; None without any. Of a
+    list with invalid JSON, the items before it count if the reply was cut (`is_cut`); else None.
     """
     read: list[Any] | None = None
     position = 0
@@ -342,7 +340,7 @@ def json_objects(reply: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def _json_items(reply: str, start: int, is_cut: bool) -> tuple[list[Any] | None, int]:
-    """The items from `start`, after the bracket, and where the list ends; None if unreadable."""
+    """The items from `start`, after the bracket, and the end of the list; None if unreadable."""
     items: list[Any] = []
     if reply.startswith("]", start):
         return items, start + 1

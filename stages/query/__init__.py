@@ -1,1 +1,1 @@
-"""Question to the queries it is searched by."""
+"""Stages that turn a question into the queries that pages are searched by."""

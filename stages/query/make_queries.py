@@ -1,7 +1,6 @@
-"""Queries, the texts that are searched for on behalf of a question. A model writes them: clues from
-a memory of the whole document (MemoRAG sections 2.1 and 2.3); from the question alone HyDE and
-RQ-RAG, which MemoRAG compares itself with, and the time that it is about (LongMemEval section 5.4).
-"""
+"""Queries, texts searched for on behalf of a question. A model writes them as clues from a memory
+of the whole document (MemoRAG sections 2.1 and 2.3), or from the question alone: HyDE and RQ-RAG,
+MemoRAG's baselines, and the question's time range (LongMemEval section 5.4)."""
 
 import asyncio
 from collections import Counter
@@ -44,8 +43,10 @@ _QUERIES = Column(
 
 
 class MakeQueries(Stage):
-    """Base class: writes a row per query, numbered from 0. Problems of rows: unparseable, truncated
-    (there is no such query); context_overflow, timeout, refused, engine_failed.
+    """Base class: writes a row per query, numbered from 0.
+
+    Problems of rows: unparseable, truncated (there is no such query); context_overflow, timeout,
+    refused, engine_failed.
     """
 
     name = "queries"
@@ -53,7 +54,6 @@ class MakeQueries(Stage):
     report_columns: ClassVar[Columns] = {"any": (_QUERIES,)}
 
     def numbered(self, found: Sequence[Query]) -> list[Query]:
-        """The queries of a question with their numbers."""
         return [replace(row, query_index=index) for index, row in enumerate(found)]
 
     def empty(self, rows: UnitRows, about: Record) -> Query:
@@ -61,16 +61,18 @@ class MakeQueries(Stage):
 
 
 class FilterQueries(MakeQueries):
-    """Base class. Of what a model writes are searched for lines of `min_query_words` words or more
-    (in scripts without spaces characters count as words; a draft may be shorter, as in the authors'
-    code), each once, and at most `max_queries` of a reply.
+    """Base class: searches only for lines of `min_query_words` words or more, each once, and at
+    most `max_queries` of a reply.
+
+    In scripts without spaces characters count as words. A draft may be shorter, as in the authors'
+    code.
     """
 
     min_query_words: PositiveInt
     max_queries: PositiveInt
 
     def numbered(self, found: Sequence[Query]) -> list[Query]:
-        """The queries with their numbers, and why some are not searched for."""
+        """The queries with their numbers, and the reasons why some are not searched for."""
         made: list[Query] = []
         seen: set[str] = set()
         of_replies: Counter[tuple[str, int | None]] = Counter()
@@ -96,14 +98,14 @@ class FilterQueries(MakeQueries):
 
 
 def query(question: Question, kind: Kind, text: str | None) -> Query:
-    """A query that has no number yet."""
+    """A query without a number."""
     return Query.about(question, kind=kind, text=text)
 
 
 def queries_of(
     question: Question, kind: Kind, asked: Asked[str] | Asked[tuple[str, ...]], part: int | None
 ) -> list[Query]:
-    """The queries that a reply holds, a line each; one without a text where it cannot be read."""
+    """The queries in a reply, one a line; a single one without a text if it cannot be read."""
     row = replace(query(question, kind, None), part_index=part)
     if asked.value is None:
         return [replace(row, problem=asked.problem)]
@@ -112,7 +114,6 @@ def queries_of(
 
 
 def searched(rows: UnitRows, question: Question) -> list[Query]:
-    """The queries of a question that are searched for, with their texts."""
     return [row for row in rows.of(Query, question) if is_searched(row)]
 
 
@@ -151,8 +152,9 @@ class MakeClues(FilterQueries):
         return [*(drafts if self.draft else []), *clues]
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions, and the memory -> their Queries, in question order. One part of the memory
-        after the other is asked for all questions: a prefix cache needs room for one."""
+        """Questions and the memory -> their Queries, in question order. All questions are asked
+        about one part of the memory before the next, so that a prefix cache needs room for one
+        part."""
         of_parts = [
             await asyncio.gather(*(self._from_part(q, part, passages, ask) for q in rows.questions))
             for part, passages in enumerate(memory_parts(rows))
@@ -168,8 +170,8 @@ class MakeClues(FilterQueries):
         return found if any(map(is_searched, found)) else self.numbered([*clues, own])
 
     def _ordered(self, parts: Sequence[Sequence[Sequence[Query]]]) -> list[Query]:
-        """The lines of all replies, kind by kind: first the first lines of all parts, which there
-        may be no room for otherwise."""
+        """The lines of all replies by kind: the first lines of all parts, then the second ones, as
+        only the first may have room."""
         found: list[Query] = []
         for replies in zip(*parts, strict=True):
             lines = zip_longest(*replies)
@@ -179,7 +181,6 @@ class MakeClues(FilterQueries):
     async def _from_part(
         self, question: Question, part: int, passages: tuple[Passage, ...], ask: Ask
     ) -> list[list[Query]]:
-        """The clues that a part of the memory gives for a question, kind by kind."""
         subject = Subject(question_id=question.question_id, turn=part)
         kinds, prompts = zip(*self._prompts(), strict=True)
         asked = await asyncio.gather(
@@ -213,8 +214,8 @@ class MakeHypothetical(MakeQueries):
     with_question: bool
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries: the passages, and the question; that, too, where no passage
-        can be read."""
+        """Questions -> their Queries: the passages, and the question if `with_question` is set or
+        no passage can be read."""
         made = await asyncio.gather(*(self._of_question(q, ask) for q in rows.questions))
         return [row for found in made for row in self.numbered(found)]
 
@@ -245,7 +246,7 @@ class MakeSubQuestions(FilterQueries):
     prompts = (SubQuestions,)
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries: the question, and what it was rewritten to."""
+        """Questions -> their Queries: the question, and its rewritten forms."""
         made = await asyncio.gather(*(self._of_question(q, ask) for q in rows.questions))
         return [row for found in made for row in self.numbered(found)]
 
@@ -279,8 +280,8 @@ class MakeTimeRange(MakeQueries):
         return self.prompts if self.time_aware else ()
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries. Of a range that is not said, or cannot be read (problem
-        unparseable, truncated), both dates are None: nothing is then out of range."""
+        """Questions -> their Queries. If no range is stated, or it cannot be read (problem
+        unparseable, truncated), both dates are None and nothing is out of range."""
         made = await asyncio.gather(*(self._found(q, ask) for q in rows.questions))
         return [row for found in made for row in self.numbered(found)]
 

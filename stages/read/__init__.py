@@ -1,1 +1,1 @@
-"""From what was retrieved to the answer."""
+"""Stages that answer a question from the pages, notes or summaries found for it."""

@@ -1,6 +1,6 @@
-"""Answer each question from the sessions or rounds that were found, shown by date: in one call, or
-from a note on each, taken in a call of its own (LongMemEval section 5.5; Chain-of-Note,
-con-separate in the authors' code)."""
+"""Answer each question from the sessions or rounds found for it, in order of date: in one call, or
+from a note on each, made by a call of its own (LongMemEval section 5.5; Chain-of-Note, con-separate
+in the authors' code)."""
 
 import asyncio
 import json
@@ -32,8 +32,8 @@ History = Literal["json", "text"]
 def chat_context(
     pages: Sequence[Page], used: Collection[int], shown: Callable[[Page], str]
 ) -> Context:
-    """The pages `used` in document order, which is that of their dates where all can be read, each
-    with its number and date, and the text that is `shown` of it."""
+    """The pages `used`, each with its number and date and the text that `shown` returns, in
+    document order, which is the order of dates where all can be read."""
     dates, used = session_dates([page.text or "" for page in pages]), set(used)
     chosen = [(page, dates[page.page_index]) for page in pages if page.page_index in used]
     return Context(
@@ -49,7 +49,6 @@ def chat_context(
 
 
 def item(number: int, date: str, text: str) -> str:
-    """An item of the history under its heading."""
     return f"### Session {number}\nDate: {date or 'not known'}\n{text}"
 
 

@@ -61,11 +61,10 @@ class AnswerFromContext(Budgeted):
     """Base class; subclasses build the final context.
 
     `answer_words`: the length of a free-form answer that the prompt asks for; None asks for a brief
-    one. `answer_page_tags`: whether passages are shown with their page numbers. With a `budget`
-    the first of the pages that were found are read, up to the one that would pass it. With
-    an `options_seed` options are shown in an order drawn by it and the question's id. Where a row
-    that the question depends on failed, the answer is an `upstream` row; where one is skipped,
-    skipped.
+    one. `answer_page_tags`: whether passages are shown with their page numbers. With a `budget` the
+    first of the pages found are read, up to the one that would pass it. With an `options_seed`
+    options are shown in an order drawn from it and the question's id. If a row that the question
+    depends on failed, the answer is an `upstream` row; if it was skipped, so is the answer.
     """
 
     name = "answer"
@@ -79,7 +78,7 @@ class AnswerFromContext(Budgeted):
 
     @abstractmethod
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        """The final context for a question of which the pages `used` were looked up."""
+        """The final context for a question whose look-up used the pages `used`."""
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
         """Questions + the rows of `reads` -> one Answer each, in question order.
@@ -112,9 +111,9 @@ class AnswerFromContext(Budgeted):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Pages that the budget or the engine's context has no room for are left out, the least
-        important first, and counted in `detail`; what does not fit without any is a
-        context_overflow, and so is a context that has nothing else where no page has room."""
+        """Pages beyond the budget or the engine's context are left out, the least important first,
+        and counted in `detail`. Problem: context_overflow if the rest does not fit without any
+        page, or the context would be empty without one."""
         used = self.importance(rows, question) if Lookup in self.reads else []
         return await self.answer_from(used, empty, rows, question, ask)
 
@@ -131,8 +130,8 @@ class AnswerFromContext(Budgeted):
         ask: Ask,
         turn: int | None = None,
     ) -> Answer:
-        """From those of the pages `used` that there is room for; `turn`: of the question's calls,
-        where it has several."""
+        """An answer from as many of the pages `used` as fit; `turn` numbers a question's several
+        calls."""
 
         def context(number: int) -> Context:
             return self.context(rows, question, used[:number])
@@ -170,7 +169,6 @@ class AnswerFromContext(Budgeted):
         return await fit_to_limit(room, size, numbers, await size(0), await size(len(used)))
 
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
-        """The question, asked of a context."""
         return AnswerQuestion(
             passages=shown(context.passages, self.answer_page_tags),
             question=question.question,
@@ -187,7 +185,7 @@ class AnswerFromContext(Budgeted):
         ask: Ask,
         turn: int | None = None,
     ) -> Answer:
-        """Ask the reader; `empty` with the reply and facts about its context filled in."""
+        """Ask the reader; returns `empty` with the reply and facts about its context."""
         prompt = self.prompt(question, context)
         asked = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
         if not asked.has_reply:
@@ -196,7 +194,7 @@ class AnswerFromContext(Budgeted):
         return self.answered(self.with_context(empty, context, tokens), question, asked)
 
     def with_context(self, answer: Answer, context: Context, num_tokens: int | None) -> Answer:
-        """The answer with facts about its final context; `num_tokens`: of its parts."""
+        """The answer with facts about its final context, whose parts have `num_tokens` tokens."""
         of_document = answer.num_document_words
         share = context.num_words / of_document if of_document else 0.0
         return replace(
@@ -210,7 +208,6 @@ class AnswerFromContext(Budgeted):
         )
 
     def answered(self, answer: Answer, question: Question, asked: Asked[int | str]) -> Answer:
-        """The answer with what the reply says."""
         is_text = isinstance(asked.value, str) and not question.options
         text = str(asked.value) if is_text else asked.raw.strip()
         is_none = asked.value == "out_of_range" and bool(question.options)
@@ -231,7 +228,7 @@ class AnswerFromContext(Budgeted):
 
 
 def room_tokens(ask: Ask, prompt: type[Prompt[Any]] = AnswerQuestion) -> int:
-    """The most tokens that an answer prompt may have, for its reply to fit the context, too."""
+    """The most tokens that an answer prompt may have if its reply must fit the context, too."""
     return ask.context_tokens - ask.max_reply_tokens(prompt)
 
 

@@ -1,5 +1,5 @@
 """Answer each question from the document's text, a summary, chunks, visits or the trajectories of a
-search, or without them."""
+search; and baselines without any of these."""
 
 import asyncio
 from collections import Counter
@@ -54,7 +54,6 @@ class AnswerFromTruncatedText(AnswerFromContext):
         return self._kept(rows, len(rows.document.text))
 
     def _kept(self, rows: UnitRows, num_chars: int) -> Context:
-        """The first or last characters of the text."""
         text = rows.document.text
         start = 0 if self.keep == "first" else len(text) - num_chars
         return text_span(text, start, start + num_chars)
@@ -62,8 +61,7 @@ class AnswerFromTruncatedText(AnswerFromContext):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Cuts the text, within the budget, too; no room for any word of it is a
-        context_overflow."""
+        """Cuts the text to context and budget. Problem: context_overflow if no word fits."""
 
         async def size(num_chars: int) -> int:
             return await ask.num_tokens(self.prompt(question, self._kept(rows, num_chars)))
@@ -211,9 +209,9 @@ class AnswerFromTrajectories(AnswerFromPages):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """A call for each trajectory, of pages that there is room for; `detail` says which was
-        chosen. Where each has a problem, the first with a text is. Where some found pages and none
-        of these has room, those that found nothing do not answer for them."""
+        """One call for each trajectory, with as many of its pages as fit; `detail` names the chosen
+        one. If each has a problem, the first with a text is chosen. If some trajectories found
+        pages and none of these fits, those that found nothing do not replace them."""
         steps = rows.of(Refinement, question)
         numbers = sorted({step.trajectory for step in steps})
         made = await asyncio.gather(

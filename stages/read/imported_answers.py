@@ -1,9 +1,9 @@
-"""Answers that come in a file and are rated and scored as those of a method: another system's, and
-those of known worth, which an audit gives to the raters of a run.
+"""Answers that come in a file and are rated and scored like a method's: another system's, and
+answers of known worth that an audit gives to the raters of a run.
 
 A file of predictions is JSON lines, a JSON list, CSV or Parquet of rows with `question_id` and one
 of `answer`, `hypothesis` (LongMemEval's) and `prediction`; or one JSON object of answers by id, as
-SCROLLS has it.
+in SCROLLS.
 """
 
 import json
@@ -41,9 +41,9 @@ _FIX = "write one row for each question"
 
 
 def read_predictions(path: str) -> Mapping[str, Any]:
-    """The answers in a file, by question_id: text, or whatever JSON value stands in its place.
+    """The answers in a file by question_id: text, or any other JSON value in its place.
 
-    Raises UsageError, naming file and line, where the file cannot be read, a row has no id or no
+    Raises UsageError, naming file and line, if the file cannot be read, a row has no id or no
     answer, or two rows have the same id.
     """
     file = as_path(path)
@@ -68,7 +68,7 @@ def read_predictions(path: str) -> Mapping[str, Any]:
 
 
 def _rows(file: UPath) -> Iterator[Row]:
-    """The rows of the file; where it is one JSON object of answers by id, they are made."""
+    """The rows of the file; a JSON object of answers by id is turned into rows."""
     rows = read_rows(file, "name a file with answers")
     first = list(islice(rows, 2))
     value = first[0].value if len(first) == 1 else None
@@ -82,11 +82,11 @@ def _rows(file: UPath) -> Iterator[Row]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The entries of a JSON object, those of a repeated key, too."""
+    """The entries of a JSON object, also of repeated keys."""
 
 
 def _pairs(file: UPath) -> Sequence[tuple[str, Any]] | None:
-    """The entries of the one object that a file is; None where it is a list, CSV or Parquet."""
+    """The entries of a file that is one JSON object; None for a list, CSV or Parquet."""
     try:
         with opened(file) as content:
             found = json.loads(content.read(), object_pairs_hook=_Pairs)
@@ -131,7 +131,7 @@ class ImportedAnswer(Stage):
 
     @cached_property
     def answers(self) -> Mapping[str, Any]:
-        """The file's answers by question_id, which travel with the stage: workers read no file."""
+        """By question_id; they travel with the stage, as workers do not read the file."""
         return read_predictions(self.file)
 
     def inputs_per_question(self) -> Mapping[str, Any]:
@@ -167,8 +167,8 @@ class ImportedAnswer(Stage):
 
 
 def _choice(text: str, options: Sequence[str]) -> dict[str, Any]:
-    """The columns of the option that an answer names: by its text, or by its letter as in replies.
-    What is the text of one option and the letter of another is neither."""
+    """The columns of the option that an answer names by its text, or by its letter as in replies.
+    None is chosen where the text is that of one option and the letter of another."""
     same = [index for index, option in enumerate(options) if _plain(option) == _plain(text)]
     letter = parse_option(text, len(options))
     if isinstance(letter, int) and same and letter not in same:
@@ -202,7 +202,7 @@ class KnownAnswer(Stage):
 
     @cached_property
     def answers(self) -> Mapping[str, str]:
-        """By question_id; they travel with the stage: workers read no file."""
+        """By question_id; they travel with the stage, as workers do not read the file."""
         known = read_known_answers(self.file)
         return {question_id: one.answer for (kind, question_id), one in known.items()
                 if kind == self.made_as}  # fmt: skip

@@ -48,8 +48,8 @@ class UpdateRunningSummary(Stage):
 
         Problems: truncated (longer than `summary_tokens` or the reply budget; cut there); with the
         previous summary: unparseable (no text), context_overflow, timeout, refused, engine_failed,
-        empty_input (the document has no words). A segment that is left to be read has the problem
-        of the one before where that has no summary either.
+        empty_input (the document has no words). A segment left to be read takes over the problem of
+        the one before if that has no summary.
         """
         text = rows.document.text
         spans = await segments(text, self.segment_tokens, ask.text_tokens) or [(0, 0)]
@@ -103,7 +103,7 @@ class UpdateRunningSummary(Stage):
 
 
 def _left(row: RunningSummary, segment: str, last: RunningSummary | None) -> RunningSummary:
-    """A segment that is left for the answer to read: it has the summary of those before."""
+    """A segment left for the answer to read: its row repeats the summary before it."""
     if not segment:
         return _with(row, last.summary if last else None, "empty_input")
     if last is None:

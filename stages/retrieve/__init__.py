@@ -1,1 +1,2 @@
-"""Queries and an index to the pages, nodes or chunks that are read for a question."""
+"""Stages that choose the pages, nodes or chunks to read for a question, by its queries and an
+index."""

@@ -1,5 +1,5 @@
-"""The base of all look-ups, which choose the pages to read for a question; and those without a
-model call: none, BM25, dense, random, oracle and latest pages, visited leaves."""
+"""Base class of look-ups, which choose the pages to read for a question, and the look-ups that call
+no model: none, BM25, dense, random, oracle and latest pages, visited leaves."""
 
 import asyncio
 import random
@@ -47,13 +47,13 @@ class LookUp(Stage, ABC):
 
 
 def used_pages(rows: UnitRows, question: Question) -> list[int]:
-    """The page indexes that a question's look-up read, in order of importance."""
+    """The page indexes that a question's look-up used, in order of importance."""
     return [index for turn in rows.of(Lookup, question) for index in turn.used or ()]
 
 
 def by_importance(rows: UnitRows, question: Question) -> list[int]:
-    """The page indexes that a question's look-up read, in an order that favours no turn: the page
-    that each turn requested first, then the second of each, and so on."""
+    """The page indexes that a question's look-up used, in an order that favours no turn: the first
+    request of each turn, then the second of each, and so on."""
     turns = rows.of(Lookup, question)
     used = {*used_pages(rows, question)}
     places = zip_longest(*(turn.requested for turn in turns))
@@ -61,12 +61,11 @@ def by_importance(rows: UnitRows, question: Question) -> list[int]:
 
 
 def turn_row(question: Question, turn: int = 0) -> Lookup:
-    """A turn that requests nothing and uses nothing."""
     return Lookup.about(question, turn=turn)
 
 
 def lost_turn(question: Question, rests_on: Sequence[QuestionRow]) -> Lookup | None:
-    """The only turn of a question of which a row that it rests on failed; None where none did."""
+    """An `upstream` row as the question's only turn if any row of `rests_on` failed, else None."""
     if lacks := [lack for row in rests_on if (lack := row.why_unusable())]:
         detail = ", ".join(lacks)
         return Lookup.about(question, used=None, problem="upstream", detail=detail)
@@ -86,8 +85,8 @@ def ranked_turn(
 
 
 def each_page_once(question: Question, turns: Iterable[Lookup]) -> list[Lookup]:
-    """The turns, numbered, of which each uses the pages that none before has requested; the others
-    are dropped, reason duplicate. An empty turn where there is none."""
+    """The turns, numbered; each uses the pages that no earlier turn requested, and the others are
+    dropped, reason duplicate. Without turns an empty one is returned."""
     found: list[Lookup] = []
     seen: set[int] = set()
     for turn in turns:
@@ -106,8 +105,8 @@ class NoLookUp(LookUp):
 
 
 class RankedPages(LookUp):
-    """Base class: ranks the pages and uses the best `top_k`; None: all, of which the answer is
-    made from the best that fit the context."""
+    """Base class: ranks the pages and uses the best `top_k`. None: all; the answer is then made
+    from the best that fit the context."""
 
     reads = (Page,)
     top_k: PositiveInt | None
@@ -117,8 +116,8 @@ class RankedPages(LookUp):
         return [ranked_turn(question, self.ranking(rows[Page], question), self.top_k)]
 
     def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        """The pages of `best` with what each scored; here with no score. Raises ValueError for one
-        that is not there, or is there twice."""
+        """The pages of `best`, here without scores. Raises ValueError for a page that does not
+        exist or comes twice."""
         best, left = self.best(pages, question), {page.page_index for page in pages}
         for index in best:
             if index not in left:
@@ -133,8 +132,6 @@ class RankedPages(LookUp):
 
 
 class ScoredPages(RankedPages):
-    """Base class of rankings by a score."""
-
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:
         return [page.page_index for page in self.ranking(pages, question)]
 
@@ -157,7 +154,7 @@ class BM25(ScoredPages):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> one turn each, best page first. No calls, no problems."""
-        # In a thread: for the tenths of a second that a book's index takes, no request is sent.
+        # In a thread: a book's index takes tenths of a second, in which no request would be sent.
         pages, asked = rows[Page], rows.questions
         rankings = await to_thread(lambda: [self.ranking(pages, q) for q in asked])
         return [ranked_turn(q, own, self.top_k) for q, own in zip(asked, rankings, strict=True)]
@@ -196,10 +193,10 @@ class Dense(LookUp):
 
 
 def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[RankedPage]]:
-    """For each question vector the pages, best first, by their best chunk's dot product.
+    """For each question vector, the pages by their best chunk's dot product, best first.
 
-    `questions`: (questions, dimensions). Ties go to the lower page; a page without an embedding
-    comes last.
+    `questions` has shape (questions, dimensions). Ties go to the lower page; a page without an
+    embedding comes last.
     """
     embedded = [row for row in rows if row.embedding is not None]
     best = np.full((1 + max((row.page_index for row in rows), default=-1), len(questions)), -np.inf)

@@ -1,5 +1,5 @@
 """Navigate a document's tree of summaries in search of the answer (MemWalker section 3, appendix
-A.1.2): asking for an action at a node until one is legal, with as much working memory as fits."""
+A.1.2)."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -61,36 +61,33 @@ class Walk:
         self.go_to(self.nodes[-1].node_index)
 
     def go_to(self, node_index: int) -> None:
-        """Visit a node."""
         self.node = self.nodes[node_index]
         if self.node not in self.visited:
             self.visited.append(self.node)
 
     def children(self) -> list[Node]:
-        """The children of the node that can be shown: those with a summary."""
+        """The node's children that have a summary; others cannot be shown."""
         found = [self.nodes[index] for index in self.node.children]
         return [child for child in found if child.summary is not None]
 
     def segment(self) -> Page:
-        """The segment of the leaf visited."""
         assert self.node.page_index is not None
         return self.pages[self.node.page_index]
 
     def depth(self) -> int:
-        """Levels of the node below the root."""
         return self.nodes[-1].level - self.node.level
 
     def remembered(self, which: Literal["visited", "path", "none"]) -> list[Node]:
-        """The nodes whose summaries are the working memory: those visited before this one, or of
-        these its ancestors."""
+        """The nodes whose summaries are the working memory: all visited before this one, or only
+        its ancestors among them."""
         before = [node for node in self.visited if node is not self.node]
         if which == "path":
             before = [node for node in before if _is_above(node, self.node)]
         return [] if which == "none" else [node for node in before if node.summary is not None]
 
     def new_in_memory(self, remembered: Sequence[Node], num_shown: int, keep: Keep) -> int:
-        """The words of the working memory that never were shown before, of which the first or last
-        `num_shown` fitted: a root's summary is shown nowhere else."""
+        """The words of the working memory that were not shown before; only its first or last
+        `num_shown` words fitted. A root's summary is shown nowhere else."""
         new = 0
         for node in remembered if keep == "first" else reversed(remembered):
             shown = min(node.num_words, num_shown)
@@ -101,7 +98,7 @@ class Walk:
         return new
 
     def new_words(self) -> int:
-        """The words of what is shown at the node, children or segment, and never was before."""
+        """The words of the children or segment shown at the node that were not shown before."""
         if self.node.page_index is not None:
             shown = [("segment", self.node.page_index, self.segment().num_words)]
         else:
@@ -120,8 +117,8 @@ def _is_above(node: Node, other: Node) -> bool:
 async def ask_for_action(
     prompt: Triage | ReadLeaf, legal: Collection[int], row: Visit, ask: Ask
 ) -> tuple[Visit, Asked[Any] | None]:
-    """The first reply with a legal action of at most three, and the visit with what it took; None
-    where there is none, or no reply."""
+    """Ask up to three times for a legal action: the visit with its counts of replies, and the first
+    legal reply, or None."""
     problem: Problem | None = None
     for attempt in range(1, MAX_REPLIES + 1):
         subject = Subject(question_id=row.question_id, turn=row.turn, attempt=attempt)
@@ -158,7 +155,7 @@ async def with_memory(prompt: ReadLeaf, memory: str, keep: Keep, ask: Ask) -> Re
 
 
 async def within_tokens(memory: str, limit: int, keep: Keep, ask: Ask) -> str:
-    """As many words of the working memory as have no more than `limit` tokens."""
+    """As many words of the working memory as fit `limit` tokens."""
 
     async def size(most: int) -> int:
         return await ask.part_tokens([cut_words(memory, most, keep)])
@@ -167,7 +164,6 @@ async def within_tokens(memory: str, limit: int, keep: Keep, ask: Ask) -> str:
 
 
 def cut_words(text: str, most: int, keep: Keep) -> str:
-    """The first or last `most` words of a text."""
     words = word_spans(text)
     if most >= len(words):
         return text
@@ -235,7 +231,6 @@ class Navigate(Budgeted):
         return made
 
     async def _at_inner(self, row: Visit, question: Question, walk: Walk, ask: Ask) -> Visit:
-        """Enter a child, or revert."""
         children = walk.children()
         taken = [n for n, child in enumerate(children) if child.node_index in walk.rejected]
         row = replace(row, rejected=tuple(children[place].node_index for place in taken))
@@ -262,7 +257,6 @@ class Navigate(Budgeted):
         return replace(row, action="enter", to_node=children[action].node_index)
 
     async def _at_leaf(self, row: Visit, question: Question, walk: Walk, ask: Ask) -> Visit:
-        """Answer, or revert."""
         prompt = ReadLeaf(
             segment=(walk.segment().text or "").strip(),
             question=question.question,

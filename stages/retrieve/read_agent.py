@@ -1,9 +1,9 @@
-"""Look-ups by a model, which reads the gist memory and chooses pages: ReadAgent-P and -S.
+"""Look-ups by a model that reads the gist memory and chooses pages: ReadAgent-P and -S (section
+3.2).
 
-ReadAgent section 3.2; pages that would overflow the context are not read (appendix H), nor are
-those with which gists and pages would pass the budget; where the gists alone do, none is asked for,
-and the answer says so. Page numbers in prompts and replies start at the family's `first_page`; rows
-hold page indexes, from 0.
+Pages that would overflow the context (appendix H) or pass the budget are not read. Where the gists
+alone pass the budget, no page is requested, and the answer has the problem. Page numbers in prompts
+and replies start at the family's `first_page`; rows hold page indexes, from 0.
 """
 
 from abc import ABC
@@ -28,14 +28,12 @@ from stages.tables.pages import Gist, Page
 
 
 class _FromGists(ShowsGistMemory, LookUp, ABC):
-    """Base class: prompts show the gist memory with the pages read so far."""
-
     reads = (Page, Gist)
     leaves_room_for = (AnswerQuestion,)
     max_pages: PositiveInt
 
     def room_tokens(self, ask: Ask) -> int:
-        """Tokens that must remain free in the context: for the answer or the next look-up."""
+        """The tokens that must stay free in the context, for the answer or the next look-up."""
         (look_up,) = self.prompts
         return max(ask.max_reply_tokens(AnswerQuestion), ask.max_reply_tokens(look_up))
 
@@ -45,21 +43,21 @@ class _FromGists(ShowsGistMemory, LookUp, ABC):
     async def has_room(
         self, prompt: Prompt[Any], rows: UnitRows, used: Sequence[int], ask: Ask
     ) -> bool:
-        """True if the look-up's prompt with the pages `used` leaves room for what follows. It is
-        never shorter than the answer's (a test of every family), and measured in its place: so a
-        changed answer prompt does not redo look-ups."""
+        """True if the look-up's prompt with the pages `used` leaves room for what follows.
+
+        It stands in for the answer's prompt, which is never longer (tested for every family), so
+        that a changed answer prompt does not redo look-ups.
+        """
         fits = await ask.fits(prompt, self.room_tokens(ask))
         return fits and await self.within_budget(rows, used, ask)
 
     async def within_budget(self, rows: UnitRows, used: Sequence[int], ask: Ask) -> bool:
-        """True if the gist memory with the pages `used` does not pass the budget."""
         if self.budget is None:
             return True
         return await ask.part_tokens(self.memory(rows, used).parts) <= self.budget
 
     def refusal(self, rows: UnitRows, page_index: int, used: Sequence[int]) -> str | None:
-        """The reason why a requested page cannot be read: out_of_range, duplicate, or None if it
-        can."""
+        """Why a requested page cannot be read: out_of_range or duplicate; None if it can."""
         if not 0 <= page_index < len(rows[Page]):
             return "out_of_range"
         return "duplicate" if page_index in used else None
@@ -90,8 +88,8 @@ class ReadAgentP(_FromGists):
     async def _select(
         self, rows: UnitRows, question: Question, requested: Sequence[int], ask: Ask
     ) -> tuple[tuple[int, ...], tuple[Dropped, ...]]:
-        """`requested`, split into the pages used and dropped: once a page does not fit the context,
-        no later one is used."""
+        """The pages of `requested` that are used, and those dropped. Once a page does not fit the
+        context, no later one is used."""
         used: list[int] = []
         dropped: list[Dropped] = []
         has_room = True
@@ -225,7 +223,7 @@ class ReadAgentS(_FromGists):
     async def _previous_answer(
         self, rows: UnitRows, question: Question, turn: int, used: Sequence[int], ask: Ask
     ) -> str:
-        """An answer from the pages read so far, to show in the look-up prompt; "" for none."""
+        """An answer from the pages read so far, for the look-up prompt; "" for none."""
         if not self.answer_each_look_up:
             return ""
         prompt = AnswerQuestion(

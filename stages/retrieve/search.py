@@ -1,6 +1,6 @@
-"""Search a document's pages by queries: by all of a question at once (MemoRAG section 2.1), or one
-after the other, each made from what was found before: RQ-RAG's loop of retrieving and refining, by
-a prompt (arXiv 2404.00610, section 2.3)."""
+"""Search a document's pages by all queries of a question at once (MemoRAG section 2.1), or by one
+query after another, each made from the pages found before (RQ-RAG's loop of retrieving and
+refining, arXiv 2404.00610, section 2.3, here by a prompt)."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -37,11 +37,12 @@ from stages.text.ranking import Ranking
 
 
 class Search(LookUp, ABC):
-    """Base class: a turn per query, which requests its best `top_k` pages (None: all) and uses
-    those that no earlier query found; the others are dropped, reason duplicate. So the pages used
-    are those of all queries, each once. A page without a vector, and what shares nothing with a
-    query (score 0), is not found; by the question itself the latter is, as it is by the look-ups of
-    pages. With `mean` all queries of a question are searched for as one, in a single turn.
+    """Base class: each query's turn requests its best `top_k` pages (None: all) and uses those that
+    no earlier query found; the others are dropped, reason duplicate.
+
+    A page without a vector is not found, nor is one that scores 0 for a query, except for the
+    question itself, as in look-ups of pages. With `mean` all queries of a question are searched for
+    as one, in a single turn.
     """
 
     name = "search"
@@ -51,8 +52,8 @@ class Search(LookUp, ABC):
     def found(
         self, rows: UnitRows, question: Question, rankings: Sequence[Sequence[RankedPage]]
     ) -> list[Lookup]:
-        """The turns of one question; `rankings`: the pages of each query, best first, or with
-        `mean` of all together."""
+        """The turns of one question. `rankings` has the pages of each query, best first, or with
+        `mean` one ranking of all queries."""
         if lost := lost_turn(question, rows.of(Query, question)):
             return [lost]
         if self.mean:
@@ -126,7 +127,6 @@ class SearchByVectors(Search):
         return made
 
     async def _vectors(self, queries: Sequence[Query]) -> Vectors:
-        """A vector per query, in order."""
         is_passage = np.array([query.kind == "hypothetical" for query in queries], dtype=bool)
         texts = np.array([query.text for query in queries], dtype=object)
         found: list[Any] = [None] * len(queries)
@@ -139,13 +139,14 @@ class SearchByVectors(Search):
 
 
 class Refine(Stage):
-    """Base class: a question has a trajectory for each of the paper's actions on it, rewrite,
-    decompose and disambiguate. Each searches for the query that the action gives, is shown the best
-    `top_k` pages of every query so far, and is asked for the next query, until these are enough or
-    after `steps` queries.
+    """Base class: a question has one trajectory for each of the paper's actions on it: rewrite,
+    decompose and disambiguate.
 
-    The paper's trained model may take any action at every step; here the first steps take one each,
-    so there are 3 trajectories, not 3 to the power of the steps.
+    A trajectory searches for the query that its action gives. The model is then shown the best
+    `top_k` pages of every query so far and asked for the next query, until it finds these pages
+    enough or `steps` queries were made. The paper's trained model may take any action at every
+    step; here only first steps take one, so there are 3 trajectories, not 3 to the power of the
+    steps.
     """
 
     name = "refine"
@@ -208,7 +209,7 @@ class Refine(Stage):
 
     @abstractmethod
     async def search(self, rows: UnitRows, query: str) -> list[RankedPage]:
-        """The pages, best first; without those that nothing speaks for."""
+        """The pages, best first, without those that match nothing."""
 
 
 class RefineByBM25(Refine):
@@ -240,8 +241,8 @@ class RefineByVectors(Refine):
 
 
 def needed_steps(steps: Sequence[Refinement]) -> list[Refinement]:
-    """Those without which a question cannot be answered: a trajectory that outgrows the context
-    after its first step has found pages."""
+    """The steps without which a question cannot be answered: not later ones that outgrew the
+    context, as the first step of their trajectory has found pages."""
     return [step for step in steps if step.action or step.problem != "context_overflow"]
 
 

@@ -22,16 +22,16 @@ from stages.text.words import PAGE_BREAK, num_words
 
 
 class SearchKeys(LookUp):
-    """Base class: ranks pages by their best key and uses the best `top_k`; None: all that have one.
+    """Base class: ranks pages by their best key and uses the best `top_k`; None: all that have a
+    key.
 
-    `merge`: score, all keys are one ranking; rank, the keys of each kind are one, and a page stands
-    at its best place in any (appendix E.3), where some page has keys of several kinds; else they
-    are joined, and those of pages without items compete with the others. Where the question has a
-    time range, made `widen_days` days longer at either end, pages outside of it go to the end
-    (`out_of_range: last`, as published) or are left out (`drop`). `dated_by` says which are within:
-    events, those in whose session an event was dated within the range (the authors'
-    temp_query_search_pruning.py); any, also those one of whose keys is of a day within it, such as
-    the session's, and those without a date.
+    `merge` score: all keys are one ranking. rank: each kind of key has a ranking, and a page has
+    its best place in any (appendix E.3), where some page has keys of several kinds; else all are
+    one ranking. Pages outside the question's time range, made `widen_days` longer at either end, go
+    to the end (`out_of_range: last`, as published) or are left out (`drop`). `dated_by` events:
+    pages are within it if an event of their session was dated in it (the authors'
+    temp_query_search_pruning.py). any: also if a key's day, such as the session's, is in it, or the
+    page has no date.
     """
 
     name = "search_keys"
@@ -52,10 +52,10 @@ class SearchKeys(LookUp):
 
     @abstractmethod
     async def ranked(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
-        """For each question the pages that have a key of the kind, best first; None: of any."""
+        """For each question the pages with a key of the kind (None: any), best first."""
 
     def _kinds(self, rows: UnitRows) -> list[str | None]:
-        """The kinds of keys that have a ranking of their own, that of the values first."""
+        """The kinds of keys that have a ranking of their own, the values' first."""
         of_pages = {(key.page_index, key.kind) for key in rows[Key]}
         has_several = len(of_pages) > len({page for page, _ in of_pages})
         if self.merge == "score" or not has_several:
@@ -107,7 +107,6 @@ class SearchKeysByVectors(SearchKeys):
 
 
 def _best_keys(ranked: Iterable[tuple[int, float]]) -> list[RankedPage]:
-    """The pages of page indexes and scores, best first, each once."""
     best: dict[int, float] = {}
     for page, score in ranked:
         best.setdefault(page, score)
@@ -115,8 +114,7 @@ def _best_keys(ranked: Iterable[tuple[int, float]]) -> list[RankedPage]:
 
 
 def _by_rank(rankings: Sequence[Sequence[RankedPage]]) -> list[RankedPage]:
-    """Each page at its best place in any ranking; of two at the same place the earlier ranking's
-    is first."""
+    """Each page at its best place in any ranking; ties go to the earlier ranking."""
     found: dict[int, RankedPage] = {}
     for pages in zip_longest(*rankings):
         for page in filter(None, pages):
@@ -125,7 +123,7 @@ def _by_rank(rankings: Sequence[Sequence[RankedPage]]) -> list[RankedPage]:
 
 
 def _vectors_of(rows: UnitRows, kind: str) -> list[Embedding]:
-    """The vectors of the keys of this kind. Keys with words have a vector each, in order."""
+    """The vectors of the keys of this kind; each key with words has one, in the same order."""
     of_kind: set[tuple[int, int]] = set()
     numbers: defaultdict[int, int] = defaultdict(int)
     for key in (key for key in rows[Key] if num_words(key.text or "")):
@@ -136,14 +134,14 @@ def _vectors_of(rows: UnitRows, kind: str) -> list[Embedding]:
 
 
 def _range(queries: Sequence[Query], widen_days: int) -> tuple[str | None, str | None]:
-    """The first and the last day, as YYYY/MM/DD; None: without end."""
+    """The first and last day, as YYYY/MM/DD; None: open."""
     found = [row for row in queries if row.kind == "time_range"]
     first, last = (found[0].start_date, found[0].end_date) if found else (None, None)
     return _moved(first, -widen_days), _moved(last, widen_days)
 
 
 def _moved(day: str | None, days: int) -> str | None:
-    """The day so many days later; None where the calendar has none."""
+    """The day `days` later; None if the calendar has none."""
     if day is None:
         return None
     try:
@@ -154,7 +152,6 @@ def _moved(day: str | None, days: int) -> str | None:
 
 
 def _within_events(rows: UnitRows, first: str | None, last: str | None) -> set[int]:
-    """The pages of the sessions in which an event was dated within the range."""
     session_of = _sessions(rows[Page])
     events = [row for row in rows[Expansion] if row.kind == "event" and row.text is not None]
     within = {session_of[row.page_index] for row in events if _is_in(row.day, first, last)}
@@ -162,12 +159,12 @@ def _within_events(rows: UnitRows, first: str | None, last: str | None) -> set[i
 
 
 def _sessions(pages: Sequence[Page]) -> list[int]:
-    """The number of each page's session, from 1; 0 where the document has no sessions."""
+    """The session number of each page, from 1; 0 where the document has no sessions."""
     return list(accumulate(int((page.text or "").startswith(PAGE_BREAK)) for page in pages))
 
 
 def _ranks_kept(rows: UnitRows, ranking: Sequence[RankedPage]) -> int:
-    """50; of a chat as many as are of 50 sessions, so that metrics of sessions are right, too."""
+    """50; for a chat as many as cover 50 sessions, for metrics of sessions."""
     session_of = _sessions(rows[Page])
     seen: set[int] = set()
     for rank, page in enumerate(ranking, 1):
@@ -178,7 +175,7 @@ def _ranks_kept(rows: UnitRows, ranking: Sequence[RankedPage]) -> int:
 
 
 def _within_any(rows: UnitRows, first: str | None, last: str | None) -> set[int]:
-    """The pages with a day of a key or of an event in the range, and those without any day."""
+    """The pages with a key or an event dated in the range, and those without any date."""
     dated = [(row.page_index, row.day) for row in rows[Key] if row.day]
     dated += [(row.page_index, row.day) for row in rows[Expansion] if row.day]
     undated = {row.page_index for row in rows[Key]} - {page for page, _ in dated}

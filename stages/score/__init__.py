@@ -1,2 +1,2 @@
-"""Answer to metrics and evidence recall; calls no model. The measures of rankings are SQL, in
-stages/tables/lookups.sql."""
+"""Stages that score answers by metrics and evidence recall, without a model. The measures of
+rankings are SQL, in stages/tables/lookups.sql."""

@@ -1,7 +1,7 @@
-"""LongBench's scores of one answer and one reference, 0-100, and which of its tasks has which.
+"""LongBench's scores of one answer and one reference, 0-100, and the score of each of its tasks.
 
-THUDM/LongBench 2e00731, LongBench/metrics.py and eval.py; their values with jieba 0.42.1, rouge
-1.0.1 and fuzzywuzzy 0.18.0 (which is difflib unless python-Levenshtein happens to be installed).
+THUDM/LongBench 2e00731, LongBench/metrics.py and eval.py; equal to theirs with jieba 0.42.1, rouge
+1.0.1 and fuzzywuzzy 0.18.0 (which uses difflib unless python-Levenshtein is installed).
 """
 
 import difflib
@@ -22,8 +22,8 @@ _CHINESE_PUNCTUATION = str.maketrans("", "", string.punctuation + (
     "！？｡。＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】"
     "〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏."
 ))  # fmt: skip  # LongBench's list: 《 is not in it
-_DEPTH = Lock()  # the limit is one of the process: a thread would take away another one's
-_STACK = 1_000  # calls that are not the package's own recursion
+_DEPTH = Lock()  # the limit is the process's: one thread would reset another's
+_STACK = 1_000  # calls around the package's own recursion
 
 
 def f1(answer: str, reference: str) -> float:
@@ -39,8 +39,8 @@ def f1_zh(answer: str, reference: str) -> float:
 def rouge(answer: str, reference: str) -> float:
     """ROUGE-L by the package `rouge`: union over sentences that end in a full stop, words as sets.
 
-    0 where a text has nothing but full stops. Where a sentence is so long that the package runs
-    out of stack LongBench's score is 0; here it is given more.
+    0 where a text has nothing but full stops. Where a sentence is so long that the package runs out
+    of stack LongBench's score is 0; here it is given more.
     """
     from rouge import Rouge
 
@@ -57,10 +57,10 @@ def rouge_zh(answer: str, reference: str) -> float:
 
 
 def classification(answer: str, reference: str, classes: Sequence[str]) -> float:
-    """100 over the number of classes that the answer names, if the right one is among them.
+    """100 divided by the number of classes that the answer names, if the right one is among them.
 
-    A class whose name is part of the right one's does not count, unless the class named before it
-    was left out for that reason (LongBench removes from the list that it goes through).
+    A class whose name is part of the right one's does not count, unless the class named just before
+    it was left out for that reason (LongBench removes from the list that it iterates over).
     """
     named: list[str] = []
     left_out = False
@@ -108,7 +108,6 @@ _FIRST_LINE = ("trec", "triviaqa", "samsum", "lsht")  # few-shot: models go on w
 
 
 def has_task(question: Question) -> bool:
-    """True if LongBench says how to score it."""
     return question.task in SCORES or (question.task in _CLASSIFY and bool(question.classes))
 
 
@@ -147,14 +146,14 @@ def _jieba(text: str) -> list[str]:
 
 
 def _number_after(word: str, reference: str) -> str:
-    """The reference itself where the word is not in it: nothing is read into other formats."""
+    """The number after `word` in the reference; the whole reference if there is none."""
     found = re.search(rf"{word}(\d+)", reference)
     return found[1] if found else reference
 
 
 @contextmanager
 def _stack(depth: int) -> Iterator[None]:
-    """Within it Python functions may call each other `depth` deep."""
+    """Let Python functions nest `depth` deep within the context."""
     with _DEPTH:
         before = sys.getrecursionlimit()
         sys.setrecursionlimit(max(before, depth))

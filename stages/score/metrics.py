@@ -1,13 +1,13 @@
-"""Functions registered as metrics of answers, 0-100, by name, and the questions that each applies
-to: ours, and those of plugins alike.
+"""Functions registered as metrics of answers, 0-100, by name, with the questions that each applies
+to; plugins register theirs alike.
 
-Metric names carry the variant, because papers mean different things by "ROUGE-L" or "F1". Of
-several references the best counts. Which answers are scored is decided in score.py.
+Metric names carry the variant, because papers mean different things by "ROUGE-L" or "F1". The best
+of several references counts. score.py decides which answers are scored.
 
-ROUGE is by the package rouge-score. Its tokens are runs of ASCII letters and digits, so texts in
-other letters would have none and score 0. Where answer or reference is mostly in such letters both
-are split into `unicode_words`, without stems: Porter's are English. All else has rouge-score's own
-values.
+ROUGE is by the package rouge-score, whose tokens are runs of ASCII letters and digits, so texts in
+other scripts would score 0. Where answer or reference is mostly in another script, both are split
+into `unicode_words`, without stems, as Porter's are English. All other values are rouge-score's
+own.
 """
 
 import inspect
@@ -39,10 +39,7 @@ def _always(question: Question) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A registered `function`. `score`: its value of an answer to a question with references; where
-    it does not apply there is none.
-    `about`: what a paper states of it. `version`: of a plugin's, hashed into the step. `groups`:
-    as `metric` is given them."""
+    """A registered `function`. `about`, `version` and `groups` are as in `metric`."""
 
     function: Callable[..., float]
     score: Callable[[str, Question], float]
@@ -68,15 +65,16 @@ def metric(
             \"\"\"100 where both begin with the same word, else 0.\"\"\"
             return 100.0 * (answer.split()[:1] == reference.split()[:1])
 
-    It returns 0 to 100; of several references the best counts. With `of_question` it is given the
-    Question in place of a reference. `about`: what is stated of it, by default its docstring's
-    first sentence. A plugin's has a `version`, raised when its values change meaning.
+    The function returns 0 to 100; the best of several references counts. With `of_question` it gets
+    the Question in place of a reference. `applies` says which questions it scores. `about` is its
+    description, by default its docstring's first sentence. A plugin's metric needs a `version`,
+    raised when its values change meaning.
 
-    `groups`: a key of questions' metadata, as of the episode that a question is a step of. The
-    report's mean is then over groups, and each counts as the mean of its questions; with a second
-    key, of the number of its questions, as the least of them, 0 where one has no value. Raises
-    UsageError, naming its file, for one without a version, for a name that another measure has, and
-    for a function that cannot be called so.
+    `groups` names a key of questions' metadata, such as the episode that a question is a step of.
+    The report's mean is then over groups, each of which counts as the mean of its questions. With a
+    second key, which holds the number of a group's questions, each counts as its lowest value, and
+    as 0 if one has no value. Raises UsageError, naming the file, for a plugin's metric without a
+    version, for a name that another measure has, and for a function of another signature.
     """
 
     def add(function: Function) -> Function:
@@ -104,7 +102,7 @@ def _refuse_unusable(
 
 
 def _checked(name: str, function: Callable[..., float], answer: str, right: Any) -> float:
-    """Its value. Raises TypeError for one that is no number from 0 to 100."""
+    """Raises TypeError for a value that is no number from 0 to 100."""
     value = function(answer, right)
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= _MOST:
         raise TypeError(
@@ -114,7 +112,7 @@ def _checked(name: str, function: Callable[..., float], answer: str, right: Any)
 
 
 def _best(score: Callable[[str, str], float], answer: str, question: Question) -> float:
-    """The best over references. ValueError without references."""
+    """Raises ValueError without references."""
     return max(score(answer, reference) for reference in question.references)
 
 
@@ -136,8 +134,9 @@ def rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
 
 
 def rouge_l(reference: Sequence[str], answer: Sequence[str]) -> float:
-    """The F-measure, 0-1, of the longest common subsequence of tokens. In rouge-score's order of
-    operations, as another one differs in the last digit, and without its table in Python."""
+    """The F-measure, 0-1, of the longest common subsequence of tokens, computed in rouge-score's
+    order of operations, as another order differs in the last digit, but without its table in
+    Python."""
     if not (shared := words_in_common(reference, answer)):
         return 0.0
     precision, recall = shared / len(answer), shared / len(reference)
@@ -155,15 +154,15 @@ def rouge_l_sum(answer: str, reference: str) -> float:
 
 
 def is_latin(*texts: str) -> bool:
-    """True if all are mostly in Latin letters: English tokenization is for these."""
+    """True if all are mostly in Latin letters, which English tokenization is for."""
     return all(writing_of(text) == "latin" for text in texts)
 
 
 @cache
 def load_rouge() -> None:
-    """Import what ROUGE needs. In the thread of the event loop, before scores are made in others:
-    while it is imported no other thread can import scipy."""
-    with _hidden("scipy", "sklearn"):  # only scoring needs these, and they bring in much
+    """Import the modules that ROUGE needs. Call it in the event loop's thread before other threads
+    score: during this import other threads cannot import scipy."""
+    with _hidden("scipy", "sklearn"):  # local imports: only scoring needs them, and they are slow
         import rouge_score.rouge_scorer  # noqa: F401
 
 
@@ -177,7 +176,7 @@ def _scorer(tokens: Tokenize, *kinds: str) -> Any:
 
 @cache
 def _tokens(stem: bool, latin: bool) -> Tokenize:
-    """The tokens of a text, remembered for a few texts: an answer's are asked for several times."""
+    """The tokenizer, which remembers a few texts: an answer is tokenized several times."""
     load_rouge()
     from nltk.stem.porter import PorterStemmer
     from rouge_score.tokenize import tokenize
@@ -193,10 +192,10 @@ def _tokens(stem: bool, latin: bool) -> Tokenize:
 
 @contextmanager
 def _hidden(*packages: str) -> Iterator[None]:
-    """Within it the packages cannot be imported, unless they already are.
+    """Make imports of the packages fail within the context, unless they are loaded already.
 
-    nltk imports them where they are installed, for parts that scoring never uses: that would be
-    most of the CPU time that a scoring worker needs to start.
+    nltk imports them where they are installed, for parts that scoring never uses; that would take
+    most of the CPU time of a scoring worker's start.
     """
     absent = dict.fromkeys(package for package in packages if package not in sys.modules)
     sys.modules.update(absent)  # type: ignore[arg-type]  # None: a module not to be found
@@ -229,7 +228,7 @@ def _rouge(kind: str, stem: bool) -> Callable[[str, str], float]:
 
 
 def _has_chinese(question: Question) -> bool:
-    """An answer may be a year or a foreign name: then the question is in Chinese."""
+    """Looks at the question, too, as the answer may be a year or a foreign name."""
     return is_chinese(" ".join((question.question, *question.references)))
 
 
@@ -237,8 +236,8 @@ def _has_spaces(question: Question) -> bool:
     return all(writing_of(reference) != "unspaced" for reference in question.references)
 
 
-# A metric that is the geometric mean of the means of these over the questions, as SCROLLS takes it
-# of ROUGE-1, -2 and -L without stems; the mean of each answer's geometric mean would be lower.
+# Metrics that are the geometric mean of these metrics' means over the questions, as in SCROLLS (for
+# ROUGE-1, -2 and -L without stems); the mean of each answer's geometric mean would be lower.
 PARTS = {"scrolls_rouge": tuple(f"scrolls_{kind}" for kind in KINDS)}
 
 ABOUT_PARTS = {

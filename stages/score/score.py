@@ -1,11 +1,11 @@
 """Score each answer by the family's metrics, and by how much gold evidence was read.
 
-All values are 0-100. An answer with a problem scores 0 and its rows have problem `upstream`: the
-mean over all rows is the headline, the mean over rows without a problem the answered-only one. A
-metric that does not apply to a question, such as one for Chinese to an English one, is None there;
-so is one whose function raises, with problem `unit_failed`, and costs no other score.
+All values are 0-100. An answer with a problem scores 0, and its rows have problem `upstream`: the
+mean over all rows is the headline, the mean over rows without a problem covers answered questions
+only. A metric is None for a question that it does not apply to (one for Chinese, say, for an
+English one), and, with problem `unit_failed`, where its function raises; other scores are kept.
 
-Some metrics are no mean over questions (`metrics.PARTS`): the rows are of their parts, and
+Some metrics are no mean over questions (`metrics.PARTS`): rows hold their parts, and
 `scrolls_rouge` of a run is
 `select method, product(mean) ** (1 / count(*)) from (select method, metric, avg(value) as mean
 from scores where metric like 'scrolls_%' group by all) group by method`.
@@ -47,7 +47,7 @@ _OF_EVIDENCE = (
 
 
 class _Value(NamedTuple):
-    """The columns of a row that are about its metric."""
+    """The columns of a row that depend on its metric."""
 
     metric: str
     value: float | None
@@ -80,7 +80,7 @@ class ScoreAnswers(Stage):
         return tuple(metrics)
 
     def hashed(self) -> dict[str, Any]:
-        """With the versions of a plugin's metrics: a changed one scores anew. And with their
+        """Adds the versions of a plugin's metrics, so that a changed one scores anew, and their
         groups, which the view `measures` reads there."""
         own = {name: METRICS[name] for name in self.metrics if name in METRICS}
         versions = {name: one.version for name, one in own.items() if one.version is not None}
@@ -92,7 +92,7 @@ class ScoreAnswers(Stage):
         }
 
     def why_unusable(self, rows: UnitRows) -> str | None:
-        """None: `run` looks at each answer's problem."""
+        """None: `run` checks each answer's problem."""
         return None
 
     def columns(self) -> Columns:
@@ -170,7 +170,7 @@ class ScoreAnswers(Stage):
 
 
 def _scored(name: str, text: str | None, question: Question) -> _Value:
-    """The metric's value of an answer, 0 without one; where it raises, why there is none."""
+    """The metric's value, 0 without an answer; None with the reason where the metric raises."""
     metric = METRICS[name]
     with contained() as raised:
         if not metric.applies(question):
@@ -180,7 +180,7 @@ def _scored(name: str, text: str | None, question: Question) -> _Value:
 
 
 def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:
-    """Overlap of the gold evidence with the raw text of the final context, in characters."""
+    """The measures of gold evidence in the raw text of the final context, by characters."""
     gold = covered_chars(question.evidence, question.evidence)
     if not gold:
         yield "evidence_recall", None

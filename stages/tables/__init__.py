@@ -1,2 +1,2 @@
-"""The tables that stages write: each with its record class, its lines in a trace, and
-its SQL, if any."""
+"""The tables that stages write: the record class of each, its lines in a trace, and its SQL, if
+any."""

@@ -1,5 +1,5 @@
-"""The tables `answers`, `ratings` and `scores`; the names of our own measures, and of the rubrics
-of judges."""
+"""The tables `answers`, `ratings` and `scores`, the names of built-in measures, and judges'
+rubrics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -152,8 +152,8 @@ RUBRICS: Registry[Any] = Registry("judges by the rubric {!r}", "rubrics")  # the
 
 
 def register_rubric(name: str, judge: Any) -> None:
-    """Add a rubric of a judge; a plugin's makes the measure of its name, ours make those above.
-    Raises UsageError for the name of another rubric or measure."""
+    """Add a rubric of a judge; a plugin's also adds the measure of its name. Raises UsageError for
+    the name of another rubric or measure."""
     prompt = judge.rubrics[name]
     RUBRICS.add(name, prompt, f"{first_sentence(prompt)}; asked by {judge.label()}")
     if not is_ours(judge):

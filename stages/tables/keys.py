@@ -1,5 +1,5 @@
-"""The tables of what pages are found by: items extracted from them, keys, vectors, and the memory
-that clues come from."""
+"""The tables of keys: items extracted from pages, keys, vectors, and the memory that clues come
+from."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Expansion(IndexRow):
     day: str | None = None  # YYYY/MM/DD, of an event, else of the session
 
     def why_unusable(self) -> str | None:
-        """Only where there was no reply: after one that cannot be read the value is the key."""
+        """Only without a reply: after an unreadable one the value is the key."""
         is_reply = self.problem in (None, "truncated", "unparseable", "empty_input")
         return None if is_reply else f"expand of page {self.page_index}: {self.problem}"
 
@@ -84,7 +84,7 @@ class Embedding(IndexRow):
         return []
 
     def why_unusable(self) -> str | None:
-        """None for a page without words, too, as it is never retrieved, which is no failure."""
+        """A page without words is no failure: it is never retrieved."""
         if self.problem in (None, "empty_input"):
             return None
         return f"embed of page {self.page_index}: {self.problem}"

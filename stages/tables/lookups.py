@@ -1,5 +1,5 @@
-"""The tables from a question to what is read for it: queries, look-ups (with the rankings that
-lookups.sql makes of them and measures), visits to the nodes of a tree, notes."""
+"""The tables between a question and its answer: queries, look-ups (lookups.sql makes and measures
+their rankings), visits to the nodes of a tree, notes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Lookup(QuestionRow):
     skipped: bool = False  # the method does not apply (oracle_pages without gold evidence)
 
     def why_unusable(self) -> str | None:
-        """Only a turn without a reply: after one that cannot be parsed the gists remain."""
+        """Only without a reply: after an unreadable one the gists remain."""
         return f"look_up: {self.problem}" if self.used is None else None
 
     @classmethod
@@ -70,7 +70,7 @@ class Lookup(QuestionRow):
 
 
 def _listed(indexes: Sequence[int] | None) -> str:
-    """The page indexes, of very many the first ones."""
+    """The page indexes; of more than 30 only the first ones."""
     if indexes is None or len(indexes) <= _TRACED:
         return str(indexes)
     first = ", ".join(map(str, indexes[:_TRACED]))
@@ -99,7 +99,7 @@ class Query(QuestionRow):
     end_date: str | None = None  # YYYY/MM/DD; of a time range
 
     def why_unusable(self) -> str | None:
-        """Only where there was no reply: after one that cannot be read other queries remain."""
+        """Only without a reply: after an unreadable one other queries remain."""
         is_reply = self.problem in (None, "truncated", "unparseable")
         return None if is_reply else f"queries: {self.problem}"
 
@@ -126,7 +126,7 @@ class Refinement(QuestionRow):
     used: tuple[int, ...] = ()  # pages that it found first on this trajectory, best first
 
     def why_unusable(self) -> str | None:
-        """Only where there was no reply."""
+        """Only without a reply."""
         is_reply = self.problem in (None, "truncated", "unparseable")
         return None if is_reply else f"refine: {self.problem}"
 
@@ -174,7 +174,7 @@ class Visit(QuestionRow):
     reader: str = ""  # the engine that replied
 
     def why_unusable(self) -> str | None:
-        """Only where there was no reply; one that cannot be read means no answer."""
+        """Only without a reply; an unreadable one means that there is no answer."""
         is_reply = self.problem in (None, "truncated", "unparseable", "out_of_range")
         why = self.detail if self.problem == "context_overflow" else None  # a budget's
         return None if is_reply else f"navigate: {why or self.problem}"
@@ -198,7 +198,6 @@ class Visit(QuestionRow):
 
 
 def _carried(row: Mapping[str, Any]) -> str:
-    """The working memory shown: the summaries of the nodes visited before, or what fits of them."""
     words = f"{row['num_memory_words']} words of working memory"
     return f"{words}, cut" if row["is_memory_cut"] else words if row["num_memory_words"] else ""
 
@@ -214,7 +213,7 @@ class Note(QuestionRow):
     note: str | None  # "": nothing; null: no reply, or no page
 
     def why_unusable(self) -> str | None:
-        """Only where there was no reply."""
+        """Only without a reply."""
         is_reply = self.problem in (None, "truncated", "unparseable")
         return None if is_reply else f"notes: {self.problem}"
 

@@ -1,4 +1,4 @@
-"""The tables of what was read of a document: pages, gists, the nodes of a tree, and the running
+"""The tables made by reading a document: pages, gists, the nodes of a tree, and the running
 summaries of a question."""
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class Page(IndexRow):
         return [RawText(f"<Page {row['page_index']}> ({facts}) ", row["text"] or "-")]
 
     def why_unusable(self) -> str | None:
-        """Only a page without text: where the call for its end failed, the fallback has text."""
+        """Only for a page without text: the fallback after a failed call has text."""
         return f"paginate: {self.problem}" if self.text is None else None
 
 
@@ -81,7 +81,7 @@ class Node(IndexRow):
     is_compressed: bool = False  # whether the children's summaries were too long together
 
     def why_unusable(self) -> str | None:
-        """Only a root without a word below it; rows of 0.2 have `upstream` there."""
+        """Only for a root without a word below it; rows of version 0.2 have `upstream` there."""
         lost = ("upstream", "unit_failed", "empty_input")
         is_lost = self.parent is None and self.problem in lost
         return f"tree: {self.detail or self.problem}" if is_lost else None
@@ -102,8 +102,8 @@ class Node(IndexRow):
 
 
 def _unreachable(nodes: Sequence[Mapping[str, Any]]) -> float:
-    """The percentage of the text, in characters, below nodes without a summary, to which no walk
-    leads; as nodes.sql has it."""
+    """The percentage of the text, in characters, that no walk reaches, below nodes without a
+    summary; equal to that of nodes.sql."""
     lost = [n for n in nodes if n["summary"] is None and n["parent"] is not None]
     leaves = [n for n in nodes if n["page_index"] is not None]
     sizes: list[int] = [n["end_char"] - n["start_char"] for n in leaves]
@@ -132,7 +132,7 @@ class RunningSummary(QuestionRow):
     num_words: int = 0  # of the summary
 
     def why_unusable(self) -> str | None:
-        """The reason why nothing is known after this segment; None where something is."""
+        """The reason why no summary is known after this segment; None where one is."""
         return f"{self.table}: {self.problem}" if self.summary is None else None
 
     @classmethod
