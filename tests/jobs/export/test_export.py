@@ -270,7 +270,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["predictions"], "method= must name one method of the run: bm25(top_k=1), closed_book"),
         (["predictions", "method=bm25", "format=xml"], "there are jsonl, scrolls, longmemeval"),
         (["predictions", "method=bm25", "where=false"], "where=false: leaves no answer of bm25"),
-        (["predictions", "method=bm25", "where=1;2"], "sql: Parser Error"),
+        (["predictions", "method=bm25", "where=1;2"], "no SQL expression"),
         (["predictions", "by=x"], "'by=x': unknown option; there are warehouse, run, method"),
         (["report", "format=html"], "format=html: no such format; there are csv, latex, mark"),
         (["report", "columns=nosuch"], "columns=nosuch: no such column; the run has lr_1 (LR-"),
