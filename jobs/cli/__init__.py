@@ -54,7 +54,6 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     asked = sys.argv[1:]
-    import_verbs(*asked[:1])
     try:
         with warn_in_lines(warn):
             code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
@@ -71,6 +70,9 @@ def main() -> None:
         code = _complain(refusal_error(getattr(error, "filename", None) or "storage", error))
     sys.stdout.flush()
     sys.exit(code or 0)
+
+
+import_verbs(*sys.argv[1:2])
 
 
 def _complain(error: CommandError) -> int:
