@@ -10,7 +10,7 @@ from jobs.config.options import WAREHOUSE
 from jobs.output.cells import Part, Table, on_one_line
 from jobs.statistics.means import LEAST_DOCUMENTS
 
-_SHOWN = 5  # questions of either side
+_SHOWN = 5  # questions on which A wins, and on which B does
 _NOTE = """\
 Means over the questions that both have a value of, repeats averaged first{problems}.
 95% interval of A - B: cluster bootstrap by document; n/a below {least} documents.
@@ -28,7 +28,7 @@ _ONE_PAIR = "gistmill compare A B lists the questions on which two methods diffe
 
 
 def comparison_parts(found: Comparison, warehouse: UPath) -> list[Part]:
-    """The sides and the kind of test, where they are equal in all rows; the table, notes on its
+    """The sides and the kind of test, if they are equal in all rows; the table, notes on its
     numbers, and for a single pair the questions that differ. A hint names the `warehouse`."""
     named = [_named(row, found.rows) for row in found.rows]
     constant = {key: value for key, value in named[0].items()
@@ -55,7 +55,7 @@ def comparison_parts(found: Comparison, warehouse: UPath) -> list[Part]:
 
 
 def _p(p: float) -> str:
-    """A p-value with three digits, never 0."""
+    """Three digits, never 0."""
     return "<0.001" if p < 0.001 else f"{p:.3g}"
 
 
@@ -71,7 +71,7 @@ def _named(row: Row, rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _cells(row: Row, named: Mapping[str, str], has_groups: bool) -> dict[str, object]:
-    """The cells of a row; `named`: the sides and the kind of test that differ between rows."""
+    """`named`: the sides and the kind of test that differ between rows."""
     of = row.figures
     return {
         "metric": row.metric,
@@ -91,7 +91,6 @@ def _cells(row: Row, named: Mapping[str, str], has_groups: bool) -> dict[str, ob
 
 
 def _lines(found: Comparison) -> list[str]:
-    """Notes on the numbers of the table."""
     rows = found.rows
     tests = sum(row.figures is not None for row in rows)
     lines = [*found.notes]
