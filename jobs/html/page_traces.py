@@ -1,5 +1,5 @@
-"""The rows of documents and questions by stage, and every call with the exact prompt that it sent,
-for the page of a run."""
+"""The rows of documents and questions by stage, and every call with the prompt that was sent, for
+the page of a run."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +36,7 @@ class Traces:
         self._upstream = {row["step_id"]: row["upstream"] for row in query(connection, _UPSTREAM)}
 
     def contents(self, parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
-        """The content of each part's chunk, in order; the rows of all of them are read at once."""
+        """The content of each part's chunk, in order; the rows of all parts are read at once."""
         ids = [question_id for part in parts for question_id in part.question_ids]
         self._connection.execute("set variable questions = ?", [ids])
         documents = [part.document_id for part in parts]
@@ -92,8 +92,8 @@ class Traces:
         }
 
     def _rows(self, table: str, record: type[Record] | None, key: str) -> Rows:
-        """The rows of a table, those of a section together and in order of their key, or of all
-        columns without a record. Rows of a step that cannot be read are left out."""
+        """The rows of a table, grouped by section, in order of their key, or of all columns without
+        a record. Rows of a step that cannot be read are left out."""
         traced = record.sql().get("traced") if record and not record.drawn else None
         source = f"({traced}\n)" if traced else table
         order = ", ".join(["step_id", key, *(record.key if record else ["columns(*)"])])
