@@ -1,4 +1,4 @@
-"""`gistmill submit`: submit a run to a running Ray cluster, or as a RayJob or Slurm script."""
+"""`gistmill submit`: submits a run to a running Ray cluster, or as a RayJob or Slurm script."""
 
 import shlex
 from collections.abc import Sequence
