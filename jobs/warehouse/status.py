@@ -35,8 +35,8 @@ def show_status(
     options: ReadOptions, as_json: bool, steps: bool, seconds: float | None = None
 ) -> None:
     """Print a row per stage, or with `steps` per step, a line per cause of problems, and the
-    workers. With `seconds` again after so many, in a terminal in place, until the run is no longer
-    at work."""
+    workers. With `seconds`, print it again after each such pause, in a terminal in place, until the
+    run is no longer at work."""
     looks = _looks(options, seconds)
     if as_json or seconds is None or not sys.stdout.isatty():
         for number, found in enumerate(looks):
@@ -45,15 +45,15 @@ def show_status(
             print_found(found, partial(status_parts, steps=steps), as_json)
         return
     console = Console(file=sys.stdout)
-    with Live(console=console, auto_refresh=False) as live:  # which cuts what a screen has not
+    with Live(console=console, auto_refresh=False) as live:  # cuts lines below the screen
         for found in looks:
             text = fitted_to_terminal(status_parts(found, steps), console.width)
             live.update(Text(text), refresh=True)
 
 
 def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
-    """The status, and with `seconds` again, up to the first time that no command executes the run,
-    no worker is alive and its job, if there is one, is over."""
+    """The status; with `seconds` again and again, until no command executes the run, no worker is
+    alive and its job, if there is one, is over."""
     while True:
         yield (found := _found(options))
         is_active = found["job"] and found["job"]["status"] in _ACTIVE
@@ -95,7 +95,7 @@ def _found(options: ReadOptions) -> dict[str, Any]:
 
 
 def _in_order(steps: Rows, stages: Sequence[str]) -> Rows:
-    """The steps by stage, then method, first those of none, then repeat."""
+    """The steps by stage, then method, those without a method first, then repeat."""
     places = {stage: place for place, stage in enumerate(stages)}
 
     def place(step: Mapping[str, Any]) -> Any:
@@ -118,7 +118,6 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
 
 
 def status_parts(found: Mapping[str, Any], steps: bool = False) -> Iterator[Part]:
-    """The status: a row per stage, or with `steps` per step, problems and workers."""
     yield "\n".join(_head(found))
     if progress := found["progress"]:
         yield progress_line(progress)
@@ -162,8 +161,7 @@ def _who(driver: str | None, alive: Rows) -> str:
 
 
 def _stages(steps: Rows) -> Table:
-    """A row per stage, without columns that no stage has a value of; `seconds` is the sum over all
-    calls."""
+    """A row per stage, without columns that have no values; `seconds` is the sum over all calls."""
     rows: dict[str, Counter[str]] = {}
     for step in steps:
         row = rows.setdefault(step["stage"], Counter())
@@ -177,7 +175,7 @@ def _stages(steps: Rows) -> Table:
 
 
 def _steps(steps: Rows) -> Table:
-    """A row per step, without columns that no step has a value of."""
+    """A row per step, without columns that have no values."""
     names = [n for n in steps[0] if n in ("method", "inputs") or any(step[n] for step in steps)]
     shown = [
         {n.replace("_", " "): round(v) if isinstance(v := step[n], float) else v for n in names}
