@@ -149,7 +149,6 @@ def config(*words: str) -> RunConfig:
 
 
 def _read_texts(function: str, words: Sequence[object]) -> ResolvedRun:
-    """Raises UsageError if a word is no text."""
     for word in words:
         if not isinstance(word, str):
             shown = repr(str(word)[:80])
