@@ -65,8 +65,7 @@ class AskWords:
         return {**values, "corpus": {**values["corpus"], **asked}}
 
     def reading_memory(self, folder: str) -> dict[str, Any]:
-        """The config values of a run of the corpus `tables` in `folder`, which has the documents'
-        memory."""
+        """The config values of a run of corpus=tables in `folder`, which has the memory, too."""
         own = [word for word in self.options if not re.match(r"[+~]*memory[.=]", word)]
         corpus = ["corpus=tables", f"corpus.path={folder}", "memory=given"]
         return composed_values([_EXPERIMENT, *corpus, *own])
@@ -139,8 +138,7 @@ def ask_files(words: AskWords, each: bool, most_words: int, warn: Callable[[str]
 def _memories(
     words: AskWords, name: str, warn: Callable[[str], None]
 ) -> tuple[str, list[MemoryPage]]:
-    """The run that makes the pages of all files, and these pages. Raises IncompleteError if some
-    are not done, UsageError if there are none."""
+    """Make the pages of all files. Raises IncompleteError, and UsageError if there are none."""
     # Every bad file has its own line already.
     own = {"name": f"memories-{name}", "methods": "", "max_problem_rate": 1.0}
     resolved = run_of({**words.asking(""), **own})
@@ -153,8 +151,7 @@ def _memories(
 
 
 def _of_gathered(words: AskWords, chosen: Gathered, asked: ResolvedRun) -> ResolvedRun:
-    """The run that asks a gathered document, which is kept in the warehouse, as `asked` asks
-    files."""
+    """The run that asks a gathered document; equal content and settings give an equal name."""
     tables = chosen.tables(words.question)
     name = f"ask-{sha([asked.settings_sha, *map(bytes.decode, tables.values())], 8)}"
     folder = RunFolder(asked.config.warehouse, name).path / "asked"
@@ -167,7 +164,6 @@ def _of_gathered(words: AskWords, chosen: Gathered, asked: ResolvedRun) -> Resol
 def _execute(
     resolved: ResolvedRun, read: Callable[[Any], T], warn: Callable[[str], None]
 ) -> tuple[Outcome, T]:
-    """Execute a run and print its complaints; returns its outcome, and `read` of its connection."""
     found: list[T] = []
     outcome = execute(resolved, warn, look=lambda views, _: found.append(read(views)))
     for complaint in outcome.complaints:
@@ -199,8 +195,7 @@ def ask(
 
 
 def _print(answer: AskedAnswer, asked: Asked) -> None:
-    """Print answer, passages and what was read, wrapped to a terminal's width, then the commands,
-    which are not wrapped."""
+    """Wrapped to a terminal's width, except the commands."""
     why_none = f"no answer: {answer.problem} {answer.detail or ''}".rstrip()
     least = _LEAST_SCORE * max((page.score for page in answer.pages), default=0.0)
     quoted = [page for page in answer.pages if page.score and page.score >= least][:_MOST_QUOTES]
