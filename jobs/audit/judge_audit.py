@@ -151,7 +151,6 @@ def _of_run(
     columns: Sequence[Column],
     rows: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[JudgeAudit]:
-    """`known`: the kinds of the audit run's known answers, by method."""
     (sampled,) = query(connection, _SQL["sampled"])
     found = query(connection, filled(_SQL["verdicts"], measures=measures))
     for rater in sorted({row["rater"] for row in found if row["method"] in known}):
@@ -172,8 +171,7 @@ def _of_people(
     rater: str,
     rows: Sequence[Mapping[str, Any]],
 ) -> Iterator[JudgeAudit]:
-    """The audit of a rater by every person's labels; partially right answers count as right for the
-    measures that count them."""
+    """Partially right answers count as right for the measures that count them."""
     right = {column.measure: column.right_labels for column in columns}
     labelled = query(connection, filled(_SQL["labelled"], rater=text(rater), measures=measures))
     for person, own in groupby(labelled, itemgetter("person")):
@@ -219,7 +217,6 @@ def _audit(
 
 
 def _mistakes(verdicts: Sequence[Verdict]) -> float:
-    """The share of mistakes, 0 to 1."""
     return sum(v.is_accepted != v.is_right for v in verdicts) / len(verdicts)
 
 
@@ -248,7 +245,7 @@ def mean_rate(verdicts: Sequence[Verdict]) -> Rate | None:
 
 
 def _why_unusable(right: Rate | None, wrong: Rate | None) -> str | None:
-    """The reason why no mean can be corrected by these rates, and what to do; None if it can."""
+    """The reason, and advice; None if means can be corrected by these rates."""
     if not right or not wrong:
         missing = "wrong" if right else "right"
         return f"no answer is known to be {missing}, so no mean can be corrected; add some that are"
@@ -265,8 +262,7 @@ def _why_unusable(right: Rate | None, wrong: Rate | None) -> str | None:
 
 
 def _corrected(rows: Iterable[Mapping[str, Any]], right: Rate, wrong: Rate) -> Iterator[Corrected]:
-    """The corrected mean of every method and group; `rows` have a document each. Answers with a
-    problem, which the rater did not see, stay wrong."""
+    """A row is a document. Answers with a problem, which no rater saw, stay wrong."""
     sensitivity, specificity = 1 - right.mistakes / 100, 1 - wrong.mistakes / 100
     key = itemgetter("method", "by_value", "measure")
     for (method, by, measure), of_documents in groupby(rows, key):
