@@ -30,8 +30,7 @@ _OF_READ_VERBS = {"view", "status", "trace", "compare", "show", "sql", "ls", "sc
 
 
 def import_verbs(verb: str = "") -> None:
-    """Import the modules that register verbs; for a reading verb its own alone, which halves the
-    time."""
+    """Import the modules that register verbs; for a reading verb only its own, in half the time."""
     if verb == "report":
         from jobs.cli import print_report
     elif verb in _OF_READ_VERBS:

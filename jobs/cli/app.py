@@ -243,7 +243,6 @@ def reading(
 
 
 def _signature(verb: Callable[..., None], names: Sequence[str]) -> inspect.Signature:
-    """The parameters of a verb, with those in `names` in place of `options`."""
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters: list[inspect.Parameter] = []
     for own in inspect.signature(verb).parameters.values():
@@ -272,13 +271,11 @@ class ReadingCommand(Verb):
         return run_words(incomplete, self._options())
 
     def _options(self) -> dict[str, str]:
-        """The options that take a value, by their key as a word."""
         found = [param.opts[0] for param in self.params if not getattr(param, "is_flag", True)]
         return {option.removeprefix("--").replace("-", "_"): option for option in found}
 
     def _as_options(self, args: Sequence[str]) -> list[str]:
-        """The arguments with all options first. Raises UsageError for unknown words, empty values
-        and secrets."""
+        """All options first. Raises UsageError for unknown words, empty values and secrets."""
         keys = self._options()
         of_options = {option: key for key, option in keys.items()}
         arguments = [param for param in self.params if not hasattr(param, "is_flag")]

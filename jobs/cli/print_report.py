@@ -84,7 +84,6 @@ def report(  # noqa: PLR0913  # they are its options
 def _chosen_parts(
     only: str | None, columns: str | None, is_headline: bool
 ) -> Callable[[Report], list[Part]]:
-    """The function that makes a report's printed parts. Raises UsageError for an unknown part."""
     if only is not None:
         if columns is not None or only not in GROUPS:
             raise UsageError(
@@ -111,8 +110,7 @@ def _printed(
 
 
 def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
-    """The options of a comparison by the measures of answers that `columns=` names, by default all.
-    Raises UsageError if it names none."""
+    """By default all measures of answers. Raises UsageError if `columns=` names none."""
     if options.columns is None:
         return options
     named = [column.measure for column in chosen.columns if column.measure in chosen.measures]
@@ -133,8 +131,7 @@ _USED: Mapping[str, Sequence[str]] = {
 
 
 def _refuse_unused(options: ReadOptions, pages: Sequence[str], own: Mapping[str, Any]) -> None:
-    """Raise UsageError for several `pages`, and for options that would do nothing. `own`: the
-    options that only this verb has."""
+    """Raise UsageError for several `pages`, and for options that would do nothing."""
     if len(pages) > 1:
         raise UsageError(f"--{', --'.join(pages)}: one of them at a time")
     page = pages[0] if pages else "printed"
