@@ -120,8 +120,7 @@ class RunValues:
     @staticmethod
     @contextmanager
     def opened(options: ReadOptions) -> "Iterator[RunValues]":
-        """The values of the run that the options name. Raises UsageError as `gistmill report`
-        does."""
+        """Raises UsageError as `gistmill report` does."""
         with options.opened() as (folder, connection):
             yield RunValues(connection, folder, options)
 
@@ -132,9 +131,7 @@ class RunValues:
         return {(row["document_id"], row["question_id"]): Value(**row) for row in rows}
 
     def best(self, metric: str) -> str | None:
-        """The method with the highest mean, among those with values for the most questions, as
-        means over different questions do not compare; the first of equal ones; None without
-        values."""
+        """The highest mean among methods with the most values; the first of equal ones."""
         self._connection.execute("set variable metric = ?", [metric])
         rows = query(self._connection, _SQL["means"])
         most = max((row["n"] for row in rows), default=0)
@@ -189,7 +186,6 @@ def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = Fa
 
 
 def _run_names(options: ReadOptions) -> list[str | None]:
-    """One run, or that of A and that of B."""
     if options.run is None:
         return [None]
     names = [name.strip() for name in options.run.split(",")]
@@ -224,7 +220,6 @@ def chosen_metrics(runs: Sequence[RunValues], wanted: str | None) -> tuple[list[
 
 
 def _named(name: str, columns: Mapping[str, Column], measures: Sequence[str]) -> str:
-    """`name` is a measure, or a column's heading in the report."""
     headings = {column.heading.casefold(): column.measure for column in columns.values()}
     found = name if name in measures else headings.get(name.casefold(), name)
     if found not in measures and found not in columns:
@@ -323,8 +318,7 @@ def _row(
 
 
 def _same(a: Values, b: Values) -> list[tuple[Value, Value]]:
-    """Pairs the values of questions that have both, unless the id stands for different questions in
-    the two runs."""
+    """Without questions that differ between the two runs under the same id."""
     return [(a[key], b[key]) for key in sorted(a) if key in b and a[key].asked == b[key].asked]
 
 
@@ -336,7 +330,6 @@ def _figures(pairs: Sequence[tuple[Value, Value]]) -> Paired | None:
 
 
 def _refuse_nothing(rows: Sequence[Row], metrics: Sequence[str]) -> None:
-    """Raise UsageError unless there is something to compare."""
     of = ", ".join(metrics)
     if not rows:
         raise UsageError(
@@ -352,8 +345,7 @@ def _refuse_nothing(rows: Sequence[Row], metrics: Sequence[str]) -> None:
 
 
 def against_each(run: RunValues, metric: str) -> dict[str, list[dict[str, Any]]]:
-    """By baseline, every other method of the run, in its order, as rows of `_against`; without
-    methods that have no question in common with the baseline."""
+    """By baseline, all methods with which it has a question in common, as rows of `_against`."""
     values = {method: run.values(method, metric) for method in run.methods}
     figures: dict[tuple[str, str], Paired] = {}
     for a, b in combinations(run.methods, 2):
@@ -367,8 +359,7 @@ def against_each(run: RunValues, metric: str) -> dict[str, list[dict[str, Any]]]
 
 
 def against_run(run: RunValues, other: RunValues, metric: str) -> list[dict[str, Any]]:
-    """Each method of a run against itself in another run, as rows of `_against`; without methods
-    that have no question in common."""
+    """Rows of `_against`, for the methods that have a question in common in both runs."""
     both = [method for method in run.methods if method in other.methods]
     found = {m: _figures(_same(run.values(m, metric), other.values(m, metric))) for m in both}
     return _against({method: figures for method, figures in found.items() if figures})

@@ -120,8 +120,7 @@ def _lines(found: Comparison) -> list[str]:
 
 
 def _problems(rows: Sequence[Row]) -> str:
-    """The number of problems, which count 0 in measures of answers; empty if no row has such a
-    measure."""
+    """Problems count 0 in measures of answers; "" if no row has such a measure."""
     of_answers = [row for row in rows if row.measures_answers]
     if not of_answers:
         return ""
@@ -131,13 +130,11 @@ def _problems(rows: Sequence[Row]) -> str:
 
 
 def _range(of_a: str, a: Sequence[int], of_b: str, b: Sequence[int]) -> str:
-    """Two counts with their names, as a range if rows differ."""
     low_high = [f"{min(n)} to {max(n)}" if min(n) < max(n) else str(n[0]) for n in (a, b)]
     return f"{of_a}: {low_high[0]}, {of_b}: {low_high[1]}"
 
 
 def _differences(row: Row) -> str:
-    """The questions that flipped, or those with the largest differences."""
     if not row.differences:
         return f"{row.metric}: no question on which they differ"
     flipped = row.is_right_or_wrong
