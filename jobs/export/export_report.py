@@ -71,7 +71,6 @@ def _cells(
 
 
 def _latex(report: Report, options: ReadOptions, with_intervals: bool) -> str:
-    """A float with a row per method and group, after comments on its source."""
     foot = report.foot
     notes = [f"gistmill, run {report.run}, corpus {foot['corpus']}, engine {foot['engine']}"]
     notes.append(r"Needs \usepackage{booktabs}.")
@@ -114,7 +113,6 @@ def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> 
 def _caption(
     table: Table, report: Report, options: ReadOptions, with_intervals: bool
 ) -> Iterator[str]:
-    """Corpus and number of questions, the answers behind the means, marks and brackets."""
     means = [value for row in table.rows for value in row.values() if isinstance(value, Measured)]
     corpus = report.foot["corpus"].rpartition(" ")[0]
     documents = counted(report.memory["documents"], "document")
@@ -135,7 +133,6 @@ def _caption(
 
 
 def _questions(report: Report) -> str:
-    """The number of questions asked, over all groups, and how often."""
     repeats = report.foot["repeats"]
     asked: Counter[str] = Counter()
     for row in report.rows:

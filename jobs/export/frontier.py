@@ -149,8 +149,7 @@ def points_of(report: Report, column: Column) -> list[Point]:
 
 
 def tones_of(methods: Iterable[str]) -> dict[str, int]:
-    """The colour of each method in every picture of a run, as an index of TONES; variants of one
-    method share it."""
+    """An index of TONES by method, the same in all pictures; variants of a method share it."""
     found: dict[str, int] = {}  # by the name without arguments
     return {m: found.setdefault(re.split(r"[(\[]", m)[0], len(found)) % len(TONES)
             for m in methods}  # fmt: skip
@@ -178,8 +177,7 @@ def frontier_svg(run: str, heading: str, points: Sequence[Point], notes: Sequenc
 
 
 def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The picture of one group: numbers at the ticks of its axes, marks, and the frontier's steps.
-    Tokens are drawn by their logarithm, none as 1."""
+    """Tokens are drawn by their logarithm, none as 1."""
     placed = [(point, *point.place) for point in points if point.place]
     powers = [math.log10(max(tokens, 1)) for _, tokens, _ in placed] or [0.0]
     first = math.floor(min(powers))
@@ -212,8 +210,7 @@ def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> d
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """About five multiples of 1, 2 or 5 times a power of ten, from at most `low` to at least
-    `high`."""
+    """About five multiples of 1, 2 or 5 times a power of ten, around `low` and `high`."""
     rough = (high - low) / 5 or 1.0
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough)
