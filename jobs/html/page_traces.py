@@ -69,7 +69,6 @@ class Traces:
             yield with_line_numbers({"document": document, "questions": questions})
 
     def _grouped(self, sql: str) -> dict[str, Rows]:
-        """Rows by their first column."""
         found: dict[str, Rows] = defaultdict(list)
         for row in query(self._connection, sql):
             found[next(iter(row.values()))].append(row)
@@ -105,7 +104,7 @@ class Traces:
         )
 
     def _section(self, table: str, record: type[Record] | None, rows: Rows) -> dict[str, Any]:
-        """The rows of a step for one document or question: by column, or as lines."""
+        """By column, or as the lines of `trace`."""
         (first, *_) = rows
         step_id = first["step_id"]
         places: dict[str, Any] = {
@@ -139,7 +138,6 @@ def _calls(sent: Iterable[dict[str, Any]]) -> Rows:
 
 
 def _lanes(num_chars: int, evidence: Rows | None, readings: Iterable[Any]) -> dict[str, Any]:
-    """The lanes of a question's reading map, by method and repeat."""
     return {
         "lanes": [
             {"method": row["method"], "repeat": row["repeat"],

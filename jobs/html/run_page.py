@@ -59,7 +59,6 @@ def _texts(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str]]:
 
 
 def _source(text: str) -> str:
-    """The hash by which a content security policy names an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

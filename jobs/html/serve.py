@@ -113,7 +113,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
 
     def _send_found(self, path: str) -> None:
-        """Send the content of a path, or in one line the reason why it cannot be read."""
         try:
             found = self.site.get(path)
         except _reading_errors() as error:

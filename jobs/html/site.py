@@ -1,5 +1,4 @@
-"""The pages of a warehouse's runs by path: the chosen run's at the root, the others' in
-run/NAME/."""
+"""The pages of a warehouse's runs: the chosen run's at the root, the others' in run/NAME/."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -50,8 +49,6 @@ class Site:
         return self._data(run, rest.removeprefix("data/")) if rest[:5] == "data/" else None
 
     def _runs(self) -> list[dict[str, Any]]:
-        """The runs of the warehouse, the last one first, each with the path of its page."""
-
         def path(run: str) -> str:
             return "" if run == self._chosen else f"run/{quote(run, safe='')}/"
 
@@ -84,14 +81,13 @@ class Site:
         return (GZIP, found) if found is not None else None
 
     def _state(self, run: str) -> dict[str, Any]:
-        """The progress of a run at work, from its files alone."""
+        """From the run's files alone."""
         progress, workers = RunFolder(self._options.warehouse, run).at_work()
         text = progress_line(progress) if progress else ""
         return {"is_running": bool(progress or workers), "text": text, "workers": len(workers)}
 
     def _against_run(self, run: str, name: str) -> Found | None:
-        """Compare each method of the run with itself in another run: `name` is run-NUMBER-NAME, the
-        number of a measure of answers and the other run's name."""
+        """`name` is run-NUMBER-NAME: the index of a measure, and the other run's name."""
         _, number, other = [*name.split("-", 2), "", ""][:3]
         source = self._opened(run)
         measures = {str(number) for number in range(len(source.scores))}

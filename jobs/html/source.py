@@ -130,7 +130,7 @@ class Source:
         return str(self._summary["documents"][number]["document_id"])
 
     def _parts(self) -> list[Part]:
-        """Every document with its questions, split into several parts if it has many."""
+        """A document with many questions has several parts."""
         asked: dict[int, list[str]] = defaultdict(list)
         for row in self._summary["questions"]:
             asked[row["document"]].append(row["question_id"])
@@ -142,7 +142,6 @@ class Source:
         ]
 
     def _places(self) -> dict[str, list[int]]:
-        """The numbers of the chunks of every question and document."""
         of_questions: list[int] = []
         of_documents: dict[str, int] = {}
         for number, part in enumerate(self._parts()):

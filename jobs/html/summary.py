@@ -70,8 +70,7 @@ def summary(
 
 
 def _causes(connection: Any, documents: Rows, questions: Rows, where: str) -> Rows:
-    """The causes of problems, with the numbers of the listed documents and questions that they
-    reached; a missing document or a bad question has no number."""
+    """With the numbers of listed documents and questions; missing documents have none."""
     numbers = {row["document_id"]: row["number"] for row in documents}
     asked = {row["question_id"]: row["number"] for row in questions}
     return [
@@ -89,7 +88,6 @@ def _numbered(names: Iterable[str], numbers: Mapping[str, int]) -> list[int]:
 
 
 def _problems(connection: Any, questions: Rows) -> Rows:
-    """The problems of each of these questions, by method."""
     asked = {row["question_id"]: row["number"] for row in questions}
     found = [
         {"number": asked[row["question_id"]], "method": row["method"], "problem": row["problem"]}
@@ -100,8 +98,7 @@ def _problems(connection: Any, questions: Rows) -> Rows:
 
 
 def _frontiers(report: Report) -> dict[str, str]:
-    """By measure of answers, the picture of score against tokens as SVG; left out if no method has
-    tokens."""
+    """By measure, a picture as SVG; left out if no method has tokens."""
     found = {}
     for column in drawn_columns(report):
         points = points_of(report, column)
@@ -115,8 +112,7 @@ def measures(connection: Any) -> list[str]:
 
 
 def values(connection: Any, measure: str) -> dict[str, list[float | None]]:
-    """By method, the values of a measure for every question in the order of their numbers; None for
-    a question without one."""
+    """By method, a value per question in the order of their numbers; None if it has none."""
     connection.execute("set variable measure = ?", [measure])
     return {row["method"]: row["found"] for row in query(connection, _SQL["values"])}
 
