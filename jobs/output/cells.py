@@ -85,8 +85,7 @@ class Table:
         ]
 
     def shared_n(self, name: str) -> int | None:
-        """The number of answers that all means of a column are over; None if they differ, or are
-        over all answers of their rows."""
+        """The n that all means of a column share; None if they differ or are all complete."""
         cells = [row[name] for row in self.rows if isinstance(row[name], Measured)]
         numbers = {one.n for one in cells}
         is_shared = len(numbers) == 1 and any(one.n != one.of for one in cells)

@@ -83,7 +83,6 @@ class _Column:
 
 
 def _table(table: Table, width: int) -> Iterator[str]:
-    """The table, what its marks mean, and the columns that were left out."""
     names = table.names() if table.keeps_empty else table.filled()
     columns = [_Column.of(table, name) for name in names]
     shown = list(columns)
@@ -99,8 +98,7 @@ def _table(table: Table, width: int) -> Iterator[str]:
 
 
 def _drawn(columns: Sequence[_Column], width: int) -> str:
-    """Headings, a rule, and rows whose cells may have several lines; narrow columns of numbers are
-    never wrapped."""
+    """Narrow columns of numbers are never wrapped."""
     table = RichTable(box=_RULE, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
     cells: list[list[Text]] = []
     for one in columns:
