@@ -96,7 +96,7 @@ def imported_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:
-    """The rows of a sheet by id: label and comment, None if empty, and line number."""
+    """By row id: label and comment, None if empty, and line number. Raises UsageError."""
     found: dict[str, dict[str, Any]] = {}
     for row in read_rows(as_path(file), _ADVICE):
         value = row.sure().value or {}
@@ -118,8 +118,7 @@ def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:
 def _answers(
     connection: Any, run: str, sheet_rows: Mapping[str, Mapping[str, Any]], file: str
 ) -> dict[str, dict[str, Any]]:
-    """The answers of the sheet's rows, by row id. Raises UsageError for a row that is no answer of
-    the run."""
+    """By row id. Raises UsageError for a row that is no answer of the run."""
     connection.execute("set variable sheet_rows = ?", [list(sheet_rows)])
     labelled = filled(_SQL["labelled"], source=answers(connection, None))
     found = query(connection, filled(_SQL["of_rows"], labelled=labelled))
