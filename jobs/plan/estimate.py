@@ -158,8 +158,7 @@ class NoEmbedder(EmbedderSettings):
 
 
 class DryRunShards(Shards):
-    """Shards of a warehouse that is only read: rows committed for `documents` stay in memory,
-    others are discarded."""
+    """Writes nothing: rows committed for `documents` stay in memory, others are discarded."""
 
     def __init__(self, warehouse: AnyPath, documents: Collection[str] = ()) -> None:
         super().__init__(warehouse)
@@ -265,7 +264,6 @@ def choose_sample(prepared: Prepared) -> Sample:
 
 
 def _to_ask(prepared: Prepared, asking: Collection[str]) -> Iterator[PlannedDocument]:
-    """The documents with model calls to make, by the steps that ask a model."""
     for document in prepared.plan.documents():
         asks = any(unit.step_id in asking and not unit.is_done for unit in document.units)
         if asks and not document.is_bad:
@@ -289,7 +287,6 @@ def _some(left: Sequence[_Left]) -> set[str]:
 
 
 def _work(document: PlannedDocument, prepared: Prepared) -> Counter[str]:
-    """By step id the remaining questions, or the words of the document."""
     by_question = {step.id for step in prepared.run.steps if step.per_question}
     found = Counter[str]()
     for unit in document.units:
@@ -340,8 +337,7 @@ async def _never() -> bool:
 def _scaled(
     prepared: Prepared, sample: Sample, shards: DryRunShards
 ) -> tuple[dict[str, Numbers], dict[str, int]]:
-    """The costs of all documents, by id of each step with remaining model calls; and the bytes of
-    the files that the run will write, by table."""
+    """All documents' costs by step id, and the bytes that the run will write by table."""
     engines = {step.id: engine for step, engine in prepared.run.steps_with_engines}
     costs = {i: NO_COST for i, engine in engines.items() if engine and i in prepared.plan.pending()}
     disk: Counter[str] = Counter()

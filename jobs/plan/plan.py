@@ -127,7 +127,7 @@ def _step(step: Step, costs: Numbers, price: Price) -> Json:
 
 
 def _sum(stage: str, steps: Sequence[Json]) -> Json:
-    """The sums over all steps of a stage; money only for steps whose engine has a price."""
+    """Money only for steps whose engine has a price."""
     totals: Json = {"stage": stage}
     for kind in ("expected", "budgets") if steps else ():
         columns = {name: [step[kind][name] for step in steps] for name in steps[0][kind]}
@@ -137,8 +137,7 @@ def _sum(stage: str, steps: Sequence[Json]) -> Json:
 
 
 def _own_speeds(folder: RunFolder) -> dict[str, float]:
-    """The prompt tokens that one engine processed per second in the run so far, by phase; a reply
-    token counts as `REPLY_COSTS` prompt tokens."""
+    """Prompt tokens a second per engine, by phase; a reply token counts as REPLY_COSTS."""
     costs, seconds = defaultdict[str, float](float), defaultdict[str, float](float)
     for took in [one for launch in folder.readable_launches() for one in launch.get("phases", ())]:
         name = took["phase"].split(":")[0]
