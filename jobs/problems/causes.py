@@ -69,7 +69,6 @@ def question_problems(connection: Any) -> Rows:
 
 
 def _tables(connection: Any) -> dict[str, set[str]]:
-    """The tables whose rows may have a problem, with the names of their columns."""
     return {row["table_name"]: set(row["columns"]) for row in query(connection, _SQL["tables"])}
 
 
@@ -98,7 +97,7 @@ def _line(cause: Mapping[str, Any]) -> str:
 
 
 def _example(detail: str) -> str:
-    """A detail on one line; of a traceback the error, and the place that raised it."""
+    """On one line; of a traceback the error, and the place that raised it."""
     places = _PLACE.findall(detail)
     if not places or not detail.startswith("Traceback"):
         return on_one_line(detail)
