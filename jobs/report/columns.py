@@ -64,8 +64,7 @@ def known_columns(report: Report) -> list[Column]:
 
 
 def measures_by_name(known: Sequence[Column], names: Names | None) -> Mapping[str, str]:
-    """The measures by lower-case name, heading and printed heading; if two are equal, the measure's
-    own name wins, then the heading."""
+    """By lower-case name, heading and printed heading; an earlier one of these wins."""
     printed = names.of_columns(known) if names else known
     found: dict[str, str] = {}
     for shown in (

@@ -35,8 +35,7 @@ class Costs:
     unpriced: tuple[str, ...] | None  # None: no call has a price
 
     def of(self, key: Key) -> dict[str, float]:
-        """The costs of a method's own calls in a group, of its verdicts (`judging_calls` ...), and,
-        for all documents, of its memories (`memory_calls` ...)."""
+        """In a group; `judging_calls` ... are of verdicts, `memory_calls` ... for all documents."""
         method, by = key
         groups = {"": by, "memory_": None, "judging_": by}
         return {f"{part}{name}": value for part in _PARTS
@@ -100,7 +99,6 @@ def costs_of(
 
 
 def _spent(row: Mapping[str, Any], prices: Prices, divisor: int = 1) -> dict[str, float]:
-    """A row's sums, and its money, which is 0 without a price."""
     _, *tokens = (row[name] for name in _SUMMED)
     spent = {name: row[name] for name in _SUMMED}
     spent["money"] = prices.of(row["step_id"]).of(*tokens) or 0.0

@@ -38,8 +38,7 @@ class Names:
     corpora: Mapping[str, str]
 
     def of_columns(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """The columns under their printed headings; equal headings get the measure's name in
-        brackets."""
+        """Equal printed headings get the measure's name in brackets."""
         shown = [self._heading(column) for column in columns]
         number = Counter([*shown, *_KEYS])
         return tuple(
@@ -80,7 +79,7 @@ class Names:
 
 
 def _base(name: str) -> str:
-    """The name of a method without its arguments; the whole name if it is not in our syntax."""
+    """The name without its arguments; the whole name if it is not in our syntax."""
     found = _METHOD.fullmatch(name)
     return found[1] if found and _arguments(name) else name
 

@@ -39,8 +39,7 @@ def published(options: ReadOptions) -> list[dict[str, Any]]:
 
 
 def figures_of(experiment: str, confs: Sequence[Path]) -> Figures:
-    """The rows of an experiment's file in one of the `conf` folders. Raises UsageError if there is
-    none."""
+    """Raises UsageError if no `conf` folder has a file of the experiment."""
     files = {file.stem: file for conf in confs for file in (conf / "published").glob("*.csv")}
     if experiment not in files:
         near = hint(experiment, sorted(files))

@@ -162,12 +162,10 @@ def _headline_table(report: Report) -> Table:
 
 
 def _bare(value: object) -> object:
-    """A mean without the number answered, which has its own column."""
     return replace(value, answered=None) if isinstance(value, Measured) else value
 
 
 def _about_headline(report: Report) -> Iterator[str]:
-    """Lines about the table's brackets and marks, or why it has none."""
     means = [row.means[name] for row in report.rows for name in report.main if name in row.means]
     if any(mean.low is not None for mean in means):
         yield "[..]: 95% interval over documents."
@@ -192,8 +190,6 @@ def stage_parts(report: Report) -> list[Part]:
 
 
 def cost_parts(report: Report) -> list[Part]:
-    """The calls and tokens of every method and group, the shared ones, and money if there is a
-    price."""
     shared = shared_lines(report.memory_steps, report.is_split)
     parts: list[Part] = [by_method(report, _cost), "\n".join([_COST, *shared])]
     if "money" not in report.total:
@@ -212,7 +208,6 @@ def by_method(report: Report, columns: Callable[[Row, Report], dict[str, object]
 
 
 def _cost(row: Row, report: Report) -> dict[str, object]:
-    """The counts of a method; of memories, judging and money if any method has them."""
     others = [f"{part}{name}" for part in ("memory_", "judging_") for name in ("calls", "tokens")]
     spent = [name for name in others if any(one.counts.get(name) for one in report.rows)]
     cells = {name: row.counts.get(name) for name in ("answered", "unscored", "calls", "tokens")}
@@ -221,8 +216,6 @@ def _cost(row: Row, report: Report) -> dict[str, object]:
 
 
 def _money(report: Report) -> Table:
-    """The money of each method's parts and of all of them; below, that of the run."""
-
     def of_method(row: Row, _: Report) -> dict[str, object]:
         own = [row.counts.get(f"{part}money") or 0 for part in ("", "memory_", "judging_")]
         return dict(zip(_MONEY_OF, map(_price, [*own, sum(own)]), strict=True))
@@ -364,14 +357,13 @@ def _interval(mean: Mean | None) -> str:
 
 
 def _why_without_interval(report: Report) -> list[str]:
-    """One line if the interval of some mean is n/a."""
     measures = [column.measure for column in report.columns if column.has_interval]
     means = [row.means[name] for row in report.rows for name in measures if name in row.means]
     return [_WITHOUT_INTERVAL] if any(mean.low is None for mean in means) else []
 
 
 def _sds(row: Row, report: Report) -> dict[str, object]:
-    """The standard deviations, each with its number of repeats if that is not the row's."""
+    """Each with its number of repeats if that is not the row's."""
     shown = {c.heading: row.means.get(c.measure) for c in report.columns if c != FALLBACK}
     repeats = max((mean.repeats for mean in shown.values() if mean), default=0)
     return {"repeats": repeats, **{name: _sd(mean, repeats) for name, mean in shown.items()}}
@@ -384,8 +376,7 @@ def _sd(mean: Mean | None, repeats: int) -> str | None:
 
 
 def _memories(report: Report) -> list[dict[str, object]]:
-    """A row per memory, without the size of the corpus, which is printed above, and without columns
-    that no memory of the run has, such as gists."""
+    """Without the size of the corpus, which is printed above, and columns without values."""
     known = [name for name in report.memories[0] if name not in ("documents", "words")]
     shown = [name for name in known if any(row[name] is not None for row in report.memories)]
     return [{name.replace("_", " "): row[name] for name in shown} for row in report.memories]

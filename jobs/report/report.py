@@ -1,5 +1,4 @@
-"""Computes the report of a run: a row per method with means over questions, costs and
-provenance."""
+"""Computes the report of a run: methods with means over questions, costs and provenance."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -130,7 +129,6 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
 def _main(
     found: Mapping[str, Any], measures: Sequence[str], rows: Sequence[Row]
 ) -> tuple[str, ...]:
-    """The first measure with a mean of free-form questions, and of multiple choice."""
     kinds = [{column["measure"] for column in found.get(kind, ())} for kind in ("free", "choice")]
     have = {name for row in rows for name, mean in row.means.items() if mean.mean is not None}
     first = (next((m for m in measures if m in own & have), None) for own in kinds)
@@ -175,8 +173,7 @@ def _sum_by_document(connection: Any, rater: str | None) -> None:
 def _rated(
     means: dict[str, Mean], columns: Sequence[Column], counts: Mapping[str, int | float | None]
 ) -> dict[str, Mean]:
-    """The means, without a rater's if it scored no answer: they would be over failed answers only,
-    which are not rated."""
+    """Without a rater that scored nothing: its means would be over failed answers only."""
     if not counts.get("unscored"):
         return means
     judged = {column.measure for column in columns if column.is_judged}
@@ -186,8 +183,6 @@ def _rated(
 def _counts(
     connection: Any, rater: str | None, costs: Costs
 ) -> dict[Key, dict[str, int | float | None]]:
-    """Per method and group: questions, answered, unscored; the costs; the fallback rate of its
-    memories."""
     found: dict[Key, dict[str, int | float | None]] = defaultdict(dict)
     for row in query(connection, filled(_SQL["counted"], rater=_text(rater))):
         found[row["method"], row["by_value"]][row["counted"]] = row["value"]
@@ -212,7 +207,6 @@ def _text(value: str | None) -> str:
 
 
 def _memory(connection: Any, memories: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Sizes of the corpus and of the memory that methods share, without the memory's name."""
     shared = next((row for row in memories if row["memory"] == SHARED), {})
     own = {key: value for key, value in shared.items() if key != "memory"}
     return {**query(connection, _SQL["corpus"])[0], **own}
@@ -263,8 +257,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
 
 
 def _engine_note(facts: Mapping[str, Any]) -> str | None:
-    """The engine's note on its replies, for runs of an earlier version, which have not stored
-    it."""
+    """For runs of an earlier version, which have not stored the note."""
     import pipeline.asking.reader  # noqa: F401  # imported here, with all engines
 
     return getattr(ENGINES.get(facts["engine"]), "about_replies", None)
