@@ -124,7 +124,7 @@ def _draw(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _means_of_means(connection: Any, column: Column) -> dict[Key, Mean]:
-    """The means of means of a column, each with its number of answers, without intervals."""
+    """Without intervals."""
     if not column.mean_of_means:
         return {}
     measure, group = column.mean_of_means

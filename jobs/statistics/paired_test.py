@@ -55,8 +55,7 @@ class Paired:
 
 
 def paired(a: Sequence[float], b: Sequence[float], documents: Sequence[str]) -> Paired:
-    """Compare the values of two methods; a value and a document per question, at least one
-    question."""
+    """A value and a document per question, at least one question."""
     of_a, of_b = np.asarray(a, float), np.asarray(b, float)
     differences = np.where(is_tie(of_a, of_b), 0.0, of_a - of_b)
     _, place, counts = np.unique(np.asarray(documents), return_inverse=True, return_counts=True)
@@ -185,8 +184,7 @@ def pairs_of(means: Means, columns: Sequence[Column]) -> list[Pair]:
 
 
 def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
-    """The p-value of each test, over the documents' answers of both, adjusted for all by Holm's
-    method."""
+    """The p-value of each test over documents, adjusted for all by Holm's method."""
     columns = [[getattr(pair, name) for pair in pairs] for name in Pair.__annotations__]
     connection.execute(_SQL["pairs"], [len(pairs), *columns])
     query(connection, _SQL["paired_sums"])
