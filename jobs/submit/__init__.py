@@ -70,7 +70,7 @@ def stop(words: Sequence[str]) -> Submission:
 
 
 def _read(words: Sequence[str]) -> tuple[ResolvedRun, Sequence[str]]:
-    """The run, and the words with a kind of cluster: ray by default."""
+    """Without a kind of cluster, the words get cluster=ray."""
     if not any(word.startswith("cluster=") for word in words):
         words = ["cluster=ray", *words]
     run = read_run(words)

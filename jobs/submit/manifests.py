@@ -184,6 +184,5 @@ def _rendered(template: str, **fields: Any) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """A value as YAML on one line."""
     text = yaml.dump(value, Dumper=_Quoted, default_flow_style=True, width=math.inf)
     return str(text).removesuffix("...\n").strip()

@@ -72,8 +72,7 @@ def _most_workers(config: RunConfig) -> dict[str, int]:
 
 
 def gpus_of_a_machine(config: RunConfig) -> int:
-    """The GPUs of a worker pod or node: the cluster section's number, else as many as the largest
-    engine needs."""
+    """By the cluster's section, else as many as the largest engine needs."""
     cluster = config.cluster
     own = cluster.gpus if isinstance(cluster, KubeRayCluster) else None
     own = cluster.gpus_per_node if isinstance(cluster, SlurmCluster) else own
@@ -84,8 +83,7 @@ def gpus_of_a_machine(config: RunConfig) -> int:
 
 
 def _engines(config: RunConfig) -> dict[str, EngineSettings]:
-    """The engines that the config names, by section; among raters only the last, which this command
-    adds."""
+    """By section; among raters only the last, which this command adds."""
     sections = {
         "engine": config.engine,
         "rater": config.raters[-1],

@@ -1,5 +1,4 @@
-"""The result of submitting or stopping a run; and the marker in the warehouse by which a job checks
-that it sees the submitter's storage."""
+"""Results of submitting, and the marker by which a job finds the submitter's warehouse."""
 
 import sys
 from dataclasses import dataclass

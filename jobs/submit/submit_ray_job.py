@@ -101,8 +101,7 @@ def jobs_of(jobs: RayJobs, run: str, warehouse: str | None) -> list[Job]:
 
 
 def _named(warehouse: str) -> str:
-    """A normal form of the warehouse's address, equal for all spellings, such as with a trailing
-    slash."""
+    """Equal for all spellings of an address, such as with a trailing slash."""
     return str(as_path(warehouse)).rstrip("/")
 
 
