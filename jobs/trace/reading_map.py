@@ -51,8 +51,7 @@ def lane(num_chars: int, read: Spans, gold: Sequence[Mapping[str, Any]]) -> Lane
 
 
 def _percent(read: _Joined, of: _Joined) -> float:
-    """The percentage of the characters in `of` that were read, to one decimal; 0 if `of` is
-    empty."""
+    """Percentage of the characters in `of`, to one decimal; 0 if there are none."""
     seen = [(max(a, c), min(b, d)) for a, b in read for c, d in of if max(a, c) < min(b, d)]
     return round(100 * _length(seen) / _length(of), 1) if _length(of) else 0.0
 
@@ -85,8 +84,7 @@ def _drawn(num_chars: int, **parts: Any) -> str:
 
 @dataclass(frozen=True)
 class ReadingMap:
-    """The lanes of a question by method, and of the pages by memory, as SVG. A notebook shows it as
-    a table."""
+    """SVG lanes by method, and of pages by memory. A notebook shows them as a table."""
 
     question_id: str
     document_id: str
@@ -103,8 +101,7 @@ class ReadingMap:
 
 
 def read_reading_map(options: ReadOptions, question: str) -> ReadingMap:
-    """The reading map of a run's question; of several repeats the first. Raises UsageError if the
-    run has no such question."""
+    """The map of the first repeat. Raises UsageError if the run has no such question."""
     with options.opened() as (_, connection):
         question = stored_id(connection, "question", question)
         connection.execute("set variable question = ?", [question])

@@ -148,7 +148,6 @@ def _lines(section: Section) -> Sequence[Line]:
 
 
 def _text(lines: Iterable[Line], full: bool, margin: str = "") -> str:
-    """The lines as a text without empty lines at its beginning."""
     cut = [
         line.lead + (line.text if full else shorten(line.text, _TEXT_CHARS))
         if isinstance(line, RawText)

@@ -103,8 +103,7 @@ def trace(options: ReadOptions, question_id: str, with_calls: bool = False) -> T
 
 
 class _Reader:
-    """Reads the trace of one question from the views of a run: each table once, as a run may have
-    thousands of files."""
+    """Reads each table of a run once for a question, as a run may have thousands of files."""
 
     def __init__(self, connection: Any, question_id: str, stages: Sequence[str]) -> None:
         self.connection, self.stages = connection, stages
@@ -167,7 +166,6 @@ class _Reader:
 
 
 def _where(sections: Iterable[Section], **values: Any) -> list[Section]:
-    """The sections with only the rows that have these values; empty sections are left out."""
     found = [
         replace(s, rows=[r for r in s.rows if all(r[k] == v for k, v in values.items())])
         for s in sections
