@@ -67,7 +67,7 @@ def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
 
 
 def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
-    """The choices in these `conf` folders, each with the first sentence of its file's comment."""
+    """Each choice with the first sentence of its file's comment."""
 
     def files(pattern: str) -> list[Path]:
         return [file for folder in folders for file in sorted(folder.glob(pattern))]
@@ -92,7 +92,7 @@ def _row(file: Path) -> dict[str, Any]:
 
 
 def _warehouse(warehouse: UPath) -> dict[str, Rows]:
-    """The runs, the last one first, then the steps of all of them."""
+    """The latest run first."""
     with connect(warehouse, readable_run(warehouse)) as connection:
         found = query(connection, _RUNS)
         counts = query(connection, _COUNTS)
@@ -106,7 +106,6 @@ def _warehouse(warehouse: UPath) -> dict[str, Rows]:
 def _run(
     folder: RunFolder, row: dict[str, Any], counts: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """A run's last start, corpus, engine and state."""
     nothing: dict[str, Any] = {}
     config = folder.left_out.unless_damaged(folder.config, None) or nothing
     facts, settings = config.get("report", nothing), config.get("config", nothing)
@@ -123,8 +122,7 @@ def _run(
 
 
 def _state(folder: RunFolder, counts: Sequence[Mapping[str, Any]], most_problems: float) -> str:
-    """running, incomplete, problems (a larger share of rows with one than `max_problem_rate`) or
-    complete."""
+    """In state problems, a larger share of rows than `max_problem_rate` has one."""
     if holder(folder.path, RUN):
         return "running"
     if any(count["not_done"] for count in counts):

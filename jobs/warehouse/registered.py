@@ -79,7 +79,7 @@ def names_table(found: Mapping[str, Rows]) -> Table:
 
 
 def _with_kinds(names: Sequence[str]) -> Iterator[str]:
-    """The names; a stage with several kinds only once, with its kinds in brackets."""
+    """A stage with several kinds only once, with its kinds in brackets."""
     for name, own in groupby(names, key=lambda name: name.partition(_KIND)[0]):
         kinds = [label.partition(_KIND)[2].rstrip(")") for label in own]
         if "" in kinds:

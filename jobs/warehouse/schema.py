@@ -117,7 +117,6 @@ def read_schema(plugins: str | None = None) -> Schema:
 
 
 def _typed() -> dict[str, dict[str, str]]:
-    """The columns of every table and view of a run, with their types in DuckDB."""
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
         run = RunFolder(folder, _RUN)
         run.start({}, {}, True)
@@ -131,7 +130,7 @@ def _typed() -> dict[str, dict[str, str]]:
 
 
 def _common(record: Any) -> Iterator[tuple[str, str]]:
-    """The columns that mean the same everywhere: stamps, and fields of the base classes."""
+    """Stamps, and fields of the base classes."""
     yield from STAMPS.items()
     for base in record.__mro__:
         if base.__module__ == Record.__module__ and "table" not in base.__dict__:
@@ -160,7 +159,7 @@ def _view(
 
 
 def _views() -> Views:
-    """Every view with its comment after `create view NAME as`, and the comments on its columns."""
+    """By view, the comments after `create view NAME as`, on itself and on its columns."""
     made: Views = {}
     own = [sql_sections(file) for file in Path(pipeline.store.sql.__file__).parent.glob("*.sql")]
     of_records = [record.sql() for record in RECORDS.values()]

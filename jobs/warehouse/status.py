@@ -52,8 +52,7 @@ def show_status(
 
 
 def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
-    """The status; with `seconds` again and again, until no command executes the run, no worker is
-    alive and its job, if there is one, is over."""
+    """With `seconds`, repeats until no command, worker or job of the run is active."""
     while True:
         yield (found := _found(options))
         is_active = found["job"] and found["job"]["status"] in _ACTIVE
@@ -149,7 +148,6 @@ def _head(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _who(driver: str | None, alive: Rows) -> str:
-    """A line about the command that executes the run, and its workers by machine."""
     hosts = Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive)
     workers = f"{counted(len(alive), 'worker')} at work"
     if hosts:
@@ -161,7 +159,7 @@ def _who(driver: str | None, alive: Rows) -> str:
 
 
 def _stages(steps: Rows) -> Table:
-    """A row per stage, without columns that have no values; `seconds` is the sum over all calls."""
+    """`seconds` is the sum over all calls."""
     rows: dict[str, Counter[str]] = {}
     for step in steps:
         row = rows.setdefault(step["stage"], Counter())
@@ -175,7 +173,6 @@ def _stages(steps: Rows) -> Table:
 
 
 def _steps(steps: Rows) -> Table:
-    """A row per step, without columns that have no values."""
     names = [n for n in steps[0] if n in ("method", "inputs") or any(step[n] for step in steps)]
     shown = [
         {n.replace("_", " "): round(v) if isinstance(v := step[n], float) else v for n in names}
@@ -185,7 +182,6 @@ def _steps(steps: Rows) -> Table:
 
 
 def _first(lines: Sequence[str]) -> str:
-    """The first lines, and the number of the others."""
     left = len(lines) - _MOST_LINES
     more = [f"and {left} more lines like these; --json has all"] if left > 0 else []
     return "\n".join([*lines[:_MOST_LINES], *more])
@@ -207,7 +203,6 @@ def _at_work(worker: Mapping[str, Any]) -> str:
 
 
 def _refused(alive: Rows, silent: Mapping[str, float]) -> Iterator[str]:
-    """Lines about workers whose heartbeats storage refuses or that send none."""
     for worker in alive:
         if worker.get("refused"):
             yield f"worker {worker['worker']}: its heartbeat {refusal_text(worker['refused'])}"
