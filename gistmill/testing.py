@@ -105,7 +105,6 @@ def engine_words(folder: Path, replies: Replies) -> list[str]:
 
 
 def _keys(word: str) -> tuple[str, str]:
-    """The key of a word, and that of its section: another memory replaces memory.words, too."""
     key = word.partition("=")[0]
     return key, key.partition(".")[0]
 
