@@ -1,4 +1,4 @@
-"""The library's functions for scripts and notebooks, by which `gistmill` runs and reads runs."""
+"""The functions of `import gistmill` for scripts and notebooks."""
 
 import logging
 import threading

@@ -318,7 +318,7 @@ def _row(
 
 
 def _same(a: Values, b: Values) -> list[tuple[Value, Value]]:
-    """Without questions that differ between the two runs under the same id."""
+    """Values of the same questions; an id that stands for another question is no pair."""
     return [(a[key], b[key]) for key in sorted(a) if key in b and a[key].asked == b[key].asked]
 
 

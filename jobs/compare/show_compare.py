@@ -10,7 +10,7 @@ from jobs.config.options import WAREHOUSE
 from jobs.output.cells import Part, Table, on_one_line
 from jobs.statistics.means import LEAST_DOCUMENTS
 
-_SHOWN = 5  # questions on which A wins, and on which B does
+_SHOWN = 5  # questions that A wins, and that B wins
 _NOTE = """\
 Means over the questions that both have a value of, repeats averaged first{problems}.
 95% interval of A - B: cluster bootstrap by document; n/a below {least} documents.
