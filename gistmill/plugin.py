@@ -1,9 +1,9 @@
-"""All that a plugin imports, from one place: docs/extending.md says what each name is.
+"""All that a plugin imports, from one place; docs/extending.md explains each name.
 
     from gistmill.plugin import Lookup, Page, RankedPages
 
-Names here stay where the modules that define them move. None of them executes a run: the command,
-Ray and scipy are not loaded.
+These names stay even if the modules that define them move. Importing them does not load the
+command, Ray or scipy.
 """
 
 from pipeline.asking.ask import Ask

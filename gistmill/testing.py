@@ -51,12 +51,12 @@ def run(
     document: Mapping[str, Any] = DOCUMENT,
     questions: Iterable[Mapping[str, Any]] = QUESTIONS,
 ) -> Rows:
-    """Run a method of the plugin's folder; returns the committed rows by table, in key's order.
+    """Run a method of the plugin's folder; returns the committed rows by table, sorted by key.
 
-    `replies`: see `engine_words`. `words`: more words of `gistmill run`, in place of those used
+    `replies`: see `engine_words`. `words`: more words of `gistmill run`, which replace those used
     here: memory=uniform with a page per paragraph, rater=none. `folder` keeps the run: the same
-    call again resumes it, and what was answered is not asked, nor in `calls`, twice. Without one
-    the run is in a temporary folder. Raises gistmill.UsageError for a mistake, as the command does.
+    call again resumes it and asks no answered question again. Without it the run is in a temporary
+    folder. Raises gistmill.UsageError for a mistake, as the command does.
     """
     if folder is None:
         with TemporaryDirectory() as made:
@@ -77,8 +77,8 @@ def run(
 def document_words(
     folder: Path, document: Mapping[str, Any], questions: Iterable[Mapping[str, Any]]
 ) -> list[str]:
-    """The words of `gistmill run` that read this document and its questions, written to `folder`.
-    Their keys are those of corpus=tables."""
+    """Write this document and its questions to `folder`; returns the words of `gistmill run` that
+    read them. Their keys are those of corpus=tables."""
     place = folder / "corpus"
     place.mkdir(parents=True, exist_ok=True)
     asked = [{"document_id": document["document_id"], **question} for question in questions]
@@ -89,11 +89,13 @@ def document_words(
 
 
 def engine_words(folder: Path, replies: Replies) -> list[str]:
-    """The words of `gistmill run` that choose an engine with these replies, written to `folder`:
-    the first whose `prompt` is the request's and whose `match`, a regular expression, is found in
-    its text, is given; either may be left out. `finish_reason="length"` makes it a truncated one.
-    A request that none is for has problem engine_failed. None: the engine `extractive`, which
-    replies by the prompts' own rules."""
+    """Write an engine's replies to `folder`; returns the words of `gistmill run` that choose it.
+
+    A request gets the first reply whose `prompt` is the request's and whose `match`, a regular
+    expression, is found in its text; either may be left out. `finish_reason="length"` makes it a
+    truncated one. A request without a reply has problem engine_failed. None: the engine
+    `extractive`, which replies by the prompts' own rules.
+    """
     if replies is None:
         return ["engine=extractive"]
     script = folder / "replies.yaml"
@@ -103,7 +105,6 @@ def engine_words(folder: Path, replies: Replies) -> list[str]:
 
 
 def _keys(word: str) -> tuple[str, str]:
-    """The key of a word, and that of its section: memory.words is no more with another memory."""
     key = word.partition("=")[0]
     return key, key.partition(".")[0]
 

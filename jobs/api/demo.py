@@ -1,4 +1,4 @@
-"""`make demo`: the demo experiment through the real command, and what to try next."""
+"""`make demo`: runs the demo experiment by the real command, and prints what to try next."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ _INSTALLED = Path(".venv/base")  # contains the seconds that the installation to
 
 
 def main() -> None:
-    """Run the demo and print what to try next and how long it took. Exits with the run's code."""
+    """Exits with the run's code."""
     print_line(_BEFORE)
     sys.stdout.flush()
     started = time.monotonic()

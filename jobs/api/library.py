@@ -1,5 +1,4 @@
-"""The library's functions for scripts and notebooks: `gistmill.run`, `report`, `compare`,
-`sent`, `reading_map`, `config`."""
+"""The functions of `import gistmill` for scripts and notebooks."""
 
 import logging
 import threading
@@ -31,8 +30,8 @@ _LOG = logging.getLogger("gistmill")
 
 @dataclass(frozen=True)
 class RunResult:
-    """The result of a run. `exit_code` and `complaints` are those of `gistmill run`: 0 complete, 3
-    finished with more problems than allowed, 4 incomplete (the same call resumes).
+    """The result of a run. `exit_code` is that of `gistmill run`: 0 complete, 3 finished with more
+    problems than allowed, 4 incomplete (the same call resumes).
 
     `warehouse` is a folder or an address; `calls`: model calls of this launch, by step.
     """
@@ -54,8 +53,8 @@ def run(*words: str | RunConfig) -> RunResult:
     """Execute a run, or resume it: `run("experiment=qmsum", "limit=3")`, or `run(config)`.
 
     `words` are those of `gistmill run`. Warnings go to the logger `gistmill`. Unless
-    cluster=inline, a Ray that this process has joined is used, else one is started, which stays up
-    for the next run. Raises CommandError: UsageError for a mistake (exit code 2 of the command),
+    cluster=inline, it uses the Ray that this process has joined, or starts one, which stays up for
+    the next run. Raises CommandError: UsageError for a mistake (exit code 2 of the command),
     IncompleteError for a run that did not complete (exit code 4: the deadline, storage, an
     unreachable server or Ray), others for a crash.
     """
@@ -92,10 +91,13 @@ def report(  # noqa: PLR0913  # they are its options
     price: str | None = None,
     split_shared: bool = False,
 ) -> Report:
-    """The table of a run, by default the latest, as objects: `rows` has one per method, with its
-    means by measure. `by` and `where` are SQL over the questions; `price` (PROMPT,REPLY[,CACHED],
-    money a million tokens) adds money to the counts, `split_shared` divides the costs of shared
-    memory steps among their methods. Raises UsageError."""
+    """The table of a run, by default the latest: `rows` has one per method, with its means by
+    measure.
+
+    `by` and `where` are SQL over the questions; `price` (PROMPT,REPLY[,CACHED], money a million
+    tokens) adds money to the counts, `split_shared` divides the costs of shared memory steps among
+    their methods. Raises UsageError.
+    """
     place = ReadOptions(as_path(warehouse), run, price=price, split_shared=split_shared)
     return make_report(replace(place, by=by, where=where, rater=rater))
 
@@ -108,9 +110,11 @@ def compare(
     where: str | None = None,
     rater: str | None = None,
 ) -> Comparison:
-    """Two methods, A and B, on the questions that both have a value of: `rows` has one per metric,
-    with its figures. One method: as A, with every other; none: all with the best, as B. `run` may
-    name two runs, `metric` several, with a comma between them. Raises UsageError."""
+    """Compare methods A and B on the questions for which both have a value: a row per metric.
+
+    One method is compared, as A, with every other; without methods, all are compared with the best,
+    as B. `run` may name two runs, `metric` several, separated by commas. Raises UsageError.
+    """
     options = ReadOptions(as_path(warehouse), run, where=where, metric=metric, rater=rater)
     return compare_methods(options, methods)
 
@@ -122,9 +126,11 @@ def sent(
     question: str | None = None,
     document: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Every model call for a question, or those that made a document's memories, in the order of
-    the stages: its row of `calls`. `messages` is what was handed to the engine, a list of {role,
-    content}; None if it was not kept. `run` is by default the latest. Raises UsageError."""
+    """The rows of `calls` for a question, or for a document's memories, in the order of the stages.
+
+    `messages` is what the engine got, a list of {role, content}; None if it was not kept. `run` is
+    by default the latest. Raises UsageError.
+    """
     return read_sent(ReadOptions(as_path(warehouse), run), question, document)
 
 
@@ -132,17 +138,17 @@ def reading_map(
     question: str, warehouse: AnyPath = "warehouse", run: str | None = None
 ) -> ReadingMap:
     """The text that each method read for a question, along its document and against the gold
-    evidence: a notebook shows it as a picture. `run`: by default the latest. Raises UsageError."""
+    evidence; a notebook shows it as a picture. `run` is by default the latest. Raises
+    UsageError."""
     return read_reading_map(ReadOptions(as_path(warehouse), run), question)
 
 
 def config(*words: str) -> RunConfig:
-    """The config that the words of `gistmill run` make, checked. Raises UsageError."""
+    """The checked config that the words of `gistmill run` make. Raises UsageError."""
     return _read_texts("config", words).config
 
 
 def _read_texts(function: str, words: Sequence[object]) -> ResolvedRun:
-    """The run of the words. Raises UsageError if one is no text."""
     for word in words:
         if not isinstance(word, str):
             shown = repr(str(word)[:80])
@@ -155,7 +161,7 @@ def run_and_report(
     warn: Callable[[str], None],
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
 ) -> tuple[Outcome, Report]:
-    """The outcome of a run and its report, which is also written to its folder. Raises as `run`."""
+    """Execute the run and write its report to its folder. Raises as `run`."""
     made: list[Report] = []
 
     def look(connection: Any, folder: RunFolder) -> None:
@@ -167,11 +173,8 @@ def run_and_report(
 
 
 def _shown_rater(run: ResolvedRun, connection: Any) -> str | None:
-    """The rater (as named in `ratings`) whose verdicts a command's report shows.
-
-    It is the config's last rater; if that is not a model, the run's first rater by name; None if
-    the run has no rater that is a model.
-    """
+    """The rater (as named in `ratings`) whose verdicts a command's report shows: the config's last
+    one if it is a model, else the run's first by name; None if no rater is a model."""
     last = run.config.model_copy(update={"raters": run.config.raters[-1:]}).engines("judge")
     steps = [
         step.id

@@ -1,10 +1,9 @@
-"""The verb `gistmill ask`: files are asked a question, in runs of the warehouse: one file, or every
-file by itself, or all files at once. It prints the answer, the passages that it rests on with file
-and page, and the commands that go on from there.
+"""`gistmill ask`: asks files a question, in runs of the warehouse, and prints the answer, the
+passages that it rests on with file and page, and the commands that show more.
 
 Many files are asked at once in two runs. The first makes the pages and gists of every file, which
-stay: a file that is added costs itself alone. The second asks one document of the pages, out of all
-files, that match the question best, by any method as it is: there is no second way to read.
+are kept, so an added file costs only itself. The second asks one document made of the pages, from
+all files, that match the question best, by any method.
 """
 
 import re
@@ -48,33 +47,32 @@ _NO_MODEL = (
     "engine.model=..., asks one"
 )
 _MOST_QUOTES = 3
-_LEAST_SCORE = 0.3  # of the best passage's
+_LEAST_SCORE = 0.3  # of the best passage's score
 
 
 @dataclass(frozen=True)
 class AskWords:
-    """Files or folders, the question, and the `key=value` words of the runs that ask it."""
-
     files: Sequence[str]
     question: str
     options: Sequence[str]
 
     def asking(self, question: str) -> dict[str, Any]:
-        """The plain values of a run that asks every file the question; "" is none."""
+        """The config values of a run that asks every file the question; "" makes one without
+        questions."""
         path = f"corpus.path={self.files[0]}"
         values = composed_values([_EXPERIMENT, path, *self.options])
         asked = {"format": "asked", "paths": list(self.files), "question": question}
         return {**values, "corpus": {**values["corpus"], **asked}}
 
     def reading_memory(self, folder: str) -> dict[str, Any]:
-        """Those of a run of the corpus `tables` in `folder`, whose documents bring their memory."""
+        """The config values of a run of corpus=tables in `folder`, which has the memory, too."""
         own = [word for word in self.options if not re.match(r"[+~]*memory[.=]", word)]
         corpus = ["corpus=tables", f"corpus.path={folder}", "memory=given"]
         return composed_values([_EXPERIMENT, *corpus, *own])
 
 
 def ask_words(words: Sequence[str]) -> AskWords:
-    """The words `FILE... QUESTION key=value...`. Raises UsageError where a file or the question is
+    """Parse `FILE... QUESTION key=value...`. Raises UsageError where a file or the question is
     missing, or an option is not for `ask`."""
     options = [word for word in words if _OPTION.match(word) and not _is_file(word)]
     for key in (word.partition("=")[0].lstrip("+~") for word in options):
@@ -89,7 +87,7 @@ def ask_words(words: Sequence[str]) -> AskWords:
 
 
 def _is_file(word: str) -> bool:
-    with suppress(OSError, UsageError):  # of a name that no file can have
+    with suppress(OSError, UsageError):  # a name that no file can have
         path = as_path(word)
         return not is_remote(path) and path.exists()
     return False
@@ -97,7 +95,7 @@ def _is_file(word: str) -> bool:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question that was asked. `memories_run`: the run that has the pages of the answers."""
+    """`memories_run`: the run that has the pages of the answers."""
 
     question: str
     run: str
@@ -109,8 +107,11 @@ class Asked:
 
 
 def ask_files(words: AskWords, each: bool, most_words: int, warn: Callable[[str], None]) -> Asked:
-    """Ask all files at once, by pages of `most_words`, or `each` by itself; `warn` prints what is
-    no answer. Raises UsageError where nothing can be asked, and as `run` does."""
+    """Ask all files at once, by pages of at most `most_words`, or `each` by itself.
+
+    `warn` gets the run's complaints. Raises UsageError where nothing can be asked, and as `run`
+    does.
+    """
     run = run_of(words.asking(words.question))
     config, corpus = run.config, run.config.corpus
     if not run.methods:
@@ -137,9 +138,8 @@ def ask_files(words: AskWords, each: bool, most_words: int, warn: Callable[[str]
 def _memories(
     words: AskWords, name: str, warn: Callable[[str], None]
 ) -> tuple[str, list[MemoryPage]]:
-    """The run that makes the pages of all files, and these. Raises IncompleteError where some are
-    left to do, UsageError where there are none."""
-    # Every bad file is a line already.
+    """Make the pages of all files. Raises IncompleteError, and UsageError if there are none."""
+    # Every bad file has its own line already.
     own = {"name": f"memories-{name}", "methods": "", "max_problem_rate": 1.0}
     resolved = run_of({**words.asking(""), **own})
     outcome, pages = _execute(resolved, read_pages, warn)
@@ -151,21 +151,19 @@ def _memories(
 
 
 def _of_gathered(words: AskWords, chosen: Gathered, asked: ResolvedRun) -> ResolvedRun:
-    """The run that asks a gathered document, which is kept in its folder, as `asked` asks files."""
+    """The run that asks a gathered document; equal content and settings give an equal name."""
     tables = chosen.tables(words.question)
     name = f"ask-{sha([asked.settings_sha, *map(bytes.decode, tables.values())], 8)}"
     folder = RunFolder(asked.config.warehouse, name).path / "asked"
     for file, content in tables.items():
         write(folder / file, content)
-    place = folder if is_remote(folder) else folder.absolute()  # read again from any folder
+    place = folder if is_remote(folder) else folder.absolute()  # may be read again from any folder
     return run_of({**words.reading_memory(str(place)), "run": name})
 
 
 def _execute(
     resolved: ResolvedRun, read: Callable[[Any], T], warn: Callable[[str], None]
 ) -> tuple[Outcome, T]:
-    """The outcome of a run, its complaints printed, and what is `read` by a connection that shows
-    it."""
     found: list[T] = []
     outcome = execute(resolved, warn, look=lambda views, _: found.append(read(views)))
     for complaint in outcome.complaints:
@@ -181,7 +179,7 @@ def ask(
     most_words: int,
     html: Path | None,
 ) -> int:
-    """Ask, print the answer and the passages that it rests on; returns the run's exit code."""
+    """Ask, and print the answer and the passages that it rests on; returns the run's exit code."""
     named = ask_words(words)
     if html:
         check_page_name(html)  # before anything is read
@@ -197,8 +195,7 @@ def ask(
 
 
 def _print(answer: AskedAnswer, asked: Asked) -> None:
-    """Print an answer, its passages and what was read, wrapped to a terminal's width; then the
-    commands, which are not."""
+    """Wrapped to a terminal's width, except the commands."""
     why_none = f"no answer: {answer.problem} {answer.detail or ''}".rstrip()
     least = _LEAST_SCORE * max((page.score for page in answer.pages), default=0.0)
     quoted = [page for page in answer.pages if page.score and page.score >= least][:_MOST_QUOTES]
@@ -215,8 +212,8 @@ def _print(answer: AskedAnswer, asked: Asked) -> None:
 
 
 def _write_html(asked: Asked, file: Path) -> None:
-    """Write the page of the run, print the address of the first answer in it, and open it where
-    somebody looks. Raises UsageError as `write_page` does."""
+    """Write the page of the run, print the address of its first answer, and open it if standard
+    output is a terminal. Raises UsageError as `write_page` does."""
     write_page(ReadOptions(as_path(asked.warehouse), asked.run), file)
     address = file.absolute().as_uri()
     if asked.results:
@@ -228,7 +225,6 @@ def _write_html(asked: Asked, file: Path) -> None:
 
 
 def _read(answer: AskedAnswer, asked: Asked) -> str:
-    """The line about what was read: pages, files and words."""
     words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
     if not answer.pages:
         return f"no passages to quote, as {answer.method} read no whole page; {words}"
@@ -242,7 +238,6 @@ def _read(answer: AskedAnswer, asked: Asked) -> str:
 
 
 def _commands(answer: AskedAnswer, asked: Asked, quoted: Sequence[QuotedPage]) -> Iterator[str]:
-    """The commands that show the pages and the trace of an answer."""
     is_usual = asked.warehouse == "warehouse"
     where = [] if is_usual else [f"warehouse={asked.warehouse}"]
     shown = quoted[0].document_id if quoted else answer.document_id

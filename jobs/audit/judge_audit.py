@@ -1,5 +1,5 @@
-"""Count the mistakes of raters, by answers whose worth is known or that people have labelled, and
-correct the means of their verdicts; the parts of a report that say so."""
+"""Counts raters' mistakes on answers whose worth is known or that people have labelled, and
+corrects the means of their verdicts; the parts of a report about both."""
 
 import math
 from collections import defaultdict
@@ -19,7 +19,7 @@ from pipeline.store.sql.connection import query
 from pipeline.work.stage import Column
 
 _SQL = sql_beside(__file__)
-PERSON = "human:"  # how the names of people begin among raters
+PERSON = "human:"  # prefix of people's names among raters
 _LEAST = 10  # answers of a kind that counts in means
 _Z = NormalDist().inv_cdf(0.975)
 Limits = tuple[float, float]
@@ -52,8 +52,8 @@ _FEWER = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
 
 
 class Verdict(NamedTuple):
-    """A rater's verdict on an answer that is known to be right or wrong; `kind` of known answer, or
-    the label that a person gave it."""
+    """A rater's verdict on an answer that is known to be right or wrong; `kind`: of known answer,
+    or the label that a person gave it."""
 
     measure: str
     kind: str
@@ -65,8 +65,9 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Rate:
-    """The share of mistakes, 0-100, about the answers of one kind: false acceptance of wrong ones,
-    false rejection of right ones; with its 95% interval. `is_typical`: it counts in the means."""
+    """The share of mistakes, 0-100, on the answers of one kind, with its 95% interval: false
+    acceptance of wrong ones, false rejection of right ones. `is_typical`: it counts in the
+    means."""
 
     measure: str
     kind: str
@@ -80,9 +81,11 @@ class Rate:
 
 @dataclass(frozen=True)
 class Corrected:
-    """A method's mean as the rater has it, and corrected, 0-100; `by`: the group of questions.
-    `is_cut`: it would be below 0 or above 100, as the rater accepts fewer of the answers than of
-    those that are known to be wrong, or more than of those known to be right."""
+    """A method's mean by the rater's verdicts, and corrected, 0-100; `by`: the group of questions.
+
+    `is_cut`: the corrected mean was below 0 or above 100, as the rater accepts a smaller share than
+    of the known wrong answers, or a larger one than of the known right answers.
+    """
 
     method: str
     by: str | None
@@ -99,10 +102,10 @@ class Corrected:
 class JudgeAudit:
     """The audit of one rater by one source: a run of known answers, or a person.
 
-    `num_questions` that it has answers to. `means`: the mean rates of right and of wrong answers,
-    over kinds, each of the same weight; of a person, over answers. `unusable`: the measures that
-    cannot be corrected, each with a line on why. `not_done`: inputs of the run of known answers
-    without which no mean is corrected.
+    `num_questions`: with such answers. `means`: the mean rates of right and of wrong answers, over
+    kinds of equal weight; for a person, over answers. `unusable`: the measures that cannot be
+    corrected, each with the reason. `not_done`: unfinished inputs of the run of known answers; with
+    any no mean is corrected.
     """
 
     rater: str
@@ -118,7 +121,7 @@ class JudgeAudit:
 def judge_audits(
     connection: Any, folder: RunFolder, columns: Sequence[Column], rater: str | None
 ) -> tuple[JudgeAudit, ...]:
-    """The audits of all raters of an audit; of another run those of `rater`, by its audit and by
+    """The audits of all raters if the run is an audit; else of `rater`, by the run's audit and by
     people. `connection` shows the run and has the table `chosen` of the report's questions."""
     judged = [c for c in columns if c.is_judged and not c.mean_of_means]
     measures = ", ".join(text(column.measure) for column in judged) or "null"
@@ -132,7 +135,7 @@ def judge_audits(
     if audit.config() and (known := audit.report_facts().get("known_answers")):
         with connect(folder.warehouse, audit.path.name) as other:
             (left,) = query(other, _SQL["not_done"])
-            # By a part of the known answers no mean is corrected.
+            # A part of the known answers is not enough to correct means.
             of_run = _of_run(other, audit.path.name, known, measures, judged,
                              () if left["not_done"] else rows)  # fmt: skip
             own = (replace(one, **left) for one in of_run if one.rater == rater)
@@ -148,7 +151,6 @@ def _of_run(
     columns: Sequence[Column],
     rows: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[JudgeAudit]:
-    """The audit of every rater by the known answers of a run; `known`: their kinds, by method."""
     (sampled,) = query(connection, _SQL["sampled"])
     found = query(connection, filled(_SQL["verdicts"], measures=measures))
     for rater in sorted({row["rater"] for row in found if row["method"] in known}):
@@ -169,8 +171,7 @@ def _of_people(
     rater: str,
     rows: Sequence[Mapping[str, Any]],
 ) -> Iterator[JudgeAudit]:
-    """The audit of a rater by the labels of every person: what is partially right is right by the
-    measures that count it."""
+    """Partially right answers count as right for the measures that count them."""
     right = {column.measure: column.right_labels for column in columns}
     labelled = query(connection, filled(_SQL["labelled"], rater=text(rater), measures=measures))
     for person, own in groupby(labelled, itemgetter("person")):
@@ -198,7 +199,7 @@ def _audit(
     means, corrected, unusable = list[Rate](), list[Corrected](), list[tuple[str, str]]()
     for column in columns:
         own = [v for v in verdicts if v.measure == column.measure and v.is_typical]
-        if source.startswith(PERSON):  # answers of the run itself, as they are drawn
+        if source.startswith(PERSON):  # answers of the run itself
             own = [verdict._replace(kind=source) for verdict in own]
         of_worth = [
             mean_rate([v for v in own if v.is_right == is_right]) for is_right in (True, False)
@@ -216,7 +217,6 @@ def _audit(
 
 
 def _mistakes(verdicts: Sequence[Verdict]) -> float:
-    """The share of verdicts that are mistakes, 0 to 1."""
     return sum(v.is_accepted != v.is_right for v in verdicts) / len(verdicts)
 
 
@@ -226,9 +226,12 @@ def _rate(like: Verdict, kind: str, share: float, n: int) -> Rate:
 
 
 def mean_rate(verdicts: Sequence[Verdict]) -> Rate | None:
-    """The mean rate over kinds of the same worth; those of fewer than 10 answers are left out where
-    others have more. Its n is that of a share that varies as much: of K kinds of n_k answers K^2 /
-    sum(1 / n_k), and at most the number of questions, as answers to one question are alike."""
+    """The mean rate over kinds of the same worth; kinds with fewer than 10 answers are left out if
+    others have more.
+
+    Its n is that of a share with the same variance: of K kinds of n_k answers K^2 / sum(1 / n_k),
+    and at most the number of questions, as answers to one question are alike.
+    """
     if not verdicts:
         return None
     kinds: dict[str, list[Verdict]] = defaultdict(list)
@@ -242,7 +245,7 @@ def mean_rate(verdicts: Sequence[Verdict]) -> Rate | None:
 
 
 def _why_unusable(right: Rate | None, wrong: Rate | None) -> str | None:
-    """A line on why no mean can be corrected by these rates, and what to do; None if it can."""
+    """The reason, and advice; None if means can be corrected by these rates."""
     if not right or not wrong:
         missing = "wrong" if right else "right"
         return f"no answer is known to be {missing}, so no mean can be corrected; add some that are"
@@ -259,8 +262,7 @@ def _why_unusable(right: Rate | None, wrong: Rate | None) -> str | None:
 
 
 def _corrected(rows: Iterable[Mapping[str, Any]], right: Rate, wrong: Rate) -> Iterator[Corrected]:
-    """The corrected mean of every method and group; `rows`: of its documents. Answers with a
-    problem, which the rater did not see, stay wrong."""
+    """A row is a document. Answers with a problem, which no rater saw, stay wrong."""
     sensitivity, specificity = 1 - right.mistakes / 100, 1 - wrong.mistakes / 100
     key = itemgetter("method", "by_value", "measure")
     for (method, by, measure), of_documents in groupby(rows, key):
@@ -283,8 +285,10 @@ def _corrected(rows: Iterable[Mapping[str, Any]], right: Rate, wrong: Rate) -> I
 
 
 def exact_interval(share: float, n: int) -> Limits:
-    """The 95% interval of Clopper and Pearson (1934) of a share of `n`, both 0 to 1. The share may
-    be a mean of shares: share x n need not be a whole number."""
+    """The 95% interval of Clopper and Pearson (1934) of a share of `n`, both 0 to 1.
+
+    The share may be a mean of shares: share x n need not be a whole number.
+    """
     from scipy.stats import beta  # imported here, as it takes seconds
 
     k = share * n
@@ -294,14 +298,14 @@ def exact_interval(share: float, n: int) -> Limits:
 
 
 def rogan_gladen(observed: float, sensitivity: float, specificity: float) -> float:
-    """The true share of right answers where a judge accepts the share `observed` (Rogan and Gladen
-    1978), 0 to 1. Sensitivity + specificity must be above 1."""
+    """The true share of right answers, 0 to 1, if a judge accepts the share `observed` (Rogan and
+    Gladen 1978). Sensitivity + specificity must be above 1."""
     found = (observed + specificity - 1) / (sensitivity + specificity - 1)
     return min(1.0, max(0.0, found))
 
 
 def corrected_interval(observed: Share, sensitivity: Share, specificity: Share) -> Limits:
-    """The 95% interval of `rogan_gladen`, to which all three samples contribute.
+    """The 95% interval of `rogan_gladen`, with the uncertainty of all three samples.
 
     Lang and Reiczigel (2014, Preventive Veterinary Medicine 113, 13-22): Agresti and Coull's shares
     in the formula of Rogan and Gladen, its standard error, and a shift towards the middle.
@@ -318,13 +322,13 @@ def corrected_interval(observed: Share, sensitivity: Share, specificity: Share) 
 
 
 def _added(share: float, n: float, more: float) -> tuple[float, float]:
-    """The share and size of a sample with `more` answers more, half of them accepted."""
+    """Add `more` answers, half of them accepted, to a sample; returns its share and size."""
     return (share * n + more / 2) / (n + more), n + more
 
 
 def effective_size(accepted: Sequence[float], counts: Sequence[int]) -> float | None:
-    """The number of independent answers whose share accepted would vary as much as this one does,
-    where documents are drawn (Kish 1965); at most the answers there are.
+    """The number of independent answers whose accepted share would vary as much as this one does,
+    if documents are drawn (Kish 1965); at most the number of answers.
 
     `accepted` and `counts`: of each document. None below 10 documents, as for other intervals.
     """
@@ -338,11 +342,10 @@ def effective_size(accepted: Sequence[float], counts: Sequence[int]) -> float | 
 
 
 def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iterator[Part]:
-    """The tables of every audit; the measures in the order of `columns`."""
     headings = {column.measure: column.heading for column in columns}
     for audit in audits:
         rates = [rate for rate in (*audit.rates, *audit.means) if rate.measure in headings]
-        if not rates:  # the report is of other columns
+        if not rates:  # the report has other columns
             continue
         is_by_person = audit.source.startswith(PERSON)
         how = _BY_PERSON if is_by_person else _BY_RUN
@@ -365,7 +368,6 @@ def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iter
 
 
 def _rates_table(rates: Sequence[Rate], headings: Mapping[str, str]) -> Table:
-    """A row per kind and worth, a column per measure."""
     by_kind: dict[tuple[str, bool, bool], dict[str, Rate]] = {}
     for rate in rates:
         key = (rate.kind, rate.is_right, rate.is_typical)

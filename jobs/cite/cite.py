@@ -1,5 +1,5 @@
 """The facts that a paper must state of a run: corpus, methods, models, prompts, raters, metrics and
-versions; as JSON, and as they are printed."""
+versions; as JSON and as printed parts."""
 
 import importlib.metadata
 import json
@@ -34,7 +34,7 @@ _TEMPLATES = Environment(
 
 
 def statement(options: ReadOptions) -> dict[str, Any]:
-    """All facts that must be stated of a run, as JSON. Raises UsageError for an unknown run."""
+    """All facts that a paper must state of a run, as JSON. Raises UsageError for an unknown run."""
     with options.opened() as (folder, connection):
         raters = query(connection, _RATERS)
         models = sorted({row["rater"] for row in raters if row["is_model"]})
@@ -76,7 +76,6 @@ def statement(options: ReadOptions) -> dict[str, Any]:
 
 
 def _defined(report: Report, names: Names | None) -> list[dict[str, str]]:
-    """The definitions of all columns, under the headings that exported tables have."""
     known = known_columns(report)
     return [
         {"name": column.measure, "heading": column.heading, "about": column.about}
@@ -85,8 +84,7 @@ def _defined(report: Report, names: Names | None) -> list[dict[str, str]]:
 
 
 def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The methods with their means; `n` counts answers, over repeats; `sd`: of the repeats' means,
-    by measure."""
+    """`n` counts answers, over repeats; `sd` is that of the repeats' means, by measure."""
     return [
         {
             "method": row.method,
@@ -101,14 +99,12 @@ def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _engine(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A stage's model, with all settings that change its replies, and its prompts by name."""
     prompts = {name: own for text in row["prompts"] for name, own in json.loads(text).items()}
     return {"stage": row["stage"], "engine": json.loads(row["engine"]), "prompts": prompts}
 
 
 def _itself(report: Report) -> str:
-    """BibTeX of the gistmill version that made the last rows, with the repository that
-    `[project.urls]` of pyproject.toml names, if it names one."""
+    """BibTeX of the gistmill version that made the last rows, with its repository's URL."""
     made = report.foot["versions"].get("gistmill", importlib.metadata.version("gistmill"))
     urls = importlib.metadata.metadata("gistmill").get_all("Project-URL") or []
     url = next((url.partition(", ")[2] for url in urls if url.startswith("Repository,")), "")
@@ -122,7 +118,6 @@ def _itself(report: Report) -> str:
 
 
 def cite_parts(found: Mapping[str, Any]) -> list[Part]:
-    """A paragraph per subject, then BibTeX."""
     wording = found["prompts"]["wording"]
     text = _TEMPLATES.get_template("cite.jinja").render(
         found, repeated=REPEATED, wording=_WORDING.get(wording, f"in {wording} words")

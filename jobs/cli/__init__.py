@@ -22,7 +22,7 @@ from pipeline.files.storage import filesystem_errors, refusal_error
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
 
 _INTERRUPTED = 130  # Typer's exit code for Ctrl-C
-# A plan is millions of objects without cycles, which Python would search for some every 700.
+# A plan makes millions of objects without cycles; by default Python looks for cycles every 700.
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
@@ -30,8 +30,7 @@ _OF_READ_VERBS = {"view", "status", "trace", "compare", "show", "sql", "ls", "sc
 
 
 def import_verbs(verb: str = "") -> None:
-    """Import the modules that register verbs; of one that reads, its own, which takes half the time
-    of all."""
+    """Import the modules that register verbs; for a reading verb only its own, in half the time."""
     if verb == "report":
         from jobs.cli import print_report
     elif verb in _OF_READ_VERBS:
@@ -50,7 +49,7 @@ def import_verbs(verb: str = "") -> None:
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     raise_at_ctrl_c()
-    if isinstance(sys.stdout, TextIOWrapper):  # its encoding may not have what is printed
+    if isinstance(sys.stdout, TextIOWrapper):  # its encoding may lack a character
         sys.stdout.reconfigure(errors="replace")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     asked = sys.argv[1:]

@@ -1,6 +1,6 @@
 """Shared parts of the `gistmill` command's modules: the Typer app, its help and completion, types
-of parameters, and `reading`, which registers verbs that read a warehouse. The options of these may
-also be written as words: `run=NAME` is `--run NAME`."""
+of parameters, and `reading`, which registers verbs that read a warehouse. Their options may also be
+written as words: `run=NAME` is `--run NAME`."""
 
 import inspect
 import os
@@ -37,7 +37,7 @@ class Verb(TyperCommand):
 
 
 class VerbGroup(TyperGroup):
-    """Verbs, listed under the titles of their panels, in the order of these."""
+    """Verbs, listed by panel, in the order of the panels."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         Verb.format_options(self, ctx, formatter)  # type: ignore[arg-type]  # same attributes
@@ -54,7 +54,7 @@ class VerbGroup(TyperGroup):
 
 
 class Verbs(typer.Typer):
-    """A Typer app of such verbs."""
+    """A Typer app whose commands are `Verb`s."""
 
     def __init__(self, cls: type[TyperGroup] = VerbGroup, **more: Any) -> None:
         super().__init__(cls=cls, rich_markup_mode=None, **more)
@@ -95,7 +95,7 @@ app = Verbs(pretty_exceptions_enable=False)
 MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
 RUN = ("warehouse", "run")  # options of most verbs that read
 
-# Completion of words: at every press of the key, so no file but the folder of runs is read.
+# Completion of words: it runs at every press of the key, so it reads only the folder of runs.
 _MAKING = (
     "experiment", "corpus", "corpus.path", "methods", "engine",
     "engine.model", "rater", "rater.model", "memory", "embedder.model", "family", "limit", "sample",
@@ -115,14 +115,13 @@ _WAREHOUSE = Path("warehouse")
 
 
 def completed(ctx: object, incomplete: str) -> list[str]:
-    """The words that complete what was typed to a verb that makes a run."""
     verb = " ".join(str(getattr(ctx, "command_path", "")).split()[1:])
     parts = [part for part in _PARTS if verb == "bench" and part.startswith(incomplete)]
     return [*parts, *run_words(incomplete, _KEYS.get(verb, _MAKING))]
 
 
 def run_words(incomplete: str, keys: Iterable[str]) -> list[str]:
-    """The keys that begin so, or `run=` with a run's name."""
+    """The keys with this beginning, or `run=` with a run's name."""
     words = [f"{key}=" for key in keys]
     if incomplete.startswith("run="):
         words = sorted(f"run={run.name}" for run in (_WAREHOUSE / "runs").glob("[!.]*/"))
@@ -166,12 +165,11 @@ def gistmill(
 
 
 def warn(line: str) -> None:
-    """Print a line on standard error."""
     sys.stderr.write(printable(redacted(line)) + "\n")
 
 
 def complain(line: str) -> None:
-    """Print a line about a problem on standard error; in a terminal red, unless NO_COLOR is set."""
+    """Like `warn`, but in red in a terminal, unless NO_COLOR is set."""
     is_colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     text = printable(redacted(line))
     sys.stderr.write(f"\x1b[31m{text}\x1b[0m\n" if is_colored else f"{text}\n")
@@ -220,15 +218,15 @@ _OPTIONS: dict[str, Any] = {
         typer.Option("--split-shared", help="Divide costs of memories among their methods."),
     ],
 }
-_WORD = re.compile(r"[\w.]+=")  # a method's first = is behind a bracket
+_WORD = re.compile(r"[\w.]+=")  # a method name has no = before its bracket
 _SQL = ("by", "where")  # not stored, and may hold a text that looks like an address
 
 
 def reading(
     *names: str, panel: str = LOOK, of: Verbs = app, name: str | None = None
 ) -> Callable[[Callable[..., None]], Any]:
-    """Register a verb. Its parameter `options` is made of the options in `names`, which are fields
-    of ReadOptions; its other parameters are options and arguments of its own."""
+    """Register a verb. Its parameter `options` is replaced by the options in `names`, which are
+    fields of ReadOptions; its other parameters are its own options and arguments."""
 
     def register(verb: Callable[..., None]) -> Any:
         @wraps(verb)
@@ -245,7 +243,6 @@ def reading(
 
 
 def _signature(verb: Callable[..., None], names: Sequence[str]) -> inspect.Signature:
-    """The parameters of a verb with those in `names` in the place of `options`."""
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters: list[inspect.Parameter] = []
     for own in inspect.signature(verb).parameters.values():
@@ -258,30 +255,27 @@ def _signature(verb: Callable[..., None], names: Sequence[str]) -> inspect.Signa
 
 
 class ReadingCommand(Verb):
-    """A verb that takes its options as words, too."""
+    """A verb whose options may also be words."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        is_typed = ctx.resilient_parsing  # by a user who asks for completions
+        is_typed = ctx.resilient_parsing  # the user asks for completions
         return list(super().parse_args(ctx, args if is_typed else self._as_options(args)))
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """The completions of options, and of the words in their place."""
+        """The completions of options, and of the words for them."""
         of_options = super().shell_complete(ctx, incomplete)
         item = type(super().shell_complete(ctx, "--")[0])
         return [*of_options, *map(item, self.completed(incomplete))]
 
     def completed(self, incomplete: str) -> list[str]:
-        """The words that complete what was typed: keys, or `run=` with a run's name."""
         return run_words(incomplete, self._options())
 
     def _options(self) -> dict[str, str]:
-        """The options that take a value, by their key as a word."""
         found = [param.opts[0] for param in self.params if not getattr(param, "is_flag", True)]
         return {option.removeprefix("--").replace("-", "_"): option for option in found}
 
     def _as_options(self, args: Sequence[str]) -> list[str]:
-        """The arguments with all options before the others. Raises UsageError for words that are no
-        option and no argument, empty values and secrets."""
+        """All options first. Raises UsageError for unknown words, empty values and secrets."""
         keys = self._options()
         of_options = {option: key for key, option in keys.items()}
         arguments = [param for param in self.params if not hasattr(param, "is_flag")]

@@ -1,4 +1,4 @@
-"""Verbs that execute runs or estimate them."""
+"""Verbs that execute runs, or estimate them."""
 
 import dataclasses
 import os
@@ -192,7 +192,7 @@ def execute(
     before: Mapping[str, int] | None = None,
 ) -> None:
     """Execute a run, print its report (`whole`: as Markdown), and exit with its code. `before`: the
-    number of its rows with each problem, of which it says what was healed."""
+    number of rows with each problem before a retry, to print how many it healed."""
     outcome, made = run_and_report(resolved, warn, retry_policy)
     after = {} if before is None else _problems(resolved)
     if as_json:
@@ -241,8 +241,8 @@ def bench(
 
 
 def _find_benchmarks() -> None:
-    """Make the checkout's `benchmarks` importable, here and on workers. Raises UsageError where
-    gistmill is not installed from a checkout: they are no part of the package."""
+    """Make the checkout's `benchmarks` importable, here and on workers. Raises UsageError if
+    gistmill is not installed from a checkout: the package has no benchmarks."""
     checkout = Path(__file__).parents[2]
     if not (checkout / "benchmarks" / "parts.py").is_file():
         raise UsageError(
@@ -251,5 +251,5 @@ def _find_benchmarks() -> None:
         )
     if str(checkout) not in sys.path:
         sys.path.append(str(checkout))
-        inherited = os.environ.get("PYTHONPATH", "")  # by the workers of a Ray that is started here
+        inherited = os.environ.get("PYTHONPATH", "")  # for workers of a Ray started here
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [inherited, str(checkout)]))

@@ -1,4 +1,4 @@
-"""Verbs that write a run's contents to files of other programs."""
+"""Verbs that write a run's contents to files for other programs."""
 
 from typing import Annotated
 
@@ -104,7 +104,7 @@ def cite(options: ReadOptions, json: Json = False) -> None:
 
 
 def give(target: Target, text: str, num_rows: int, as_json: bool) -> None:
-    """Write a text to its target; with `as_json`, text for standard output goes into the JSON."""
+    """Write a text to its target; with `as_json`, a text for standard output goes into the JSON."""
     if target.path is None and as_json:
         print_json({"to": None, "rows": num_rows, "text": text})
         return

@@ -47,14 +47,14 @@ def rm(
 
 
 def _confirm(name: str, labels: int) -> None:
-    """Raise UsageError unless the user repeats the run's name; `labels`: how many labels the run
-    has."""
+    """Raise UsageError unless the user repeats the run's name, or if nobody can; `labels`: the
+    number of labels that the run has."""
     it = f"it and {counted(labels, 'label')} of people" if labels else "it"
     if not sys.stdin.isatty():
         raise UsageError(f"run={name}: deletes {it} for good; add --yes")
     try:
         repeated = typer.prompt(f"repeat the run's name ({name}) to delete {it} for good", err=True)
-    except typer.Abort:  # Ctrl-C or the end of what is typed, in the line of the question
+    except typer.Abort:  # Ctrl-C, or end of file, within the prompt's line
         typer.echo(err=True)
         raise UsageError(f"run={name}: not deleted") from None
     if repeated != name:

@@ -84,7 +84,6 @@ def report(  # noqa: PLR0913  # they are its options
 def _chosen_parts(
     only: str | None, columns: str | None, is_headline: bool
 ) -> Callable[[Report], list[Part]]:
-    """The function that makes a report's printed parts. Raises UsageError for an unknown one."""
     if only is not None:
         if columns is not None or only not in GROUPS:
             raise UsageError(
@@ -99,7 +98,6 @@ def _chosen_parts(
 def _printed(
     options: ReadOptions, baseline: str | None, own_parts: Callable[[Report], list[Part]]
 ) -> tuple[dict[str, Any], list[Part]]:
-    """The content of the printed report, and its parts."""
     whole = make_report(options)
     names = read_names(options.names or CANONICAL, whole.foot["plugins"])
     chosen = with_columns(whole, options.columns, names)
@@ -112,8 +110,7 @@ def _printed(
 
 
 def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
-    """The options of a comparison by those measures of answers that `columns=` names, by default
-    all. Raises UsageError where it names none."""
+    """By default all measures of answers. Raises UsageError if `columns=` names none."""
     if options.columns is None:
         return options
     named = [column.measure for column in chosen.columns if column.measure in chosen.measures]
@@ -123,7 +120,7 @@ def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
     return replace(options, metric=",".join(named))
 
 
-# The options that each other page has of those of the printed report.
+# The options of the printed report that each other page also takes.
 _USED: Mapping[str, Sequence[str]] = {
     "published": ("by", "where", "rater"),
     "corpus": (),
@@ -134,8 +131,7 @@ _USED: Mapping[str, Sequence[str]] = {
 
 
 def _refuse_unused(options: ReadOptions, pages: Sequence[str], own: Mapping[str, Any]) -> None:
-    """Raise UsageError for `pages` that are several, and for options that would do nothing.
-    `own`: those that other verbs do not have."""
+    """Raise UsageError for several `pages`, and for options that would do nothing."""
     if len(pages) > 1:
         raise UsageError(f"--{', --'.join(pages)}: one of them at a time")
     page = pages[0] if pages else "printed"

@@ -1,5 +1,5 @@
-"""The verb `rate`: add a rater to a run, audit its raters, or have people label answers and compare
-them."""
+"""The verb `rate`: adds a rater to a run, audits its raters, or has people label answers and
+compares them."""
 
 from typing import Any
 

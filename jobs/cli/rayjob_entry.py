@@ -1,8 +1,8 @@
 """Entry point of a RayJob: `python -m jobs.cli.rayjob_entry run WORD...` is `gistmill run`.
 
-KubeRay starts a failed job again, on new pods, and knows no exit codes. A mistake in the words (2)
-and an early end by a deadline, storage or a server (4) are failures that a new start cannot fix:
-the job is stopped instead, which Ray shows as STOPPED and KubeRay does not start again.
+KubeRay restarts a failed job on new pods and knows no exit codes. A mistake in the words (2) and an
+early end by a deadline, storage or a server (4) cannot be fixed by a restart: then the job is
+stopped, which Ray shows as STOPPED and KubeRay does not restart.
 """
 
 from jobs.run.interruption import interruptible

@@ -1,5 +1,5 @@
-"""Verbs that look at a run: its pages, progress, questions, methods, documents and tables; and at
-what there is to choose from."""
+"""Verbs that show a run: its pages, progress, questions, methods, documents and tables; and the
+choices for a run."""
 
 from contextlib import suppress
 from typing import Annotated, Any

@@ -1,5 +1,5 @@
-"""Compare methods pair by pair, on the questions that both have a value of, by the paired test of
-jobs/statistics/paired_test.py. The values are read from the views of one run, or of two."""
+"""Compares methods in pairs, on the questions for which both have a value, by the test of
+jobs/statistics/paired_test.py. Values are read from the views of one run, or of two."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -30,7 +30,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Difference:
-    """One question on which two methods differ: their values, and a - b."""
+    """A question on which two methods differ: their values, and a - b."""
 
     question_id: str
     document_id: str
@@ -41,10 +41,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Row:
-    """Two methods by one metric. `figures` are None if no question has a value of both.
+    """Two methods by one metric. `figures` is None if no question has a value of both.
 
-    `only_a`, `only_b`: questions left out, as the other method has no value of them; `otherwise`:
-    questions left out, as the two runs ask something else by the same id. `problems_a`,
+    `only_a`, `only_b`: questions left out because the other method has no value; `otherwise`:
+    questions left out because the two runs ask different questions under the same id. `problems_a`,
     `problems_b`: questions of the n whose answer has a problem; `measures_answers`: a problem
     counts 0, and more is better. `p_holm`: adjusted over all rows.
     """
@@ -96,10 +96,10 @@ Values = Mapping[tuple[str, str], Value]
 
 
 class RunValues:
-    """The values of one run, of the questions that `where` leaves and by one rater.
+    """The values of one run on the questions that `where` selects, by one rater.
 
-    `methods` are in the run's order, `measures` those with values, `quality` the names of the
-    report's `columns` that measure answers, `groups` those of `by`.
+    `methods` are in the run's order, `measures` have values, `quality` names the report's `columns`
+    that measure answers, `groups` are those of `by`.
     """
 
     def __init__(self, connection: Any, folder: RunFolder, options: ReadOptions) -> None:
@@ -120,21 +120,18 @@ class RunValues:
     @staticmethod
     @contextmanager
     def opened(options: ReadOptions) -> "Iterator[RunValues]":
-        """The values of the run that the options name. Raises UsageError as `gistmill report`
-        does."""
+        """Raises UsageError as `gistmill report` does."""
         with options.opened() as (folder, connection):
             yield RunValues(connection, folder, options)
 
     def values(self, method: str, metric: str, by: str | None = None) -> Values:
-        """The values of a method in a group."""
         for name, value in (("method", method), ("metric", metric), ("by_value", by)):
             self._connection.execute(f"set variable {name} = ?", [value])
         rows = query(self._connection, _SQL["values"])
         return {(row["document_id"], row["question_id"]): Value(**row) for row in rows}
 
     def best(self, metric: str) -> str | None:
-        """The method with the highest mean, of those over the most questions, as means over fewer
-        are over other questions; of equal ones the first; None if none has values."""
+        """The highest mean among methods with the most values; the first of equal ones."""
         self._connection.execute("set variable metric = ?", [metric])
         rows = query(self._connection, _SQL["means"])
         most = max((row["n"] for row in rows), default=0)
@@ -148,9 +145,11 @@ _NOT_DONE = "select count(*) filter (not_done) as not_done from planned_done_row
 
 
 def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = False) -> Comparison:
-    """Compare two methods, the first of a pair as A; one as A with every other, or as B if it
-    `is_baseline`; or (none given) all with the best by each metric, which is B. With two runs A is
-    of the first and B of the second. With `by` in each of the first run's groups.
+    """Compare two methods, A and B; one as A with every other, or as B if it `is_baseline`; or,
+    with none given, all with the best by each metric, as B.
+
+    With two runs A is of the first and B of the second. With `by`, in each of the first run's
+    groups.
 
     Raises UsageError for unknown runs, methods and metrics, and if nothing can be compared.
     """
@@ -187,7 +186,6 @@ def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = Fa
 
 
 def _run_names(options: ReadOptions) -> list[str | None]:
-    """The run, or two: that of A and that of B."""
     if options.run is None:
         return [None]
     names = [name.strip() for name in options.run.split(",")]
@@ -199,8 +197,8 @@ def _run_names(options: ReadOptions) -> list[str | None]:
 def chosen_metrics(runs: Sequence[RunValues], wanted: str | None) -> tuple[list[str], list[str]]:
     """The measures to compare by, and notes on columns that stand for several measures.
 
-    `wanted`: names of measures or headings of the report, with commas between them; None: the
-    columns that measure answers. Raises UsageError for unknown names and if there are no values.
+    `wanted`: names of measures or headings of the report, separated by commas; None: the columns
+    that measure answers. Raises UsageError for unknown names and if there are no values.
     """
     measures = [*dict.fromkeys(m for run in runs for m in run.measures)]
     columns = {name: column for run in runs for name, column in run.columns.items()}
@@ -222,7 +220,6 @@ def chosen_metrics(runs: Sequence[RunValues], wanted: str | None) -> tuple[list[
 
 
 def _named(name: str, columns: Mapping[str, Column], measures: Sequence[str]) -> str:
-    """The measure of this name, or of this heading in the report."""
     headings = {column.heading.casefold(): column.measure for column in columns.values()}
     found = name if name in measures else headings.get(name.casefold(), name)
     if found not in measures and found not in columns:
@@ -234,7 +231,7 @@ def _named(name: str, columns: Mapping[str, Column], measures: Sequence[str]) ->
 
 
 def _parts(columns: Mapping[str, Column], name: str) -> tuple[str, ...]:
-    """The measures of questions that a column is computed from: mostly itself."""
+    """The measures of questions that a column is computed from: mostly the column's own."""
     column = columns.get(name)
     if column is None:
         return (name,)
@@ -264,7 +261,6 @@ def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
 def _pairs(
     runs: Sequence[RunValues], methods: Sequence[str], metric: str
 ) -> list[tuple[Side, Side]]:
-    """The pairs to compare by a metric, each side a run and a method."""
     first, last = runs[0], runs[-1]
 
     def side(run: RunValues, method: str) -> Side:
@@ -322,8 +318,7 @@ def _row(
 
 
 def _same(a: Values, b: Values) -> list[tuple[Value, Value]]:
-    """The values of both, of each question of which both have one; not where the id stands for
-    other questions in the other run."""
+    """Values of the same questions; an id that stands for another question is no pair."""
     return [(a[key], b[key]) for key in sorted(a) if key in b and a[key].asked == b[key].asked]
 
 
@@ -335,7 +330,6 @@ def _figures(pairs: Sequence[tuple[Value, Value]]) -> Paired | None:
 
 
 def _refuse_nothing(rows: Sequence[Row], metrics: Sequence[str]) -> None:
-    """Raise UsageError unless there is something to compare."""
     of = ", ".join(metrics)
     if not rows:
         raise UsageError(
@@ -351,8 +345,7 @@ def _refuse_nothing(rows: Sequence[Row], metrics: Sequence[str]) -> None:
 
 
 def against_each(run: RunValues, metric: str) -> dict[str, list[dict[str, Any]]]:
-    """Every method of a run against every other: by baseline the others in the run's order, as
-    `_against` has them; without those that have no question in common with it."""
+    """By baseline, all methods with which it has a question in common, as rows of `_against`."""
     values = {method: run.values(method, metric) for method in run.methods}
     figures: dict[tuple[str, str], Paired] = {}
     for a, b in combinations(run.methods, 2):
@@ -366,8 +359,7 @@ def against_each(run: RunValues, metric: str) -> dict[str, list[dict[str, Any]]]
 
 
 def against_run(run: RunValues, other: RunValues, metric: str) -> list[dict[str, Any]]:
-    """Each method of a run against the same one of another run, as `_against` has them; without
-    those that have no question in common."""
+    """Rows of `_against`, for the methods that have a question in common in both runs."""
     both = [method for method in run.methods if method in other.methods]
     found = {m: _figures(_same(run.values(m, metric), other.values(m, metric))) for m in both}
     return _against({method: figures for method, figures in found.items() if figures})

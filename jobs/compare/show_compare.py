@@ -10,7 +10,7 @@ from jobs.config.options import WAREHOUSE
 from jobs.output.cells import Part, Table, on_one_line
 from jobs.statistics.means import LEAST_DOCUMENTS
 
-_SHOWN = 5  # questions of either side
+_SHOWN = 5  # questions that A wins, and that B wins
 _NOTE = """\
 Means over the questions that both have a value of, repeats averaged first{problems}.
 95% interval of A - B: cluster bootstrap by document; n/a below {least} documents.
@@ -28,7 +28,7 @@ _ONE_PAIR = "gistmill compare A B lists the questions on which two methods diffe
 
 
 def comparison_parts(found: Comparison, warehouse: UPath) -> list[Part]:
-    """The sides and the kind of test, where they are equal in all rows; the table, notes on its
+    """The sides and the kind of test, if they are equal in all rows; the table, notes on its
     numbers, and for a single pair the questions that differ. A hint names the `warehouse`."""
     named = [_named(row, found.rows) for row in found.rows]
     constant = {key: value for key, value in named[0].items()
@@ -55,7 +55,7 @@ def comparison_parts(found: Comparison, warehouse: UPath) -> list[Part]:
 
 
 def _p(p: float) -> str:
-    """A p-value with three digits, never 0."""
+    """Three digits, never 0."""
     return "<0.001" if p < 0.001 else f"{p:.3g}"
 
 
@@ -71,7 +71,7 @@ def _named(row: Row, rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _cells(row: Row, named: Mapping[str, str], has_groups: bool) -> dict[str, object]:
-    """The cells of a row; `named`: the sides and the kind of test that differ between rows."""
+    """`named`: the sides and the kind of test that differ between rows."""
     of = row.figures
     return {
         "metric": row.metric,
@@ -91,7 +91,6 @@ def _cells(row: Row, named: Mapping[str, str], has_groups: bool) -> dict[str, ob
 
 
 def _lines(found: Comparison) -> list[str]:
-    """Notes on the numbers of the table."""
     rows = found.rows
     tests = sum(row.figures is not None for row in rows)
     lines = [*found.notes]
@@ -121,8 +120,7 @@ def _lines(found: Comparison) -> list[str]:
 
 
 def _problems(rows: Sequence[Row]) -> str:
-    """The number of problems, which count 0 in measures of answers; empty if no row has such a
-    measure."""
+    """Problems count 0 in measures of answers; "" if no row has such a measure."""
     of_answers = [row for row in rows if row.measures_answers]
     if not of_answers:
         return ""
@@ -132,13 +130,11 @@ def _problems(rows: Sequence[Row]) -> str:
 
 
 def _range(of_a: str, a: Sequence[int], of_b: str, b: Sequence[int]) -> str:
-    """Two counts with their names, as a range if rows differ."""
     low_high = [f"{min(n)} to {max(n)}" if min(n) < max(n) else str(n[0]) for n in (a, b)]
     return f"{of_a}: {low_high[0]}, {of_b}: {low_high[1]}"
 
 
 def _differences(row: Row) -> str:
-    """The questions that flipped, or those with the largest differences."""
     if not row.differences:
         return f"{row.metric}: no question on which they differ"
     flipped = row.is_right_or_wrong

@@ -1,4 +1,4 @@
-"""Export a method's answers as a file that other systems, benchmarks and `gistmill score` read."""
+"""Exports a method's answers to a file that other systems, benchmarks and `gistmill score` read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ def _scrolls(rows: Rows) -> str:
 
 
 def _longmemeval(rows: Rows) -> str:
-    """The hypothesis is the text that raters see: the whole reply where the family says so."""
+    """The hypothesis is the text that raters see: the whole reply if the family says so."""
     said = {row["question_id"]: row["judged"] or row["text"] for row in rows}
     return _jsonl([{"question_id": name, "hypothesis": text} for name, text in said.items()])
 
@@ -69,7 +69,7 @@ def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> t
 
 
 def _method_of(connection: Any, wanted: str | None, run: str) -> str:
-    """The method of this name, resolved as in `compare`; without a name the run's only one."""
+    """`wanted` is resolved as in `compare`; None means the run's only method."""
     names = [str(row["method"]) for row in query(connection, _METHODS)]
     if not names:
         raise UsageError(f"run={run} has no answers yet; gistmill status says what is done")

@@ -1,5 +1,5 @@
-"""Export the table of a run as CSV; or, as a paper prints it, as LaTeX or Markdown: with printed
-names, scores before reading and cost, and a caption that says what the numbers are."""
+"""Exports the table of a run as CSV, or as a paper prints it in LaTeX or Markdown: with printed
+names, scores before reading and cost, and a caption that explains the numbers."""
 
 import re
 from collections import Counter
@@ -41,9 +41,9 @@ def exported_report(
 
 
 def _csv(report: Report, options: ReadOptions, with_intervals: bool) -> str:
-    """A column per measure with all digits, and the number of answers that each mean is over; with
-    intervals their ends, the mean over answered questions and the sd over repeats, too. Names are
-    the canonical ones."""
+    """A column per measure with all digits, and the number of answers behind each mean; with
+    intervals also their ends, the mean over answered questions and the sd over repeats. Names are
+    canonical."""
     counts = [column.measure for column in COUNTS] if options.columns is None else []
     shown = with_columns(report, options.columns, None)
     rows = [dict(_cells(row, shown, with_intervals, counts)) for row in report.rows]
@@ -71,7 +71,6 @@ def _cells(
 
 
 def _latex(report: Report, options: ReadOptions, with_intervals: bool) -> str:
-    """A float with a row per method and group, below comments on where it is from."""
     foot = report.foot
     notes = [f"gistmill, run {report.run}, corpus {foot['corpus']}, engine {foot['engine']}"]
     notes.append(r"Needs \usepackage{booktabs}.")
@@ -82,14 +81,13 @@ def _latex(report: Report, options: ReadOptions, with_intervals: bool) -> str:
 
 
 def _markdown(report: Report, options: ReadOptions, with_intervals: bool) -> str:
-    """The caption, then the table."""
     return report_page([_paper_table(report, options, with_intervals)]) + "\n"
 
 
 def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> Table:
     """The table of the columns that `columns=` names, by default all and the cost. Raises
-    UsageError for `columns`, `names`, `marks` or a `label` that cannot be used, and for a run
-    without methods."""
+    UsageError for unusable `columns`, `names`, `marks` or `label`, and for a run without
+    methods."""
     marks = options.marks or "bold"
     if marks not in _MARKS:
         raise UsageError(f"marks={marks}: no such marks; there are {', '.join(_MARKS)}")
@@ -115,7 +113,6 @@ def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> 
 def _caption(
     table: Table, report: Report, options: ReadOptions, with_intervals: bool
 ) -> Iterator[str]:
-    """Corpus and number of questions, the answers that means are over, marks and brackets."""
     means = [value for row in table.rows for value in row.values() if isinstance(value, Measured)]
     corpus = report.foot["corpus"].rpartition(" ")[0]
     documents = counted(report.memory["documents"], "document")
@@ -136,7 +133,6 @@ def _caption(
 
 
 def _questions(report: Report) -> str:
-    """The number of questions that methods were asked, over all groups, and how often."""
     repeats = report.foot["repeats"]
     asked: Counter[str] = Counter()
     for row in report.rows:

@@ -1,5 +1,5 @@
-"""Score against tokens read: a point per method of a report, those on the Pareto frontier, and the
-picture of it as SVG; exported, and part of the page of a run."""
+"""Score against tokens read: a point per method of a report, the Pareto frontier, and their picture
+as SVG; exported, and part of the page of a run."""
 
 import math
 import re
@@ -28,7 +28,7 @@ TONES = ("#2f6fca", "#b3541e", "#1f8a4c", "#8a3a9c", "#c03650", "#12808c", "#857
          "#6a5acd", "#a0522d", "#4d7f17", "#b0409c")  # fmt: skip
 _LEFT, _TOP, _RIGHT, _BOTTOM = 54, 28, 732, 372  # of the points, in pixels
 _LINE, _OF_A_LINE = 17, 110  # pixels; characters
-_NO_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}  # beside control characters
+_NO_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}  # not allowed in XML, besides control characters
 _CAPTION = (
     "Filled, joined by steps: the Pareto frontier, no other method has as high a score with fewer "
     "tokens. Bars: 95% intervals over documents, where there are ten. Means over fewer answers "
@@ -40,10 +40,10 @@ _CAPTION = (
 class Point:
     """A method in one group of questions (`by`).
 
-    `score`: the mean of a measure over `n` answers, a problem counts 0; None: none has a value.
-    `low` and `high`: its 95% interval over documents. `tokens`: the mean, by the reader's
-    tokenizer, of the final contexts of the same answers, of which `tokens_n` were counted; None:
-    none was. `competes`: it has both, and no point of its group that has both is over more answers.
+    `score`: the mean of a measure over `n` answers, a problem counts 0; None without a value. `low`
+    and `high`: its 95% interval over documents. `tokens`: the mean, by the reader's tokenizer, of
+    the final contexts of the same answers, of which `tokens_n` were counted; None if none was.
+    `competes`: it has score and tokens, and no such point of its group is over more answers.
     """
 
     method: str
@@ -67,7 +67,7 @@ def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tupl
     """The points of `metric=`, in the format that `to=` ends in, and their number. `warn` gets a
     line if the run is not complete. In CSV true and false are 1 and 0.
 
-    Raises UsageError for other endings and unknown metrics, and where no method has a score and
+    Raises UsageError for other endings and unknown metrics, and if no method has a score and
     tokens.
     """
     is_file = options.to != STANDARD_OUTPUT
@@ -94,7 +94,7 @@ def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tupl
 
 
 def drawn_columns(report: Report) -> list[Column]:
-    """The columns that measure answers, without those of which no method has a mean."""
+    """The columns that measure answers and of which some method has a mean."""
     means = [(name, mean.mean) for row in report.rows for name, mean in row.means.items()]
     known = {name for name, mean in means if mean is not None}
     return [c for c in report.columns if c.measure in known and c.measure in report.measures]
@@ -120,9 +120,8 @@ def chosen_column(report: Report, wanted: str | None) -> Column:
 def points_of(report: Report, column: Column) -> list[Point]:
     """A point per row of the report, in its order.
 
-    On the frontier are those that compete and that no other, which competes in their group, leaves
-    behind: by a higher score with at most as many tokens, or as high a one with fewer. Floors and
-    ceilings take part as all methods do.
+    A competing point is on the frontier if no other of its group has a higher score with at most as
+    many tokens, or an equal one with fewer. Floors and ceilings take part as all methods do.
     """
     (part, *_) = column.geometric_mean_of or column.mean_of_means or (column.measure,)
     points = []
@@ -137,7 +136,7 @@ def points_of(report: Report, column: Column) -> list[Point]:
     most = {p.by: max((o.n for o in points if o.by == p.by and o.place), default=0) for p in points}
     points = [replace(p, competes=p.place is not None and p.n == most[p.by]) for p in points]
 
-    def rounded(point: Point) -> tuple[float, float]:  # in their last digits equal means may differ
+    def rounded(point: Point) -> tuple[float, float]:  # equal means may differ in their last digits
         tokens, score = point.place or (math.inf, -math.inf)
         return round(tokens, 6), round(score, 6)
 
@@ -150,16 +149,15 @@ def points_of(report: Report, column: Column) -> list[Point]:
 
 
 def tones_of(methods: Iterable[str]) -> dict[str, int]:
-    """The colour of each method in every picture of a run, as a number of TONES; variants of one
-    method have the same."""
+    """An index of TONES by method, the same in all pictures; variants of a method share it."""
     found: dict[str, int] = {}  # by the name without arguments
     return {m: found.setdefault(re.split(r"[(\[]", m)[0], len(found)) % len(TONES)
             for m in methods}  # fmt: skip
 
 
 def frontier_svg(run: str, heading: str, points: Sequence[Point], notes: Sequence[str] = ()) -> str:
-    """A picture with a panel and its legend per group of the points, of which there is one at
-    least; `heading`: of their score. Texts and axes have the colour of the page around it."""
+    """A picture with a panel and its legend per group of the points, of which there must be one;
+    `heading`: of their score. Texts and axes have the colour of the page around it."""
     tones = tones_of(point.method for point in points)
     looks = {method: {"tone": tone, "color": TONES[tone], "number": number}
              for number, (method, tone) in enumerate(tones.items())}  # fmt: skip
@@ -179,8 +177,7 @@ def frontier_svg(run: str, heading: str, points: Sequence[Point], notes: Sequenc
 
 
 def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The picture of one group: numbers at the ticks of its axes, marks, and the frontier's steps.
-    Tokens are drawn by their logarithm, none as 1."""
+    """Tokens are drawn by their logarithm, none as 1."""
     placed = [(point, *point.place) for point in points if point.place]
     powers = [math.log10(max(tokens, 1)) for _, tokens, _ in placed] or [0.0]
     first = math.floor(min(powers))
@@ -213,8 +210,7 @@ def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> d
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Some five multiples of 1, 2 or 5 times a power of ten, from `low` or below to `high` or
-    above."""
+    """About five multiples of 1, 2 or 5 times a power of ten, around `low` and `high`."""
     rough = (high - low) / 5 or 1.0
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough)

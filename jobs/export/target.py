@@ -30,11 +30,8 @@ class Target:
 
     @classmethod
     def of(cls, to: str, is_forced: bool) -> "Target":
-        """The target that `to=` names.
-
-        Raises UsageError for a folder, for what cannot be written, and for an existing file without
-        --force.
-        """
+        """Raises UsageError for a folder, for an unwritable place, and for an existing file without
+        --force."""
         if to == STANDARD_OUTPUT:
             return cls(None)
         path = as_path(to)
@@ -52,7 +49,7 @@ class Target:
         """Write a text as UTF-8. Raises UsageError if a remote store has no such bucket, and
         StorageError."""
         if self.path is None:
-            if isinstance(sys.stdout, TextIOWrapper):  # it may go to a file, as UTF-8, too
+            if isinstance(sys.stdout, TextIOWrapper):  # it may be redirected to a file
                 sys.stdout.reconfigure(encoding="utf-8")
             sys.stdout.write(text)
             return

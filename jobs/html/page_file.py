@@ -23,8 +23,6 @@ _ADVICE = "a large file; gistmill view shows the same and reads what is opened"
 
 @dataclass(frozen=True)
 class Written:
-    """The counts of a written page's contents, and its size."""
-
     file: str
     run: str
     documents: int
@@ -33,7 +31,7 @@ class Written:
 
 
 def check_page_name(file: Path) -> None:
-    """Raise UsageError unless a page can be called so: it ends in .html and its folder is there."""
+    """Raise UsageError unless the name ends in .html and its folder exists."""
     if file.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"--html {file}: not a name that ends in .html; write --html FILE.html")
     if not file.parent.is_dir():
@@ -41,10 +39,11 @@ def check_page_name(file: Path) -> None:
 
 
 def write_page(options: ReadOptions, file: Path) -> Written:
-    """Write the page of a run, with a progress bar in a terminal. An older file of the name is
+    """Write the page of a run, with a progress bar in a terminal; an older file of the name is
     replaced once the new one is whole.
 
-    Raises UsageError as `gistmill report` does, and if the file cannot be written or called so.
+    Raises UsageError as `gistmill report` does, and if the file cannot be written or has another
+    ending.
     """
     check_page_name(file)
     delete_abandoned(as_path(file))
@@ -68,7 +67,6 @@ def write_page(options: ReadOptions, file: Path) -> Written:
 
 
 def show_written(options: ReadOptions, file: Path, as_json: bool) -> None:
-    """Write a page, and print the counts of its contents."""
     print_found(write_page(options, file), _lines, as_json)
 
 

@@ -1,5 +1,5 @@
-"""The rows of documents and questions by stage, and every call with the exact prompt that it sent,
-for the page of a run."""
+"""The rows of documents and questions by stage, and every call with the prompt that was sent, for
+the page of a run."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +36,7 @@ class Traces:
         self._upstream = {row["step_id"]: row["upstream"] for row in query(connection, _UPSTREAM)}
 
     def contents(self, parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
-        """The content of each part's chunk, in order; the rows of all of them are read at once."""
+        """The content of each part's chunk, in order; the rows of all parts are read at once."""
         ids = [question_id for part in parts for question_id in part.question_ids]
         self._connection.execute("set variable questions = ?", [ids])
         documents = [part.document_id for part in parts]
@@ -69,7 +69,6 @@ class Traces:
             yield with_line_numbers({"document": document, "questions": questions})
 
     def _grouped(self, sql: str) -> dict[str, Rows]:
-        """Rows by their first column."""
         found: dict[str, Rows] = defaultdict(list)
         for row in query(self._connection, sql):
             found[next(iter(row.values()))].append(row)
@@ -92,8 +91,8 @@ class Traces:
         }
 
     def _rows(self, table: str, record: type[Record] | None, key: str) -> Rows:
-        """The rows of a table, those of a section together and in order of their key, or of all
-        columns without a record. Rows of a step that cannot be read are left out."""
+        """The rows of a table, grouped by section, in order of their key, or of all columns without
+        a record. Rows of a step that cannot be read are left out."""
         traced = record.sql().get("traced") if record and not record.drawn else None
         source = f"({traced}\n)" if traced else table
         order = ", ".join(["step_id", key, *(record.key if record else ["columns(*)"])])
@@ -105,7 +104,7 @@ class Traces:
         )
 
     def _section(self, table: str, record: type[Record] | None, rows: Rows) -> dict[str, Any]:
-        """The rows of a step for one document or question: by column, or as lines."""
+        """By column, or as the lines of `trace`."""
         (first, *_) = rows
         step_id = first["step_id"]
         places: dict[str, Any] = {
@@ -139,7 +138,6 @@ def _calls(sent: Iterable[dict[str, Any]]) -> Rows:
 
 
 def _lanes(num_chars: int, evidence: Rows | None, readings: Iterable[Any]) -> dict[str, Any]:
-    """The lanes of a question's reading map, by method and repeat."""
     return {
         "lanes": [
             {"method": row["method"], "repeat": row["repeat"],

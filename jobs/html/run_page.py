@@ -1,7 +1,9 @@
-"""The HTML of a page: our script and style, a policy (CSP) that allows no other, and its data.
+"""The HTML of a page: our script and style, a content security policy (CSP) that allows no other,
+and its data.
 
-A chunk is {"content": ...} as JSON in gzip. In packed ones long texts are lists of lines, each of
-which is stored once, as the prompts of a document repeat its pages and gists."""
+A chunk is {"content": ...} as JSON in gzip. In packed chunks long texts are lists of lines, each of
+which is stored once, as the prompts of a document repeat its pages and gists.
+"""
 
 import base64
 import gzip
@@ -22,7 +24,7 @@ _HERE = Path(__file__).parent
 _SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
 _STYLES = ("base", "tables", "pictures", "question", "print")
 _LONG = 160  # characters; shorter texts stay as they are
-_LINES = "$"  # a long text is {"$": [numbers of its lines]}; no other list is called so
+_LINES = "$"  # a long text is {"$": [numbers of its lines]}; no other list has this key
 
 Chunk = tuple[str, bytes]  # its name, and JSON in gzip
 
@@ -30,9 +32,8 @@ Chunk = tuple[str, bytes]  # its name, and JSON in gzip
 def page(
     run: str, first: Iterable[Chunk] = (), chunks: Iterable[Chunk] = (), root: str | None = None
 ) -> TemplateStream:
-    """The page of a run in pieces. It opens as soon as the chunks `first` are there. A served one
-    holds no chunks, but requests them from its own address as data/NAME, and those of the warehouse
-    from `root`."""
+    """The page of a run in pieces. It opens as soon as the chunks `first` are there. A served page
+    holds no chunks, but requests its own from data/NAME, and the warehouse's from `root`."""
     script = _inlined('"use strict";\n' + _joined(_SCRIPTS.split(), "js"))
     style = _inlined(_joined(_STYLES, "css"))
     connected = "'none'" if root is None else "'self'"
@@ -58,7 +59,6 @@ def _texts(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str]]:
 
 
 def _source(text: str) -> str:
-    """The hash by which a content security policy names an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -67,21 +67,21 @@ def _joined(names: Iterable[str], suffix: str) -> str:
 
 
 def _inlined(text: str) -> str:
-    """JavaScript or CSS as it may be written within an element. Line ends are line feeds, as a
-    browser hashes them; text that HTML would read as a tag or comment is in a string or a pattern
-    of JavaScript, where it can begin with an escape."""
+    """JavaScript or CSS that is safe within an element. Line ends are line feeds, as a browser
+    hashes them; text that HTML would read as a tag or comment begins with an escape, as it is in a
+    string or a pattern of JavaScript."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return re.sub(r"<(?=!--|/?(?:script|style)\b)", r"\\x3c", text, flags=re.IGNORECASE)
 
 
 def compressed_chunk(chunk: Mapping[str, Any]) -> bytes:
-    """The chunk as JSON in gzip; equal chunks give equal bytes."""
+    """Equal chunks give equal bytes."""
     text = json.dumps(json_value(chunk), default=str, allow_nan=False, separators=(",", ":"))
     return gzip.compress(text.encode(), compresslevel=6, mtime=0)
 
 
 def with_line_numbers(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A chunk of the content, with long texts as numbers of lines, and of the lines themselves."""
+    """A chunk in which long texts are numbers of lines, with the list of lines."""
     lines: dict[str, int] = {}
     return {"content": _packed(content, lines), "lines": list(lines)}
 

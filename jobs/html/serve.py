@@ -27,10 +27,11 @@ _NAMES = (_HOST, "localhost")  # a request for another host name is refused (DNS
 
 
 def serve(options: ReadOptions, as_json: bool) -> None:
-    """Serve the pages of all runs until Ctrl-C, and print the address of the chosen run's. Rows are
-    read when the page asks for them, which says so; before that only where an option may be
-    mistaken. A part of the address is random: other users of this machine cannot guess it, and a
-    page that was opened before does not get the data of another start.
+    """Serve the pages of all runs until Ctrl-C, and print the address of the chosen run's page.
+
+    Rows are read when the page first asks for them, but earlier if an option may be mistaken. A
+    random part of the address keeps other users of this machine from guessing it, and an old page
+    from getting the data of a new start.
 
     Raises UsageError as `gistmill report` does, and if the port cannot be opened.
     """
@@ -53,7 +54,7 @@ def serve(options: ReadOptions, as_json: bool) -> None:
 
 
 def listening(port: int, folder: str, pages: Site) -> ThreadingHTTPServer:
-    """A server of the pages below `folder`, /.../, that is not yet started. Raises UsageError."""
+    """A server of the pages below `folder`, /.../, not yet started. Raises UsageError."""
 
     class Handler(_Handler):
         site = pages
@@ -66,12 +67,11 @@ def listening(port: int, folder: str, pages: Site) -> ThreadingHTTPServer:
 
 
 def _reading_errors() -> tuple[type[Exception], ...]:
-    """The errors that reading a warehouse may raise."""
     return (CommandError, DatabaseError, *filesystem_errors())
 
 
 class _Server(ThreadingHTTPServer):
-    """Has a thread per connection, up to a limit; further ones wait."""
+    """Has a thread per connection, up to a limit; further connections wait."""
 
     daemon_threads = True
     address_family = socket.AF_INET
@@ -93,7 +93,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """GET of a path below FOLDER is what the site has there; there is nothing else."""
+    """Answers GET of paths below page_folder by the site; anything else is an error."""
 
     timeout = _SECONDS_IDLE
     site: Site
@@ -113,7 +113,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
 
     def _send_found(self, path: str) -> None:
-        """Send what stands at a path, or in one line the reason why it cannot be read."""
         try:
             found = self.site.get(path)
         except _reading_errors() as error:

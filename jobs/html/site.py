@@ -1,5 +1,4 @@
-"""The pages of a warehouse's runs by their paths: that of the chosen run at the root, those of the
-others in run/NAME/."""
+"""The pages of a warehouse's runs: the chosen run's at the root, the others' in run/NAME/."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -38,7 +37,7 @@ class Site:
             source.close()
 
     def get(self, path: str) -> Found | None:
-        """The content that stands at a path below the root; None where there is none."""
+        """The type and content at a path below the root; None if there is none."""
         run, root, rest = self._chosen, "", path
         if path.startswith("run/"):
             name, slash, rest = path.removeprefix("run/").partition("/")
@@ -50,8 +49,6 @@ class Site:
         return self._data(run, rest.removeprefix("data/")) if rest[:5] == "data/" else None
 
     def _runs(self) -> list[dict[str, Any]]:
-        """The runs of the warehouse, the last one first, each with the path of its page."""
-
         def path(run: str) -> str:
             return "" if run == self._chosen else f"run/{quote(run, safe='')}/"
 
@@ -59,7 +56,7 @@ class Site:
         return [{**row, "path": path(row["run"])} for row in rows]
 
     def open(self, run: str) -> Source:
-        """The data of a run, read now if it was not before. Raises UsageError."""
+        """The data of a run, read at its first use. Raises UsageError."""
         with self._lock:
             return self._opened(run)
 
@@ -74,7 +71,7 @@ class Site:
         if name == "state":
             return GZIP, compressed_chunk({"content": self._state(run)})
         with self._lock:
-            if name == "fresh":  # the rows of a run at work since it was read
+            if name == "fresh":  # read the rows again: the run may have written more
                 if run in self._sources:
                     self._sources.pop(run).close()
                 return GZIP, compressed_chunk({"content": self._opened(run).run})
@@ -84,14 +81,13 @@ class Site:
         return (GZIP, found) if found is not None else None
 
     def _state(self, run: str) -> dict[str, Any]:
-        """The progress of a run, if it is at work, from its files alone."""
+        """From the run's files alone."""
         progress, workers = RunFolder(self._options.warehouse, run).at_work()
         text = progress_line(progress) if progress else ""
         return {"is_running": bool(progress or workers), "text": text, "workers": len(workers)}
 
     def _against_run(self, run: str, name: str) -> Found | None:
-        """Each method of the run against the same one of another run: run-NUMBER-NAME, the number
-        of a measure of answers."""
+        """`name` is run-NUMBER-NAME: the index of a measure, and the other run's name."""
         _, number, other = [*name.split("-", 2), "", ""][:3]
         source = self._opened(run)
         measures = {str(number) for number in range(len(source.scores))}

@@ -19,13 +19,12 @@ from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 
-_OF_A_CHUNK = 50  # questions, which are read together when one is opened
-_AT_ONCE = 4_000  # answers whose rows are read by the same queries, and held at a time
+_OF_A_CHUNK = 50  # questions, all of which are read when one is opened
+_AT_ONCE = 4_000  # answers whose rows are read by one query and held in memory
 
 
 class Source:
-    """A run as its page shows it, at the time it was opened. Not safe for concurrent use by
-    threads.
+    """A run as its page shows it, as of the time it was opened. Not safe for threads.
 
     Raises UsageError as `gistmill report` does.
     """
@@ -33,7 +32,7 @@ class Source:
     def __init__(self, options: ReadOptions) -> None:
         self._opened = ExitStack()
         self._values: RunValues | None = None  # read when a comparison is first looked at
-        load_plugins(plugin_folders(options.plugins))  # before views are made of their records
+        load_plugins(plugin_folders(options.plugins))  # before views of their records are made
         whole = make_report(options)
         names = read_names(options.names or PAPER, whole.foot["plugins"])
         report = with_columns(whole, options.columns, names)
@@ -46,13 +45,13 @@ class Source:
         facts = RunFolder(options.warehouse, self.run).report_facts("judging")
         found = summary(self._connection, report, names, is_subset)
         self._summary = {**found, "judging": facts["judging"]}
-        # For each question.
+        # Per question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         self._traces = Traces(self._connection, facts["stages"])
 
     @property
     def scores(self) -> list[str]:
-        """The measures of answers, by whose numbers comparisons are asked for."""
+        """The measures of answers; requests for comparisons name them by index."""
         return list(self._summary["report"]["measures"])
 
     @property
@@ -73,13 +72,13 @@ class Source:
         self._connection.close()
 
     def first(self, is_served: bool) -> Chunk:
-        """The chunk `index`, which a page begins with. In a file it states which chunk each
-        document and question is in; served, each is a chunk of its own."""
+        """The chunk `index`, with which a page begins. In a file it states which chunk holds each
+        document and question; when served, each has its own."""
         places: dict[str, Any] = {} if is_served else self._places()
         return "index", compressed_chunk({"content": {**self._summary, **places}})
 
     def chunks(self) -> Iterator[Chunk]:
-        """All other chunks of a file."""
+        """All chunks of a file but the first."""
         for number in range(len(self._summary["measures"])):
             yield f"measure-{number}", self._measure(number)
         for number in range(len(self.scores)):
@@ -90,12 +89,12 @@ class Source:
             yield f"part-{number}", compressed_chunk(content)
 
     def against_run(self, number: int, other: RunValues) -> bytes:
-        """By a measure of answers, each method against the same one of another run."""
+        """By a measure of answers, each method against itself in another run."""
         found = against_run(self._own_values(), other, self.scores[number])
         return compressed_chunk({"content": found})
 
     def chunk(self, name: str) -> bytes | None:
-        """The content of one chunk of a served page; None if there is no such chunk."""
+        """One chunk of a served page; None if there is no such chunk."""
         kind, _, text = name.partition("-")
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
         if name == "index":
@@ -120,7 +119,6 @@ class Source:
         return compressed_chunk({"content": found})
 
     def _against(self, number: int) -> bytes:
-        """All methods against each other by a measure of answers."""
         return compressed_chunk({"content": against_each(self._own_values(), self.scores[number])})
 
     def _own_values(self) -> RunValues:
@@ -132,7 +130,7 @@ class Source:
         return str(self._summary["documents"][number]["document_id"])
 
     def _parts(self) -> list[Part]:
-        """Every document with its questions; in several parts, if it has many."""
+        """A document with many questions has several parts."""
         asked: dict[int, list[str]] = defaultdict(list)
         for row in self._summary["questions"]:
             asked[row["document"]].append(row["question_id"])
@@ -144,7 +142,6 @@ class Source:
         ]
 
     def _places(self) -> dict[str, list[int]]:
-        """The numbers of the chunks of every question and document."""
         of_questions: list[int] = []
         of_documents: dict[str, int] = {}
         for number, part in enumerate(self._parts()):
@@ -154,8 +151,10 @@ class Source:
 
 
 def batched_parts(parts: Iterable[Part], num_answers: int) -> Iterator[list[Part]]:
-    """The parts in order, grouped so that a group has at most 4,000 answers, but at least one part.
-    `num_answers`: to each question; a document without questions counts as one with one."""
+    """The parts in order, grouped into batches of at most 4,000 answers, but at least one part.
+
+    `num_answers`: per question; a document without questions counts as if it had one.
+    """
     batch: list[Part] = []
     size = 0
     for part in parts:

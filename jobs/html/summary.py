@@ -1,5 +1,5 @@
-"""The contents of a run's page before a question is opened: its report, the causes of problems, and
-a line per question and document."""
+"""The part of a run's page that is there before a question is opened: its report, the causes of
+problems, and a line per question and document."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -22,10 +22,12 @@ Rows = list[dict[str, Any]]
 
 
 def number_questions(connection: Any, rater: str | None, is_subset: bool) -> None:
-    """Create the tables that the other functions here read: `numbered_questions`, those in the
-    table `chosen`; `numbered_documents`, all, or for a subset those of its questions, with their
-    numbers from 0; `valued`, a row per question, method and measure, the mean over repeats.
-    Verdicts are those of `rater`."""
+    """Create the tables that the functions here read: `numbered_questions`, the questions in the
+    table `chosen`; `numbered_documents`, all, or for a subset those of its questions, with numbers
+    from 0; `valued`, a row per question, method and measure, the mean over repeats.
+
+    Verdicts are those of `rater`.
+    """
     asked = "semi join (from questions semi join chosen using (question_id)) using (document_id)"
     query(connection, filled(_SQL["documents"], where=asked if is_subset else ""))
     query(connection, filled(_SQL["questions"], shown_chars=str(_SHOWN_CHARS)))
@@ -36,10 +38,12 @@ def number_questions(connection: Any, rater: str | None, is_subset: bool) -> Non
 def summary(
     connection: Any, report: Report, names: Names | None, is_subset: bool
 ) -> dict[str, Any]:
-    """The content of the page's first chunk; questions and documents in the order of their
-    numbers; of a subset the causes that reached these. Headings and memories are named by `names`;
-    methods, by which the page finds their rows, are not: `method_names` has what is shown of
-    them."""
+    """The content of the page's first chunk; questions and documents in the order of their numbers,
+    and for a subset the causes that reached it.
+
+    `names` renames headings and memories, but not methods, by which the page finds their rows:
+    `method_names` has their printed names.
+    """
     printed = named(report, names)
     found = replace(printed, rows=report.rows)
     shown = dataclasses.asdict(found)
@@ -66,8 +70,7 @@ def summary(
 
 
 def _causes(connection: Any, documents: Rows, questions: Rows, where: str) -> Rows:
-    """The causes of what failed, with the numbers of those that they reached of these documents and
-    questions: a document that the corpus does not have is none, nor is a bad question."""
+    """With the numbers of listed documents and questions; missing documents have none."""
     numbers = {row["document_id"]: row["number"] for row in documents}
     asked = {row["question_id"]: row["number"] for row in questions}
     return [
@@ -85,7 +88,6 @@ def _numbered(names: Iterable[str], numbers: Mapping[str, int]) -> list[int]:
 
 
 def _problems(connection: Any, questions: Rows) -> Rows:
-    """The problems of each of these questions, by method."""
     asked = {row["question_id"]: row["number"] for row in questions}
     found = [
         {"number": asked[row["question_id"]], "method": row["method"], "problem": row["problem"]}
@@ -96,8 +98,7 @@ def _problems(connection: Any, questions: Rows) -> Rows:
 
 
 def _frontiers(report: Report) -> dict[str, str]:
-    """By measure of answers, the picture of score against tokens read as SVG; none where no method
-    has tokens."""
+    """By measure, a picture as SVG; left out if no method has tokens."""
     found = {}
     for column in drawn_columns(report):
         points = points_of(report, column)
@@ -107,13 +108,11 @@ def _frontiers(report: Report) -> dict[str, str]:
 
 
 def measures(connection: Any) -> list[str]:
-    """The names of all measures that the run has values of."""
     return [row["measure"] for row in query(connection, _MEASURES)]
 
 
 def values(connection: Any, measure: str) -> dict[str, list[float | None]]:
-    """By method, the values of a measure for every question in the order of their numbers; None for
-    a question without one."""
+    """By method, a value per question in the order of their numbers; None if it has none."""
     connection.execute("set variable measure = ?", [measure])
     return {row["method"]: row["found"] for row in query(connection, _SQL["values"])}
 

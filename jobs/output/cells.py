@@ -1,18 +1,18 @@
-"""The parts of what a command prints, and the texts of a table's cells. Three writers draw them:
-`markdown.py`, `terminal.py` and `latex.py`."""
+"""The parts that a command prints, and the texts of a table's cells. `markdown.py`, `terminal.py`
+and `latex.py` draw them."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-# C0 and C1 but for tab and line feed, marks that turn text round, and lone surrogates.
+# C0 and C1 except tab and line feed, marks that reverse text, and lone surrogates.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class Heading:
-    """A title; those of a higher `level` are under it."""
+    """A title; headings of a higher `level` are under it."""
 
     text: str
     level: int = 1
@@ -20,16 +20,16 @@ class Heading:
 
 @dataclass(frozen=True)
 class Verbatim:
-    """Lines that are printed as they are, however long."""
+    """Lines that are printed unchanged, however long."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A cell with a mean over `n` of the `of` answers that its row has. `answered`: those of the n
-    that have no problem, where others count 0. `small`: more about it, behind it, in small print
-    where there is such."""
+    """A cell with a mean over `n` of the `of` answers of its row; `answered`: those of the n
+    without a problem, where others count 0. `small` is printed behind it, in small print if
+    possible."""
 
     value: float | None
     n: int
@@ -39,8 +39,8 @@ class Measured:
     answered: int | None = None
 
     def is_over(self, shared_n: int | None) -> list[str]:
-        """The answers that the mean is over: n, unless it is the row's or the column's `shared_n`;
-        those answered, unless all are."""
+        """The numbers that the mean is over: n, unless it is the row's or the column's `shared_n`,
+        and the answered ones, unless they are all."""
         n = [] if self.n in (self.of, shared_n) else [f"n={self.n}"]
         return [*n, *([] if self.answered in (None, self.n) else [f"{self.answered} answered"])]
 
@@ -54,10 +54,10 @@ class Table:
     """Rows with the same keys; a cell is a text, a number, a `Measured` or None. The first column
     and those in `left` are left-aligned.
 
-    On a terminal columns without values are left out, but for the first `num_keys`, unless it
-    `keeps_empty`. `about_best`: said where best values are marked.
+    A terminal leaves out columns without values, except the first `num_keys`, unless the table
+    `keeps_empty`. `about_best` is printed if best values are marked.
 
-    `caption`, `label` and `marks` are those of LaTeX and Markdown, where it is to be published.
+    `caption`, `label` and `marks` are for LaTeX and Markdown.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -76,7 +76,7 @@ class Table:
         return name in self.left or name == self.names()[0]
 
     def filled(self) -> list[str]:
-        """The columns that have a value, and the keys."""
+        """The columns that have a value, and the key columns."""
         names = self.names()
         return names[: self.num_keys] + [
             name
@@ -85,8 +85,7 @@ class Table:
         ]
 
     def shared_n(self, name: str) -> int | None:
-        """The number of answers that all means of a column are over; None if they differ, or are
-        over all answers of their rows."""
+        """The n that all means of a column share; None if they differ or are all complete."""
         cells = [row[name] for row in self.rows if isinstance(row[name], Measured)]
         numbers = {one.n for one in cells}
         is_shared = len(numbers) == 1 and any(one.n != one.of for one in cells)
@@ -98,7 +97,6 @@ Part = Heading | Table | Verbatim | str
 
 
 def printable(text: str) -> str:
-    """The text with control characters as escapes, such as \\x1b; line ends are line feeds."""
     return CONTROLS.sub(_escape, text.replace("\r\n", "\n"))
 
 
@@ -113,13 +111,13 @@ def counted(number: int, what: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The text as it may stand in one line of output."""
+    """Collapse whitespace and escape control characters."""
     return printable(" ".join(text.split()))
 
 
 def cell(value: Any, shared_n: int | None = None) -> str:
-    """A cell's text, on one line: floats with one decimal, `-` for None, behind a mean the numbers
-    that it is over (`Measured.is_over`); the column's heading may have one of them (`shared_n`)."""
+    """A cell's text, on one line: floats with one decimal, `-` for None; a mean is followed by the
+    numbers that it is over (`Measured.is_over`), without `shared_n`, which the heading has."""
     if value is None:
         return "-"
     if isinstance(value, float):

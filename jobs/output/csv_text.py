@@ -1,4 +1,4 @@
-"""CSV that a spreadsheet shows and does not execute."""
+"""CSV in which a spreadsheet finds no formulas."""
 
 import csv
 import io
@@ -7,13 +7,13 @@ from typing import Any
 
 from jobs.output.cells import printable
 
-# What makes a cell a formula in some spreadsheet; the last four are the full-width signs.
+# These begin a formula in some spreadsheet; the last four are the full-width signs.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Rows as CSV with a header, empty cells for None. A text that a spreadsheet would take for a
-    formula has an apostrophe before it; control characters are written as escapes."""
+    """Rows as CSV with a header; None is an empty cell. A text that a spreadsheet would take for a
+    formula gets an apostrophe before it; control characters are escaped."""
     made = io.StringIO()
     writer = csv.writer(made, lineterminator="\n")
     writer.writerow([_cell(column) for column in columns])

@@ -1,12 +1,11 @@
-"""Parts as LaTeX: texts as comments, a float per table with booktabs, every special character
-escaped."""
+"""Parts as LaTeX: texts as comments, tables as floats with booktabs, special characters escaped."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jobs.output.cells import Measured, Part, Table, cell, on_one_line
 
-# As commands, so that neither ligatures nor the shorthands of babel's languages change them.
+# As commands, to keep ligatures and babel's shorthands from changing them.
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
@@ -16,12 +15,10 @@ _SPECIAL = {
 
 
 def latex(parts: Sequence[Part]) -> str:
-    """Headings and paragraphs as comments, a line each; a float per table."""
     return "".join(f"{line}\n" for part in parts for line in _lines(part))
 
 
 def escaped(text: str) -> str:
-    """The text as LaTeX prints it, on one line."""
     return "".join(_SPECIAL.get(sign, sign) for sign in on_one_line(text))
 
 
@@ -57,7 +54,6 @@ def _heading(name: str, shared_n: int | None) -> str:
 
 
 def _cell(value: Any, table: Table, name: str) -> str:
-    """A best value has the mark, what is small is in small print."""
     if not isinstance(value, Measured) or value.value is None:
         text = cell(value)
         return "--" if text == "-" else escaped(text)

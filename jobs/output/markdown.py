@@ -9,7 +9,7 @@ from jobs.output.cells import Heading, Marks, Measured, Part, Table, cell
 
 
 def markdown(parts: Iterable[Part]) -> str:
-    """The parts with an empty line between them; no cell is cut, however long."""
+    """An empty line separates parts; no cell is cut, however long."""
     return "\n\n".join(_part(part) for part in parts)
 
 

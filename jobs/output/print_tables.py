@@ -1,8 +1,9 @@
-"""Print parts, lines and JSON on standard output. Parts are Markdown, so that they can be pasted;
-on a terminal they are fitted to it, unless whole Markdown is asked for. Damaged files that a
+"""Prints parts, lines and JSON on standard output. Parts are Markdown, ready to paste; on a
+terminal they are fitted to its width, unless whole Markdown is asked for. Damaged files that a
 command leaves out are a line each on standard error.
 
-Control characters, which a corpus may hold and a terminal would obey, are printed as escapes."""
+Control characters, which a corpus may hold and a terminal would obey, are printed as escapes.
+"""
 
 import codecs
 import dataclasses
@@ -29,8 +30,8 @@ def print_line(text: str = "") -> None:
 
 
 def print_json(content: Any) -> None:
-    """Print as JSON; characters that a terminal would obey, and all but ASCII where standard output
-    is not UTF-8, are \\u escapes, so values stay exact."""
+    """Print as JSON; characters that a terminal would obey, and non-ASCII where standard output is
+    not UTF-8, are \\u escapes, which keep values exact."""
     is_utf = codecs.lookup(sys.stdout.encoding or "utf-8").name.startswith("utf")
     sys.stdout.write(json_text(content, indent=2, is_ascii=not is_utf) + "\n")
 
@@ -44,7 +45,7 @@ def json_text(content: Any, indent: int | None = None, is_ascii: bool = False) -
 
 
 def json_value(value: Any) -> Any:
-    """A value as JSON allows it: null for NaN and infinities, numbers for decimals, ISO 8601 for
+    """A value that JSON allows: null for NaN and infinities, numbers for decimals, ISO 8601 for
     times, objects for dataclasses."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return json_value(dataclasses.asdict(value))
@@ -63,7 +64,6 @@ def print_found(
     as_json: bool,
     whole: bool = False,
 ) -> None:
-    """Print what a command has found: as JSON, or its parts."""
     if as_json:
         print_json(found)
     else:
@@ -71,7 +71,7 @@ def print_found(
 
 
 def is_fitted(whole: bool) -> bool:
-    """True if parts are fitted to a terminal: standard output is one, and they are not `whole`."""
+    """True if standard output is a terminal and the parts are not `whole`."""
     return sys.stdout.isatty() and not whole
 
 

@@ -1,7 +1,7 @@
 """Parts on a terminal, in tables that rich draws and wraps.
 
-Columns without any value are left out, and of a table that is too wide the last ones; a line below
-it names them.
+Columns without any value are left out, and the last columns of a table that is too wide; a line
+below the table names them.
 """
 
 import textwrap
@@ -26,7 +26,7 @@ _RULE = Box("    \n    \n ─  \n    \n    \n    \n    \n    \n")
 
 
 def fitted_to_terminal(parts: Iterable[Part], width: int) -> str:
-    """The parts for a terminal of `width` characters."""
+    """`width` is in characters."""
     width = max(width, _LEAST)
     return "\n\n".join(text for part in parts for text in _texts(part, width))
 
@@ -40,7 +40,7 @@ def _texts(part: Part, width: int) -> Iterable[str]:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Every line wrapped at spaces, its further lines indented as it is; a word longer than the
+    """Wrap every line at spaces, further lines indented like its first; a word longer than the
     terminal stays whole."""
     return "\n".join(
         textwrap.fill(
@@ -64,7 +64,7 @@ class _Column:
 
     @classmethod
     def of(cls, table: Table, name: str) -> "_Column":
-        """One column; a best value has a mark, and the others a space in its place."""
+        """A best value has a mark, other values a space in its place."""
         n = table.shared_n(name)
         heading = cell(name) if n is None else f"{cell(name)} (n={n})"
         values = [row[name] for row in table.rows]
@@ -78,12 +78,11 @@ class _Column:
 
     @property
     def least(self) -> int:
-        """The characters that it takes at least, with the space after it."""
+        """The characters that it needs at least, with the space after it."""
         return min(self.width, _TEXT) + _GAP
 
 
 def _table(table: Table, width: int) -> Iterator[str]:
-    """The table, what its marks mean, and what columns it lacks."""
     names = table.names() if table.keeps_empty else table.filled()
     columns = [_Column.of(table, name) for name in names]
     shown = list(columns)
@@ -99,8 +98,7 @@ def _table(table: Table, width: int) -> Iterator[str]:
 
 
 def _drawn(columns: Sequence[_Column], width: int) -> str:
-    """Headings, a rule, and rows whose cells may have several lines; narrow columns of numbers are
-    never wrapped."""
+    """Narrow columns of numbers are never wrapped."""
     table = RichTable(box=_RULE, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
     cells: list[list[Text]] = []
     for one in columns:
@@ -111,7 +109,7 @@ def _drawn(columns: Sequence[_Column], width: int) -> str:
             overflow="fold",
             width=one.width if is_fixed else None,
         )
-        # Rich would strip the space that stands in the place of a mark.
+        # Rich would strip the space that replaces a mark.
         cells.append(
             [Text(" " * (one.width - cell_len(text)) + text, justify="left") for text in one.cells]
             if is_fixed
@@ -119,7 +117,7 @@ def _drawn(columns: Sequence[_Column], width: int) -> str:
         )
     for row in zip(*cells, strict=True):
         table.add_row(*row)
-    # A terminal with TERM=dumb would have 80 columns.
+    # Else rich uses 80 columns where TERM=dumb.
     console = Console(width=width, color_system=None, force_terminal=False)
     with console.capture() as capture:
         console.print(table)

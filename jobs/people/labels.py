@@ -1,5 +1,5 @@
-"""Labels by people: a sheet of answers to label, which shows neither methods nor verdicts, the
-import of a filled one, and the agreement of people with raters and with each other."""
+"""Labels by people: a sheet of answers to label, without methods and verdicts, the import of a
+filled sheet, and the agreement of people with raters and with each other."""
 
 import re
 from collections import Counter
@@ -38,7 +38,8 @@ _NOTE = (
 
 
 def sheet(options: ReadOptions) -> tuple[str, int]:
-    """CSV of `n=` answers, of all methods or those that `method=` begins, and their number.
+    """CSV of `n=` answers, of all methods or those whose name begins with `method=`, and their
+    number.
 
     Stratified by method: each has the same share, or one more. The answers and their order are
     random by `seed=`. Raises UsageError.
@@ -58,11 +59,11 @@ def sheet(options: ReadOptions) -> tuple[str, int]:
 
 
 def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
-    """Add the labels in a sheet, as those of `person=`, to the run. All or none are imported.
+    """Add the labels in a sheet to the run, as labels by `person=`; imports all or none.
 
     Returns counts: rows of the sheet, rows with a label, labels that were new or changed, and rows
-    without a label that keep that of an earlier import. Raises UsageError naming the first line
-    that is wrong.
+    without a label that keep one of an earlier import. Raises UsageError naming the first line that
+    is wrong.
     """
     person = options.person
     if not _PERSON.fullmatch(person):
@@ -84,7 +85,6 @@ def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
 
 
 def imported_lines(found: Mapping[str, Any]) -> list[str]:
-    """The lines that `gistmill rate import` prints."""
     of_whom = f"{counted(found['labels'], 'label')} of {found['rater']} in run {found['run']}"
     lines = [f"{of_whom}, new or changed: {found['changed']}"]
     if left := found["rows"] - found["labels"]:
@@ -96,7 +96,7 @@ def imported_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:
-    """The rows of a sheet by their id: label and comment, None if there is none, and line."""
+    """By row id: label and comment, None if empty, and line number. Raises UsageError."""
     found: dict[str, dict[str, Any]] = {}
     for row in read_rows(as_path(file), _ADVICE):
         value = row.sure().value or {}
@@ -118,8 +118,7 @@ def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:
 def _answers(
     connection: Any, run: str, sheet_rows: Mapping[str, Mapping[str, Any]], file: str
 ) -> dict[str, dict[str, Any]]:
-    """The answers that rows of a sheet are about, by row id. Raises UsageError for a row that is no
-    answer of the run."""
+    """By row id. Raises UsageError for a row that is no answer of the run."""
     connection.execute("set variable sheet_rows = ?", [list(sheet_rows)])
     labelled = filled(_SQL["labelled"], source=answers(connection, None))
     found = query(connection, filled(_SQL["of_rows"], labelled=labelled))
@@ -135,7 +134,7 @@ def _answers(
 
 def agreements(options: ReadOptions) -> dict[str, Any]:
     """The `agreements` of a run's people, on answers that `method=` and `where=` select, and the
-    number of `labels` that these have; `outdated` of them are of answers that have changed since.
+    number of their `labels`, of which `outdated` are of answers that have changed since.
 
     Raises UsageError if the run has no labels.
     """
@@ -150,7 +149,7 @@ def agreements(options: ReadOptions) -> dict[str, Any]:
         chosen = "" if is_all else f"semi join {source} using ({_ANSWER})"
         counts = query(connection, filled(_SQL["counts"], labels=_SQL["labels"], chosen=chosen))[0]
         rows = query(connection, filled(_SQL["pairs"], labels=_SQL["labels"], source=source))
-    groups = groupby(rows, itemgetter("person", "other", "rubric"))  # by which they are sorted
+    groups = groupby(rows, itemgetter("person", "other", "rubric"))  # rows are sorted by these
     found = [_agreement(key, [*of]) for key, of in groups]
     return {"agreements": found, "labels": counts["labels"], "outdated": counts["outdated"]}
 
@@ -184,7 +183,6 @@ def _shown(kappa: float | None) -> str | None:
 
 
 def parts_of(found: Mapping[str, Any]) -> list[Part]:
-    """The output of `gistmill rate agreement`."""
     labels, outdated = (counted(found[name], "label") for name in ("labels", "outdated"))
     if not found["agreements"]:
         return [f"{labels}, none of an answer that a rater or another person labelled"]
@@ -218,9 +216,12 @@ def parts_of(found: Mapping[str, Any]) -> list[Part]:
 def kappa(
     confusion: Mapping[tuple[str, str], int], order: Sequence[str] | None = None
 ) -> float | None:
-    """Cohen's kappa: 1 - disagreement / that of two raters with the same shares of labels by
-    chance; None if the latter is 0. Unweighted (1960), or with labels in an `order` by weights that
-    are linear in the distance of two of them (1968)."""
+    """Cohen's kappa: 1 - disagreement / the disagreement expected by chance for raters with these
+    shares of labels; None if the latter is 0.
+
+    Unweighted (1960), or with labels in an `order` by weights linear in the distance of two labels
+    (1968).
+    """
 
     def distance(a: str, b: str) -> int:
         return abs(order.index(a) - order.index(b)) if order else int(a != b)

@@ -1,12 +1,12 @@
-"""The expected costs of a run's remaining work: its documents, all of them if that is quick, else
-some of every length, go through all stages with an engine that only counts the tokens of prompts
-and of the replies that the prompts' modules expect; what they take is scaled to all.
+"""The expected costs of a run's remaining work: all documents, or a sample of every length, go
+through all stages with an engine that counts the tokens of prompts and of expected replies; the
+counts are scaled to all documents.
 
 Engines without a model count words or punctuation marks by rules of their own, which are applied
 here. For a model, its tokenizer, if this machine has it, gives the tokens per byte of the corpus;
 otherwise that ratio is an estimate.
 
-In this process, without Ray, on copies in memory: the warehouse is read, never written.
+Runs in this process, without Ray, on copies in memory: the warehouse is read, never written.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens", "budget
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 NO_COST: Numbers = np.zeros(len(MEASURES))
 T = TypeVar("T")
-_MAX_WORDS = 10_000_000  # of all prompts that are counted, roughly
+_MAX_WORDS = 10_000_000  # of all counted prompts, roughly
 _MIN_DOCUMENTS = 8
 _TRIED_TEXTS = 12  # tokenized to find the tokens per byte
 R = TypeVar("R", bound=Record)
@@ -64,8 +64,7 @@ _DIMENSIONS = 384
 @dataclass(frozen=True)
 class TokenCounts:
     """Functions that count an engine's tokens: `of_text` counts a text alone, `per_prompt` is added
-    for the chat template, and `how` names the method.
-    """
+    for the chat template, and `how` names the method."""
 
     of_text: Callable[[str], int]
     per_prompt: int
@@ -76,8 +75,7 @@ class TokenCounts:
 
 
 def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
-    """The token counts of the engine of `settings`; `texts` are pieces of the corpus, none of them
-    empty."""
+    """`texts` are non-empty pieces of the corpus."""
     if isinstance(settings, ExtractiveSettings):
         return TokenCounts(num_tokens, 0, "words and signs, as the engine counts")
     if not isinstance(settings, VllmSettings | OpenAISettings):
@@ -101,8 +99,7 @@ def _by_bytes(tokens_per_byte: float) -> Callable[[str], int]:
 class CountingEngine:
     """Stands in for the engine of `settings`; its tokens are counted by `counts`.
 
-    A prompt's beginning that an earlier prompt had counts as cached, as if the cache were
-    unlimited.
+    A beginning that an earlier prompt also had counts as cached, as if the cache were unlimited.
     """
 
     name = "counting"
@@ -116,8 +113,8 @@ class CountingEngine:
         self._beginnings: set[int] = set()  # of all prompts so far
 
     async def generate(self, request: Request) -> Reply:
-        """The expected reply, after half of the thinking budget; one that other prompts may show is
-        cut to its own budget. Never fails, and takes no time."""
+        """The expected reply, after half of the thinking budget; a reply that other prompts may
+        show is cut to its own budget. Never fails, and takes no time."""
         assert request.fields is not None, "nothing but prompts is counted"
         prompt_tokens = await self.count_tokens(request.messages)
         prompt = "\n".join(message["content"] for message in request.messages)
@@ -161,8 +158,7 @@ class NoEmbedder(EmbedderSettings):
 
 
 class DryRunShards(Shards):
-    """Shards of a warehouse that is only read: rows committed for `documents` stay in memory,
-    others are discarded."""
+    """Writes nothing: rows committed for `documents` stay in memory, others are discarded."""
 
     def __init__(self, warehouse: AnyPath, documents: Collection[str] = ()) -> None:
         super().__init__(warehouse)
@@ -189,9 +185,9 @@ class DryRunShards(Shards):
 
 @dataclass(frozen=True)
 class Sample:
-    """The documents that are counted, of `num_documents` with model calls to make. `scale`: by step
-    id, the remaining work of all over that which is counted, in questions, or words if the step
-    reads whole documents."""
+    """The counted documents, of `num_documents` with model calls to make. `scale`: by step id, all
+    remaining work divided by the counted work, in questions, or in words if the step reads whole
+    documents."""
 
     num_documents: int
     documents: Sequence[PlannedDocument]
@@ -199,7 +195,6 @@ class Sample:
 
     @property
     def units(self) -> list[Unit]:
-        """The units of all its documents."""
         return [unit for document in self.documents for unit in document.units]
 
     @property
@@ -208,15 +203,15 @@ class Sample:
 
     @property
     def is_whole(self) -> bool:
-        """True if everything is counted, so that nothing is scaled."""
+        """True if everything is counted and nothing is scaled."""
         return all(scale == 1 for scale in self.scale.values())
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """`costs`: of the remaining work, in `MEASURES` by step id; `budget_tokens` are those of the
-    same calls if every reply took its whole budget. `disk`: bytes by table. `counts`: by phase, the
-    method of counting tokens."""
+    """`costs`: of the remaining work, in `MEASURES` by step id; its `budget_tokens` assume that
+    every reply takes its whole budget. `disk`: bytes by table. `counts`: by phase, the method of
+    counting tokens."""
 
     sample: Sample
     costs: dict[str, Numbers]
@@ -225,7 +220,6 @@ class Estimate:
 
 
 def estimate(prepared: Prepared) -> Estimate:
-    """The estimate for the remaining work."""
     sample, run = choose_sample(prepared), prepared.run
     shards = DryRunShards(prepared.shards.warehouse, {d.document_id for d in sample.documents})
     loading = {step.id for step in run.steps if step.stage is None}
@@ -252,7 +246,7 @@ _Left = tuple[int, str, float, frozenset[str]]
 
 
 def choose_sample(prepared: Prepared) -> Sample:
-    """The documents of the remaining work that are counted, and what they are scaled by."""
+    """The documents to count, and the factors that scale them to the remaining work."""
     asking = frozenset(step.id for step in prepared.run.steps if step.prompts)
     left, all_work = list[_Left](), Counter[str]()
     for document in _to_ask(prepared, asking):
@@ -270,7 +264,6 @@ def choose_sample(prepared: Prepared) -> Sample:
 
 
 def _to_ask(prepared: Prepared, asking: Collection[str]) -> Iterator[PlannedDocument]:
-    """The documents with model calls to make, by the steps that ask a model."""
     for document in prepared.plan.documents():
         asks = any(unit.step_id in asking and not unit.is_done for unit in document.units)
         if asks and not document.is_bad:
@@ -279,7 +272,7 @@ def _to_ask(prepared: Prepared, asking: Collection[str]) -> Iterator[PlannedDocu
 
 def _some(left: Sequence[_Left]) -> set[str]:
     """The ids of as many documents as the words of their prompts allow, evenly spaced by length,
-    and of one of each step that would be missing."""
+    and of one document for each step that would be missing."""
     total = sum(words for _, _, words, _ in left)
     num = max(_MIN_DOCUMENTS, int(len(left) * _MAX_WORDS / max(1.0, total)))
     ordered = sorted(left)
@@ -294,7 +287,6 @@ def _some(left: Sequence[_Left]) -> set[str]:
 
 
 def _work(document: PlannedDocument, prepared: Prepared) -> Counter[str]:
-    """By step id the remaining questions, or the words of the document."""
     by_question = {step.id for step in prepared.run.steps if step.per_question}
     found = Counter[str]()
     for unit in document.units:
@@ -305,9 +297,8 @@ def _work(document: PlannedDocument, prepared: Prepared) -> Counter[str]:
 
 
 class _InOrder(ThreadPoolExecutor):
-    """Calls what an event loop sends to its threads at once, in the loop's own: in which order
-    prompts are made, and so which of them finds its beginning cached, does not depend on the
-    machine."""
+    """Runs an event loop's thread calls at once, in the loop's own thread. This fixes the order of
+    prompts, and so which beginnings count as cached, on every machine."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
         done: Future[T] = Future()
@@ -346,8 +337,7 @@ async def _never() -> bool:
 def _scaled(
     prepared: Prepared, sample: Sample, shards: DryRunShards
 ) -> tuple[dict[str, Numbers], dict[str, int]]:
-    """The costs of all documents by step id, of every step with remaining work that asks a model;
-    and the bytes of the files that the run will write, by table."""
+    """All documents' costs by step id, and the bytes that the run will write by table."""
     engines = {step.id: engine for step, engine in prepared.run.steps_with_engines}
     costs = {i: NO_COST for i, engine in engines.items() if engine and i in prepared.plan.pending()}
     disk: Counter[str] = Counter()

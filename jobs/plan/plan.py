@@ -1,5 +1,5 @@
 """`gistmill plan`: the remaining work of a run, its cost in tokens, hours and money, and the
-assumptions of the numbers, printed on one screen."""
+assumptions behind these, printed on one screen."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,8 +41,8 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """The command's options. `rates`: prompt and reply tokens a second of one engine; `price`: in
-    place of the engines' own."""
+    """The command's options. `rates`: prompt and reply tokens a second of one engine; `price`:
+    replaces the engines' own."""
 
     rates: tuple[float, float] | None
     gpus: int
@@ -50,7 +50,7 @@ class Options:
 
     @classmethod
     def of(cls, rates: str | None, gpus: int, price: str | None) -> "Options":
-        """The options as they are written. Raises UsageError for one that cannot be used."""
+        """Parse the options. Raises UsageError for an unusable one."""
         found = None if rates is None else numbers("rates", rates, "PREFILL,DECODE")
         if found and min(found) <= 0:
             raise UsageError(f"--rates {rates}: both must be above 0")
@@ -70,7 +70,6 @@ class Options:
 
 
 def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn) -> None:
-    """Print the plan of the run of these words."""
     config = read_config(words)
     options.num_engines(config.engine)  # refused before any work
     without_model = NoEmbedder(**config.embedder.model_dump())
@@ -128,7 +127,7 @@ def _step(step: Step, costs: Numbers, price: Price) -> Json:
 
 
 def _sum(stage: str, steps: Sequence[Json]) -> Json:
-    """The sums over all steps of a stage; of money, those whose engine has a price."""
+    """Money only for steps whose engine has a price."""
     totals: Json = {"stage": stage}
     for kind in ("expected", "budgets") if steps else ():
         columns = {name: [step[kind][name] for step in steps] for name in steps[0][kind]}
@@ -138,8 +137,7 @@ def _sum(stage: str, steps: Sequence[Json]) -> Json:
 
 
 def _own_speeds(folder: RunFolder) -> dict[str, float]:
-    """The tokens of prompts and replies that one engine processed in a second in the run so far, by
-    phase, a reply's token counted as `REPLY_COSTS` of a prompt's."""
+    """Prompt tokens a second per engine, by phase; a reply token counts as REPLY_COSTS."""
     costs, seconds = defaultdict[str, float](float), defaultdict[str, float](float)
     for took in [one for launch in folder.readable_launches() for one in launch.get("phases", ())]:
         name = took["phase"].split(":")[0]
@@ -152,8 +150,8 @@ def _own_speeds(folder: RunFolder) -> dict[str, float]:
 def _phase(
     phase: Phase, engine: EngineSettings, estimated: Estimate, options: Options, speed: float | None
 ) -> Json:
-    """A phase's engines, their rates and the hours, None if no rates are known: those of the
-    options, else the run's own `speed`, else those that the engine's settings say."""
+    """A phase's engines, their rates and the hours, None without rates: the rates of the options,
+    else the run's own `speed`, else those of the engine's settings."""
     rates, how = engine.token_rates(), "the engine's settings"
     if options.rates is not None:
         rates, how = options.rates, "--rates {:.15g},{:.15g}".format(*options.rates)
@@ -185,7 +183,6 @@ def _phase(
 def _assumptions(
     prepared: Prepared, estimated: Estimate, phases: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
-    """The assumptions about what is counted, the tokens, the replies, the cache and the rates."""
     asking = [step.stage for step in prepared.run.steps if step.id in estimated.costs]
     prompts = dict.fromkeys(p for s in asking if s for p in s.prompts_used() if p.assumed)
     sample, left = estimated.sample, counted(estimated.sample.num_documents, "document")
@@ -210,7 +207,6 @@ def _assumptions(
 
 
 def _parts(plan: Mapping[str, Any]) -> list[Part]:
-    """The printed parts of the plan."""
     head, corpus = Heading(f"plan of {plan['run']}"), plan["corpus"]
     if not plan["stages"]:
         return [head, "nothing is left to do; a run makes no model call"]

@@ -1,4 +1,4 @@
-"""Write a folder with a plugin that works: a copy of one in templates/."""
+"""Writes a folder with a working plugin: a copy of one in templates/."""
 
 import keyword
 import re
@@ -11,10 +11,10 @@ KINDS = tuple(sorted(folder.name for folder in _TEMPLATES.iterdir()))
 
 
 def new_plugin(name: str, kind: str) -> list[Path]:
-    """Write the folder `name` with a plugin of this kind, the templates' `my_plugin` and `MyPlugin`
-    replaced by its name; returns its files.
+    """Write the folder `name` with a plugin of this kind, in which the name replaces the templates'
+    `my_plugin` and `MyPlugin`; returns its files.
 
-    Raises UsageError for a folder that exists, and for a name that is no small identifier.
+    Raises UsageError for a folder that exists, and for a name that is not a lower-case identifier.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} cannot be imported: write small letters, digits and _")

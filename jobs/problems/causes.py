@@ -1,6 +1,6 @@
-"""The problems of a run by their causes: each stands once, with the rows that failed because of it
-and the questions and documents that it reached; as rows, and as lines that say what to do. And the
-findings about the replies of its models."""
+"""The problems of a run by cause, each with the rows that failed because of it and the questions
+and documents that it reached, as rows and as lines that advise what to do; and findings about the
+replies of its models."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -37,11 +37,13 @@ _ADVICE: Mapping[str, str] = {
 
 
 def causes(connection: Any, where: str = "true") -> Rows:
-    """A row per stage and problem that is no consequence of another, those that reached most rows
-    first: `num_rows` are its own, `num_after` those that have the problem `upstream` because of it,
+    """A row per stage and problem that no other problem caused, most rows first.
+
+    `num_rows` are its own rows, `num_after` those with the problem `upstream` because of it,
     `num_details` its different details, of which `detail` is the first; `documents` and `questions`
-    are the ids that it reached. `where`: SQL over document_id and question_id."""
-    parts = []  # the rows of a table that have a problem, with all of _COLUMNS
+    are the ids that it reached. `where`: SQL over document_id and question_id.
+    """
+    parts = []  # a table's rows with a problem, with all of _COLUMNS
     for table, columns in _tables(connection).items():
         own = ", ".join(f"t.{n}" if n in columns else f"null::varchar as {n}" for n in _COLUMNS)
         is_made = table not in _LOADED and "step_id" in columns
@@ -57,7 +59,7 @@ def causes(connection: Any, where: str = "true") -> Rows:
 
 
 def question_problems(connection: Any) -> Rows:
-    """A row per question, method and problem, by those three."""
+    """A row per question, method and problem, in this order."""
     parts = [
         f"select question_id, method, problem from {table} where problem is not null"
         for table, columns in _tables(connection).items()
@@ -67,18 +69,16 @@ def question_problems(connection: Any) -> Rows:
 
 
 def _tables(connection: Any) -> dict[str, set[str]]:
-    """The tables of the run whose rows may have a problem, with the names of their columns."""
     return {row["table_name"]: set(row["columns"]) for row in query(connection, _SQL["tables"])}
 
 
 def cause_lines(connection: Any) -> Iterator[str]:
-    """A line per cause, those that reached most rows first."""
     yield from map(_line, causes(connection))
 
 
 def reply_findings(connection: Any, facts: Mapping[str, Any]) -> list[str]:
-    """A line per finding about the replies of models, by stage; `facts`: the run's. Where options
-    were chosen without a call, they were of the run's own engine."""
+    """A line per finding about the replies of models, by stage; `facts`: the run's. Options chosen
+    without a call count as the run's own engine's."""
     models: Mapping[str, bool] = facts.get("models", {})
     if not models and not facts.get("is_model"):
         return []
@@ -97,7 +97,7 @@ def _line(cause: Mapping[str, Any]) -> str:
 
 
 def _example(detail: str) -> str:
-    """A detail on one line; of a traceback the error, and the place that raised it."""
+    """On one line; of a traceback the error, and the place that raised it."""
     places = _PLACE.findall(detail)
     if not places or not detail.startswith("Traceback"):
         return on_one_line(detail)
@@ -106,8 +106,8 @@ def _example(detail: str) -> str:
 
 
 def _size(cause: Mapping[str, Any]) -> str:
-    """The number of rows, and of the questions and documents that the cause reached; of the corpus
-    that of its bad entries: a question about a missing document is one, and two rows."""
+    """The number of rows, and of the questions and documents that the cause reached; for the corpus
+    the number of bad entries: a question about a missing document is one entry, but two rows."""
     after = f" and {cause['num_after']} after" if cause["num_after"] else ""
     if cause["problem"] == "bad_input":
         number = cause["num_details"]
@@ -119,7 +119,7 @@ def _size(cause: Mapping[str, Any]) -> str:
 
 
 def problem_counts(connection: Any) -> dict[str, int]:
-    """The rows of a run that have a problem themselves, by problem."""
+    """The rows of a run, by problem, that have it themselves."""
     found: dict[str, int] = {}
     for cause in causes(connection):
         found[cause["problem"]] = found.get(cause["problem"], 0) + cause["num_rows"]
@@ -127,7 +127,6 @@ def problem_counts(connection: Any) -> dict[str, int]:
 
 
 def healed_line(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """The rows that have each problem, before a retry and after it."""
     names = [name for name in {**before, **after} if name in RETRYABLE]
     if not names:
         return "retry: no row has a problem that another reply may avoid"

@@ -1,5 +1,4 @@
-"""Choice of what a report is about: questions, methods, the rater whose verdicts are shown, and
-columns."""
+"""Chooses the questions, methods and columns of a report, and the rater whose verdicts it shows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,8 +22,11 @@ select bool_or(len(options) = 0 and len("references") > 0) as free,
 
 
 def create_chosen_table(connection: Any, options: ReadOptions) -> None:
-    """Create the table `chosen` of the report's questions; `by_value` is the group of each, and
-    numbers (`question_place`, `document_place`) stand for longer ids beside values and sums."""
+    """Create the table `chosen` of the report's questions; `by_value` is a question's group, and
+    the numbers `question_place` and `document_place` replace longer ids beside values and sums.
+
+    Raises UsageError if `where` leaves no question.
+    """
     documents = """(select document_id, title, num_words as num_document_words,
         row_number() over (order by document_id)::int as document_place from documents)"""
     source = f"""(select q.*, title, num_document_words, document_place
@@ -55,7 +57,7 @@ def chosen_rater(connection: Any, wanted: str | None) -> str | None:
 
 
 def chosen_methods(methods: Sequence[str], begins: str | None) -> list[str]:
-    """The methods whose names begin so. Raises UsageError if there are none."""
+    """The methods whose names begin with `begins`. Raises UsageError if there are none."""
     found = [method for method in methods if method.startswith(begins or "")]
     if begins and not found:
         near = nearest(begins, sorted(methods), 5)
@@ -67,7 +69,7 @@ def shown_columns(
     connection: Any, found: Mapping[str, Any]
 ) -> tuple[tuple[Column, ...], tuple[str, ...]]:
     """The columns for the kinds of questions that the run has; and the names of those that measure
-    answers, which are the ones specific to a kind of question and stand first."""
+    answers, which are specific to a kind of question and come first."""
     kinds = query(connection, _KINDS)[0]
     own = [Column(**column) for kind in ("free", "choice") if kinds[kind]
            for column in found[kind]]  # fmt: skip
@@ -79,11 +81,11 @@ def shown_columns(
 
 
 def answers(connection: Any, where: str | None, method: str | None = None) -> str:
-    """A subquery: a row per answer of a method that begins with `method` for which the condition
-    holds. Its columns are those of the view `predictions`, of `questions`, `title`, and
+    """A subquery with a row per answer that satisfies `where`, of the methods that begin with
+    `method`. Its columns are those of the view `predictions`, of `questions`, `title`, and
     `num_document_words`.
 
-    Raises UsageError where `where` is no SQL expression.
+    Raises UsageError if `where` is no SQL expression.
     """
     condition = expression("where", where or "true")
     begins = (method or "").replace("'", "''")

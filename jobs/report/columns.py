@@ -1,5 +1,5 @@
-"""The columns of the table of methods: means of measures, and counts; in groups, and as `columns=`
-chooses them."""
+"""The columns of the table of methods, means of measures and counts: their groups, and the choice
+by `columns=`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,11 +33,11 @@ COUNTS = (
 def with_columns(
     report: Report, wanted: str | None, names: Names | None, more: Sequence[Column] = ()
 ) -> Report:
-    """The report with the columns that `columns=` names, in its order; without it with all that the
-    run has, and `more`.
+    """The report with the columns that `columns=` names, in its order; None: all columns of the
+    run, and `more`.
 
     A name is that of a measure or count, or its heading, also as `names` print it. `n`, which the
-    table always has, may be among them. Raises UsageError for one that the run has not.
+    table always has, is allowed. Raises UsageError for a column that the run has not.
     """
     if wanted is None:
         return replace(report, columns=(*report.columns, *more))
@@ -56,7 +56,7 @@ def with_columns(
 
 
 def known_columns(report: Report) -> list[Column]:
-    """The report's columns, and all that is counted of its methods."""
+    """The report's columns, and all counts of its methods."""
     found = {column.measure: column for column in (*report.columns, *COUNTS)}
     for name in (name for row in report.rows for name in row.counts if name != "n"):
         found.setdefault(name, _count(name, name.replace("_", " "), 200))
@@ -64,8 +64,7 @@ def known_columns(report: Report) -> list[Column]:
 
 
 def measures_by_name(known: Sequence[Column], names: Names | None) -> Mapping[str, str]:
-    """The measures by all names that they go by, in lower case; of equal names the measure's own
-    goes first, then the heading."""
+    """By lower-case name, heading and printed heading; an earlier one of these wins."""
     printed = names.of_columns(known) if names else known
     found: dict[str, str] = {}
     for shown in (
@@ -79,8 +78,7 @@ def measures_by_name(known: Sequence[Column], names: Names | None) -> Mapping[st
 
 
 def group_of(column: Column, report: Report) -> str:
-    """The group of a column: scores of answers, what was read for them, or its cost, which has the
-    last places."""
+    """The group of a column: scores of answers, reading for them, or its cost, which comes last."""
     if column.measure in report.measures:
         return SCORES
     return COST if column.place >= COST_COLUMNS[0].place else READING

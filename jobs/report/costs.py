@@ -1,5 +1,5 @@
-"""The costs of a run's rows: a method's own calls, those of the memory steps that its rows rest on,
-and those of its verdicts. Together they are the run's rows of `calls`, without copied ones."""
+"""The costs of a run's rows: a method's own calls, those of the memory steps that its rows depend
+on, and those of its verdicts. Together they are all `calls` of the run, without copied ones."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -22,11 +22,11 @@ Spent = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of a report's methods and groups, and of the memory steps that they rest on.
+    """The costs of a report's methods and groups, and of the memory steps that they depend on.
 
-    `steps` have `memory`, `stage`, `step_id`, the `methods` that rest on it, and its costs; `total`
-    are those of all methods and steps, each step once. Costs are `calls`, `tokens` and, if a call
-    has a price, `money`; `unpriced` are the engines whose calls have none, then.
+    `steps` have `memory`, `stage`, `step_id`, the `methods` that depend on it, and its costs;
+    `total` is over all methods and steps, each step once. Costs are `calls`, `tokens` and, if a
+    call has a price, `money`; `unpriced` then names the engines whose calls have none.
     """
 
     of_methods: Mapping[tuple[str, str | None, str], Spent]  # by method, group and part
@@ -35,8 +35,7 @@ class Costs:
     unpriced: tuple[str, ...] | None  # None: no call has a price
 
     def of(self, key: Key) -> dict[str, float]:
-        """The costs of a method's own calls in a group, of its verdicts (`judging_calls` ...), and
-        of its memories (`memory_calls` ...), which are those for all documents."""
+        """In a group; `judging_calls` ... are of verdicts, `memory_calls` ... for all documents."""
         method, by = key
         groups = {"": by, "memory_": None, "judging_": by}
         return {f"{part}{name}": value for part in _PARTS
@@ -45,7 +44,8 @@ class Costs:
 
 
 class Prices:
-    """The price of each step's calls: `given` for all by `--price`, else `by_step` its engine's.
+    """The price of each step's calls: `given` by `--price` for all, else its engine's from
+    `by_step`.
 
     Raises UsageError for an unusable price.
     """
@@ -70,8 +70,8 @@ class Prices:
 def costs_of(
     connection: Any, judging: Sequence[str], prices: Prices, is_split: bool = False
 ) -> Costs:
-    """The costs of the questions in the table `chosen`. If `is_split`, those of a memory step are
-    divided by the number of methods that rest on it; else each method has all of them.
+    """The costs of the questions in the table `chosen`. If `is_split`, the costs of a memory step
+    are divided among the methods that depend on it; else each method has all of them.
 
     `judging`: the stages whose calls are verdicts.
     """
@@ -99,7 +99,6 @@ def costs_of(
 
 
 def _spent(row: Mapping[str, Any], prices: Prices, divisor: int = 1) -> dict[str, float]:
-    """A row's sums, and its money, which is 0 without a price."""
     _, *tokens = (row[name] for name in _SUMMED)
     spent = {name: row[name] for name in _SUMMED}
     spent["money"] = prices.of(row["step_id"]).of(*tokens) or 0.0

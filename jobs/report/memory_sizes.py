@@ -38,19 +38,18 @@ class Distribution:
 
 
 def sizes(connection: Any) -> list[dict[str, Any]]:
-    """A row per measure and memory of the run that `connection` shows: the fields of Distribution,
-    whose rows it counts (`rows_of`), and the `values`."""
+    """A row per measure and memory: the fields of Distribution, the name of the counted rows
+    (`rows_of`), and the `values`."""
     return query(connection, _SIZES)
 
 
 def distributions(connection: Any) -> list[Distribution]:
-    """Every measure of every memory of the run that `connection` shows."""
     names = [field.name for field in fields(Distribution)]
     return [Distribution(**{name: row[name] for name in names}) for row in sizes(connection)]
 
 
 def distribution_table(found: Sequence[Distribution]) -> Table:
-    """The printed table; memories are named only where the run has several."""
+    """Memories are named only if the run has several."""
     several = len({one.memory for one in found} - {None}) > 1
     return Table([_row(one, several) for one in found])
 

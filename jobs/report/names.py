@@ -1,6 +1,6 @@
-"""Names as papers print them: those of conf/names.yaml, with those of the run's plugins and of a
-user's file over it. Of a method only the arguments are printed that tell it from the other methods
-of its table."""
+"""Names as papers print them: from conf/names.yaml, overridden by the run's plugins and a user's
+file. A method is printed with only the arguments in which it differs from the table's other
+methods."""
 
 import re
 from collections import Counter
@@ -30,7 +30,7 @@ class _File(Settings):
 
 @dataclass(frozen=True)
 class Names:
-    """Printed names by canonical ones, and those that methods of equal name differ in."""
+    """Printed names by canonical name."""
 
     measures: Mapping[str, str]
     methods: Mapping[str, str]
@@ -38,8 +38,7 @@ class Names:
     corpora: Mapping[str, str]
 
     def of_columns(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """The columns under their printed headings; of headings that would be alike the measures
-        stand beside them."""
+        """Equal printed headings get the measure's name in brackets."""
         shown = [self._heading(column) for column in columns]
         number = Counter([*shown, *_KEYS])
         return tuple(
@@ -51,8 +50,9 @@ class Names:
         return self.measures.get(column.measure, column.heading)
 
     def of_methods(self, names: Sequence[str]) -> dict[str, str]:
-        """The printed names of a table's methods, no two alike: with the arguments that methods of
-        one name differ in; with all of them where two would be alike; else the canonical name."""
+        """The printed names of a table's methods, all different: with the arguments in which
+        methods of one name differ; with all arguments if two would still be equal; else the
+        canonical name."""
         arguments = {name: _arguments(name) for name in dict.fromkeys(names)}
         found = {name: self._method(name, arguments) for name in arguments}
         for fuller in (self._whole, str):
@@ -79,7 +79,7 @@ class Names:
 
 
 def _base(name: str) -> str:
-    """The name of a method without its arguments; all of a name that is none of our methods'."""
+    """The name without its arguments; the whole name if it is not in our syntax."""
     found = _METHOD.fullmatch(name)
     return found[1] if found and _arguments(name) else name
 
@@ -93,14 +93,14 @@ def _arguments(name: str) -> dict[str, str]:
     return dict(pairs) if all(value for _, value in pairs) else {}
 
 
-_KEYS = ("n", "method", "Method", "by", "Group")  # of tables, beside the measures
+_KEYS = ("n", "method", "Method", "by", "Group")  # other columns of tables
 _SECTIONS = ", ".join(section.name for section in fields(Names))
 
 
 def read_names(wanted: str, plugins: str | None = None) -> Names | None:
-    """The names that `names=` stands for: None for `canonical`; for `paper` those of names.yaml in
-    our `conf`, with those of the run's `plugins`; with a file its own over these. Raises UsageError
-    for a file that cannot be used."""
+    """The names for `names=`: None for `canonical`; for `paper` those of names.yaml in our `conf`
+    and in the run's `plugins`; else a file's own over these. Raises UsageError for an unusable
+    file."""
     if wanted == CANONICAL:
         return None
     found = (conf / "names.yaml" for conf in reversed(found_conf_folders(plugins)))
@@ -135,7 +135,7 @@ def _read(path: str) -> _File:
 
 
 def named(report: Report, names: Names | None) -> Report:
-    """The report with printed names in place of canonical ones; as it is where `names` is None."""
+    """The report with printed names in place of canonical ones; unchanged if `names` is None."""
     if names is None:
         return report
     methods = names.of_methods([row.method for row in report.rows])

@@ -1,9 +1,9 @@
 """A paper's figures beside those of a run of its experiment: published/EXPERIMENT.csv in our
 `conf`, or in a plugin's.
 
-A file's columns: `method`, the canonical name that the experiment gives it; `split` and `by`, where
-the figure is of one split or group (`by=`) alone; `measure` and `value`, in our names and units
-(percent); `paper`, what the paper calls the row.
+A file's columns: `method`, the canonical name in the experiment; `split` and `by`, if the figure is
+of one split or group (`by=`) alone; `measure` and `value`, in our names and units (percent);
+`paper`, the paper's name of the row.
 """
 
 import csv
@@ -26,10 +26,10 @@ Figures = Sequence[Mapping[str, str]]
 
 
 def published(options: ReadOptions) -> list[dict[str, Any]]:
-    """A row per method, and split or group, of the paper's table: what it is, and each measure of
-    the run with the paper's value beside it, None where the run has none.
+    """A row per method, and split or group, of the paper's table, with the run's and the paper's
+    value of each measure; the run's is None if it has none.
 
-    Raises UsageError for a run whose experiment there are no figures of, or of whose split.
+    Raises UsageError if there are no figures of the run's experiment, or of its split.
     """
     with options.opened() as (folder, connection):
         config = (folder.config() or {})["config"]
@@ -39,8 +39,7 @@ def published(options: ReadOptions) -> list[dict[str, Any]]:
 
 
 def figures_of(experiment: str, confs: Sequence[Path]) -> Figures:
-    """The rows of an experiment's file in one of the `conf` folders. Raises UsageError where there
-    is none."""
+    """Raises UsageError if no `conf` folder has a file of the experiment."""
     files = {file.stem: file for conf in confs for file in (conf / "published").glob("*.csv")}
     if experiment not in files:
         near = hint(experiment, sorted(files))
@@ -81,7 +80,7 @@ def _beside(
 
 
 def published_parts(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
-    """The table of both, with all columns in every row."""
+    """All columns are in every row."""
     names = dict.fromkeys(name for row in rows for name in row)
     table = Table([{name: row.get(name) for name in names} for row in rows])
     return [Heading("published"), _ABOUT, table]

@@ -76,13 +76,13 @@ _NO_INTERVALS = f"No intervals, as there are fewer than {LEAST_DOCUMENTS} docume
 
 
 def report_page(parts: Sequence[Part]) -> str:
-    """The report for report.md: HTML, images and links in names and values stay text."""
+    """The text of report.md; HTML, images and links in names and values are escaped."""
     return markdown(parts).replace("<", "&lt;").replace("](", "]\\(")
 
 
 def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list[Part]:
-    """The texts and tables of a report, the scores first among the tables; a run prints it without
-    `intervals` at its end. `costs`: with those of methods, beside the report's columns."""
+    """The texts and tables of a report; scores are the first table. A run prints it at its end
+    without `intervals`. `costs`: include the costs of methods."""
     parts: list[Part] = [Heading(report.run), *_incomplete(report), *_unread(report)]
     no_pages = "" if report.memories else "; no pages"
     parts += [*_other_models(report), f"{_size(report)}{no_pages}", *_not_compared(report)]
@@ -98,7 +98,7 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
 
 
 def score_parts(report: Report) -> list[Part]:
-    """The means of every method, and what their brackets and marks say."""
+    """The means of every method, and the meaning of their brackets and marks."""
     scores = score_table(report)
     cells = [value for row in scores.rows for value in row.values()]
     means = [value for value in cells if isinstance(value, Measured)]
@@ -114,7 +114,7 @@ def score_parts(report: Report) -> list[Part]:
 
 def headline_parts(report: Report) -> list[Part]:
     """The report on a terminal: the scores of every method in one table, the main ones first and
-    with their 95% intervals; `answered` is how many of the method's answers have no problem."""
+    with their 95% intervals; `answered` is the number of the method's answers without a problem."""
     table = [_headline_table(report)] if report.rows else memory_parts(report)
     lines = [*notes(report), *_about_headline(report), *report.findings[:_MOST_FINDINGS]]
     if more := len(report.findings[_MOST_FINDINGS:]):
@@ -124,7 +124,7 @@ def headline_parts(report: Report) -> list[Part]:
 
 
 def group_parts(report: Report, group: str) -> list[Part]:
-    """All that the report has of one of the GROUPS."""
+    """All parts of one of the GROUPS."""
     columns = tuple(c for c in report.columns if group_of(c, report) == group)
     shown = replace(report, columns=columns, num_tests=report.num_tests * (group == SCORES))
     own: list[Part]
@@ -162,12 +162,10 @@ def _headline_table(report: Report) -> Table:
 
 
 def _bare(value: object) -> object:
-    """A mean without the number answered, which has a column."""
     return replace(value, answered=None) if isinstance(value, Measured) else value
 
 
 def _about_headline(report: Report) -> Iterator[str]:
-    """Lines about the table's brackets and marks, or why it has none."""
     means = [row.means[name] for row in report.rows for name in report.main if name in row.means]
     if any(mean.low is not None for mean in means):
         yield "[..]: 95% interval over documents."
@@ -180,7 +178,7 @@ def _about_headline(report: Report) -> Iterator[str]:
 
 
 def memory_parts(report: Report) -> list[Part]:
-    """The run's memories, and where nothing was asked their sizes."""
+    """The run's memories, and their sizes if nothing was asked."""
     parts: list[Part] = []
     if report.memories:
         parts += [*([_MEMORIES] if report.rows else ()), Table(_memories(report))]
@@ -188,13 +186,10 @@ def memory_parts(report: Report) -> list[Part]:
 
 
 def stage_parts(report: Report) -> list[Part]:
-    """The costs of each stage."""
     return [Table([_stage(row) for row in report.stages])] if report.stages else []
 
 
 def cost_parts(report: Report) -> list[Part]:
-    """The calls and tokens of every method and group, what is shared, and money if there is a
-    price."""
     shared = shared_lines(report.memory_steps, report.is_split)
     parts: list[Part] = [by_method(report, _cost), "\n".join([_COST, *shared])]
     if "money" not in report.total:
@@ -204,7 +199,6 @@ def cost_parts(report: Report) -> list[Part]:
 
 
 def by_method(report: Report, columns: Callable[[Row, Report], dict[str, object]]) -> Table:
-    """A row per method and group of questions."""
     groups = any(row.by is not None for row in report.rows)
     rows = [
         {"method": row.method, **({"by": row.by} if groups else {}), **columns(row, report)}
@@ -214,7 +208,6 @@ def by_method(report: Report, columns: Callable[[Row, Report], dict[str, object]
 
 
 def _cost(row: Row, report: Report) -> dict[str, object]:
-    """The counts of a method: of memories, of judging and of money where any method has them."""
     others = [f"{part}{name}" for part in ("memory_", "judging_") for name in ("calls", "tokens")]
     spent = [name for name in others if any(one.counts.get(name) for one in report.rows)]
     cells = {name: row.counts.get(name) for name in ("answered", "unscored", "calls", "tokens")}
@@ -223,8 +216,6 @@ def _cost(row: Row, report: Report) -> dict[str, object]:
 
 
 def _money(report: Report) -> Table:
-    """The money of each method's parts and of all of them; below, that of the run."""
-
     def of_method(row: Row, _: Report) -> dict[str, object]:
         own = [row.counts.get(f"{part}money") or 0 for part in ("", "memory_", "judging_")]
         return dict(zip(_MONEY_OF, map(_price, [*own, sum(own)]), strict=True))
@@ -235,13 +226,13 @@ def _money(report: Report) -> Table:
 
 
 def _price(money: float) -> str:
-    """With cents, or where it is less than 1 with two digits."""
+    """With cents, or below 1 with two significant digits."""
     return f"{money:.2f}" if money >= 1 else f"{money:.2g}"
 
 
 def shared_lines(steps: Sequence[Mapping[str, Any]], is_split: bool) -> list[str]:
-    """A line per memory and set of methods: the costs of steps that several methods rest on, or
-    none."""
+    """A line per memory and set of methods: the costs of steps on which not exactly one method
+    depends."""
     key = itemgetter("memory", "methods")
     others = sorted((step for step in steps if len(step["methods"]) != 1), key=key)
     return [
@@ -262,7 +253,7 @@ def _shared_line(
 
 
 def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
-    """The tables of the variation of means: over repeats and, with `intervals`, documents."""
+    """The variation of means: over repeats and, with `intervals`, documents."""
     parts: list[Part] = []
     if (repeats := report.foot["repeats"]) > 1:
         title = _SD.format(repeats, REPEATED[report.foot["repeat_from"]])
@@ -286,8 +277,8 @@ def score_table(report: Report, intervals: bool = False) -> Table:
 def score_value(
     row: Row, column: Column, report: Report, intervals: bool
 ) -> Measured | float | str | None:
-    """A mean, of a measure of answers with the number answered, or the count for the method. If the
-    rater scored no answer, the number that it left unscored."""
+    """A mean, of a measure of answers with the number answered, or the count for the method; the
+    number of unscored answers if the rater scored none."""
     unscored = row.counts.get("unscored")
     if column.measure not in row.means:
         return f"- ({unscored} unscored)" if column.is_judged and unscored else (
@@ -366,14 +357,13 @@ def _interval(mean: Mean | None) -> str:
 
 
 def _why_without_interval(report: Report) -> list[str]:
-    """One line if the interval of some mean is n/a."""
     measures = [column.measure for column in report.columns if column.has_interval]
     means = [row.means[name] for row in report.rows for name in measures if name in row.means]
     return [_WITHOUT_INTERVAL] if any(mean.low is None for mean in means) else []
 
 
 def _sds(row: Row, report: Report) -> dict[str, object]:
-    """The standard deviations, each with its number of repeats if that is not the row's."""
+    """Each with its number of repeats if that is not the row's."""
     shown = {c.heading: row.means.get(c.measure) for c in report.columns if c != FALLBACK}
     repeats = max((mean.repeats for mean in shown.values() if mean), default=0)
     return {"repeats": repeats, **{name: _sd(mean, repeats) for name, mean in shown.items()}}
@@ -386,15 +376,13 @@ def _sd(mean: Mean | None, repeats: int) -> str | None:
 
 
 def _memories(report: Report) -> list[dict[str, object]]:
-    """A row per memory, without the size of the corpus, which is printed above, and without what no
-    memory of the run has, such as gists."""
+    """Without the size of the corpus, which is printed above, and columns without values."""
     known = [name for name in report.memories[0] if name not in ("documents", "words")]
     shown = [name for name in known if any(row[name] is not None for row in report.memories)]
     return [{name.replace("_", " "): row[name] for name in shown} for row in report.memories]
 
 
 def provenance_line(report: Report) -> str:
-    """The provenance of the numbers on one line."""
     of = report.foot
     given = "".join(f" · answers of {name} from {file}" for name, file in of["imported"].items())
     unkept = "".join(f" · what {name} was sent is not kept" for name in of["without_prompts"])

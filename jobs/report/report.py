@@ -1,4 +1,4 @@
-"""Compute the report of a run: a row per method with means over questions, costs and provenance."""
+"""Computes the report of a run: methods with means over questions, costs and provenance."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ class Tokens:
 @dataclass(frozen=True)
 class Row:
     """One method in one group of questions (`by`); `means` by measure, `counts` by name. `tokens`:
-    of the contexts of the answers that have a value of a measure."""
+    by measure, of the contexts of the answers that have a value of it."""
 
     method: str
     by: str | None
@@ -55,9 +55,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """The report of a run. `columns` depend on config and corpus, never on outcomes; `measures` are
-    the columns that measure the quality of answers, `main` the first of them with a mean for each
-    kind of question."""
+    """The report of a run. `columns` depend on config and corpus, never on outcomes; `measures`
+    names the columns that measure the quality of answers, `main` the first of them with a mean for
+    each kind of question."""
 
     run: str
     inputs: dict[str, int]  # planned, and of them not_done, over all steps
@@ -70,7 +70,7 @@ class Report:
     foot: dict[str, Any]  # provenance: engine, prompts, rater, commits, versions
     sizes: tuple[Distribution, ...] = ()  # of documents and memories; only if nothing is asked
     left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
-    memory_steps: tuple[dict[str, Any], ...] = ()  # with the methods that rest on each
+    memory_steps: tuple[dict[str, Any], ...] = ()  # with the methods that depend on each
     total: Mapping[str, float] = field(default_factory=dict)  # all calls, each step once
     unpriced: tuple[str, ...] = ()  # engines whose calls are not in the money of others
     num_tests: int = 0  # behind the marks of best rows
@@ -129,7 +129,6 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
 def _main(
     found: Mapping[str, Any], measures: Sequence[str], rows: Sequence[Row]
 ) -> tuple[str, ...]:
-    """The first measure with a mean of free-form questions, and of multiple choice."""
     kinds = [{column["measure"] for column in found.get(kind, ())} for kind in ("free", "choice")]
     have = {name for row in rows for name, mean in row.means.items() if mean.mean is not None}
     first = (next((m for m in measures if m in own & have), None) for own in kinds)
@@ -157,9 +156,9 @@ def _rows(
 
 
 def _sum_by_document(connection: Any, rater: str | None) -> None:
-    """Create the view `mine` of the values of the chosen questions, and the table `of_documents` of
-    their sums, one table's after the other's: of all at once DuckDB holds what is joined for
-    each."""
+    """Create the view `mine` of the values of the chosen questions, and the table `of_documents`
+    of their sums, one source table at a time: for all at once DuckDB would hold every join in
+    memory."""
     found = []
     query(connection, _SQL["of_documents"])
     for record in RECORDS.values():
@@ -174,8 +173,7 @@ def _sum_by_document(connection: Any, rater: str | None) -> None:
 def _rated(
     means: dict[str, Mean], columns: Sequence[Column], counts: Mapping[str, int | float | None]
 ) -> dict[str, Mean]:
-    """The means without those of a rater that scored no answer it was asked about: they would be
-    over failed answers only, which are not rated."""
+    """Without a rater that scored nothing: its means would be over failed answers only."""
     if not counts.get("unscored"):
         return means
     judged = {column.measure for column in columns if column.is_judged}
@@ -185,8 +183,6 @@ def _rated(
 def _counts(
     connection: Any, rater: str | None, costs: Costs
 ) -> dict[Key, dict[str, int | float | None]]:
-    """Per method and group: questions, answered, unscored; the costs; the fallback rate of its
-    memories."""
     found: dict[Key, dict[str, int | float | None]] = defaultdict(dict)
     for row in query(connection, filled(_SQL["counted"], rater=_text(rater))):
         found[row["method"], row["by_value"]][row["counted"]] = row["value"]
@@ -211,7 +207,6 @@ def _text(value: str | None) -> str:
 
 
 def _memory(connection: Any, memories: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Sizes of the corpus and of the memory that methods share, without the memory's name."""
     shared = next((row for row in memories if row["memory"] == SHARED), {})
     own = {key: value for key, value in shared.items() if key != "memory"}
     return {**query(connection, _SQL["corpus"])[0], **own}
@@ -237,7 +232,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     launches = folder.readable_launches()
     made = launches[-1] if launches else {}
     versions = [launch.get("versions", {}) for launch in launches]
-    stored = folder.config() or {}  # of the run, as it was then
+    stored = folder.config() or {}  # as the run was started
     family_sha = sha(stored.get("hashed", {}).get("family"), 8)
     return {
         "corpus": f"{facts['corpus']} {made.get('corpus_sha') or '-'}",
@@ -262,7 +257,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
 
 
 def _engine_note(facts: Mapping[str, Any]) -> str | None:
-    """The note on replies of the engine of a run of an earlier version, which has not stored it."""
+    """For runs of an earlier version, which have not stored the note."""
     import pipeline.asking.reader  # noqa: F401  # imported here, with all engines
 
     return getattr(ENGINES.get(facts["engine"]), "about_replies", None)

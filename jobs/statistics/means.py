@@ -1,5 +1,5 @@
-"""Means of a report over the questions that have a value, the counts they are over, and their
-uncertainty: 95% intervals over documents, standard deviations over repeats."""
+"""Means of a report over the questions that have a value, their counts, and their uncertainty: 95%
+intervals over documents, standard deviations over repeats."""
 
 import math
 from collections import defaultdict
@@ -39,7 +39,7 @@ def percentiles(means: Sequence[Any]) -> tuple[float, float]:
 
 def resampled(columns: Sequence[Sequence[float]]) -> Any:
     """The sums of columns, which have a value per document, over documents drawn with replacement,
-    the same ones for all columns: an array of columns x RESAMPLES."""
+    the same for all columns: an array of columns x RESAMPLES."""
     values, draw = np.column_stack(columns).astype(float), np.random.default_rng(0)
     num = len(values)
     at_once = max(1, _DRAWN_AT_ONCE // num)
@@ -62,8 +62,8 @@ _SQL = sql_beside(__file__)
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over the `n` answers that have a value (a problem counts 0), and the mean over those
-    of them without a problem."""
+    """A mean over the `n` answers that have a value (a problem counts 0), and the mean over the
+    `answered_n` of them without a problem."""
 
     mean: float | None
     n: int
@@ -80,8 +80,8 @@ Key = tuple[str, str | None]
 
 
 def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, Mean]]:
-    """Every measure of every method and group in the table `of_documents`, and the geometric means
-    and the means of means, of the view `mine`, that are columns."""
+    """Every measure of every method and group in the table `of_documents`, and the columns that are
+    geometric means or means of means, from the view `mine`."""
     rows: dict[Key, dict[str, dict[str, Any]]] = defaultdict(dict)
     asked = "select measure, count(*) as n from of_documents group by all order by all"
     measures = [(text(row["measure"]), row["n"]) for row in query(connection, asked)]
@@ -112,7 +112,7 @@ def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, 
 
 
 def _draw(rows: Sequence[dict[str, Any]]) -> None:
-    """Add to each row with enough documents `drawn`, its mean over each resample of them."""
+    """Add `drawn` to each row with enough documents: its mean over each resample of them."""
     by_num = defaultdict[int, list[dict[str, Any]]](list)
     for row in rows:
         by_num[len(row["counts"])].append(row)
@@ -124,7 +124,7 @@ def _draw(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _means_of_means(connection: Any, column: Column) -> dict[Key, Mean]:
-    """The means of means of a column, each with its number of answers; without an interval."""
+    """Without intervals."""
     if not column.mean_of_means:
         return {}
     measure, group = column.mean_of_means
@@ -138,8 +138,8 @@ def _means_of_means(connection: Any, column: Column) -> dict[Key, Mean]:
 
 
 def _mean(parts: Sequence[Mapping[str, Any]]) -> Mean:
-    """The geometric mean of the parts' means, which is the mean of a single part. All parts are
-    over the same answers; in the interval documents are drawn once for all of them."""
+    """The geometric mean of the parts' means; of a single part its mean. All parts are over the
+    same answers; for the interval, documents are drawn once for all of them."""
     first = parts[0]
     low, high = percentiles([part["drawn"] for part in parts]) if "drawn" in first else (None, None)
     repeats = zip(*(part["repeats"] for part in parts), strict=True)

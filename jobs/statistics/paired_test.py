@@ -1,6 +1,6 @@
 """Statistics of paired values: two methods on the same questions; and the rows that a report marks
-as the best of a column, by the same test: from the highest mean down to the last that does not
-differ significantly from it.
+as best, from a column's highest mean down to the last that does not differ significantly from it,
+by the same test.
 
 Questions about one document are correlated, so documents are the clusters: the interval draws whole
 documents, and the test flips the signs of whole documents.
@@ -20,12 +20,12 @@ from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
 from pipeline.work.stage import Column
 
-MOST_ENUMERATED = 20  # documents whose flips are all enumerated: 2**20
-DRAWS = 19_999  # random flips where there are more
-_MOST_QUICK = 14  # of these, where many tests are made
+MOST_ENUMERATED = 20  # with up to so many documents all 2**20 flips are enumerated
+DRAWS = 19_999  # random flips for more documents
+_MOST_QUICK = 14  # documents, where many tests are made
 _BATCH = 4_000_000  # signs drawn at once
 _ROUNDING = 1e-9  # values and sums closer than this, as a share, are equal
-LEVEL = 0.05  # an adjusted p-value below it says that the difference is no chance
+LEVEL = 0.05  # significant if the adjusted p-value is below
 _SQL = sql_beside(__file__)
 Means = Mapping[Key, Mapping[str, Mean]]
 """By method and group, then by measure."""
@@ -36,7 +36,7 @@ class Paired:
     """Two methods' values of one metric on `n` questions about `documents` documents.
 
     `difference` is the mean of a - b; `low`, `high`: its 95% interval over documents, None below 10
-    of them. `p` is two-sided; `draws` is None if it is exact. A win is a question where a is
+    of them. `p` is two-sided; `draws` is None if it is exact. A win is a question on which a is
     higher.
     """
 
@@ -55,7 +55,7 @@ class Paired:
 
 
 def paired(a: Sequence[float], b: Sequence[float], documents: Sequence[str]) -> Paired:
-    """Compare the values of two methods; a value and a document per question, at least one."""
+    """A value and a document per question, at least one question."""
     of_a, of_b = np.asarray(a, float), np.asarray(b, float)
     differences = np.where(is_tie(of_a, of_b), 0.0, of_a - of_b)
     _, place, counts = np.unique(np.asarray(documents), return_inverse=True, return_counts=True)
@@ -79,7 +79,7 @@ def paired(a: Sequence[float], b: Sequence[float], documents: Sequence[str]) -> 
 
 
 def swapped(found: Paired) -> Paired:
-    """A comparison with a and b in each other's place."""
+    """The comparison of b with a."""
     low, high = (None if bound is None else -bound for bound in (found.high, found.low))
     return replace(found, mean_a=found.mean_b, mean_b=found.mean_a, difference=-found.difference,
                    low=low, high=high, wins=found.losses, losses=found.wins)  # fmt: skip
@@ -94,13 +94,14 @@ def sign_flip(sums: Any) -> tuple[float, int | None]:
     """The two-sided p-value of the permutation test that the two methods are interchangeable within
     each document, and the number of random flips; None if all flips were enumerated.
 
-    `sums`: of the differences of each document's questions. Flipping a document swaps the methods
-    on all its questions. p is the share of flips whose total is as far from 0 as the one observed;
-    with random flips (seeded) the observed one counts as one more of them, so that p is never 0.
+    `sums`: per document, the sum of its questions' differences. Flipping a document swaps the
+    methods on all its questions. p is the share of flips whose total is at least as far from 0 as
+    the observed one; with random flips (seeded) the observed one counts as one more, so p is never
+    0.
     """
     sums = np.asarray(sums, float)
     total_size = np.abs(sums).sum()
-    moving = sums[np.abs(sums) > _ROUNDING * total_size]  # flips of the others change nothing
+    moving = sums[np.abs(sums) > _ROUNDING * total_size]  # flipping the others changes nothing
     least = abs(moving.sum()) - _ROUNDING * total_size
     if len(moving) <= MOST_ENUMERATED:
         return float((np.abs(_all_totals(moving)) >= least).mean()), None
@@ -108,9 +109,9 @@ def sign_flip(sums: Any) -> tuple[float, int | None]:
 
 
 def quick_sign_flip(sums: Any) -> float:
-    """The p-value of `sign_flip` without draws, for many tests at once: of few documents by all
-    flips, of more by the normal distribution that the totals of all flips come near, whose mean is
-    0 and whose variance is the sum of the squares."""
+    """The p-value of `sign_flip` without random flips, for many tests at once: exact for few
+    documents; for more, by the normal distribution with mean 0 and the sum of the squares as its
+    variance."""
     sums = np.asarray(sums, float)
     if np.count_nonzero(sums) <= _MOST_QUICK:
         return sign_flip(sums)[0]
@@ -118,8 +119,8 @@ def quick_sign_flip(sums: Any) -> float:
 
 
 def _all_totals(sums: Any) -> Any:
-    """The totals of all flips that leave the first document as it is: those of the others are the
-    same with the opposite sign."""
+    """The totals of all flips that leave the first document unchanged: the rest have the opposite
+    sign."""
     totals = np.array(sums[:1] if len(sums) else [0.0])
     for one in sums[1:]:
         totals = np.concatenate([totals + one, totals - one])
@@ -127,7 +128,7 @@ def _all_totals(sums: Any) -> Any:
 
 
 def _num_as_far(sums: Any, least: float) -> int:
-    """The number of DRAWS random flips whose total is at least `least`, whatever its sign."""
+    """The number of DRAWS random flips whose total is at least `least` in size."""
     random, found, left = np.random.default_rng(0), 0, DRAWS
     while left:
         size = min(left, max(1, _BATCH // len(sums)))
@@ -162,11 +163,11 @@ class Pair:
 
 
 def pairs_of(means: Means, columns: Sequence[Column]) -> list[Pair]:
-    """The tests of a table, by column and group, those of higher means first.
+    """The tests of a table, by column and group, higher means first.
 
-    Only of columns in which more is better and that are means over answers, and of the rows that
-    are over the most answers: a mean over fewer is over other questions. Floors and ceilings take
-    part as all methods do.
+    Only for columns in which more is better and that are means over answers, and for the rows with
+    the most answers: a mean over fewer is over other questions. Floors and ceilings take part as
+    all methods do.
     """
     tested = [column.measure for column in columns if column.more_is_better
               and not (column.geometric_mean_of or column.mean_of_means)]  # fmt: skip
@@ -183,8 +184,7 @@ def pairs_of(means: Means, columns: Sequence[Column]) -> list[Pair]:
 
 
 def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
-    """The p-value of each test, over the documents' answers of both, adjusted for all by Holm's
-    method."""
+    """The p-value of each test over documents, adjusted for all by Holm's method."""
     columns = [[getattr(pair, name) for pair in pairs] for name in Pair.__annotations__]
     connection.execute(_SQL["pairs"], [len(pairs), *columns])
     query(connection, _SQL["paired_sums"])
@@ -196,8 +196,11 @@ def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
 
 def best_of(tests: Mapping[Pair, float]) -> dict[Key, list[str]]:
     """By method and group, the measures in which it is marked: the leader alone if it beats all
-    others, else with the others down to the last that it does not beat; none if that is the last of
-    all. `tests`: of each column and group the highest mean first."""
+    others, else the leader and the others down to the last that it does not beat; none if that is
+    the last of all.
+
+    `tests`: for each column and group the highest mean first.
+    """
     found: dict[Key, list[str]] = {}
     for _, column in groupby(tests, key=attrgetter("by", "measure")):
         own = list(column)

@@ -1,4 +1,4 @@
-"""`gistmill submit`: submit a run to a running Ray cluster, or as a RayJob or Slurm script."""
+"""`gistmill submit`: submits a run to a running Ray cluster, or as a RayJob or Slurm script."""
 
 import shlex
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ def stop(words: Sequence[str]) -> Submission:
 
 
 def _read(words: Sequence[str]) -> tuple[ResolvedRun, Sequence[str]]:
-    """The run, and the words with a kind of cluster: ray by default."""
+    """Without a kind of cluster, the words get cluster=ray."""
     if not any(word.startswith("cluster=") for word in words):
         words = ["cluster=ray", *words]
     run = read_run(words)

@@ -1,5 +1,5 @@
-"""Render a run as a RayJob manifest for KubeRay, into which the YAML file `cluster.overlay` is
-merged, or as a Slurm script, and submit it."""
+"""Renders a run as a RayJob manifest for KubeRay, into which the YAML file `cluster.overlay` is
+merged, or as a Slurm script, and submits it."""
 
 import importlib.metadata
 import math
@@ -25,7 +25,7 @@ _LONGEST_NAME = 38  # characters; with `gistmill-` before it 47, KubeRay's limit
 _SECONDS_TO_ANSWER = 60
 _SECONDS_AFTER_DEADLINE = 600
 _SECTIONS = ("metadata", "spec")  # of an overlay
-_KEYS = ("name", "groupName")  # by which elements of a list are matched, as Kubernetes does
+_KEYS = ("name", "groupName")  # by these, elements of a list are matched, as Kubernetes does
 
 
 class _Quoted(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
@@ -38,7 +38,6 @@ _Quoted.add_representer(
 
 
 def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
-    """The manifest of a RayJob."""
     config, cluster = run.config, run.config.cluster
     assert isinstance(cluster, KubeRayCluster)
     there = words_in_place(run, words)
@@ -66,8 +65,8 @@ def _with_overlay(manifest: dict[str, Any], file: Path) -> dict[str, Any]:
     """The manifest with the file's values over its own.
 
     Sections are merged key by key, lists of named elements (containers, env, volumes, worker
-    groups) name by name; any other list and value replaces the manifest's, and a YAML null removes
-    it. Raises UsageError if the file is no such section, or has a section in a value's place.
+    groups) name by name; any other list or value replaces the manifest's, and a YAML null removes
+    it. Raises UsageError if the file is no such section, or has a section in place of a value.
     """
     content = _read_overlay(file)
     for key, section in content.items():
@@ -127,8 +126,8 @@ def _kind(value: Any) -> str:
 
 
 def _active_seconds(cluster: KubeRayCluster) -> int | None:
-    """The time that KubeRay gives each start of the job. The run itself ends at its deadline; this
-    is for a run that cannot, because its head hangs or no pod is ever placed."""
+    """The seconds that KubeRay gives each start of the job. The run itself ends at its deadline;
+    this limits a run that cannot, because its head hangs or no pod is ever placed."""
     if cluster.active_deadline_seconds or cluster.deadline is None:
         return cluster.active_deadline_seconds
     now = datetime.now()
@@ -137,7 +136,6 @@ def _active_seconds(cluster: KubeRayCluster) -> int | None:
 
 
 def slurm_script(run: ResolvedRun, words: Sequence[str]) -> str:
-    """The script for sbatch."""
     cluster = run.config.cluster
     assert isinstance(cluster, SlurmCluster)
     there = words_in_place(run, words)
@@ -153,7 +151,7 @@ def slurm_script(run: ResolvedRun, words: Sequence[str]) -> str:
 def hand_over(text: str, to: Sequence[str]) -> str:
     """Pipe a rendered file to `kubectl` or `sbatch`; returns its output.
 
-    Raises UsageError if it is not installed, fails or does not answer.
+    Raises UsageError if the command is not installed, fails or does not answer.
     """
     if shutil.which(to[0]) is None:
         raise UsageError(f"{to[0]}: not installed here; --print shows what would be submitted")
@@ -186,6 +184,5 @@ def _rendered(template: str, **fields: Any) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """A value as YAML on one line."""
     text = yaml.dump(value, Dumper=_Quoted, default_flow_style=True, width=math.inf)
     return str(text).removesuffix("...\n").strip()

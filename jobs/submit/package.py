@@ -1,4 +1,4 @@
-"""Package a run for a cluster: the command's words there, and the code and files it needs."""
+"""Packages a run for a cluster: the command's words there, and the code and files that it needs."""
 
 import math
 import shlex
@@ -19,7 +19,7 @@ from pipeline.files.storage import as_path, is_remote
 _CODE = Path(__file__).parents[2]
 _PACKAGES = ("pipeline", "stages", "jobs", "gistmill")
 _FILES = ("script", "chat_template")  # keys of an engine that name files on this machine
-# Keys whose values a kind of cluster passes on: the driver there reads conf/cluster/ray.yaml.
+# Keys of some kinds of cluster, passed on because the driver there reads conf/cluster/ray.yaml.
 _OF_KIND = ("autoscales", "wait_minutes")
 
 
@@ -36,11 +36,11 @@ def words_on_cluster(
         folders = [moved(f"plugins-{n}", Path(folder)) for n, folder in enumerate(plugins)]
         files["plugins"] = ",".join(folders)
     if deadline is not None:
-        # A job that is started again must not take 07:00 to be tomorrow's.
+        # A restarted job must not take 07:00 for tomorrow's.
         deadline = absolute_deadline(deadline, datetime.now())
     there = {"cluster": "ray", "cluster.address": "auto", "cluster.deadline": deadline}
     own = {"run": run.name, **files, **there}
-    # The others are passed on, but for those that only this kind of cluster knows.
+    # Other words are passed on, except those that only this kind of cluster knows.
     shared = {f"cluster.{key}" for key in ClusterSettings.model_fields if key != "name"}
     kept, given = list[str](), set[str]()
     for word in words:
@@ -58,7 +58,7 @@ def words_on_cluster(
 
 
 def _most_workers(config: RunConfig) -> dict[str, int]:
-    """The limits of worker pools: as many engines as all pods have GPUs for; without limits the
+    """The limits of worker pools: as many engines as the GPUs of all pods allow; without limits the
     first pod would get every pod's documents."""
     cluster = config.cluster
     if not isinstance(cluster, KubeRayCluster):
@@ -72,8 +72,7 @@ def _most_workers(config: RunConfig) -> dict[str, int]:
 
 
 def gpus_of_a_machine(config: RunConfig) -> int:
-    """The GPUs of a worker pod or node: those that the cluster's section sets, else those of the
-    engine that needs the most."""
+    """By the cluster's section, else as many as the largest engine needs."""
     cluster = config.cluster
     own = cluster.gpus if isinstance(cluster, KubeRayCluster) else None
     own = cluster.gpus_per_node if isinstance(cluster, SlurmCluster) else own
@@ -84,7 +83,7 @@ def gpus_of_a_machine(config: RunConfig) -> int:
 
 
 def _engines(config: RunConfig) -> dict[str, EngineSettings]:
-    """The engines that the config names, by section; of raters only this command's."""
+    """By section; among raters only the last, which this command adds."""
     sections = {
         "engine": config.engine,
         "rater": config.raters[-1],
@@ -96,13 +95,13 @@ def _engines(config: RunConfig) -> dict[str, EngineSettings]:
 
 
 def command(words: Sequence[str]) -> str:
-    """The shell command; `exec` replaces the shell, so that signals reach the run itself."""
+    """The shell command; `exec` replaces the shell, and signals reach the run itself."""
     return f"exec python {shlex.join(words)}"
 
 
 def named_files(run: ResolvedRun) -> dict[str, Path]:
     """The files and folders on this machine that the config names, by key, without those shipped
-    with gistmill. Raises UsageError where one is missing."""
+    with gistmill. Raises UsageError if one is missing."""
     found, folder = {}, Path(run.family.folder)
     if CONF not in folder.parents:
         found["family" if run.config.family else "corpus.family"] = folder
@@ -141,8 +140,8 @@ def refuse_unshared(config: RunConfig) -> None:
 
 
 def words_in_place(run: ResolvedRun, words: Sequence[str]) -> list[str]:
-    """`words_on_cluster` where files have the same path as here: on shared storage or in the image.
-    Raises UsageError if the config names one by a path that only exists here."""
+    """`words_on_cluster` for files that have the same path there: on shared storage or in the
+    image. Raises UsageError if the config names one by a path that only exists here."""
 
     def moved(key: str, path: Path) -> str:
         if isinstance(run.config.cluster, KubeRayCluster) and not path.is_absolute():

@@ -1,5 +1,4 @@
-"""The result of submitting a run, or of stopping it; and the marker in the warehouse by which a job
-checks that it sees the submitter's storage."""
+"""Results of submitting, and the marker by which a job finds the submitter's warehouse."""
 
 import sys
 from dataclasses import dataclass
@@ -15,8 +14,6 @@ INCOMPLETE = 4
 
 @dataclass(frozen=True)
 class Submission:
-    """The result of a submission."""
-
     run: str
     job: str  # the Ray job's id, or the output of kubectl or sbatch
     status: str  # SENT, or Ray's status of a job that is over: SUCCEEDED, FAILED, STOPPED
@@ -24,19 +21,19 @@ class Submission:
 
 
 def print_to_stderr(line: str) -> None:
-    """Print a line for the user on standard error."""
+    """Print a line for the user, with secrets redacted."""
     sys.stderr.write(redacted(f"gistmill: {line}\n"))
 
 
 def write_marker(warehouse: UPath, run: str, job_id: str) -> None:
-    """Write <warehouse>/runs/.<run>.sent, which holds the job's id. A job on storage that is not
-    the submitter's misses it. Raises UsageError if nothing can be written."""
+    """Write <warehouse>/runs/.<run>.sent, which holds the job's id; a job on other storage than the
+    submitter's does not find it. Raises UsageError if nothing can be written."""
     with refuse_unreachable_path(warehouse, "warehouse"):
         write(_file(warehouse, run), job_id.encode())
 
 
 def delete_marker(warehouse: UPath, run: str) -> None:
-    """Remove the marker, if it is there."""
+    """A missing marker is no error."""
     _file(warehouse, run).unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""Submit a run as a job of a running Ray cluster, follow it to its end, or stop it.
+"""Submits a run as a job of a running Ray cluster, follows it to its end, or stops it.
 
 Exit codes are those of `gistmill run`: 0 only if the run is complete, and 4 if the job was stopped
 or is no longer followed.
@@ -32,7 +32,7 @@ _DRIVERS_OWN = (1, 2, 3, 4)  # exit codes of `gistmill run`
 
 
 def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Submission:
-    """Submit the run, unless it is running there already, and follow it into `log` unless that is
+    """Submit the run, unless it is already running there, and follow it into `log` unless that is
     None.
 
     Raises UsageError if it was not submitted, EngineError if the head is lost or has lost the job.
@@ -64,8 +64,8 @@ def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Sub
 
 
 def _send(jobs: RayJobs, resolved: ResolvedRun, words: Sequence[str]) -> tuple[str, bool]:
-    """Submit the run as a new job. Its id, and false if another submit sent the run first: then the
-    job and the marker are that one's."""
+    """Submit the run as a new job; returns its id and True, or False if another submit sent the run
+    first: then job and marker are the other's."""
     config, cluster = resolved.config, resolved.config.cluster
     assert isinstance(cluster, RayCluster)
     run, warehouse = resolved.name, as_path(config.warehouse)
@@ -96,18 +96,17 @@ def jobs_of(jobs: RayJobs, run: str, warehouse: str | None) -> list[Job]:
     ours = [job for job in jobs.all() if job.id.startswith("gistmill-") and run_of(job.id) == run]
     if warehouse is None:
         return ours
-    names = (warehouse, _named(warehouse))  # of jobs of earlier versions, and of this one
+    names = (warehouse, _named(warehouse))  # as earlier versions wrote it, and as this one
     return [job for job in ours if job.metadata.get("warehouse") in names]
 
 
 def _named(warehouse: str) -> str:
-    """A normal form of the warehouse's address, equal for all ways to write it, such as with a
-    slash at its end."""
+    """Equal for all spellings of an address, such as with a trailing slash."""
     return str(as_path(warehouse)).rstrip("/")
 
 
 def job_state(address: str, run: str, warehouse: str | None = None) -> Job | None:
-    """The last job that was submitted for a run, or None. Raises UsageError if the head cannot be
+    """The last job submitted for a run, or None. Raises UsageError if the head cannot be
     reached."""
     return next(reversed(jobs_of(RayJobs(address), run, warehouse)), None)
 

@@ -1,4 +1,4 @@
-"""`python -m jobs.submit.wait_for_nodes HOST:PORT NUMBER MINUTES`: wait for a Ray's nodes to join.
+"""`python -m jobs.submit.wait_for_nodes HOST:PORT NUMBER MINUTES`: waits for a Ray's nodes to join.
 Exits with code 4 if fewer have joined in time."""
 
 import sys

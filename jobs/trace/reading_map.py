@@ -1,6 +1,6 @@
 """The reading map of a question: its document as an axis, the gold evidence as a band across it,
-and a lane per method with the raw text that its final context held. Pages and notebooks show the
-same lanes."""
+and a lane per method with the raw text in its final context. Pages and notebooks show the same
+lanes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _TEMPLATES = Environment(
 )
 PAGE_SPANS, READINGS = _SQL["page_spans"], _SQL["readings"]
 """Of the documents and questions in the variables `documents` and `questions`."""
-_LEAST = 400  # of the axis's parts: a shorter span is drawn as one, so that it can be seen
+_LEAST = 400  # parts of the axis; a shorter span is drawn as one, to be visible
 
 Spans = Iterable[Mapping[str, Any]]
 """Rows with start_char and end_char, half-open, characters of the document's text."""
@@ -30,8 +30,8 @@ _Joined = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Lane:
-    """The text that one method read: its picture as SVG, and in percent how much of the document
-    and of the gold evidence that is, of all and of each passage; `gold` is None without any."""
+    """The text that one method read: its picture as SVG, and the percentages that it covers of the
+    document, of the gold evidence and of each passage of it; `gold` is None without evidence."""
 
     svg: str
     read: float
@@ -40,7 +40,7 @@ class Lane:
 
 
 def lane(num_chars: int, read: Spans, gold: Sequence[Mapping[str, Any]]) -> Lane:
-    """The lane of a method over a document of `num_chars` characters."""
+    """`num_chars`: the characters of the document."""
     of_read, of_gold = _joined(read), _joined(gold)
     return Lane(
         svg=_drawn(num_chars, gold=of_gold, read=of_read),
@@ -51,7 +51,7 @@ def lane(num_chars: int, read: Spans, gold: Sequence[Mapping[str, Any]]) -> Lane
 
 
 def _percent(read: _Joined, of: _Joined) -> float:
-    """The percentage of the characters in `of` that were read, to one decimal; 0 of none."""
+    """Percentage of the characters in `of`, to one decimal; 0 if there are none."""
     seen = [(max(a, c), min(b, d)) for a, b in read for c, d in of if max(a, c) < min(b, d)]
     return round(100 * _length(seen) / _length(of), 1) if _length(of) else 0.0
 
@@ -62,7 +62,7 @@ def pages_lane(num_chars: int, pages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _joined(spans: Spans) -> _Joined:
-    """The spans in order, those that touch or overlap as one."""
+    """The spans in order; spans that touch or overlap become one."""
     found: _Joined = []
     for start, end in sorted((span["start_char"], span["end_char"]) for span in spans):
         if found and start <= found[-1][1]:
@@ -84,8 +84,7 @@ def _drawn(num_chars: int, **parts: Any) -> str:
 
 @dataclass(frozen=True)
 class ReadingMap:
-    """The lanes of a question by method, and of the pages by memory, as SVG. A notebook shows it as
-    a table."""
+    """SVG lanes by method, and of pages by memory. A notebook shows them as a table."""
 
     question_id: str
     document_id: str
@@ -102,8 +101,7 @@ class ReadingMap:
 
 
 def read_reading_map(options: ReadOptions, question: str) -> ReadingMap:
-    """The reading map of a run's question; of several repeats the first. Raises UsageError if the
-    run has no such question."""
+    """The map of the first repeat. Raises UsageError if the run has no such question."""
     with options.opened() as (_, connection):
         question = stored_id(connection, "question", question)
         connection.execute("set variable question = ?", [question])

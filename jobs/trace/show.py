@@ -1,5 +1,5 @@
-"""`gistmill trace`: a question and with `--prompts` its calls as text, whose rows record classes
-format; `gistmill show`: a document's memory, its pages each with the texts made of it."""
+"""`gistmill trace`: a question, and with `--prompts` its calls, as text that record classes format;
+`gistmill show`: a document's memory, its pages each with the texts made of it."""
 
 import re
 import shlex
@@ -63,15 +63,15 @@ def _settings(call: Mapping[str, Any]) -> str:
     return f"{sampling}, at most {call['max_reply_tokens']} tokens of reply{of_reply}"
 
 
-_TEXT_CHARS = 400  # of a page's text and the like; --full prints all of it
+_TEXT_CHARS = 400  # of a text such as a page's; --full prints all of it
 
 
 def show_trace(
     options: ReadOptions, question_id: str, full: bool, prompts: bool, as_json: bool
 ) -> None:
-    """Print the trace of a question. Unless `full` the document's texts are cut to a few lines, and
-    of a memory only its parts and problems are shown. With `prompts` also every call, as it was
-    sent."""
+    """Print the trace of a question. Unless `full`, the document's texts are cut to a few lines,
+    and of a memory only its parts and problems are printed. With `prompts`, every call is printed
+    as it was sent."""
     load_plugins(plugin_folders(options.plugins))
     found = trace(options, question_id, prompts)
     if as_json:
@@ -101,7 +101,6 @@ def _texts(found: Trace, full: bool, options: ReadOptions) -> Iterator[str]:
 
 
 def _show_command(document_id: str, options: ReadOptions) -> str:
-    """The command that prints the document's memory, in the same run and warehouse."""
     words = [] if options.run is None else [f"run={options.run}"]
     words += [] if options.warehouse == WAREHOUSE else [f"warehouse={options.warehouse}"]
     return shlex.join(["gistmill", "show", document_id, *words])
@@ -121,8 +120,8 @@ def _question(question: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_memory(sections: Sequence[Section], full: bool) -> Iterator[Sequence[Line]]:
-    """The lines of each step's rows, except those that other rows show (`shows`): a heading and,
-    unless `full`, only rows that have a problem."""
+    """The lines of each step's rows, except rows that others show (`shows`): a heading and, unless
+    `full`, only rows that have a problem."""
     shown = {other for section in sections if section.record for other in section.record.shows}
     for section in sections:
         if section.record not in shown:
@@ -149,7 +148,6 @@ def _lines(section: Section) -> Sequence[Line]:
 
 
 def _text(lines: Iterable[Line], full: bool, margin: str = "") -> str:
-    """The lines as a text without an empty line at its beginning."""
     cut = [
         line.lead + (line.text if full else shorten(line.text, _TEXT_CHARS))
         if isinstance(line, RawText)
@@ -159,15 +157,15 @@ def _text(lines: Iterable[Line], full: bool, margin: str = "") -> str:
     return "\n".join(indent(line, margin) for line in cut).lstrip("\n")
 
 
-_WRAP = re.compile(r"(?<=\S)\n(?=[a-z])")  # a line break within a sentence, of a file's own width
+_WRAP = re.compile(r"(?<=\S)\n(?=[a-z])")  # a line break of the file within a sentence
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ShownDocument:
-    """A document's memory in a run; `num_pages` of all, `pages` those that were asked for, each
-    with its `texts`, `above` the texts of several pages that include one of those, the longest
+    """A document's memory in a run. `num_pages` counts all pages, `pages` are the chosen ones, each
+    with its `texts`; `above`: the texts over several pages that include a chosen one, the longest
     first."""
 
     run: str

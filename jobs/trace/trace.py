@@ -1,5 +1,5 @@
-"""Collect all rows of one question, its document's memories and the rows of every method; and the
-calls of questions and of memories, with the messages sent for them."""
+"""Collects all rows of one question, of its document's memories and of every method; and the calls
+of questions and of memories, with the messages sent for them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -93,7 +93,7 @@ def _single(sections: Iterable[Section]) -> dict[str, Any]:
 
 def trace(options: ReadOptions, question_id: str, with_calls: bool = False) -> Trace:
     """The trace of a question, by the methods whose name starts with `options.method`; `with_calls`
-    with every call, as it was sent.
+    adds every call, as it was sent.
 
     Raises UsageError if the run has no such question or method.
     """
@@ -103,8 +103,7 @@ def trace(options: ReadOptions, question_id: str, with_calls: bool = False) -> T
 
 
 class _Reader:
-    """Reads the trace of one question from the views of a run: each table once, as a run may have
-    thousands of files."""
+    """Reads each table of a run once for a question, as a run may have thousands of files."""
 
     def __init__(self, connection: Any, question_id: str, stages: Sequence[str]) -> None:
         self.connection, self.stages = connection, stages
@@ -144,7 +143,6 @@ class _Reader:
         ]
 
     def _sections(self, per_question: bool, where: str) -> list[Section]:
-        """The rows of every stage, of all methods and memories."""
         tables = [row for row in self.tables if row["per_question"] == per_question]
         rows = {name: self._rows(name, where) for name in {row["table_name"] for row in tables}}
         return [
@@ -168,7 +166,6 @@ class _Reader:
 
 
 def _where(sections: Iterable[Section], **values: Any) -> list[Section]:
-    """The sections with only the rows that have these values; empty sections are left out."""
     found = [
         replace(s, rows=[r for r in s.rows if all(r[k] == v for k, v in values.items())])
         for s in sections
@@ -179,8 +176,8 @@ def _where(sections: Iterable[Section], **values: Any) -> list[Section]:
 class SentCalls:
     """The calls of one run, over a connection of that run (`pipeline.store.connect`).
 
-    Each is its row of `calls`, in the order of the `stages`. `messages` is what was handed to the
-    engine, before its chat template: a list of {role, content}; None if it was not kept.
+    Each call is its row of `calls`, in the order of the `stages`. `messages` is what the engine
+    got, before its chat template: a list of {role, content}; None if it was not kept.
     """
 
     def __init__(self, connection: Any, stages: Sequence[str]) -> None:
@@ -206,7 +203,7 @@ class SentCalls:
 
 def read_sent(options: ReadOptions, question: str | None, document: str | None) -> Rows:
     """The calls of a run's question, or of a document's memories. Raises UsageError if the run has
-    no such question or document, or both or none are given."""
+    no such question or document, or unless exactly one is given."""
     if (question is None) == (document is None):
         raise UsageError("sent: name a question or a document, one of them")
     with options.opened() as (folder, connection):

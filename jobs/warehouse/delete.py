@@ -1,5 +1,5 @@
-"""`gistmill rm`: delete a run, whose rows stay for the retention; `gistmill gc`: compact loose
-shards, then delete files that were replaced before it."""
+"""`gistmill rm`: deletes a run, whose rows stay for the retention; `gistmill gc`: compacts loose
+shards, then deletes files that were replaced before the retention."""
 
 import re
 from pathlib import Path
@@ -46,8 +46,8 @@ def run_to_remove(options: ReadOptions) -> str:
 
 
 def remove(warehouse: UPath, name: str) -> Removed:
-    """Delete a run's folder. Raises UsageError if a command executes it; the same command resumes a
-    removal that was killed."""
+    """Delete a run's folder; a second call resumes a removal that was killed. Raises UsageError if
+    a command executes the run."""
     with lease(warehouse / "runs" / name, RUN) as held:
         if held is None:
             raise UsageError(f"run={name}: a command executes it now; stop it first")
@@ -55,7 +55,6 @@ def remove(warehouse: UPath, name: str) -> Removed:
 
 
 def removal_line(name: str, removed: Removed) -> str:
-    """A line about the removal."""
     labels = f", {counted(removed.labels, 'label')} of people" if removed.labels else ""
     kept = f", {removed.kept_units:,} of which stay for other runs" if removed.kept_units else ""
     return (

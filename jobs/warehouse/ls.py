@@ -1,4 +1,4 @@
-"""`gistmill ls`: lists what can be run, or the runs and steps of a warehouse."""
+"""`gistmill ls`: lists the choices for a run, or the runs and steps of a warehouse."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,9 +29,9 @@ Rows = list[dict[str, Any]]
 def listing(
     warehouse: UPath | None, plugins: str | None, kind: str | None = None
 ) -> dict[str, Rows]:
-    """The runs and steps of a warehouse, or without one the choices of every config group, the
-    methods and families, and all that is registered, including those of plugins; with `kind` these
-    alone. Raises UsageError for a kind that there is not."""
+    """The runs and steps of a warehouse; without one the choices of every config group, the methods
+    and families, and everything registered, also by plugins. With `kind` only these. Raises
+    UsageError for an unknown kind."""
     if warehouse is not None:
         found = _warehouse(warehouse)
     else:
@@ -42,8 +42,8 @@ def listing(
 
 
 def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
-    """A table per kind of what is listed, but for damaged files, which are on standard error. Of
-    what methods and families are made of the names alone, unless it is the only kind."""
+    """A table per kind, except damaged files, which are on standard error. For registered kinds
+    only the names are printed, unless there is just one kind."""
     of_code = {name: rows for name, rows in found.items() if rows and "module" in rows[0]}
     of_code = of_code if len(found) > 1 else {}
     for name, rows in found.items():
@@ -59,7 +59,7 @@ def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
 
 
 def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
-    """A row for printing: times to the minute, repeats where there are some."""
+    """Times to the minute, repeats only if there are some."""
     shown = {k: v.replace("T", " ")[:16] if k == "started_at" and v else v for k, v in row.items()}
     if not any(row.get("repeat") for row in rows):
         shown.pop("repeat", None)
@@ -67,7 +67,7 @@ def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
 
 
 def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
-    """The choices in these `conf` folders, each with the first sentence of its file's comment."""
+    """Each choice with the first sentence of its file's comment."""
 
     def files(pattern: str) -> list[Path]:
         return [file for folder in folders for file in sorted(folder.glob(pattern))]
@@ -92,7 +92,7 @@ def _row(file: Path) -> dict[str, Any]:
 
 
 def _warehouse(warehouse: UPath) -> dict[str, Rows]:
-    """The runs, the last one first, then the steps of all of them."""
+    """The latest run first."""
     with connect(warehouse, readable_run(warehouse)) as connection:
         found = query(connection, _RUNS)
         counts = query(connection, _COUNTS)
@@ -106,7 +106,6 @@ def _warehouse(warehouse: UPath) -> dict[str, Rows]:
 def _run(
     folder: RunFolder, row: dict[str, Any], counts: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """A run's last start, corpus, engine and state."""
     nothing: dict[str, Any] = {}
     config = folder.left_out.unless_damaged(folder.config, None) or nothing
     facts, settings = config.get("report", nothing), config.get("config", nothing)
@@ -123,7 +122,7 @@ def _run(
 
 
 def _state(folder: RunFolder, counts: Sequence[Mapping[str, Any]], most_problems: float) -> str:
-    """running, incomplete, problems (more rows with one than `max_problem_rate`) or complete."""
+    """In state problems, a larger share of rows than `max_problem_rate` has one."""
     if holder(folder.path, RUN):
         return "running"
     if any(count["not_done"] for count in counts):

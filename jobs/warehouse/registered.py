@@ -1,4 +1,4 @@
-"""Rows and texts for `gistmill ls` and `gistmill schema`: all that is registered, each of one class
+"""Rows and texts for `gistmill ls` and `gistmill schema`: everything registered, each of one class
 or function (stages, prompts, engines, metrics ...), and the YAML files of `conf`."""
 
 import ast
@@ -22,7 +22,7 @@ _KIND = " (kind "  # in the label of a stage
 
 
 def registered() -> dict[str, Rows]:
-    """A row for each of a kind: name, first sentence, module."""
+    """By kind, a row for each registered one: name, first sentence, module."""
     load_builtin()
     return {
         kind: [
@@ -34,7 +34,7 @@ def registered() -> dict[str, Rows]:
 
 
 def described(name: str) -> list[dict[str, Any]]:
-    """All that have this name, and every kind of the stage of this name: kind, module, docstring,
+    """Everything with this name, and every kind of the stage of this name: kind, module, docstring,
     and settings, or fields of a prompt, with their comments."""
     return [
         _described(kind, own, maker_of(known[own]), known.about[own])
@@ -46,7 +46,7 @@ def described(name: str) -> list[dict[str, Any]]:
 
 def _described(kind: str, name: str, one: Any, about: str) -> dict[str, Any]:
     own: Iterable[str] = ()
-    if kind != "columns":  # which have no class: `one` is the stage's
+    if kind != "columns":  # columns have no class: `one` is the stage's
         about = one.__doc__ or about
         of_settings = getattr(one, "model_fields", ())
         own = [field.name for field in fields(one)] if is_dataclass(one) else of_settings
@@ -70,7 +70,7 @@ def described_parts(found: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def names_table(found: Mapping[str, Rows]) -> Table:
-    """A row per kind, with all names of it."""
+    """A row per kind, with all its names."""
     rows = [
         {"kind": kind, "names": ", ".join(_with_kinds([row["name"] for row in rows]))}
         for kind, rows in found.items()
@@ -79,7 +79,7 @@ def names_table(found: Mapping[str, Rows]) -> Table:
 
 
 def _with_kinds(names: Sequence[str]) -> Iterator[str]:
-    """The names; of a stage with several kinds once, with these."""
+    """A stage with several kinds only once, with its kinds in brackets."""
     for name, own in groupby(names, key=lambda name: name.partition(_KIND)[0]):
         kinds = [label.partition(_KIND)[2].rstrip(")") for label in own]
         if "" in kinds:
@@ -101,8 +101,8 @@ def conf_files(folders: Sequence[Path]) -> Rows:
 
 
 def field_comments(cls: type) -> dict[str, str]:
-    """The comment of every field, inherited ones included, by name: that on its own lines, else
-    that right above it.
+    """The comment of every field, inherited ones included, by name: on the field's own lines, else
+    right above it.
 
     Fields without a comment are left out, and all fields of a class whose source cannot be found.
     """

@@ -1,7 +1,9 @@
-"""`gistmill schema` and the page docs/schema.md: every table and view, with what columns mean.
+"""`gistmill schema` and the page docs/schema.md: every table and view, with the meanings of
+columns.
 
 Tables are read from the record classes: a class's docstring, the comments beside its fields. Views
-are described by comments in their SQL."""
+are described by comments in their SQL.
+"""
 
 import inspect
 import re
@@ -60,8 +62,7 @@ Views = dict[str, tuple[str, dict[str, str]]]
 
 @dataclass(frozen=True)
 class SchemaColumn:
-    """A column: its type in DuckDB, whether it may be null (None for columns of views), its
-    meaning."""
+    """`type` is DuckDB's; `nullable` is None for columns of views."""
 
     name: str
     type: str
@@ -86,8 +87,8 @@ Described = SchemaTable | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Schema:
-    """All tables and views in order of their names, the problem codes with their meanings, what
-    else plugins may add (registered.py), and the files of `conf`."""
+    """All tables and views, sorted by name, the problem codes with their meanings, everything else
+    that plugins may add (registered.py), and the files of `conf`."""
 
     tables: tuple[SchemaTable, ...]
     problems: Mapping[str, str]
@@ -116,7 +117,6 @@ def read_schema(plugins: str | None = None) -> Schema:
 
 
 def _typed() -> dict[str, dict[str, str]]:
-    """The columns of every table and view of a run, with their types in DuckDB."""
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
         run = RunFolder(folder, _RUN)
         run.start({}, {}, True)
@@ -130,7 +130,7 @@ def _typed() -> dict[str, dict[str, str]]:
 
 
 def _common(record: Any) -> Iterator[tuple[str, str]]:
-    """The columns that mean the same wherever they are: stamps, and fields of the base classes."""
+    """Stamps, and fields of the base classes."""
     yield from STAMPS.items()
     for base in record.__mro__:
         if base.__module__ == Record.__module__ and "table" not in base.__dict__:
@@ -151,7 +151,7 @@ def _table(record: type[Record], typed: Mapping[str, str]) -> SchemaTable:
 def _view(
     name: str, typed: Mapping[str, str], views: Views, shared: Mapping[str, str]
 ) -> SchemaTable:
-    """A view; `shared`: the meanings of columns that its SQL does not say."""
+    """`shared`: the meanings of columns that the view's SQL does not explain."""
     about, own = views.get(name, ("", {}))
     meanings = {**shared, **own}
     columns = [SchemaColumn(c, kind, None, meanings.get(c, "")) for c, kind in typed.items()]
@@ -159,7 +159,7 @@ def _view(
 
 
 def _views() -> Views:
-    """Every view with its comment after `create view NAME as`, and those on its columns."""
+    """By view, the comments after `create view NAME as`, on itself and on its columns."""
     made: Views = {}
     own = [sql_sections(file) for file in Path(pipeline.store.sql.__file__).parent.glob("*.sql")]
     of_records = [record.sql() for record in RECORDS.values()]
@@ -172,8 +172,8 @@ def _views() -> Views:
 
 
 def named(found: Schema, name: str) -> list[Described]:
-    """All that has this name: a table or view, which that of its rows of all runs names, too, what
-    is registered, and files. Raises UsageError where nothing has it."""
+    """Everything with this name: a table or view (the name may also be that of its all_ view),
+    registered ones, and files. Raises UsageError if there is nothing."""
     known = {table.name: table for table in found.tables}
     table = known.get(name.removeprefix("all_"))
     files = [{**row, "text": Path(row["file"]).read_text(encoding="utf-8")}
@@ -188,7 +188,6 @@ def named(found: Schema, name: str) -> list[Described]:
 
 
 def schema_parts(found: Schema) -> list[Part]:
-    """All tables and views, and the problem codes."""
     rows = [{"name": t.name, "is": _kind(t), "a row is": t.about} for t in found.tables]
     return [Table(rows, left=("is", "a row is")), _problems(found), names_table(found.registered)]
 
@@ -207,7 +206,6 @@ def named_parts(found: Sequence[Described]) -> Iterator[Part]:
 
 
 def schema_page(found: Schema) -> Iterator[Part]:
-    """The parts of the page: all tables, views and problem codes."""
     yield Heading("Tables, views and columns")
     yield _HEAD
     for is_view, title in ((False, "Tables"), (True, "Views")):

@@ -35,8 +35,8 @@ def show_status(
     options: ReadOptions, as_json: bool, steps: bool, seconds: float | None = None
 ) -> None:
     """Print a row per stage, or with `steps` per step, a line per cause of problems, and the
-    workers. With `seconds` again after so many, in a terminal in place, until the run is no longer
-    at work."""
+    workers. With `seconds`, print it again after each such pause, in a terminal in place, until the
+    run is no longer at work."""
     looks = _looks(options, seconds)
     if as_json or seconds is None or not sys.stdout.isatty():
         for number, found in enumerate(looks):
@@ -45,15 +45,14 @@ def show_status(
             print_found(found, partial(status_parts, steps=steps), as_json)
         return
     console = Console(file=sys.stdout)
-    with Live(console=console, auto_refresh=False) as live:  # which cuts what a screen has not
+    with Live(console=console, auto_refresh=False) as live:  # cuts lines below the screen
         for found in looks:
             text = fitted_to_terminal(status_parts(found, steps), console.width)
             live.update(Text(text), refresh=True)
 
 
 def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
-    """The status, and with `seconds` again, up to the first time that no command executes the run,
-    no worker is alive and its job, if there is one, is over."""
+    """With `seconds`, repeats until no command, worker or job of the run is active."""
     while True:
         yield (found := _found(options))
         is_active = found["job"] and found["job"]["status"] in _ACTIVE
@@ -95,7 +94,7 @@ def _found(options: ReadOptions) -> dict[str, Any]:
 
 
 def _in_order(steps: Rows, stages: Sequence[str]) -> Rows:
-    """The steps by stage, then method, first those of none, then repeat."""
+    """The steps by stage, then method, those without a method first, then repeat."""
     places = {stage: place for place, stage in enumerate(stages)}
 
     def place(step: Mapping[str, Any]) -> Any:
@@ -118,7 +117,6 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
 
 
 def status_parts(found: Mapping[str, Any], steps: bool = False) -> Iterator[Part]:
-    """The status: a row per stage, or with `steps` per step, problems and workers."""
     yield "\n".join(_head(found))
     if progress := found["progress"]:
         yield progress_line(progress)
@@ -150,7 +148,6 @@ def _head(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _who(driver: str | None, alive: Rows) -> str:
-    """A line about the command that executes the run, and its workers by machine."""
     hosts = Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive)
     workers = f"{counted(len(alive), 'worker')} at work"
     if hosts:
@@ -162,8 +159,7 @@ def _who(driver: str | None, alive: Rows) -> str:
 
 
 def _stages(steps: Rows) -> Table:
-    """A row per stage, without columns that no stage has a value of; `seconds` is the sum over all
-    calls."""
+    """`seconds` is the sum over all calls."""
     rows: dict[str, Counter[str]] = {}
     for step in steps:
         row = rows.setdefault(step["stage"], Counter())
@@ -177,7 +173,6 @@ def _stages(steps: Rows) -> Table:
 
 
 def _steps(steps: Rows) -> Table:
-    """A row per step, without columns that no step has a value of."""
     names = [n for n in steps[0] if n in ("method", "inputs") or any(step[n] for step in steps)]
     shown = [
         {n.replace("_", " "): round(v) if isinstance(v := step[n], float) else v for n in names}
@@ -187,7 +182,6 @@ def _steps(steps: Rows) -> Table:
 
 
 def _first(lines: Sequence[str]) -> str:
-    """The first lines, and the number of the others."""
     left = len(lines) - _MOST_LINES
     more = [f"and {left} more lines like these; --json has all"] if left > 0 else []
     return "\n".join([*lines[:_MOST_LINES], *more])
@@ -209,7 +203,6 @@ def _at_work(worker: Mapping[str, Any]) -> str:
 
 
 def _refused(alive: Rows, silent: Mapping[str, float]) -> Iterator[str]:
-    """Lines about workers whose heartbeats storage refuses or that send none."""
     for worker in alive:
         if worker.get("refused"):
             yield f"worker {worker['worker']}: its heartbeat {refusal_text(worker['refused'])}"

@@ -1,4 +1,4 @@
-"""`gistmill verify`: read every page of a warehouse's files."""
+"""`gistmill verify`: reads every page of a warehouse's files."""
 
 import json
 import warnings
@@ -25,8 +25,8 @@ _FILES = (
 
 
 def verify(warehouse: UPath) -> dict[str, Any]:
-    """Read every file: the number of `files`, and the `damaged` ones, each with the reason (`why`)
-    and what to do.
+    """Read every file; returns the number of `files`, and the `damaged` ones, each with the reason
+    and advice (`why`).
 
     Raises UsageError if there is no warehouse with a run, StorageError.
     """
@@ -46,7 +46,7 @@ def verify(warehouse: UPath) -> dict[str, Any]:
 
 
 def _left_out(warehouse: UPath, run: str) -> dict[str, str]:
-    """The files that reading verbs leave out, or that they cannot do without, and why."""
+    """The files that reading verbs leave out or cannot do without, by name, with the reasons."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOutWarning)
         try:
@@ -57,7 +57,7 @@ def _left_out(warehouse: UPath, run: str) -> dict[str, str]:
 
 
 def _parse(file: UPath) -> None:
-    """Raise ValueError, which Arrow's is too, or YAMLError if the file is not as it was written."""
+    """Raise ValueError (also Arrow's errors) or YAMLError if the file is damaged."""
     content = read(file)
     if file.suffix == ".parquet":
         read_parquet(content)
@@ -68,6 +68,5 @@ def _parse(file: UPath) -> None:
 
 
 def verified_lines(found: Mapping[str, Any]) -> Iterator[Part]:
-    """A line per damaged file, and the counts."""
     yield from (f"{row['file']}: {row['why']}" for row in found["damaged"])
     yield f"checked {counted(found['files'], 'file')}"
