@@ -161,7 +161,6 @@ def _options(key: str, folders: Sequence[Path]) -> str:
 
 
 def _nearest(key: str, overrides: Sequence[str], folders: Sequence[Path]) -> str:
-    """A hint with the most similar keys of the same section, or else of the whole config."""
     chosen = [_chosen(word) for word in overrides if word.partition("=")[0] in _GROUPS]
     with_groups = _hydra_compose(chosen, folders)
     known = list(_keys(OmegaConf.to_container(with_groups), ""))

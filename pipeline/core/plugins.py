@@ -85,7 +85,6 @@ def _load(entry: EntryPoint, part: str) -> ModuleType:
 
 
 def import_all(package: ModuleType) -> None:
-    """Import every module below a package, which registers its classes."""
     for folder in package.__path__:
         for file in _files(Path(folder), "py"):
             parts = file.relative_to(folder).with_suffix("").parts
@@ -154,7 +153,6 @@ def _in_one_line(plugin: str, load: Callable[[], Any]) -> Any:
 
 
 def loaded_folders() -> list[Path]:
-    """The folders of the plugins that this process has loaded for `plugins=`."""
     return [*_FOLDERS.values()]
 
 

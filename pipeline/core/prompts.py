@@ -125,7 +125,6 @@ class Prompt(Generic[T]):
 
 
 def rendered_values(prompt: Prompt[Any]) -> Iterator[str]:
-    """Yield every value that the rendered prompt must show, as text."""
     return _texts(tuple(prompt.shown()))
 
 

@@ -102,7 +102,6 @@ def hint(name: str, known: Sequence[str], most: int = 3) -> str:
 
 
 def nearest(name: str, known: Sequence[str], most: int = 10) -> str:
-    """List at most `most` known names for a message, the most similar first."""
     ratios = {other: difflib.SequenceMatcher(None, name[:200], other).ratio() for other in known}
     names = sorted(known, key=lambda other: -ratios[other])[:most]  # of equal ones the earlier
     return ", ".join(names) + (" ..." if len(known) > most else "")

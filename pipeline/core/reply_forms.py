@@ -188,7 +188,6 @@ def json_object(reply: str) -> dict[str, Any] | None:
 
 
 def shown(value: Any) -> str:
-    """A JSON value as a reply would state it."""
     if value is None:
         return ""
     if isinstance(value, bool):

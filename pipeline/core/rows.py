@@ -133,7 +133,6 @@ class Record:
 
 @cache
 def _nothing(record: Any) -> Mapping[str, Any]:
-    """Empty values for the columns that have no default."""
     hints = get_type_hints(record)
     fields = dataclasses.fields(record)
     required = [field.name for field in fields if field.default is dataclasses.MISSING]
