@@ -113,7 +113,6 @@ def holder(folder: UPath, name: str) -> str | None:
 
 
 def is_a_run_at_work(warehouse: UPath) -> bool:
-    """True if a command is executing any run of the warehouse."""
     folders = {file.parent for file in list_paths(warehouse / "runs", f"*/{RUN}.*.lease")}
     return any(holder(folder, RUN) for folder in folders)
 

@@ -186,7 +186,6 @@ def map_files(function: Callable[[A], B], files: Iterable[A], folder: UPath) -> 
 
 
 def map_in_threads(function: Callable[[A], B], files: Iterable[A]) -> list[B]:
-    """The results of `function` for every file, in order."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(function, files))
 
@@ -342,7 +341,6 @@ def with_retries(
 
 
 def _is_transient(error: Exception) -> bool:
-    """True if the operation may succeed when it is retried."""
     if not isinstance(error, OSError):
         return isinstance(error, _imported(_OF_NETWORKS))
     if error.errno is None:  # as in errors of object stores' libraries
