@@ -205,7 +205,6 @@ class Family:
         return self.forms.get(prompt.name, prompt.form)
 
     def read(self, prompt: Prompt[T], reply: str, is_cut: bool) -> T | None:
-        """The value of a reply to the prompt; None if it cannot be read."""
         form, refusals = self.form(type(prompt)), self.refusals.get(prompt.name)
         return read_reply(prompt, form, reply, is_cut, refusals)
 
@@ -257,7 +256,6 @@ class Family:
         return hashlib.sha256(b"\0".join(texts)).hexdigest()[:8]
 
     def _included(self, name: str, found: dict[str, None]) -> dict[str, None]:
-        """The names of a template and, recursively, of all that it imports, includes or extends."""
         if name not in found:
             found[name] = None
             with self._found(name):
@@ -284,7 +282,6 @@ class Family:
 
     @contextmanager
     def _found(self, file: str) -> Iterator[None]:
-        """Turn jinja's errors for missing and malformed templates into UsageError."""
         try:
             yield
         except jinja2.TemplateNotFound as error:

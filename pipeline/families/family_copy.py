@@ -71,7 +71,6 @@ def export_family(name: str, folder: Path, plugins: str | None) -> Exported:
 
 
 def _yaml(name: str, family: Family, layers: dict[Path, FamilyFile]) -> str:
-    """The copy's family.yaml: every value, and the comments that explain settings."""
     base = [name] if name and name != GENERIC else next(iter(layers.values())).base
     own = [prompt for name, prompt in sorted(PROMPTS.items()) if f"{name}.jinja" in family.sources]
     forms = {prompt.name: family.form(prompt) for prompt in own}
