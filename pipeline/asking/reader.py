@@ -151,7 +151,6 @@ class EngineFacts:
         return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
 
     async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
-        """True if the rendered prompt plus `max_reply_tokens` fits the engine's context."""
         return await self._fits(self._reader.family.render(prompt), max_reply_tokens)
 
     async def _fits(self, messages: tuple[Message, ...], max_reply_tokens: int) -> bool:

@@ -67,7 +67,6 @@ class Capacity:
 
     @asynccontextmanager
     async def held(self, weight: int) -> AsyncIterator[None]:
-        """Hold `weight` of the capacity inside the context."""
         weight = min(weight, self._size)
         async with self._queue:
             while self._taken + weight > self._size:
