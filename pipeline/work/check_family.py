@@ -78,7 +78,6 @@ def _check_prompt(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
 
 
 def _misread(family: Family) -> Iterator[str]:
-    """One line per prompt whose parser does not read the value in a filled-in form."""
     for prompt in PROMPTS.values():
         form = family.form(prompt) or ""
         for text, meant in prompt.form_values().items() if form else ():

@@ -48,7 +48,6 @@ def refuse_wrong_stage(cls: Any, roles: tuple[str, ...]) -> None:
 
 
 def _refuse_no_samples(prompts: Sequence[Any]) -> None:
-    """Raise UsageError for a prompt without samples, which every run renders."""
     for prompt in prompts:
         with contained() as raised:
             if prompt.samples():

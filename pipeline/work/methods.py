@@ -211,7 +211,6 @@ def _pairs(written: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _varied(name: str, written: str) -> dict[str, list[str]]:
-    """The alternatives of each setting of the run that is written in square brackets."""
     varied: dict[str, list[str]] = {}
     for part, key, value in _pairs(written):
         values = [alternative.strip() for alternative in value.split("|")]

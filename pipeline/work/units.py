@@ -49,7 +49,6 @@ class DocumentKey:
         steps: Sequence[Step],
         is_named_only: bool = False,
     ) -> "DocumentKey":
-        """The key for `steps`, whose stages name the fields they use."""
         of_question = dict.fromkeys(step.question_fields for step in steps if step.per_question)
         of_document = dict.fromkeys(step.document_fields for step in steps)
         return cls(
