@@ -141,7 +141,6 @@ class InFlight:
         return Crashes()
 
     def _left(self, item: str) -> dict[UPath, dict[str, object]]:
-        """The markers of an item that crashed processes left behind."""
         files = list_paths(self._folder / _folder_of(item), "*.json")
         markers = {file: read_object(file) for file in files if file.stem != self._process}
         is_lost = self._placement.is_lost

@@ -117,7 +117,6 @@ class Heartbeat:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Report the engine as starting inside the context."""
         self._is_starting = True
         self._keep_beating()
         try:

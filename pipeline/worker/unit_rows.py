@@ -108,7 +108,6 @@ async def _failed(stage: Stage, rows: UnitRows, why: _Failure) -> Sequence[Recor
 
 
 async def _tried(making: Awaitable[Sequence[Record] | _Failure]) -> Sequence[Record] | _Failure:
-    """The rows, or the failure if making them raises."""
     with contained(EngineError, OutageError, AccountingError, StorageError) as raised:
         return await making
     return _Failure("unit_failed", raised.trace())
