@@ -113,7 +113,6 @@ def execute_documents(
 
 @contextmanager
 def _rays_errors(pool: Pool) -> Iterator[None]:
-    """Turn Ray's errors about the pool's workers in the `with` block into ours."""
     try:
         yield
     except ray.exceptions.RayTaskError as error:  # of the task that reads the plan

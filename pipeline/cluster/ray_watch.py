@@ -72,7 +72,6 @@ class RayWatch:
 
 
 def _last_words(logs: Path) -> str:
-    """The last line that a worker of this machine wrote on standard error, for a message."""
     files = sorted(logs.glob(_OUTPUT), key=lambda file: file.stat().st_mtime, reverse=True)
     lines = (line.strip() for file in files for line in reversed(file.read_text().splitlines()))
     return next((f" ({line})" for line in lines if line and not line.startswith(_OF_RAY)), "")
