@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 _SENTENCE_END = re.compile(r"[.!?;:\n]")
 _PART_END = re.compile(r"[.!?;:,(\n–]|\s-\s")
-_NEAR = 8  # words: the most between a negation and its verb, or between the words of a phrase
+_NEAR = 8  # words: the most between a negation and the word it negates, or within a phrase
 
 
 class Refusals(BaseModel):

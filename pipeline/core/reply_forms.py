@@ -26,7 +26,7 @@ _ROLE = re.compile(
 # largest reply budget. Parsers take time by the length, and a longer reply follows no instruction.
 MOST_CHARS = 100_000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-# A form may also mention a page, if it ends with its value: "Page 3 says so".
+# A form that ends with its value may also be a mere mention of a page: "Page 3 says so".
 _END_OF_VALUE = r"\s*(?:[.!]?\Z|(?:to|for|as|because|since)\b)"
 
 
@@ -60,7 +60,7 @@ def read_reply(
     by `prompt.refusal` if the reply refuses in the family's words.
 
     A statement or a LaTeX box takes precedence, as a justification may mention other values. None
-    if two statements differ (unless `prompt.read` merges them, as lists), if the reply is longer
+    if two values differ (unless `prompt.read` merges them, as lists), if the reply is longer
     than `MOST_CHARS`, and if a reply that was cut begins like thinking.
     """
     if len(reply) > MOST_CHARS:
