@@ -150,7 +150,7 @@ class Replies:
         return not of_rows or (call.problem is None and is_readable(call))
 
     def _shared_name(self, wanted: Wanted) -> str:
-        """The request's hash; with the attempt's number if an earlier attempt sent it too."""
+        """The request's hash; with the attempt's number if the previous attempt sent it too."""
         request_sha = next(iter(wanted.requests))
         is_again = any(key in self._earlier_by_key for key in wanted.keys)
         return f"{request_sha}.{self.attempt}" if is_again else request_sha
