@@ -1,5 +1,5 @@
-"""`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, looks
-for a reply that there is already or sends it, parses the reply and records a Call."""
+"""`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context,
+reuses a known reply or sends the prompt, parses the reply and records a Call."""
 
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -15,9 +15,9 @@ _WITH_A_REPLY = (None, "truncated")  # problems of calls whose reply is read
 
 
 class Ask(EngineFacts):
-    """Sends the prompts of one stage for one unit, but for those whose `replies` there are.
+    """Sends the prompts of one stage for one unit, unless `replies` has the reply already.
 
-    `rank`: the priority of the document in its worker, the lowest goes first. `sent_calls` has the
+    `rank`: the priority of the document in its worker; the lowest goes first. `sent_calls` has the
     calls that were sent, `progress` the progress of the unit.
     """
 
@@ -43,7 +43,7 @@ class Ask(EngineFacts):
         """Send `prompt` and parse the reply.
 
         `is_shared`: other documents may send the same request, and the step sends it only once.
-        Problems: see `Asked`. Raises EngineError where the engine is dead.
+        Problems: see `Asked`. Raises EngineError if the engine is dead.
         """
         call = self._repeated(prompt, subject)
         if call is not None:
@@ -57,8 +57,8 @@ class Ask(EngineFacts):
         return self._asked(prompt, call, value)
 
     def _repeated(self, prompt: Prompt[Any], subject: Subject) -> Call | None:
-        """The first attempt's call, if this one sends the same request without sampling: its reply
-        would be the same. (A family's template may not show that it is asked again.)"""
+        """The first attempt's call, if this attempt would send the same request without sampling
+        and so get the same reply. (A family's template may not mention the attempt.)"""
         if subject.attempt == 1 or self._reader.temperature != 0:
             return None
         request = self._reader.request(prompt, 1, self._reader.seed)
@@ -79,8 +79,8 @@ class Ask(EngineFacts):
     async def _new_call(
         self, prompt: Prompt[Any], subject: Subject, is_shared: bool
     ) -> Call | None:
-        """Send the prompt once there is a slot, which is held until the call is kept: a crash loses
-        few. It is rendered and counted then: prompts that wait hold no text."""
+        """Render, count and send the prompt in a slot, so that waiting prompts hold no text. The
+        slot is held until the call is kept, so that a crash loses few calls."""
         async with self._reader.slots.one(self._rank):
             wanted = self._wanted(prompt, subject, is_shared)
             request_sha, request = next(iter(wanted.requests.items()))
@@ -100,7 +100,7 @@ class Ask(EngineFacts):
         )
 
     async def _send(self, request: Request, sha: str, subject: Subject) -> Call:
-        """Called while a slot is held, so that waiting for one does not count."""
+        """Send while a slot is held, so that the wait for one does not count as the call's time."""
         started_at, reply = await self._reader.generate(request)
         call = call_row(
             reply,
@@ -126,7 +126,7 @@ class Ask(EngineFacts):
         return self._reader.family.read(prompt, call.reply, call.problem == "truncated")
 
     def _with_reading(self, prompt: Prompt[T], call: Call, value: T | None) -> Call:
-        """The call with what was read in its reply, which the watch counts."""
+        """Add to a call how its reply was read, and count it in the watch."""
         if call.problem not in _WITH_A_REPLY:
             return call
         is_legal = value is not None and prompt.is_legal(value)
@@ -138,11 +138,9 @@ class Ask(EngineFacts):
         return call
 
     def _asked(self, prompt: Prompt[T], call: Call, value: T | None) -> Asked[T]:
-        """The parsed reply, and its problem."""
         if value is None:
             return Asked(None, call.problem or "unparseable", call.reply)
         return Asked(value, call.problem if prompt.is_whole else None, call.reply)
 
     def calls(self) -> tuple[Call, ...]:
-        """The unit's calls, in order."""
         return numbered(self._calls)

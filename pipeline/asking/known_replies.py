@@ -1,21 +1,21 @@
 """The replies that a unit has already, and those that it keeps.
 
 A reply is looked for in the unit's committed calls, in its journal, among the good calls of the
-previous attempt at it, and, where documents may send the same request, in the shared replies. Only
-then an engine is asked.
+previous attempt at it, and, if documents may send the same request, in the shared replies. Only
+then is an engine asked.
 
 The journal has the finished calls of an open unit, written as they arrive, and replayed after a
 crash of the process: <warehouse>/journal/<step_id>/<unit>.<attempt>.<number>.jsonl, a Call as JSON
-per line. A file is only ever written by the process that made it, and the numbers leave no gap:
-most units have none, which a single look shows. Locally each call is appended at once: the kernel
+per line. A file is only ever written by the process that made it. The numbers have no gap, so a
+single look shows that a unit has no journal. Locally each call is appended at once: the kernel
 keeps what a killed process has written (it is not synced: after a power cut some calls are sent
 again). On object stores a file holds 20 calls, or those of 30 seconds, and is one PUT. A call that
 cannot be written for good ends the run, so that no others are paid for in vain; one that cannot be
 read is sent again.
 
-Shared are replies of documents that send the same request: one chat session is in many histories.
+Documents that send the same request share its reply: one chat session is in many histories.
 <warehouse>/shared/<step_id>/<request_sha>.json holds the call of the first document. A worker sends
-a request at most once; of workers that send it at the same time, the first to commit wins.
+a request at most once; if several workers send it at the same time, the first to commit wins.
 """
 
 import asyncio
@@ -53,14 +53,14 @@ _CALLS_A_FILE = 20  # of a journal, on object stores
 _SECONDS_A_FILE = 30.0
 # Threads of its own: a call holds its slot until it is written, and must not wait for commits.
 _WRITERS = ThreadPoolExecutor(4, "journal")
-_KEPT = (None, "truncated")  # problems of replies that are shared; after others each asks again
-_MADE_OF_GOOD_REPLIES = ("out_of_range",)  # problems of rows whose calls have none
+_KEPT = (None, "truncated")  # problems of shared replies; after others each document asks again
+_MADE_OF_GOOD_REPLIES = ("out_of_range",)  # problems of rows made from replies without a problem
 _OF_SUBJECT = ("question_id", "page_index", "turn", "reference_index")
 
 
 class Wanted(NamedTuple):
-    """A reply that is looked for. `requests`: the request about the subject by its hash, then those
-    of earlier attempts at the unit; `is_shared`: other documents may send the same."""
+    """A reply that is needed. `requests`, by hash: the subject's request, then those of earlier
+    attempts at the unit; `is_shared`: other documents may send the same request."""
 
     requests: Mapping[str, Request]
     subject: Subject
@@ -73,7 +73,7 @@ class Wanted(NamedTuple):
         return [call_key(request_sha, self.subject) for request_sha in self.requests]
 
     def copy(self, call: Call) -> Call:
-        """The call about this subject; `is_shared` if another subject's request was sent."""
+        """The call with this subject; `is_shared` if it was sent for another subject."""
         sender = call.document_id, call_key(call.request_sha, call)
         is_copy = sender != (self.document_id, call_key(call.request_sha, self.subject))
         about = asdict(self.subject)
@@ -82,11 +82,12 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Replies:
-    """The replies of one unit: `calls`, those of this attempt at it (see `Unit.attempt`), committed
-    or from its journal; `earlier`, those of the previous attempt, and `problems`, the rows of that
-    attempt that have one; `shared`, those of other documents.
+    """The replies that one unit has already.
 
-    `is_committed`: true if no call of this attempt is to be committed any more.
+    `calls`: of this attempt at it (see `Unit.attempt`), committed or from its journal;
+    `is_committed`: no more calls of this attempt will be committed. `earlier`: calls of the
+    previous attempt; `problems`: its rows that have a problem. `shared`: replies of other
+    documents.
     """
 
     calls: Sequence[Call] = ()
@@ -99,12 +100,12 @@ class Replies:
 
     @property
     def is_empty(self) -> bool:
-        """True if the unit has no calls yet, of this attempt or the previous one."""
+        """True if the unit has no calls yet, neither of this attempt nor of the previous one."""
         return not self.calls and not self.earlier
 
     async def find(self, wanted: Wanted) -> Call | None:
-        """The unit's call, of this attempt or good in the previous one, else the call of another
-        document, if it is shared; None if the engine has to be asked."""
+        """The unit's call, of this attempt or good in the previous one, or else another document's,
+        if shared; None if the engine must be asked."""
         for key in wanted.keys:
             earlier = self._earlier_by_key.get(key)
             if call := self._calls_by_key.get(key):
@@ -117,7 +118,7 @@ class Replies:
         return wanted.copy(call) if call else None
 
     async def keep(self, call: Call, wanted: Wanted) -> Call:
-        """Keep a new call; returns it, or that of another worker that sent the request too."""
+        """Keep a new call; returns it, or another worker's, if that was committed first."""
         if self.shared and wanted.is_shared:
             return wanted.copy(await self.shared.keep(self._shared_name(wanted), call))
         if self.journal:
@@ -125,8 +126,7 @@ class Replies:
         return call
 
     def only_one(self, wanted: Wanted) -> AbstractAsyncContextManager[object]:
-        """While inside, no other document of this process looks for the shared reply or asks for
-        it."""
+        """Lock the shared reply against the other documents of this process."""
         if self.shared and wanted.is_shared:
             return self.shared.lock(self._shared_name(wanted))
         return nullcontext()
@@ -140,8 +140,8 @@ class Replies:
         return {call_key(call.request_sha, call): call for call in self.earlier}
 
     def _is_good(self, call: Call, is_readable: IsReadable) -> bool:
-        """True if a retry of the unit replays this call of the previous attempt. False if it got no
-        reply, or a row about the same subject has a problem that it may have caused."""
+        """True if a retry of the unit may replay this call of the previous attempt. False if it got
+        no reply, or may have caused the problem of a row about the same subject."""
         if call.problem in UNANSWERED:
             return False
         of_rows = {row.problem for row in self.problems if _are_about_the_same(row, call)}
@@ -150,7 +150,7 @@ class Replies:
         return not of_rows or (call.problem is None and is_readable(call))
 
     def _shared_name(self, wanted: Wanted) -> str:
-        """The request's hash; where the previous attempt sent it, with this one's number."""
+        """The request's hash; with the attempt's number if the previous attempt sent it too."""
         request_sha = next(iter(wanted.requests))
         is_again = any(key in self._earlier_by_key for key in wanted.keys)
         return f"{request_sha}.{self.attempt}" if is_again else request_sha
@@ -162,7 +162,7 @@ def _are_about_the_same(row: Record, call: Call) -> bool:
 
 
 class SharedReplies:
-    """The shared replies of one step, each under the hash of its request."""
+    """The shared replies of one step, each named by the hash of its request."""
 
     def __init__(self, folder: UPath) -> None:
         self._folder = folder
@@ -175,17 +175,17 @@ class SharedReplies:
         return await to_thread(_load, self._folder / f"{name}.json")
 
     async def keep(self, name: str, call: Call) -> Call:
-        """Commit a new call; returns it, or that of another worker that committed first."""
+        """Commit a new call; returns it, or the call of another worker that committed first."""
         file, content = self._folder / f"{name}.json", call_to_json(call)
         if call.problem in _KEPT and not await to_thread(commit, file, content):
             if (committed := await to_thread(_load, file)) is not None:
                 return committed
-            await to_thread(write, file, content)  # instead of a damaged one
+            await to_thread(write, file, content)  # replaces a damaged file
         return call
 
 
 class SharedCopies(SharedReplies):
-    """Shared replies that keep new calls in memory: the warehouse is only read."""
+    """Shared replies that keep new calls in memory, as the warehouse is only read."""
 
     def __init__(self, warehouse: UPath, step_id: str) -> None:
         super().__init__(warehouse / "shared" / step_id)
@@ -200,7 +200,6 @@ class SharedCopies(SharedReplies):
 
 
 def _load(file: UPath) -> Call | None:
-    """The committed call; None if there is none, or it cannot be read."""
     try:
         return call_from_json(read(file))
     except FileNotFoundError:
@@ -216,8 +215,8 @@ class Journal:
     def __init__(self, warehouse: UPath, step_id: str, unit: str, attempt: int) -> None:
         self._folder = warehouse.joinpath("journal", step_id)
         self._name = f"{unit}.{attempt}"
-        self._files: list[UPath] = []  # by their numbers
-        self._own: UPath | None = None  # that calls are appended to
+        self._files: list[UPath] = []  # in the order of their numbers
+        self._own: UPath | None = None  # the file that calls are appended to
         self._pending: list[bytes] = []
         self._lock = asyncio.Lock()
         self._timer: asyncio.Task[None] | None = None
@@ -234,7 +233,7 @@ class Journal:
         if self._timer:
             self._timer.cancel()
         if kind is not None:
-            with suppress(StorageError):  # else it would hide why the unit ends
+            with suppress(StorageError):  # or it would hide why the unit ends
                 await self._flush()
         elif self._files:
             async with self._lock:
@@ -252,11 +251,11 @@ class Journal:
         return tuple(call for call in calls if call and call.problem not in UNANSWERED)
 
     async def add(self, call: Call) -> None:
-        """Write a finished call, unless it failed in a way that is sent again. Raises StorageError
-        where storage refuses it for good."""
+        """Write a finished call, unless it has a failure after which it is sent again. Raises
+        StorageError if storage refuses it for good."""
         if call.problem in UNANSWERED:
             return
-        # A line may follow one that a full disk has torn.
+        # The leading line break ends a line that a full disk has torn.
         self._pending.append(b"\n" + call_to_json(call) + b"\n")
         if not is_remote(self._folder) or len(self._pending) >= _CALLS_A_FILE:
             await self._flush()
@@ -264,15 +263,15 @@ class Journal:
             self._timer = asyncio.create_task(self._flush_later())
 
     def delete(self) -> None:
-        """Delete the journal of a unit that is committed. It blocks."""
-        self._own = None  # a call of a stage that has raised may still come
+        """Delete the journal of a committed unit. It blocks."""
+        self._own = None  # a stage that has raised may still add a call
         while self._files:
             with ignore_refusals():
                 delete(self._files.pop())
 
     async def _flush_later(self) -> None:
         await asyncio.sleep(_SECONDS_A_FILE)
-        with suppress(StorageError):  # the next call's file is refused, too
+        with suppress(StorageError):  # the next call's file would be refused too
             await self._flush()
 
     async def _flush(self) -> None:
@@ -300,7 +299,7 @@ class Journal:
         make_folder(self._folder)
         own = self._own  # `delete` may be called meanwhile
         while own is None:
-            with suppress(FileExistsError):  # another process's, which has not been read
+            with suppress(FileExistsError):  # another process's file, which has not been read
                 self._next().touch(exist_ok=False)
                 own = self._own = self._next()
             self._files.append(self._next())
@@ -312,8 +311,6 @@ class Journal:
 
 
 class JournalFile(NamedTuple):
-    """A file of a journal, and its unit."""
-
     file: UPath
     step_id: str
     unit: str
@@ -321,9 +318,9 @@ class JournalFile(NamedTuple):
 
 
 def journal_files(warehouse: UPath) -> Iterator[JournalFile]:
-    """The files of all journals. Raises StorageError."""
+    """Every file of every journal. Raises StorageError."""
     folder = warehouse / "journal"
-    # Earlier versions had a folder for each unit. What it holds is sent again.
+    # Earlier versions had a folder for each unit; the calls in it are sent again.
     for file in (*list_paths(folder, "*/*.jsonl"), *list_paths(folder, "*/*/*.jsonl")):
         step_id, name, *_ = file.parts[len(folder.parts) :]
         unit, attempt, *_ = [*name.split("."), ""]
@@ -332,7 +329,7 @@ def journal_files(warehouse: UPath) -> Iterator[JournalFile]:
 
 
 def committed_journals(warehouse: UPath, committed: Mapping[str, Mapping[str, int]]) -> list[UPath]:
-    """The journal files of committed units, which killed processes and full disks have left behind.
+    """The journal files of committed units, left behind by killed processes and full disks.
     `committed`: step_id -> unit -> its highest attempt. Raises StorageError."""
     return [
         one.file
@@ -342,12 +339,11 @@ def committed_journals(warehouse: UPath, committed: Mapping[str, Mapping[str, in
 
 
 def call_to_json(call: Call) -> bytes:
-    """The call as JSON in one line, without what was sent: whoever replays it has the request."""
+    """The call as JSON in one line, without its request, which whoever replays it has."""
     return _json().dump_json(call, exclude=set(SENT))
 
 
 def call_from_json(content: bytes) -> Call | None:
-    """The call; None if the content is no call."""
     try:
         call: Call = _json().validate_json(content)
     except ValueError:

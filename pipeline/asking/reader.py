@@ -1,5 +1,5 @@
-"""`Reader`: an engine with all settings that shape its replies, and the requests it is sent; what a
-stage may know of it; and the engine of a settings section, started."""
+"""`Reader`: an engine with all settings that shape its replies; the facts about it that a stage may
+use; and starting the engine of a settings section."""
 
 import asyncio
 import math
@@ -53,14 +53,13 @@ class Reader:
     slots: Slots  # limits the requests in flight of all documents together
     is_constrained: bool = False
     keeps_journal: bool = True  # of the calls of open units
-    keeps_prompts: bool = True  # what was sent, in the rows of calls
+    keeps_prompts: bool = True  # requests, in the rows of calls
     waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
     watch: ReplyWatch = field(default_factory=ReplyWatch)  # of the worker's first replies
     worker: str | None = None
 
     def request(self, prompt: Prompt[Any], attempt: int, seed: int) -> Request:
-        """The rendered prompt."""
         return Request(
             prompt=prompt.name,
             fields=prompt,
@@ -75,16 +74,16 @@ class Reader:
     def requests(
         self, prompt: Prompt[Any], repeat: int, attempt: int, of_unit: int
     ) -> dict[str, Request]:
-        """The request of the unit's attempt `of_unit` by its hash, then those of the attempts
-        before it, which differ if replies are sampled."""
+        """The request by its hash, for the unit's attempt `of_unit`, then for earlier attempts.
+        They differ if replies are sampled."""
         seeds = [self.seed_of(repeat, attempt, number) for number in range(of_unit, 0, -1)]
         first = self.request(prompt, attempt, seeds[0])
         earlier = (replace(first, seed=seed) for seed in dict.fromkeys(seeds[1:]))
         return {self.sha_of(request): request for request in (first, *earlier)}
 
     def seed_of(self, repeat: int, attempt: int, of_unit: int) -> int:
-        """The engine's seed. With sampling, repeats, further attempts and attempts at the unit get
-        seeds of their own, or they would draw the same reply again."""
+        """The engine's seed. With sampling, each repeat, further attempt and retry of the unit gets
+        its own seed, or it would draw the same reply again."""
         if self.temperature == 0 or (repeat, attempt, of_unit) == (0, 1, 1):
             return self.seed
         retry = [of_unit] if of_unit > 1 else []
@@ -97,7 +96,7 @@ class Reader:
         return sha([self.identity, request.prompt, *what, *legal], 16)
 
     async def generate(self, request: Request) -> tuple[datetime, Reply]:
-        """The time the request was sent, and the reply."""
+        """Send a request; returns the time when it was sent, in UTC, and the reply."""
         started_at = utc_now()
         try:
             async with asyncio.timeout(self.deadline_seconds):
@@ -111,13 +110,12 @@ class Reader:
 
 
 class EngineFacts:
-    """The facts that a stage may know of its engine: its name, its context, and tokens as it
-    counts them."""
+    """The facts that a stage may use about its engine: name, context, and token counts."""
 
     def __init__(self, reader: Reader | None, stage: str) -> None:
         self._given, self._stage = reader, stage
         self._part_tokens: dict[str, int] = {}
-        self._one_at_a_time = asyncio.Lock()  # or questions asked at once would each count a part
+        self._one_at_a_time = asyncio.Lock()  # or concurrent questions would count a part again
 
     @property
     def _reader(self) -> Reader:
@@ -141,7 +139,7 @@ class EngineFacts:
 
     @property
     def context_tokens(self) -> int:
-        """The engine's context: the most tokens that prompt and reply may have together."""
+        """The most tokens that prompt and reply may have together."""
         return self._reader.engine.context_tokens
 
     def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
@@ -149,11 +147,10 @@ class EngineFacts:
         return self._reader.family.max_reply_tokens(prompt)
 
     async def num_tokens(self, prompt: Prompt[Any]) -> int:
-        """The tokens of the rendered prompt, as the engine counts."""
+        """The tokens of the rendered prompt, counted by the engine."""
         return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
 
     async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
-        """True if the rendered prompt plus `max_reply_tokens` fit the engine's context."""
         return await self._fits(self._reader.family.render(prompt), max_reply_tokens)
 
     async def _fits(self, messages: tuple[Message, ...], max_reply_tokens: int) -> bool:
@@ -161,7 +158,7 @@ class EngineFacts:
         return await count_tokens(messages) + max_reply_tokens <= self.context_tokens
 
     async def text_tokens(self, text: str) -> int:
-        """The tokens of a text by itself, as the engine counts, without its chat template's."""
+        """The engine's tokens of a text by itself, without those of the chat template."""
         if "" not in self._part_tokens:
             self._part_tokens[""] = await self._in_template("")
         return await self._in_template(text) - self._part_tokens[""]
@@ -170,8 +167,8 @@ class EngineFacts:
         return await self._reader.engine.count_tokens((Message(role="user", content=text),))
 
     async def part_tokens(self, parts: Iterable[str]) -> int:
-        """The sum of `text_tokens` over the parts of a context, each counted by itself, without the
-        white space around it, and once for all of the unit's questions."""
+        """The sum of `text_tokens` over the stripped parts of a context. Each is counted once for
+        all of the unit's questions."""
         num_tokens = 0
         for part in filter(None, map(str.strip, parts)):
             async with self._one_at_a_time:
@@ -187,7 +184,7 @@ def num_slots(settings: EngineSettings) -> int:
 
 
 def is_constrained(settings: EngineSettings, reply_format: ReplyFormat) -> bool:
-    """True if replies are constrained to legal ones (structured output)."""
+    """True if the engine is given the legal replies (structured output)."""
     return reply_format != "free" and settings.takes_constraints
 
 
@@ -204,8 +201,8 @@ async def start_reader(
 
 
 async def started(settings: EngineSettings) -> Engine:
-    """The engine. Raises StartError, of a plugin's engine for all that its `start` raises, and for
-    what is no engine."""
+    """Start the engine. Raises StartError, for a plugin's engine whatever its `start` raises, and
+    if it returns no engine."""
     if is_ours(type(settings)):
         return await settings.start()
     place = f"engine={settings.name}: {type(settings).__name__}.start"
@@ -220,7 +217,6 @@ async def started(settings: EngineSettings) -> Engine:
 def reader_of(
     engine: Engine, settings: EngineSettings, family: Family, reply_format: ReplyFormat
 ) -> Reader:
-    """The Reader of a started `engine` with these settings."""
     server = engine if isinstance(engine, OpenAIEngine) else None
     return Reader(
         engine=engine,

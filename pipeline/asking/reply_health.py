@@ -1,5 +1,5 @@
-"""The health of a model's replies as a whole, though each may be read: bounds, findings as lines,
-and the watch over the first replies of a run.
+"""Detect that a model's replies as a whole are unhealthy, even if each can be read: bounds,
+findings as lines, and a watch over the first replies of a run.
 
 A finding never changes a row. The view `reply_health` has the numbers of a run.
 """
@@ -13,12 +13,12 @@ from typing import Any
 from pipeline.core.calls import Call
 from pipeline.core.prompts import PROMPTS
 
-FIRST = 20  # replies of a prompt, after which a running worker looks at them
-_UNREAD = 0.3  # the most of replies that cannot be read or were not on offer
+FIRST = 20  # replies of a prompt, after which a running worker checks them
+_UNREAD = 0.3  # the highest healthy share of replies that cannot be read or were not on offer
 _TRUNCATED = 0.2
-_EXAMPLE = 0.2  # beyond those that would be equal to it by chance
+_EXAMPLE = 0.2  # beyond the share that would be equal to it by chance
 _COMMONEST, _LEAST_REPLIES = 0.7, 20
-_FEW = 3  # legal replies, as of a verdict, of which one may well be right most of the time
+_FEW = 3  # legal replies, such as verdicts, of which one may well be right most of the time
 _LETTER, _LEAST_CHOICES = 0.7, 10
 _COPIED, _TINY = 0.5, 0.1
 _SHOWN_CHARS = 60  # of a reply
@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 
 
 def findings(row: Row, may_constrain: bool) -> dict[str, str]:
-    """The lines about a row of the view `reply_health`, by what is out of bounds. `may_constrain`:
+    """Lines about a row of the view `reply_health`, by the bound that is exceeded. `may_constrain`:
     the engine takes constraints, and replies were free."""
     who = row["stage"] + (f" ({row['method']})" if row.get("method") else "")
     who += f", repeat {row['repeat']}" if row.get("repeat") else ""
@@ -63,7 +63,7 @@ def _of_replies(row: Row, may_constrain: bool) -> Iterator[tuple[str, str]]:
 
 
 def _of_choices(row: Row) -> Iterator[tuple[str, str]]:
-    """The finding that options chosen have one letter, which is not as often right."""
+    """The finding that most choices have one letter, which is right less often."""
     choices, letters = row.get("choices") or 0, row.get("letters") or {}
     letter = max(letters, key=lambda name: letters[name], default="")
     right = (row.get("right_letters") or {}).get(letter, 0.0)
@@ -83,7 +83,7 @@ def _of_shortened(row: Row) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class _Kind:
-    """`num_choices`: the number of legal replies, where they are the same for all requests."""
+    """`num_choices`: the number of legal replies, if it is the same for all requests; else None."""
 
     may_be_constrained: bool = False
     num_choices: int | None = None
@@ -91,7 +91,7 @@ class _Kind:
 
 @cache
 def _kind(prompt: str) -> _Kind:
-    """The kind of a prompt, by its samples; the default where its plugin is not loaded."""
+    """The kind of a prompt, from its samples; the default if its plugin is not loaded."""
     if (cls := PROMPTS.get(prompt)) is None or cls.form is None:
         return _Kind()
     legal = {found for sample in cls.samples() if (found := sample.legal(cls.form))}
@@ -101,8 +101,6 @@ def _kind(prompt: str) -> _Kind:
 
 @dataclass
 class _Tally:
-    """The first replies of a stage to a prompt."""
-
     counts: Counter[str] = field(default_factory=Counter)
     replies: Counter[str] = field(default_factory=Counter)
 
@@ -122,19 +120,17 @@ class _Tally:
 
 
 class ReplyWatch:
-    """Looks at the first `FIRST` replies of each stage to each prompt in a worker. `findings`: the
-    lines, by stage, prompt and what is out of bounds; `of_engine`: those to which an engine adds
-    what it finds."""
+    """Checks the first `FIRST` replies of each stage to each prompt in a worker. `findings`: lines
+    by stage, prompt and bound; `of_engine`: an engine's own findings, which they join."""
 
     def __init__(
         self, may_constrain: bool = False, of_engine: dict[str, str] | None = None
     ) -> None:
         self.findings: dict[str, str] = {} if of_engine is None else of_engine
         self._may_constrain = may_constrain
-        self._tallies: dict[tuple[str, str], _Tally | None] = {}  # None: was looked at
+        self._tallies: dict[tuple[str, str], _Tally | None] = {}  # None: already checked
 
     def replied(self, call: Call) -> None:
-        """Count a reply that was read."""
         key = call.stage, call.prompt
         if (tally := self._tallies.setdefault(key, _Tally())) is None:
             return

@@ -11,7 +11,7 @@ from pipeline.core.errors import StorageError
 
 class Slots:
     """`size` slots; a free one goes to the waiting request of lowest `rank`, then by arrival. Once
-    storage refuses the reply of one, for good, no other is given: it could not be kept either."""
+    storage refuses a reply for good, no more slots are given: further replies could not be kept."""
 
     def __init__(self, size: int) -> None:
         self._free = size
@@ -21,7 +21,7 @@ class Slots:
 
     @asynccontextmanager
     async def one(self, rank: int) -> AsyncIterator[None]:
-        """Hold one slot inside the context. Raises the StorageError of an earlier one."""
+        """Hold one slot inside the context. Raises the StorageError of an earlier holder."""
         await self._enter(rank)
         try:
             if self.refusal:
@@ -34,7 +34,7 @@ class Slots:
             self._leave()
 
     async def _enter(self, rank: int) -> None:
-        if self._free:  # then no request waits
+        if self._free:  # a slot is free only if no request waits
             self._free -= 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -42,7 +42,7 @@ class Slots:
         try:
             await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the slot had been handed over just before
+            if not turn.cancelled():  # the slot was handed over just before
                 self._leave()
             raise
 
@@ -56,8 +56,8 @@ class Slots:
 
 
 class Capacity:
-    """A limit on the total weight in flight, first come, first served. A document heavier than
-    the limit is admitted alone."""
+    """A limit on the total weight in flight, first come, first served. A document heavier than the
+    limit is admitted alone."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -67,7 +67,6 @@ class Capacity:
 
     @asynccontextmanager
     async def held(self, weight: int) -> AsyncIterator[None]:
-        """Hold `weight` of the capacity inside the context."""
         weight = min(weight, self._size)
         async with self._queue:
             while self._taken + weight > self._size:

@@ -7,9 +7,9 @@ import os
 
 # Ray reads these when it is imported.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else C++ warnings on the terminal
-os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # else worker deaths on stdout
-# Else a Ray Data thread that outlives a shutdown would start another Ray cluster.
+os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # or C++ warnings appear on the terminal
+os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # or worker deaths appear on stdout
+# Or a Ray Data thread that outlives a shutdown would start another Ray cluster.
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
 from pipeline.cluster.execution import Pool, execute_documents
 from pipeline.cluster.joining import join

@@ -25,7 +25,7 @@ from pipeline.worker.worker import MakeWorker, outcome
 
 _SECONDS_BETWEEN_METRICS = 5.0
 
-# What a run exports through Ray's metrics, with descriptions. All have the tags `run` and `phase`.
+# Ray metrics of a run, with descriptions. All have the tags `run` and `phase`.
 # Ray exports a counter as `ray_<name>_total`, one series per worker. The sum over workers is the
 # run's total since Ray was started, short of the last seconds of each worker: Ray exports every ten
 # seconds and ends workers abruptly.
@@ -43,7 +43,7 @@ COUNTERS = {
 class Actor:
     """The Ray Data UDF around a `Worker`.
 
-    A block is a row with pickled documents, each a DocumentWork. It returns one row with their
+    An input row is a block: pickled documents, each a DocumentWork. The output row has their
     outcomes (pipeline/worker/worker.py) as JSON.
     """
 
@@ -54,18 +54,18 @@ class Actor:
         storage_seconds: float,
         num_documents: int,
     ) -> None:
-        """`make_worker`: a MakeWorker and its plugins, made by `pickle_with_plugins`;
-        `num_documents`: the most in flight."""
+        """`make_worker`: a MakeWorker of `pickle_with_plugins`; `num_documents`: the most in
+        flight."""
         retry_for(storage_seconds)
         make: MakeWorker = unpickle_with_plugins(make_worker)
         context = ray.get_runtime_context()
-        # The id stays the same when Ray restarts the actor in another process.
+        # Ray keeps the id when it restarts the actor in another process.
         actor = context.get_actor_id() or ""
         self._worker = make(Placement(actor, context.get_node_id(), is_lost))
         self._metrics = _Metrics(self._worker.usage, tags)
         self._publishing: asyncio.Task[None] | None = None
         self._room = asyncio.Semaphore(num_documents)
-        # What is imported stays, and is not searched for garbage: the process would do it when it
+        # What is imported stays, so it is not searched for garbage: the process would do it when it
         # ends, for a quarter of the CPU time that it takes to start and end.
         gc.freeze()
 

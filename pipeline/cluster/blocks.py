@@ -1,8 +1,8 @@
-"""The blocks of documents that Ray Data deals to workers, read from the plan by one task as workers
-take them, so that neither Ray nor the driver holds the plan.
+"""The blocks of documents that Ray Data deals to workers. One task reads them from the plan as
+workers take them, so neither Ray nor the driver holds the plan.
 
-Ray deals blocks by count, to the worker that has the fewest: blocks of equal work are dealt by
-work.
+Ray deals each block to the worker that has the fewest blocks; with blocks of equal work, the work
+is spread evenly.
 """
 
 import pickle
@@ -17,21 +17,21 @@ from ray.data.datasource import Datasource, ReadTask
 
 from pipeline.work.executions import DocumentWork, Work
 
-_WORDS = 20_000  # of a block: seconds of an engine, and Ray's milliseconds are for all of them
+_WORDS = 20_000  # of a block: seconds of an engine, beside which Ray's milliseconds do not count
 _PER_WORKER = 32  # or more, so that workers end at about the same time
-# Blocks that the task is ahead of the driver. With Ray's 2 it hands over 60 a second, with 32 some
-# 190, as many as blocks that all lie in Ray before.
+# Blocks by which the task is ahead of the driver. With Ray's 2 it hands over 60 a second, with 32
+# some 190, as many as if all blocks were in Ray before.
 _AHEAD = 32
 
 
 def words_per_block(work: Work, num_workers: int) -> float:
-    """The words of a block with several documents."""
+    """The most words of a block with several documents."""
     return min(_WORDS, work.words / (num_workers * _PER_WORKER))
 
 
 def blocks(documents: Iterable[DocumentWork], most_words: float) -> Iterator[list[DocumentWork]]:
-    """The documents in their order, the longest first: a long one by itself, short ones together,
-    as many as come to `most_words`."""
+    """Group the documents, which come longest first: a long one by itself, short ones together, up
+    to `most_words` words."""
     block: list[DocumentWork] = []
     room = most_words
     for document in documents:
@@ -64,6 +64,6 @@ class PlanSource(Datasource):
 
 
 def read_one_by_one(context: DataContext) -> None:
-    """Let Ray Data pass on each row of the source as a block of its own."""
-    context.target_max_block_size = 1  # byte: no two rows are put together
+    """Make Ray Data pass on each row of the source as a block of its own."""
+    context.target_max_block_size = 1  # byte: never puts two rows together
     context._max_num_blocks_in_streaming_gen_buffer = _AHEAD

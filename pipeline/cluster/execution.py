@@ -1,5 +1,4 @@
-"""A Ray Data execution over documents: how many workers a cluster fits, and what each of them
-reserves."""
+"""A Ray Data execution over documents, and the size of its worker pool."""
 
 import json
 import re
@@ -44,7 +43,7 @@ class Pool:
     def size(self) -> int:
         """The initial number of workers: as many as the cluster fits now. Joins the cluster.
 
-        Raises UsageError where fewer than `min_workers` fit and the cluster does not autoscale.
+        Raises UsageError if fewer than `min_workers` fit and the cluster does not autoscale.
         """
         join(self.cluster.address)
         room = sum(self._on(node) for node in nodes())
@@ -54,7 +53,7 @@ class Pool:
 
     @property
     def needs(self) -> dict[str, float]:
-        """The resources of a worker; all CPUs of a machine are those of the largest. Call `join`
+        """The resources of a worker; for all CPUs of a machine, the largest machine's. Call `join`
         first."""
         cpus = self.cpus
         if cpus is None:
@@ -68,7 +67,6 @@ class Pool:
         )
 
     def _too_small(self) -> UsageError:
-        """The error, naming the resource that is short; GPUs first."""
         there = {kind: sum(node.get(kind, 0.0) for node in nodes()) for kind in self.needs}
         wanted = {kind: self.min_workers * need for kind, need in self.needs.items()}
         lacking = [kind for kind in wanted if there[kind] < wanted[kind]]
@@ -89,13 +87,13 @@ def execute_documents(
     should_stop: ShouldStop,
     done: Done,
 ) -> None:
-    """Execute the documents of `work`; `done` is called with a summary of each, in the order their
-    blocks finish, or with its AccountingError or StorageError. `tags` label the metrics that
-    workers export through Ray.
+    """Execute the documents of `work`. `done` is called for each, in the order their blocks finish,
+    with its summary, AccountingError or StorageError. `tags` label the metrics that workers export
+    through Ray.
 
     Raises UsageError if no worker can be placed or one does not see the warehouse; StartError if an
     engine cannot start; OutageError if its server stays unreachable; EngineError if a worker cannot
-    be restarted; what `should_stop` returns.
+    be restarted; and the error that `should_stop` returns.
     """
     batches: Any = iter(
         _dataset(work, make_worker, tags, pool).iter_batches(
@@ -115,10 +113,9 @@ def execute_documents(
 
 @contextmanager
 def _rays_errors(pool: Pool) -> Iterator[None]:
-    """Turn Ray's errors about the pool's workers in the `with` block into ours."""
     try:
         yield
-    except ray.exceptions.RayTaskError as error:  # of who reads the plan
+    except ray.exceptions.RayTaskError as error:  # of the task that reads the plan
         raise (error.cause if isinstance(error.cause, CommandError) else error) from None
     except ray.exceptions.RayActorError as error:
         kind, _, text = (cause := _first_cause(error)).partition(": ")
@@ -141,7 +138,7 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
 
 
 def _first_cause(error: ray.exceptions.RayActorError) -> str:
-    """The error that the worker's process raised, if known, else the first line of Ray's."""
+    """The error that the worker's process raised, or else the first line of Ray's error."""
     text = _ESCAPES.sub("", str(error))
     *_, last_frame = re.split(r"^  File ", text, flags=re.MULTILINE)
     raised = (line for line in last_frame.splitlines()[1:] if line and not line[0].isspace())
@@ -149,8 +146,8 @@ def _first_cause(error: ray.exceptions.RayActorError) -> str:
 
 
 def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool: Pool) -> Any:
-    """A block per row, and as many in flight as a worker can use: no engine idles while documents
-    queue at another. The pool grows onto machines that join later."""
+    """Map blocks, one per row, over the pool, with as many in flight as a worker can use: no engine
+    idles while documents queue at another. The pool grows onto machines that join later."""
     num_documents, there = pool.slots + DOCUMENTS_OVER_SLOTS, max(1, work.num_documents)
     size = min(pool.size(), there)
     most = min(pool.max_workers or size, there)
@@ -182,9 +179,9 @@ def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool:
 def _set_context(seconds_to_wait: float) -> None:
     context = DataContext.get_current()
     read_one_by_one(context)
-    # Wait for all workers, or the first one up would be given all of the longest documents.
+    # Wait for all workers, or the first one up would get all of the longest documents.
     context.wait_for_min_actors_s = int(seconds_to_wait)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray means to choose by itself
-        # All blocks lie on the driver's node, whose workers would be given the longest documents.
+        warnings.simplefilter("ignore")  # Ray warns that it would choose by itself
+        # All blocks lie on the driver's node, whose workers would get the longest documents.
         context.execution_options.actor_locality_enabled = False

@@ -1,4 +1,4 @@
-"""Start a local Ray, or join a running one, and learn about its machines."""
+"""Start a local Ray, or join a running one, and query its machines."""
 
 import atexit
 import logging
@@ -27,9 +27,9 @@ _RAY_NOT_UP = (RuntimeError, TimeoutError, ConnectionError, ray.exceptions.RaySy
 def join(address: str | None) -> None:
     """Connect this process as a driver to the Ray at `address`, unless it is connected already.
 
-    None starts a local Ray; `auto` joins the one this machine is part of. If one of its processes
-    is killed later, this process ends with a line and exit code 4. Raises UsageError if there is
-    none to join, ClusterError if a local one does not start.
+    None starts a local Ray; `auto` joins the one this machine is part of. If a Ray process is
+    killed later, this process ends with a line and exit code 4. Raises UsageError if there is none
+    to join, ClusterError if a local one does not start.
     """
     if not ray.is_initialized():
         with quiet_stderr(), _own_sigterm():
@@ -42,8 +42,8 @@ def join(address: str | None) -> None:
 
 @contextmanager
 def _own_sigterm() -> Iterator[None]:
-    """Keep this process's handler of SIGTERM. Ray's own would raise SystemExit, perhaps where a
-    library holds a lock, and that of its C++ code aborts."""
+    """Keep this process's handler of SIGTERM. Ray's would raise SystemExit, perhaps while a library
+    holds a lock, and Ray's C++ handler aborts."""
     ray._private.utils.set_sigterm_handler = lambda handler: None
     try:
         yield
@@ -68,8 +68,8 @@ def _init(address: str | None) -> None:
 def _on_loopback() -> Iterator[None]:
     """Make a Ray that is started here listen on 127.0.0.1 only; its processes inherit the setting.
 
-    This uses Ray's switch for systems without clusters: `_node_ip_address="127.0.0.1"` would be
-    replaced by an address that other machines reach.
+    This uses Ray's switch for systems without clusters: Ray would replace
+    `_node_ip_address="127.0.0.1"` by an address that other machines reach.
     """
     name, before = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
     os.environ[name], ray_constants.ENABLE_RAY_CLUSTER = "0", False
@@ -81,7 +81,7 @@ def _on_loopback() -> Iterator[None]:
 
 
 def first_line(error: object) -> str:
-    """The first line of an error, or of its text, that is not empty, else the name of its class."""
+    """The first line of an error that is not empty, or else the name of its class."""
     lines = (line.strip() for line in str(error).splitlines())
     return next(filter(None, lines), type(error).__name__)
 
@@ -91,8 +91,8 @@ def _start() -> None:
     errors: list[BaseException] = []
 
     def is_not_up(kind: Any, error: BaseException | None, trace: Any) -> bool:
-        # Ray raises a bare Exception where a node does not come up in its 30 seconds, as happens on
-        # a loaded machine.
+        # Ray raises a bare Exception if a node does not come up in its 30 seconds, as happens on a
+        # loaded machine.
         if error is None or not (kind is Exception or isinstance(error, _RAY_NOT_UP)):
             return False
         errors.append(error)
@@ -122,12 +122,12 @@ _machines: Callable[[], list[dict[str, Any]]] = ray.nodes  # not annotated by Ra
 
 
 def nodes() -> list[dict[str, float]]:
-    """The total resources of each live machine, by name. Call `join` first."""
+    """The total resources of each live machine, by resource name. Call `join` first."""
     return [node["Resources"] for node in _machines() if node["Alive"]]
 
 
 def is_lost(node_id: str) -> bool:
-    """True if Ray lost the machine: a crash there may have been the machine's."""
+    """True if Ray has lost the machine, so that a crash there may be the machine's."""
     return any(node["NodeID"] == node_id and not node["Alive"] for node in _machines())
 
 
@@ -137,8 +137,8 @@ def _set_up_ray_data() -> None:
     context.execution_options.verbose_progress = False
     # Ray Data fails an execution after 30 minutes without an output; a long book takes longer.
     context.execution_no_progress_timeout_s = -1
-    # Scale up as soon as every worker holds as many documents as it may, as far as there are
-    # resources; never scale down while documents wait.
+    # Scale up as soon as every worker is full, as far as there are resources; never scale down
+    # while documents wait.
     context.autoscaling_config.actor_pool_util_upscaling_threshold = 1.0
     context.autoscaling_config.actor_pool_util_downscaling_threshold = 0.0
     for name in ("ray.data", "ray"):

@@ -1,6 +1,6 @@
 """Submit, follow and stop jobs on a running Ray cluster through its dashboard.
 
-The client does not join the cluster. Ray's client itself reads a token from the environment.
+The client does not join the cluster. Ray's client reads a token from the environment.
 """
 
 import json
@@ -47,8 +47,8 @@ class Job:
 
 
 def stop_this_job() -> None:
-    """Make Ray stop the job whose driver this process is, and wait for that; without effect if this
-    process is no driver of a job, or the head does not answer."""
+    """Make Ray stop the job whose driver this process is, and wait for the end. No effect if this
+    process is no job's driver, or the head does not answer."""
     config = json.loads(os.environ.get(RAY_JOB_CONFIG_JSON_ENV_VAR) or "{}")
     job_id = config.get("metadata", {}).get(JOB_ID_METADATA_KEY)
     if job_id is None:
@@ -59,8 +59,8 @@ def stop_this_job() -> None:
 
 
 class RayJobs:
-    """The jobs of one Ray head. Every method raises UsageError, a single line, within seconds if
-    the head cannot be reached."""
+    """The jobs of one Ray head. Every method raises UsageError, one line, within seconds if the
+    head cannot be reached."""
 
     def __init__(self, address: str) -> None:
         if not re.match(r"https?://.", address):
@@ -129,7 +129,7 @@ class RayJobs:
                     "again and resumes it"
                 )
             text = ""
-            with suppress(UsageError), self._reaching():  # the log is read at another look, then
+            with suppress(UsageError), self._reaching():  # the next look reads the log
                 text = self._client.get_job_logs(job_id)
             show(text[num_shown:])
             num_shown = max(num_shown, len(text))
@@ -165,7 +165,7 @@ class _Client(JobSubmissionClient):
     def __init__(self, address: str) -> None:
         for handler in logging.getLogger("ray").handlers:
             handler.setLevel(logging.CRITICAL)  # errors are raised instead
-        os.environ["RAY_API_SERVER_ADDRESS"] = address  # else RAY_ADDRESS would take precedence
+        os.environ["RAY_API_SERVER_ADDRESS"] = address  # or RAY_ADDRESS would take precedence
         super().__init__(address)
 
     def _do_request(self, method: str, endpoint: str, **kwargs: Any) -> requests.Response:
@@ -183,8 +183,8 @@ def _job(details: Any) -> Job:
 
 
 def wait_for_nodes(address: str, num_nodes: int, seconds: float) -> int:
-    """The number of machines of the Ray at HOST:PORT, once `num_nodes` have joined or time is
-    up; 0 while the head is not up."""
+    """Wait for `num_nodes` machines at the Ray at HOST:PORT; returns how many have joined, after
+    `seconds` at most; 0 while the head is not up."""
     last = time.monotonic() + seconds
     while True:
         there = 0

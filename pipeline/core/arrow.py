@@ -1,4 +1,4 @@
-"""Arrow tables of records: schemas that follow from their classes, and rows to and from them."""
+"""Arrow schemas derived from record classes, and conversion of rows to and from Arrow tables."""
 
 import dataclasses
 import types
@@ -33,7 +33,7 @@ def schema(record: type[Record]) -> Any:
 
 
 def empty_table(columns: Any) -> Any:
-    """A table of this schema without rows. (Its own `empty_table` imports pandas.)"""
+    """A table without rows. (Arrow's own `empty_table` imports pandas.)"""
     return pa.Table.from_batches([], columns)
 
 
@@ -51,7 +51,7 @@ def _own_columns(record: type[Record]) -> list[str]:
 
 
 def arrow_type(hint: Any) -> Any:
-    """The Arrow type of a column with this type hint. Raises KeyError where there is none."""
+    """The Arrow type for a column's type hint. Raises KeyError if there is none."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return arrow_type(next(a for a in args if a is not type(None)))
@@ -68,22 +68,22 @@ def arrow_type(hint: Any) -> Any:
 
 
 def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[dict[str, Any]]) -> Any:
-    """The Arrow table of `rows`. `stamps`: one dictionary per row; keys that the table lacks are
-    ignored."""
+    """Build an Arrow table from `rows`. `stamps` has one dictionary per row; keys that are not
+    columns of the table are ignored."""
     dicts = [{**s, **dataclasses.asdict(row)} for row, s in zip(rows, stamps, strict=True)]
-    # At once: for each column alone it would take one and a half times as long.
+    # In one call: converting column by column takes one and a half times as long.
     return pa.Table.from_struct_array(pa.array(dicts, pa.struct([*schema(record)])))
 
 
 def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
-    """The records of an Arrow table, in its order, without stamps. A column that an earlier version
-    did not write is at its default."""
+    """The records of an Arrow table in its order, without stamps. A missing column, as in files of
+    earlier versions, gets its default."""
     names = [field.name for field in dataclasses.fields(record) if field.name in rows.column_names]
     return tuple(_adapter(typing.cast(Any, record)).validate_python(rows.select(names).to_pylist()))
 
 
 def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
-    """The first value that its column cannot hold, and why; None if all can be held."""
+    """Describe the first value that its column cannot hold; None if there is none."""
     names = [field.name for field in dataclasses.fields(record)]
     values = [{name: getattr(row, name) for name in names} for row in rows]
     try:
@@ -104,7 +104,7 @@ def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
 
 def _is_unicode(text: str) -> bool:
     try:
-        text.encode()  # a hundred times as fast as to search for surrogates
+        text.encode()  # a hundred times as fast as searching for surrogates
     except UnicodeEncodeError:
         return False
     return True

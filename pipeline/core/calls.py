@@ -1,8 +1,8 @@
-"""Calls of one unit: their subjects, rows, order and JSON; how far the unit is, and the counters
-of a worker.
+"""Model calls of one unit, and the progress of a unit and counters of a worker.
 
-Progress and counters are for heartbeats, the progress line and Ray's metrics. They are advisory; a
-stage need not report any."""
+Progress and counters are shown in heartbeats, the progress line and Ray's metrics. They are
+advisory: a stage need not report any.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -79,13 +79,12 @@ CallKey = tuple[str, int | None, str | None, int | None, int | None]
 
 
 def call_key(request_sha: str, subject: Subject | Call) -> CallKey:
-    """The key of a call within its unit; a call has the columns of its subject."""
     return (request_sha, *_SUBJECT(subject))
 
 
 def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) -> Call:
-    """The row of a request and its reply; `others` are the remaining columns. Its `call_index` is
-    set when the unit is done, and what was sent by `with_sent`."""
+    """Make the row of a request and its reply; `others` are the remaining columns. `call_index` is
+    set when the unit is done, the columns of `SENT` by `with_sent`."""
     return Call(
         call_index=0,
         prompt=request.prompt,
@@ -98,13 +97,14 @@ def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) ->
 
 
 def with_sent(call: Call, request: Request | None) -> Call:
-    """The call with the columns that say what was sent: those of `request`; None: nulls."""
+    """The call with the columns of `SENT` taken from `request`, or None in all of them."""
     sent: dict[str, Any] = {name: getattr(request, name, None) for name in SENT}
     return replace(call, **sent)
 
 
 def numbered(calls: Iterable[Call]) -> tuple[Call, ...]:
-    """The calls sorted and numbered by what they are about, in whatever order they finished."""
+    """Sort the calls by subject, prompt, attempt and hash, and number them, whatever the order in
+    which they finished."""
     return tuple(replace(call, call_index=i) for i, call in enumerate(sorted(calls, key=_order)))
 
 
@@ -116,11 +116,11 @@ def _order(call: Call) -> tuple[object, ...]:
 
 @dataclass
 class UnitProgress:
-    """The progress of a stage within one unit: `done` of `about` pages or questions; `about` is
-    None while their number is not known.
+    """A stage's progress within one unit: `done` of `about` pages or questions. `about` is None
+    while their number is not known.
 
-    Counted are the pages or questions of calls that have their replies, unless the stage reports a
-    number itself (`tell`).
+    Pages or questions whose calls have replies are counted, unless the stage reports a number
+    itself (`tell`).
     """
 
     done: int = 0
@@ -130,13 +130,13 @@ class UnitProgress:
     _is_told: bool = False
 
     def replied(self, subject: Subject) -> None:
-        """Count a reply, whether asked, shared or replayed."""
+        """Count a reply, whether new, shared or replayed."""
         self._subjects.add((subject.question_id, subject.page_index))
         if not self._is_told:
             self.done = len(self._subjects)
 
     def tell(self, about: int | None, done: int | None = None) -> None:
-        """Set the total, and how many are done if replies do not show it."""
+        """Set the total, and the number done if replies do not show it."""
         self.about = about
         if done is not None:
             self.done, self._is_told = done, True
@@ -150,7 +150,7 @@ class UnitProgress:
 
 @dataclass(kw_only=True)
 class UsageCounters:
-    """Counters of a worker's process, or of one document. Tokens are the engine's."""
+    """Counters of a worker's process, or of one document. Tokens are counted by the engine."""
 
     calls: int = 0
     prompt_tokens: int = 0

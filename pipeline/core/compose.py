@@ -1,7 +1,4 @@
-"""Compose conf/ and `key=value` overrides into one plain dictionary. The only file importing hydra.
-
-Hydra's `instantiate` is not used: YAML names things, code makes them.
-"""
+"""Compose conf/ and `key=value` overrides into one dictionary. The only file importing hydra."""
 
 import os
 import re
@@ -32,7 +29,7 @@ _PLAIN = {
     *(f"{section}.{key}" for section in ("engine", "rater", *_LIKE_RATER)
       for key in ("model", "script", "base_url", "chat_template")),
 }  # fmt: skip
-# Sections whose keys are those of another library, or prompts' names: any key may be added there.
+# Sections with keys of another library, or with prompts' names: any key may be added there.
 _OPEN = re.compile(
     rf"((engine|rater|{'|'.join(_LIKE_RATER)})\.(args|chat_template_kwargs)"
     r"|cluster\.(runtime_env|node_selector)|reply_tokens)(\.|$)"
@@ -40,7 +37,7 @@ _OPEN = re.compile(
 _GROUPS = ("corpus", "memory", "engine", "rater", *_LIKE_RATER, "cluster", "experiment")
 
 OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)
-# Resolvers of OmegaConf and Hydra: what they read in the environment would be stored with the run.
+# Resolvers of OmegaConf and Hydra. They read the environment, which would be stored with the run.
 _DEFAULT_RESOLVERS = (
     "oc.create", "oc.decode", "oc.deprecated", "oc.env", "oc.select", "oc.dict.keys",
     "oc.dict.values",
@@ -52,9 +49,9 @@ _HYDRA_RESOLVERS = ("hydra", "now", "python_version")  # Hydra registers them wh
 def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, Any]:
     """conf/config.yaml with `overrides` applied and resolved.
 
-    `folders`: further config folders (of plugins) whose groups are searched, too. Raises
-    UsageError, a single line that names the key; for secrets, too, and for interpolations of
-    anything but other keys.
+    `folders`: further config folders (of plugins) whose groups are searched. Raises UsageError, one
+    line that names the key, for wrong overrides, for secrets, and for interpolations of anything
+    but other keys.
     """
     from hydra import initialize_config_dir  # imported here: 0.1 s, which other verbs do not need
     from hydra.errors import HydraException, OverrideParseException
@@ -95,7 +92,7 @@ def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def _keys_alone() -> Iterator[None]:
-    """Leave `${other.key}` and `${conf_dir:}` as the only interpolations."""
+    """Allow no interpolations but `${other.key}` and `${conf_dir:}`."""
     for name in (*_DEFAULT_RESOLVERS, *_HYDRA_RESOLVERS):
         OmegaConf.clear_resolver(name)
     try:
@@ -105,7 +102,6 @@ def _keys_alone() -> Iterator[None]:
 
 
 def _hydra_compose(overrides: Sequence[str], folders: Sequence[Path]) -> Any:
-    """The config; the last override adds the folders to Hydra's search path."""
     from hydra import compose as hydra_compose
 
     escaped = (str(folder).replace("\\", "\\\\").replace("'", "\\'") for folder in folders)
@@ -114,9 +110,9 @@ def _hydra_compose(overrides: Sequence[str], folders: Sequence[Path]) -> Any:
 
 
 def _quoted(word: str, folders: Sequence[Path]) -> str:
-    """The override as Hydra's grammar needs it; values of _PLAIN keys are quoted.
+    """The override in Hydra's grammar: values of _PLAIN keys are quoted.
 
-    Raises UsageError for what is not an override, or has no value.
+    Raises UsageError if `word` is not an override or has no value.
     """
     key, equals, value = word.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
@@ -142,7 +138,6 @@ def _chosen(word: str) -> str:
 
 
 def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path]) -> str:
-    """Hydra's multi-line error as one line that says what to do."""
     text = str(error)
     if _MISSING in text:
         key = getattr(error, "full_key", None) or text.rpartition(" ")[2]
@@ -166,7 +161,6 @@ def _options(key: str, folders: Sequence[Path]) -> str:
 
 
 def _nearest(key: str, overrides: Sequence[str], folders: Sequence[Path]) -> str:
-    """A hint: the most similar keys of the same section of the chosen config, or of all of it."""
     chosen = [_chosen(word) for word in overrides if word.partition("=")[0] in _GROUPS]
     with_groups = _hydra_compose(chosen, folders)
     known = list(_keys(OmegaConf.to_container(with_groups), ""))

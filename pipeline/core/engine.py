@@ -1,5 +1,4 @@
-"""The interface of engines: an async `generate`, token counts, a context length, settings; and what
-is done with every reply."""
+"""The interface of engines and of their settings, requests and replies."""
 
 import re
 from abc import abstractmethod
@@ -42,8 +41,6 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An engine's reply."""
-
     text: str  # what follows any thinking
     thinking: str | None = None
     finish_reason: FinishReason
@@ -57,8 +54,8 @@ class Reply:
 
 
 class Engine(Protocol):
-    """An engine answers requests. It raises `EngineError` only when it is dead, and `OutageError`
-    when its server stays unreachable; every other failure is a Reply with a problem.
+    """The interface of an engine. Only a dead engine raises `EngineError`, and only a server that
+    stays unreachable `OutageError`; every other failure is a Reply with a problem.
 
     `context_tokens`: the limit of prompt and answer together, tokens for thinking already
     subtracted.
@@ -70,16 +67,16 @@ class Engine(Protocol):
     async def generate(self, request: Request) -> Reply: ...
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
-        """The tokens of the whole prompt, rendered as `generate` renders it."""
+        """Count the tokens of the whole prompt, rendered as by `generate`."""
         ...
 
 
 @runtime_checkable
 class Closable(Protocol):
-    """An engine that holds connections, processes or GPU memory beyond its own lifetime."""
+    """An engine that must be closed, to release connections, processes or GPU memory."""
 
     async def close(self) -> None:
-        """Give them back; the engine answers nothing afterwards."""
+        """Release them; the engine answers nothing afterwards."""
         ...
 
 
@@ -87,8 +84,8 @@ Money = Annotated[float, Field(ge=0, le=1e12)]
 
 
 class Price(Settings):
-    """Money for a million tokens, in any currency; None: not known. A token of a prompt that was
-    found in the cache costs `cached_input`, by default as much as others."""
+    """Money per million tokens, in any currency; None: not known. `cached_input` is for prompt
+    tokens found in the cache, by default the same as `input`."""
 
     input: Money | None = None
     output: Money | None = None
@@ -107,7 +104,7 @@ class Price(Settings):
         return self.input is not None
 
     def of(self, prompt: float, cached: float, reply: float) -> float | None:
-        """The price of tokens, of which `cached` are part of the prompts."""
+        """The price of tokens (`cached` is part of `prompt`); None if not known."""
         if self.input is None or self.output is None:
             return None
         per_cached = self.input if self.cached_input is None else self.cached_input
@@ -118,8 +115,8 @@ ENGINES: "Registry[type[EngineSettings]]" = Registry("is the engine {!r}", "engi
 
 
 class EngineSettings(Settings):
-    """The keys of an `engine` or `rater` section that every engine has. An engine is found by the
-    name that its class declares (`name: Literal["..."]`) once its module is imported."""
+    """The keys of an `engine` or `rater` section that every engine has. A subclass is registered by
+    the name that it declares (`name: Literal["..."]`) once its module is imported."""
 
     name: str
     context_tokens: PositiveInt | None  # prompt and reply; null: the model's maximum

@@ -1,6 +1,6 @@
 """The errors that cross module boundaries, and the closed set of problem codes.
 
-Those that end a command carry its exit code. All other failures become rows.
+Errors that end a command carry its exit code. All other failures become rows.
 """
 
 import os
@@ -31,7 +31,7 @@ Problem = Literal[
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _stderr = 2
 with suppress(OSError):  # a process may have none
-    _stderr = os.dup(2)  # which is silenced while Ray starts
+    _stderr = os.dup(2)  # a copy: 2 is silenced while Ray starts
 
 
 class CommandError(Exception):
@@ -51,7 +51,7 @@ class UsageError(CommandError):
     exit_code = 2
 
     def __init__(self, message: str, hints: tuple[str, ...] = ()) -> None:
-        """Line breaks and other control characters, of a name in the message, are escaped."""
+        """Escape line breaks and other control characters, as a name in the message may have."""
         super().__init__(_escaped(message))
         self.hints = tuple(redacted(_escaped(hint)) for hint in hints)
 
@@ -65,7 +65,7 @@ class AccountingError(CommandError):
 
 
 class DamagedError(AccountingError):
-    """A file of the warehouse that cannot be used: the message says why, and what to do about it.
+    """A file of the warehouse cannot be used: the message says why, and what to do about it.
     Commands that only read the warehouse leave the file out."""
 
     def __init__(self, file: object, why: str) -> None:
@@ -74,8 +74,8 @@ class DamagedError(AccountingError):
 
 
 class LeftOutWarning(UserWarning):
-    """A reader has left out a damaged file, or a part of what was given; commands print one line,
-    "left out " and the message."""
+    """A damaged file or part of the input was left out; commands print "left out " and the
+    message."""
 
 
 class IncompleteError(CommandError):
@@ -89,7 +89,7 @@ class EndedError(IncompleteError):
 
 
 class StorageError(IncompleteError):
-    """Storage refuses an operation for good, or for longer than it is repeated: the message names
+    """Storage refuses an operation for good, or for longer than it is retried: the message names
     the path and what to do."""
 
 
@@ -119,7 +119,7 @@ class Raised:
         return "".join(traceback.format_exception(self.error, limit=-3))
 
     def line(self) -> str:
-        """Its class, its message and its place, in one line."""
+        """Describe the exception in one line: class, message and place."""
         assert self.error is not None
         (frame,) = traceback.extract_tb(self.error.__traceback__, limit=-1)
         why = " ".join(str(self.error).split())
@@ -128,8 +128,8 @@ class Raised:
 
 @contextmanager
 def contained(*beside: type[Exception]) -> Iterator[Raised]:
-    """Execute a block that calls a plugin's code. An exception of any class ends the block alone,
-    and is in what this yields; those `beside` are raised."""
+    """Execute a block that calls a plugin's code. An exception of any class ends the block only,
+    and is recorded in the yielded `Raised`; exceptions of the classes `beside` are raised."""
     raised = Raised()
     try:
         yield raised
@@ -140,20 +140,20 @@ def contained(*beside: type[Exception]) -> Iterator[Raised]:
 
 
 def end_process(line: str) -> NoReturn:
-    """End this process at once, as an IncompleteError would where it can be raised: `line` on
-    standard error, exit code 4. What is left behind is as after a crash."""
+    """End this process at once, where an IncompleteError cannot be raised: `line` on standard
+    error, exit code 4. Nothing is cleaned up, as after a crash."""
     with suppress(OSError):
         os.write(_stderr, f"gistmill: {line}\n".encode())
     os._exit(IncompleteError.exit_code)
 
 
-# Proxies and certificates that the environment names for requests over HTTP. The values of proxies
-# may hold passwords, and are not shown.
+# Proxies and certificates that the environment names for HTTP requests. Proxy addresses may hold
+# passwords, so they are not shown.
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def proxies() -> dict[str, str]:
-    """The proxies by the names of their variables, as they are spelled."""
+    """The proxies by the names of their variables, spelled as in the environment."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -162,8 +162,7 @@ def proxies() -> dict[str, str]:
 
 
 def through_proxy(url: str) -> str:
-    """Words that name the variable whose proxy requests to a URL go through; "" if they go
-    straight."""
+    """Words that name the variable whose proxy is used for the URL; "" if none is used."""
     from urllib.request import proxy_bypass  # imported here, as it loads all of HTTP
 
     parts = urlsplit(url)
@@ -176,8 +175,8 @@ def through_proxy(url: str) -> str:
 
 @contextmanager
 def environment_errors(address: str, invalid_url: type[Exception]) -> Iterator[None]:
-    """Turn what is raised as a client of `address` is made into a StartError that names the
-    variables; `invalid_url`: what its library raises for an address that is none."""
+    """Turn errors of creating a client of `address` into a StartError that names the variables.
+    `invalid_url`: the exception that its library raises for a malformed address."""
     try:
         yield
     except (ImportError, OSError, ValueError, invalid_url) as error:
@@ -190,8 +189,8 @@ def environment_errors(address: str, invalid_url: type[Exception]) -> Iterator[N
 
 
 def refuse_secret(word: str) -> None:
-    """Raise UsageError where a `key=value` word holds a key that `*_env` names, or an address with
-    a password, as words are stored with a run; a Ray job's own environment is not."""
+    """Raise UsageError if a `key=value` word holds an API key named by `*_env`, or an address with
+    a password: words are stored with a run, a Ray job's environment is not."""
     key, _, value = word.partition("=")
     if redacted(value) != value and not key.startswith("cluster.runtime_env"):
         raise UsageError(

@@ -1,10 +1,9 @@
 """Plugins: a user's own stages, prompts, methods, families and corpora.
 
-A plugin is a folder of Python modules, imported as the package `gistmill_plugins.<folder's name>`,
-so that it does not matter what else is importable by that name here or on a worker. Its modules
-import one another by `from .module import name`. The `.sql` files of its tables lie beside them
-(sql_files.py); its subfolder `conf` has the layout of ours (`conf/method/*.yaml`,
-`conf/prompts/<family>/`, `conf/corpus/`, `conf/experiment/`).
+A plugin is a folder of Python modules, imported as the package `gistmill_plugins.<folder's name>`
+to avoid clashes with other packages. Its modules import one another by `from .module import name`.
+The `.sql` files of its tables lie beside them (sql_files.py); its subfolder `conf` has the layout
+of ours (`conf/method/*.yaml`, `conf/prompts/<family>/`, `conf/corpus/`, `conf/experiment/`).
 `plugins=FOLDER,FOLDER` loads plugins; an installed package registers one in the entry point group
 `gistmill.plugins`, as gistmill does with its own stages.
 """
@@ -33,20 +32,19 @@ _FOLDERS: dict[str, Path] = {}  # by package name, of plugins loaded by this pro
 
 
 def plugin_folders(plugins: str | None) -> list[str]:
-    """The folders that `plugins=A,B` names."""
     return [folder.strip() for folder in (plugins or "").split(",") if folder.strip()]
 
 
 @cache
 def conf_folders(plugins: str | None) -> tuple[Path, ...]:
-    """The `conf` folders of the plugins that `plugins=A,B` names, whose modules are imported once,
-    then our own. Raises UsageError as `load_plugins`."""
+    """The `conf` folders of the plugins that `plugins=A,B` names, then our own; imports their
+    modules once. Raises UsageError as `load_plugins` does."""
     return (*load_plugins(plugin_folders(plugins)), CONF)
 
 
 def found_conf_folders(plugins: str | None) -> tuple[Path, ...]:
-    """`conf_folders` of a stored run, without those that are not there any more; of the named
-    plugins nothing is imported."""
+    """The folders of `conf_folders` that still exist, for a stored run; imports nothing of the
+    named plugins."""
     folders = [*map(Path, plugin_folders(plugins)), *import_installed("tables")]
     return (*_confs(folders), CONF)
 
@@ -54,10 +52,10 @@ def found_conf_folders(plugins: str | None) -> tuple[Path, ...]:
 def load_plugins(folders: Sequence[str]) -> list[Path]:
     """Import every module of each folder and of installed plugins; returns their `conf` folders.
 
-    Raises UsageError, a single line, for a folder that does not exist, cannot be imported or has
-    the name of another plugin.
+    Raises UsageError, one line, if a folder does not exist, cannot be imported or has the name of
+    another plugin.
     """
-    installed = import_installed()  # first: a plugin that takes a name of ours is the one to change
+    installed = import_installed()  # first: a name clash must blame the user's plugin
     named = [_load_folder(Path(folder).resolve(), f"plugins={folder}") for folder in folders]
     return _confs([*named, *installed])
 
@@ -68,9 +66,9 @@ def _confs(folders: Sequence[Path]) -> list[Path]:
 
 @cache
 def import_installed(part: str = "") -> tuple[Path, ...]:
-    """Import the plugins among installed packages, gistmill's own included; returns their
-    folders. `part`: the folder of our own of which the modules are enough: `tables`, say, to a
-    command that reads a warehouse, which takes a fifth of a second less by that."""
+    """Import the installed plugins, gistmill's own included; returns their folders. `part`: the
+    only subfolder of our own modules to import; `tables` alone saves a command that reads a
+    warehouse a fifth of a second."""
     packages = []
     for entry in importlib.metadata.entry_points(group=_GROUP):
         name = f"the installed plugin {entry.name} ({entry.value})"
@@ -87,7 +85,6 @@ def _load(entry: EntryPoint, part: str) -> ModuleType:
 
 
 def import_all(package: ModuleType) -> None:
-    """Import every module below a package, which registers what it defines."""
     for folder in package.__path__:
         for file in _files(Path(folder), "py"):
             parts = file.relative_to(folder).with_suffix("").parts
@@ -95,9 +92,9 @@ def import_all(package: ModuleType) -> None:
 
 
 def _files(folder: Path, *endings: str) -> list[Path]:
-    """The files of a package and its subfolders that end so, with or without an __init__.py. Paths
-    that are not importable names, such as a virtual environment in .venv, are left out, and
-    pytest's files (test_*.py, conftest.py)."""
+    """The files with these endings in a package and its subfolders, with or without an __init__.py.
+    Left out are pytest's files (test_*.py, conftest.py) and paths that are no importable names,
+    such as .venv."""
     return [
         file
         for ending in endings
@@ -123,8 +120,8 @@ def _load_folder(folder: Path, word: str) -> Path:
 
 
 def _import_folder(name: str, folder: Path) -> None:
-    """Import the folder's modules, whether or not it has an __init__.py; none stays of one that
-    cannot be imported, so that it can be tried again."""
+    """Import the folder's modules, with or without an __init__.py. After a failure none stays
+    imported, so that the import can be tried again."""
     importlib.invalidate_caches()
     parent = ModuleSpec(PARENT, None, is_package=True)
     sys.modules.setdefault(PARENT, importlib.util.module_from_spec(parent))
@@ -156,16 +153,15 @@ def _in_one_line(plugin: str, load: Callable[[], Any]) -> Any:
 
 
 def loaded_folders() -> list[Path]:
-    """The folders of the plugins that `plugins=` named in this process."""
     return [*_FOLDERS.values()]
 
 
 def pickle_with_plugins(content: Any) -> bytes:
-    """Pickle what workers execute, with the modules and .sql files of the loaded plugins, which
-    have its classes: the workers' machines need not have a plugin's folder.
+    """Pickle an object for workers, with the modules and .sql files of the loaded plugins: the
+    workers' machines need not have a plugin's folder.
 
-    Ray's own `py_modules` are set once, where a process joins Ray: a second run of a notebook could
-    bring no other plugin. Classes pickled by value would register nothing where they arrive.
+    Ray's own `py_modules` are set once, when a process joins Ray, so a second run in a notebook
+    could not add a plugin. Classes pickled by value would not be registered in the worker.
     """
     plugins = {
         folder.name: {
@@ -177,11 +173,11 @@ def pickle_with_plugins(content: Any) -> bytes:
 
 
 def unpickle_with_plugins(pickled: bytes) -> Any:
-    """Unpickle what `pickle_with_plugins` made, once its plugins are imported.
+    """Import the plugins in a pickle of `pickle_with_plugins`, then unpickle its object.
 
-    It comes from this run's own driver through Ray, where whoever can write can execute code
+    The pickle comes from this run's driver through Ray, where anyone who can write can execute code
     anyway; nothing that a warehouse, a corpus or a server holds is ever unpickled. Raises
-    UsageError, with the machine's name, where a plugin, or what it imports, is not installed there.
+    UsageError, with the machine's name, if a plugin or one of its imports is not installed there.
     """
     plugins, content = pickle.loads(pickled)
     try:

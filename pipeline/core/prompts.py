@@ -37,14 +37,13 @@ class Constraint:
     regex: str = ""
 
     def structured_outputs(self) -> dict[str, Any]:
-        """The constraint as vLLM's parameters and its server call it."""
+        """The constraint under the name that vLLM's parameters and its server use."""
         return {"choice": list(self.choices)} if self.choices else {"regex": self.regex}
 
 
 @dataclass(frozen=True)
 class Prompt(Generic[T]):
-    """The values that a prompt's template is filled with, one field each. Every prompt is a
-    subclass, with its parser, constraint and estimates.
+    """Base class of prompts: one field for each value that the template is filled with.
 
     References, evidence and the right option are never fields of a reader's prompt.
     """
@@ -56,9 +55,9 @@ class Prompt(Generic[T]):
     form: ClassVar[str | None] = None
     others: ClassVar[tuple[str, ...]] = ()  # other legal constrained replies, in no form
     assumed: ClassVar[str] = ""  # the assumptions of `expected`, printed below a plan
-    # The prompts that it may follow in a conversation, if it can.
+    # The prompts that it may follow in a conversation.
     follows: "ClassVar[tuple[type[Prompt[Any]], ...]]" = ()
-    # Raised where the same reply is read as another value; hashed into the steps that ask it.
+    # Raised when the same reply is read as another value; hashed into the steps that ask it.
     version: ClassVar[int | None] = None
     # Whether a truncated reply is a problem even if it can be parsed.
     is_whole: ClassVar[bool] = False
@@ -77,8 +76,8 @@ class Prompt(Generic[T]):
         PROMPTS.add(name, cls)
 
     def earlier(self) -> "tuple[Prompt[Any], str] | None":
-        """The prompt that this one follows in one conversation, and the value of the reply to that,
-        as its form has it; None if this one begins a conversation."""
+        """The prompt before this one in the conversation and the value of its reply, as written in
+        its form; None if this prompt begins a conversation."""
         return None
 
     def read(self, reply: str, is_cut: bool) -> T | None:
@@ -89,7 +88,8 @@ class Prompt(Generic[T]):
         return cast(T, reply.strip()) or None
 
     def refusal(self, text: str, refusals: Refusals) -> T | None:
-        """The value of a plain text in which `read` finds none, if it refuses in these words."""
+        """The value of a refusal, if `text` (of `plain_text`) refuses; None otherwise. Used if
+        `read` finds no value."""
         return None
 
     def legal(self, form: str) -> Constraint | None:
@@ -102,7 +102,7 @@ class Prompt(Generic[T]):
 
     @abstractmethod
     def extractive(self) -> str:
-        """The extractive engine's reply, made from the fields by lexical rules."""
+        """Make the extractive engine's reply from the fields by lexical rules."""
 
     @abstractmethod
     def expected(self) -> str:
@@ -111,8 +111,8 @@ class Prompt(Generic[T]):
     @classmethod
     @abstractmethod
     def samples(cls) -> tuple[Self, ...]:
-        """Instances to test templates with, in which every field is set at least once. The first
-        parses a family's example replies."""
+        """Instances to test templates with; each field is set in at least one. The first one parses
+        a family's example replies."""
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
@@ -120,12 +120,11 @@ class Prompt(Generic[T]):
         return {}
 
     def shown(self) -> Sequence[Any]:
-        """The values that the rendered prompt must show; by default those of every field."""
+        """The values that the rendered prompt must show; by default every field's."""
         return [getattr(self, field.name) for field in dataclasses.fields(self)]
 
 
 def rendered_values(prompt: Prompt[Any]) -> Iterator[str]:
-    """Every value that the rendered prompt must show, as text."""
     return _texts(tuple(prompt.shown()))
 
 
@@ -135,9 +134,9 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
-            if field.name != "kind":  # controls how a passage is shown
+            if field.name != "kind":  # it controls how a passage is shown
                 yield from _texts(getattr(value, field.name))
-    elif value is not None and not isinstance(value, bool):  # which chooses among wordings
+    elif value is not None and not isinstance(value, bool):  # a bool chooses among wordings
         yield str(value)
 
 
@@ -156,5 +155,5 @@ class Asked(Generic[T]):
 
     @property
     def has_reply(self) -> bool:
-        """True if the engine replied at all, even if the reply is truncated or unparseable."""
+        """True if the engine replied, even if the reply is truncated or unparseable."""
         return self.problem in (None, "truncated", "unparseable")

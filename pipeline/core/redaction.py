@@ -8,15 +8,14 @@ _keys: set[str] = set()
 
 
 def remember_key(key: str) -> str:
-    """The key without white space around it, which `redacted` hides from now on."""
+    """Remember a key, which `redacted` hides from then on; returns it without outer white space."""
     stripped = key.strip()
-    _keys.update(stripped.splitlines())  # errors escape what is between them
+    _keys.update(stripped.splitlines())  # errors escape line breaks, so each line is hidden
     return stripped
 
 
 def redacted(text: str) -> str:
-    """The text with *** in place of keys remembered, and of passwords and tokens in addresses, such
-    as a proxy's."""
+    """Replace remembered keys, and passwords and tokens in addresses, by ***."""
     for key in _keys:
         text = text.replace(key, "***")
     return _PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] else f"{found[2]}***@", text)

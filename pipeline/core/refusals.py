@@ -1,4 +1,4 @@
-"""Find in a reply that it refuses what is asked for, by the words of a prompt family."""
+"""Recognize replies that refuse the request, by the words of a prompt family."""
 
 import re
 from collections.abc import Iterator
@@ -9,16 +9,17 @@ from pydantic import BaseModel, ConfigDict
 
 _SENTENCE_END = re.compile(r"[.!?;:\n]")
 _PART_END = re.compile(r"[.!?;:,(\n–]|\s-\s")
-_NEAR = 8  # words: a negation and what it negates, or the words of a phrase, are no further apart
+_NEAR = 8  # words: the most between a negation and the word it negates, or within a phrase
 
 
 class Refusals(BaseModel):
-    """Words of replies that refuse, in small letters and without apostrophes; `*` in a phrase of
-    `enough` stands for a few words.
+    """Words of refusals, in small letters and without apostrophes; `*` in a phrase of `enough`
+    stands for a few words.
 
-    A reply refuses if a sentence has a word of `negations`, soon and before a comma one of
-    `needed`, and after the negation none of `unless`; if a part of a sentence has a phrase of
-    `enough`, and beside it no negation and no word of `open`; or if a part is one of `alone`.
+    A reply refuses in three cases. A sentence has a word of `negations`, soon after it and before a
+    comma one of `needed`, and after the negation none of `unless`. Or a part of a sentence has a
+    phrase of `enough`, and beside the phrase no negation and no word of `open`. Or a part is one of
+    `alone`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,7 +31,7 @@ class Refusals(BaseModel):
     alone: tuple[str, ...] = ()
 
     def are_in(self, text: str) -> bool:
-        """True if a text (as of `plain_text`) refuses."""
+        """True if a text (of `plain_text`) refuses."""
         sentences = (_words(part) for part in _SENTENCE_END.split(text))
         parts = (_words(part) for part in _PART_END.split(text))
         return any(map(self._is_declined, sentences)) or any(map(self._is_enough, parts))
@@ -67,5 +68,4 @@ def _pattern(phrase: str) -> re.Pattern[str]:
 
 
 def _beside(part: str, found: re.Match[str]) -> str:
-    """The part of a sentence beside the words of a phrase in it."""
     return " ".join([part[: found.start()], *found.groups(), part[found.end() :]])

@@ -1,5 +1,5 @@
-"""Register classes and functions by name (stages, prompts, tables, engines, corpus formats,
-measures, rubrics, extractors), and find the names nearest to a misspelt one."""
+"""Registries of classes and functions by name (stages, prompts, tables, engines, corpus formats,
+measures, rubrics, extractors), with hints for misspelt names."""
 
 import difflib
 import re
@@ -18,11 +18,10 @@ _FEW = 30  # names that a message lists
 
 
 class Registry(dict[str, T]):
-    """All that is registered of one kind, ours and that of plugins, by name.
+    """Everything of one kind that is registered by name, ours and plugins'.
 
-    `about`: a line on each. `role`: what a name is to its class, for messages, such as "is the
-    engine {!r}". `kind`: as what `ls` lists them. `has_versions`: a plugin's class is refused if it
-    has no `version`.
+    `about`: a line on each. `role`: how messages describe a name, such as "is the engine {!r}".
+    `kind`: its heading in `ls`. `has_versions`: a plugin's class without a `version` is refused.
     """
 
     def __init__(self, role: str, kind: str | None = None, has_versions: bool = False) -> None:
@@ -35,7 +34,7 @@ class Registry(dict[str, T]):
     def add(self, name: str, value: T, about: str | None = None) -> None:
         """Add a class or function; `about` is by default its docstring's first sentence.
 
-        Raises UsageError where another one has the name. One of the same file and name replaces the
+        Raises UsageError if another one has the name. One of the same file and name replaces the
         earlier one: dataclasses with slots are created twice, and a notebook may have imported a
         plugin's module by another name.
         """
@@ -52,12 +51,12 @@ class Registry(dict[str, T]):
 
 
 def maker_of(value: Any) -> Any:
-    """The class or function that is registered; of a metric its function."""
+    """The registered class or function; for a metric its function."""
     return value if isinstance(value, type) else getattr(value, "function", value)
 
 
 def first_sentence(documented: Any) -> str:
-    """That of a class's or function's own docstring, on one line, without its full stop."""
+    """The first sentence of a docstring on one line, without its full stop."""
     text = " ".join((documented.__doc__ or "").split())
     return re.split(r"(?<=\.)\s", text)[0].removesuffix(".")
 
@@ -68,14 +67,14 @@ def is_ours(maker: Any) -> bool:
 
 
 def file_of(maker: Any) -> str:
-    """The file of a class's or function's module, from its package's folder on."""
+    """The path of a class's or function's module, beginning with its package's folder."""
     parts = maker.__module__.removeprefix(f"{PARENT}.").split(".")
     return "/".join([*parts[:-1], Path(_source(maker) or parts[-1]).name])
 
 
 def _refuse_no_version(cls: type) -> None:
-    """Raise UsageError for a plugin's class that has no `version`, its own or that of a base in the
-    plugin: rows made by what it was before would be taken for its own."""
+    """Raise UsageError if a plugin's class has no `version`, its own or inherited within the
+    plugin: old rows could not be told from those of changed code."""
     bases = [base for base in cls.__mro__ if not is_ours(base)]
     if not is_ours(cls) and not any("version" in vars(base) for base in bases):
         raise UsageError(
@@ -89,13 +88,13 @@ def _source(maker: Any) -> str | None:
 
 
 def _origin(maker: Any) -> tuple[str, str]:
-    """Where a class or function is defined: its file, or else its module, and its name."""
+    """The file that defines a class or function (or else its module), and its name."""
     return _source(maker) or maker.__module__, maker.__name__
 
 
 def hint(name: str, known: Sequence[str], most: int = 3) -> str:
-    """The end of a message about an unknown name: the names similar to it; if there are none, all
-    names if they are few, else the nearest."""
+    """End a message about an unknown name: list similar names; if there are none, all names if they
+    are few, or else the nearest."""
     similar = difflib.get_close_matches(name[:200], known, n=most, cutoff=_LIKE)
     if not similar and len(known) <= _FEW:
         return f"there are {', '.join(known)}" if known else "there is none"
@@ -103,7 +102,6 @@ def hint(name: str, known: Sequence[str], most: int = 3) -> str:
 
 
 def nearest(name: str, known: Sequence[str], most: int = 10) -> str:
-    """At most so many of the known names, the most similar first, for a message."""
     ratios = {other: difflib.SequenceMatcher(None, name[:200], other).ratio() for other in known}
     names = sorted(known, key=lambda other: -ratios[other])[:most]  # of equal ones the earlier
     return ", ".join(names) + (" ..." if len(known) > most else "")

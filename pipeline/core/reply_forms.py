@@ -1,8 +1,8 @@
-"""Read a reply: take off thinking and the markup of a chat, then find the value that it states in
-its family's form, else by the prompt's own parser.
+"""Read a reply: remove thinking and chat markup, then find its value by its family's form or the
+prompt's own parser.
 
-The notations are those of public chat templates, and what is left of them where a server takes
-special tokens out. What a document may hold itself (`[3]`, `$5`, tags within a sentence) stays.
+The notations are those of public chat templates, and their remains where a server strips special
+tokens. Notations that documents use themselves (`[3]`, `$5`, tags within a sentence) stay.
 """
 
 import html
@@ -26,12 +26,12 @@ _ROLE = re.compile(
 # largest reply budget. Parsers take time by the length, and a longer reply follows no instruction.
 MOST_CHARS = 100_000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-# A form that ends with its value is also how a page is mentioned: "Page 3 says so".
+# A form that ends with its value may also be a mere mention of a page: "Page 3 says so".
 _END_OF_VALUE = r"\s*(?:[.!]?\Z|(?:to|for|as|because|since)\b)"
 
 
 def plain_text(reply: str) -> str:
-    """A reply without bold, quotes and LaTeX, its full-width signs and CJK brackets as ASCII."""
+    """A reply without bold, quotes and LaTeX; full-width signs and CJK brackets become ASCII."""
     text = without_latex(unicodedata.normalize("NFKC", html.unescape(reply)))
     return text.translate(_BRACKETS).translate(_DECORATION).strip()
 
@@ -45,7 +45,7 @@ def without_latex(text: str) -> str:
 
 
 def without_role(reply: str) -> str:
-    """The reply without "Assistant:" before it, which may also open the text of a chat."""
+    """A reply without a leading "Assistant:", which may also open a chat's text."""
     return _ROLE.sub("", reply)
 
 
@@ -56,19 +56,19 @@ def read_reply(
     is_cut: bool,
     refusals: Refusals | None = None,
 ) -> T | None:
-    """The value of a reply: the one stated in the family's form, else the one that `prompt.read`
-    finds, or `prompt.refusal` where the reply refuses in the family's words.
+    """The value of a reply: as stated in the family's form, or else as found by `prompt.read`, or
+    by `prompt.refusal` if the reply refuses in the family's words.
 
-    A justification may name other values in passing, so a statement takes precedence, as does
-    LaTeX's box. None if two differ, unless they are lists that `prompt.read` makes one of, for a
-    reply longer than `MOST_CHARS`, and for one that was cut and begins as thinking does.
+    A statement or a LaTeX box takes precedence, as a justification may mention other values. None
+    if two values differ (unless `prompt.read` merges them, as lists), if the reply is longer
+    than `MOST_CHARS`, and if a reply that was cut begins like thinking.
     """
     if len(reply) > MOST_CHARS:
         return None
     is_free = form is None or prompt.legal(form) is None
     if is_cut and (_THINKS if is_free else _BEGINS_TO_THINK).match(reply):
         return None
-    if form is None or is_free:  # no form means anything in it
+    if form is None or is_free:  # a form has no meaning in free text
         return prompt.read(reply, is_cut)
     text, fields = with_fields_as_lines(without_role(reply))
 
@@ -78,7 +78,7 @@ def read_reply(
 
     statements = list(_statements(plain_text(text), form, prompt.others))
     stated = read(statements)
-    # A box in an explanation of what is stated, but cannot be read, is another value.
+    # A box that differs from a stated but unreadable value makes the reply ambiguous.
     boxed = [box for box, is_labelled in boxes(text) if not is_labelled]
     values = read([*statements, *boxed]) if stated or not statements else []
     if len(values) > 1 and all(isinstance(value, tuple) for value in values):
@@ -97,7 +97,7 @@ def _value(prompt: Prompt[T], text: str, is_cut: bool, refusals: Refusals | None
 
 
 def _statements(text: str, form: str, others: Sequence[str]) -> Iterator[str]:
-    """The sentences that begin with the form, from there on, and those that are one of `others`."""
+    """Sentences that begin with the form, from there on, and sentences that are one of `others`."""
     pattern = _pattern(form)
     for sentence in _SENTENCE.split(text):
         found = pattern.match(sentence) if pattern else None
@@ -108,7 +108,7 @@ def _statements(text: str, form: str, others: Sequence[str]) -> Iterator[str]:
 
 
 def _pattern(form: str) -> Any:
-    """A regex of a sentence that begins with the form, maybe after "So:"; None for a form without
+    """A regex of a sentence that begins with the form, maybe after "So:"; None if the form has no
     words."""
     before, after = (plain_text(part) for part in form.split("{}"))
     if not re.search(r"\w", before):
@@ -118,11 +118,10 @@ def _pattern(form: str) -> Any:
 
 
 def _spaced(text: str) -> str:
-    """A regex of a text that accepts any spacing between its words."""
     return r"\s*".join(re.escape(part) for part in re.findall(r"\w+|[^\w\s]", text))
 
 
-# The values that a reply marks by a notation of its own: JSON, tags, LaTeX's box.
+# Values that a reply marks by a notation of its own: JSON, tags, LaTeX's box.
 Field = tuple[str, Any]  # a key in words, "next page"; a value of JSON, or the text within a tag
 _JSON = re.compile(r"\{\s*\"|\[\s*\{")
 _TAGGED = re.compile(r"<(?P<key>[A-Za-z][\w-]{0,30})>(?P<value>.{0,2000}?)</(?P=key)>", re.DOTALL)
@@ -133,27 +132,27 @@ _BOX = re.compile(
     re.DOTALL,
 )
 _LABELLED = re.compile(r"[\w\"”)][\s*_]{0,9}[:=][\s*_$]{0,9}\Z")
-_WORDS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")  # what parts the words of a key
-# Fields that justify the value or say how sure it is, those that ask for the contrary or hold what
-# is rejected, and those of the answer that a judge compares with.
+_WORDS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")  # separators of a key's words
+# Fields with reasons or confidence, fields that ask for the contrary or hold rejected values, and
+# fields with the answer that a judge compares with.
 _ASIDE = re.compile(
     r"\b(?:reason|expla|rational|justif|thought|thinking|analy|evidence|comment|quote|why"
     r"|confidence|certain|scor|probab|same|continu|wrong|incorrect|not(?:es?)?\b"
     r"|reject|exclud|eliminat|discard|missing|reference|gold)",
     re.IGNORECASE,
 )
-# Fields that hold the value, where it is no statement as `key: value`.
+# Fields that hold the value, unless it is stated as `key: value`.
 _OF_VALUE = re.compile(
     r"\b(?:answer|choice|choose|chosen|option|select\w*|letter|pages?|label|break ?point|action"
     r"|verdict|summary|node)\b"
 )
 _MOST_FIELDS = 100
-_DECODER = json.JSONDecoder(strict=False)  # line breaks within strings
+_DECODER = json.JSONDecoder(strict=False)  # accepts line breaks within strings
 
 
 def with_fields_as_lines(reply: str) -> tuple[str, list[Field]]:
-    """The reply with a line `key: value` for each field of its JSON objects and each tag, and these
-    fields; those beside the value (reasons, confidence) are left out."""
+    """The reply with a line `key: value` for each tag and each field of its JSON objects, and these
+    fields. Fields beside the value (reasons, confidence) are left out."""
     fields: list[Field] = []
 
     def lines(found: list[Field]) -> str:
@@ -175,21 +174,20 @@ def with_fields_as_lines(reply: str) -> tuple[str, list[Field]]:
 
 
 def boxes(reply: str) -> Iterator[tuple[str, bool]]:
-    """The texts in `\\boxed{}`, and whether a label ("Answer: ") says what each is."""
+    """Each text in `\\boxed{}`, and True if a label ("Answer: ") precedes it."""
     for box in _BOX.finditer(reply):
         before = reply[max(0, box.start() - 40) : box.start()]
         yield box["latex"] or box["token"] or "", bool(_LABELLED.search(before))
 
 
 def json_object(reply: str) -> dict[str, Any] | None:
-    """The object that a reply consists of, if it does."""
+    """The JSON object that makes up the whole reply; None if there is none."""
     found = next(_objects(reply), None)
     is_whole = found and not (reply[: found[0]] + reply[found[1] :]).strip()
     return found[2] if found and is_whole and isinstance(found[2], dict) else None
 
 
 def shown(value: Any) -> str:
-    """A value of JSON as a reply would state it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -200,7 +198,7 @@ def shown(value: Any) -> str:
 
 
 def _objects(reply: str) -> Iterator[tuple[int, int, Any]]:
-    """The places of objects and lists of objects in a reply, and what they are in JSON."""
+    """Start, end and content of each JSON object, or list of objects, in a reply."""
     position = 0
     for _ in range(_MOST_FIELDS):
         if (start := _JSON.search(reply, position)) is None:
@@ -214,7 +212,7 @@ def _objects(reply: str) -> Iterator[tuple[int, int, Any]]:
 
 
 def _fields(value: Any) -> list[Field]:
-    """The fields of an object and of those in it; of a list of objects the values by key."""
+    """The fields of an object and its inner objects; for a list of objects, the values by key."""
     if isinstance(value, dict):
         nested = [
             field for held in value.values() if isinstance(held, dict) for field in _fields(held)
@@ -245,7 +243,7 @@ _MARK, _CLOSES = re.compile(f"{_OPENING}|{_CLOSING}"), re.compile(_CLOSING)
 _OPEN_AT_END = re.compile(
     rf"(?:{_OPENING}|(?i:<(?:thinking|thoughts?|reasoning|reflection|analysis)>))\s*\Z"
 )
-# Thinking only where a reply begins with it, as a document may hold these words; how it ends.
+# Thinking only at the beginning of a reply, as a document may hold these words; and its end.
 _TAG = r"</(?P<name>thinking|thoughts?|reason|reasoning|reflection|analysis|scratchpad|rationale)>"
 _CLOSED_ALONE = re.compile(_TAG, re.IGNORECASE)
 _BEGINNINGS = tuple(
@@ -259,8 +257,8 @@ _BEGINNINGS = tuple(
     )
 )
 _ANSWER_AT_END = re.compile(r"<answer>(?:(?!</?answer>).)*</answer>\s*\Z", re.I | re.S)
-# A model that thinks without a mark speaks of its task in the first person. To want to look up a
-# page is no thought, but the reply that a prompt asks for.
+# A model that thinks without a mark speaks of its task in the first person. "I want to look up
+# page 3" is not a thought, but the reply that a prompt asks for.
 _TASK = (
     r"(?:answer|decide|choose|pick|determine|find|figure|identify|select|locate|produce|output|see"
     r"|write|respond|provide|compare|check|judge|evaluate|summari[sz]e|shorten|think|consider|parse"
@@ -276,7 +274,7 @@ _BEGINS_TO_THINK = re.compile(
     r"|(?:thinking|thoughts?)(?: process)?\s?[:*])",
     re.IGNORECASE,
 )
-# The same of a free text, which may be a document's: a meeting begins "OK, we need to decide".
+# As above for free text, which may quote a document: a meeting begins "OK, we need to decide".
 _THINKS = re.compile(
     r"\W{0,9}(?:(?:okay|ok|alright|so|now|hm+)\W{1,3})?(?:let me think\b|the question asks\b"
     r"|(?:we|i) need to answer\b|the user (?:asks|asked|is asking|wants (?:me|us)\b))",
@@ -293,8 +291,8 @@ _TURN = r"(?:assistant|model)(?=\s*\n|\s*<\|)|#{2,4} ?(?:Response|Assistant|Outp
 _BEFORE = re.compile(rf"\s*(?:{_TOKEN}|{_TURN}|final(?=[A-Z*(<\[{{]))")
 _AFTER = re.compile(rf"(?:(?:{_TOKEN})\s?){{1,50}}\Z")
 _AFTER_CHARS = 500  # of the end of a reply
-_BETWEEN = re.compile(rf"(?:{_TOKEN})(?:\s*assistant\b)?|\Aanalysis(?=[A-Z])")  # thoughts
-_NEXT_TURN = re.compile(  # which some models go on with
+_BETWEEN = re.compile(rf"(?:{_TOKEN})(?:\s*assistant\b)?|\Aanalysis(?=[A-Z])")  # between thoughts
+_NEXT_TURN = re.compile(  # some models continue with it
     r"(?:<\|(?:im_end|end|eot_id|eot|return)\|>|<end_of_turn>|<turn\|>|</s>)\s{0,9}"
     r"(?:<\|(?:im_start|start|start_header_id|header_start|user|system)\|>|<start_of_turn>|<\|turn>"
     r"|\[INST\])"
@@ -307,18 +305,18 @@ _WRAP = (
 _WRAPPED = re.compile(rf"{_WRAP}(?P<inner>.*?)</(?P=tag)>", re.IGNORECASE | re.DOTALL)
 _OPENED = re.compile(_WRAP, re.IGNORECASE)
 _CLOSED = re.compile(_WRAP.replace("<", "</", 1) + r"\s*\Z", re.IGNORECASE)
-_ROUNDS = 8  # of marks around one another
+_ROUNDS = 8  # the most nested marks
 
 
 def opened_thinking(prompt: str) -> str:
-    """The mark of thinking that a prompt ends with; "" if it ends with none."""
+    """The mark that opens thinking at the end of a prompt; "" if there is none."""
     opened = _OPEN_AT_END.search(prompt)
     return opened[0] if opened else ""
 
 
 def split_reply(text: str) -> tuple[str, str]:
-    """The thinking of a reply, without marks, and the text after it: "" where it ends within its
-    thinking. A reply without any marks is returned as it is."""
+    """The thinking of a reply, without marks, and the text after it: "" if the reply ends while
+    thinking. A reply without marks is returned unchanged."""
     thoughts, said = _split_at_marks(text)
     for _ in range(_ROUNDS):
         before, said = said, _without_markup(said)
@@ -331,8 +329,8 @@ def split_reply(text: str) -> tuple[str, str]:
 
 
 def _split_at_marks(text: str) -> tuple[list[str], str]:
-    """The thinking up to the last mark, and the text after it. A mark that opens thinking opens
-    all that follows, but for an answer in tags at the end."""
+    """The thinking up to the last mark, and the text after it. If the last mark opens thinking, all
+    text after it is thinking, except an answer in tags at the end."""
     marks = list(_MARK.finditer(text))
     if not marks:
         return [], text
@@ -344,7 +342,7 @@ def _split_at_marks(text: str) -> tuple[list[str], str]:
 
 
 def _split_at_beginning(text: str) -> tuple[str, str]:
-    """The thinking that a text begins with, and the rest; "" and the text without any."""
+    """The thinking at the beginning of a text, and the rest; without thinking, "" and the text."""
     start = len(text) - len(text.lstrip())
     for begins, ends in _BEGINNINGS:
         if found := begins.match(text, start):
@@ -360,7 +358,7 @@ def _split_at_beginning(text: str) -> tuple[str, str]:
 
 
 def _without_markup(text: str) -> str:
-    """The text without a layer of special tokens, roles, a fence or tags around the whole of it."""
+    """The text without one layer of special tokens, roles, a fence or tags around it."""
     if (turn := _NEXT_TURN.search(text)) and text[: turn.start()].strip():
         text = text[: turn.start()].strip()
     if before := _BEFORE.match(text):

@@ -1,10 +1,10 @@
-"""Rows: the base classes of every table's record, the records of documents and questions,
-and the rows that a stage reads. arrow.py derives their Arrow schemas.
+"""Base classes of every table's record, the records of documents and questions, and the rows that a
+stage reads.
 
 Importing a record class's module registers it in `RECORDS` by its table's name; its SQL is a file
-beside that module (sql_files.py). Positions count from 0, spans are half-open, words are counted by
-stages/text/words.py, tokens by the engine. Stamps are the columns that identify the step and unit
-that made a row; they are added when the shard is written.
+beside that module (sql_files.py), its Arrow schema is derived by arrow.py. Positions count from 0,
+spans are half-open, words are counted by stages/text/words.py, tokens by the engine. Stamps are the
+columns that identify the step and unit that made a row; they are added when the shard is written.
 """
 
 import dataclasses
@@ -102,19 +102,19 @@ class Record:
 
     @classmethod
     def sql(cls) -> Mapping[str, str]:
-        """The sections of the file `<table>.sql` beside its module (sql_files.py), by name."""
+        """The sections of the file `<table>.sql` beside its module, by name (see sql_files.py)."""
         return table_sql(cls.__module__, cls.table)
 
     @classmethod
     def about(cls, row: "Record", **values: Any) -> Self:
-        """A row about a question, a page or a document: its ids, `values`, and nothing else, which
-        is None where the column may be null, else 0, "" or ()."""
+        """A row about a question, page or document: its ids and `values`. Other columns are None if
+        they may be null, or else 0, "" or ()."""
         shared = [name for name in _IDS if hasattr(row, name) and name in cls.__dataclass_fields__]
         ids = {name: getattr(row, name) for name in shared}
         return cls(**{**_nothing(cast(Any, cls)), **ids, **values})
 
     def why_unusable(self) -> str | None:
-        """The reason why a stage that reads this row cannot use it; None if it can.
+        """A reason why a stage cannot use this row; None if it can.
 
         A truncated row keeps its text and is used.
         """
@@ -122,7 +122,7 @@ class Record:
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        """The lines that `gistmill trace` prints for a row; `row`: as selected by SQL."""
+        """The lines that `gistmill trace` prints for a row, which was selected by SQL."""
         return [columns_line(row)]
 
     @classmethod
@@ -133,7 +133,6 @@ class Record:
 
 @cache
 def _nothing(record: Any) -> Mapping[str, Any]:
-    """The values of a row that says nothing, of the columns without a default."""
     hints = get_type_hints(record)
     fields = dataclasses.fields(record)
     required = [field.name for field in fields if field.default is dataclasses.MISSING]
@@ -228,8 +227,8 @@ Q = TypeVar("Q", bound=QuestionRow)
 class UnitRows:
     """The rows that a stage reads for one unit; `rows[Page]` are the rows of class Page.
 
-    `questions` is empty for a stage that writes index rows. Fields of the document and of questions
-    that the stage does not name hold their defaults.
+    `questions` is empty for a stage that writes index rows. Fields that the stage does not name
+    hold their defaults.
     """
 
     document: Document
@@ -241,7 +240,6 @@ class UnitRows:
         return self.tables[record]
 
     def of(self, record: type[Q], question: Question) -> list[Q]:
-        """The rows of a record class for one question, in order."""
         return [row for row in self[record] if row.question_id == question.question_id]
 
     def made_of(self, question: Question) -> list[QuestionRow]:
@@ -251,11 +249,11 @@ class UnitRows:
 
 
 def is_per_question(record: type[Record]) -> bool:
-    """True if the record has a question_id: the units of its step are chunks of questions."""
+    """True if rows have a question_id: the units of their step are chunks of questions."""
     return "question_id" in record.__dataclass_fields__
 
 
 def utc_now() -> datetime:
-    """The current time in UTC, without a zone: DuckDB would show a time with one in the reader's
+    """The current time in UTC, without a zone: DuckDB would convert a time with one to the reader's
     zone."""
     return datetime.now(UTC).replace(tzinfo=None)

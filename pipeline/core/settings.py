@@ -16,24 +16,24 @@ from pipeline.core.errors import UsageError
 from pipeline.core.redaction import remember_key
 
 M = TypeVar("M", bound=BaseModel)
-# Data of the package gistmill, as any package might own a folder `conf` in site-packages. In a
-# checkout a link to conf/ at the top.
+# In the package gistmill, as other packages might also install a folder `conf`. In a checkout, a
+# link to conf/ at the top.
 CONF = (Path(__file__).parents[2] / "gistmill" / "conf").resolve()
-YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where libyaml is there
+YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C if libyaml is there
 Minutes = Annotated[float, Field(gt=0, le=1_000_000)]  # at most two years
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # but tab and newline
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # except tab and newline
 _MOST_CHARS = 4096  # of a path on Linux; no other setting is longer
-_LEAST, _MOST = -(2**63), 2**63 - 1  # of a whole number that tables and Ray can hold
+_LEAST, _MOST = -(2**63), 2**63 - 1  # the range of whole numbers in tables and in Ray
 
 
 class Settings(BaseModel):
     """Base class of settings sections: frozen; refuses unknown keys and type coercion."""
 
-    # Built when first used: commands that only read a warehouse do without most settings.
+    # Built when first used: commands that only read a warehouse need few settings.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
-        """Hide the keys that `*_env` names in a worker's process, too, which reads no config."""
+        """Redact the keys that `*_env` names in a worker's process too, which reads no config."""
         super().__setstate__(state)
         for name, variable in self:
             if name.endswith("_env") and variable:
@@ -41,18 +41,18 @@ class Settings(BaseModel):
 
 
 def sha(content: Any, digits: int = 64) -> str:
-    """Hex of the sha256 of the canonical JSON of `content` (sorted keys, no spaces)."""
+    """Hex of the sha256 of the canonical JSON of `content`."""
     return sha_of_json(canonical_json(content), digits)
 
 
 def sha_of_json(content: str, digits: int = 64) -> str:
-    """`sha` of a content given as its canonical JSON, for callers that have most of that JSON
-    already: a plan takes millions of hashes."""
+    """`sha` for callers that have most of the canonical JSON already: a plan takes millions of
+    hashes."""
     return hashlib.sha256(content.encode()).hexdigest()[:digits]
 
 
 def canonical_json(content: Any) -> str:
-    """JSON with sorted keys, no spaces, and ASCII alone."""
+    """JSON with sorted keys, no spaces, and ASCII only."""
     return _CANONICAL.encode(content)
 
 
@@ -61,7 +61,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 
 def text_of(file: Path) -> str:
-    """The text of a file. Raises UsageError naming it where it cannot be read."""
+    """The text of a file. Raises UsageError naming it if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
@@ -71,8 +71,8 @@ def text_of(file: Path) -> str:
 
 
 def read_yaml(file: Path, kind: type[M], unchecked: frozenset[str] = frozenset()) -> M:
-    """The content of a YAML file. Raises UsageError naming the file and the key that is wrong, or
-    has a value that makes no sense; the keys `unchecked` may have any."""
+    """The content of a YAML file. Raises UsageError, naming file and key, for a wrong key or value,
+    or a value refused by `refuse_nonsense` (except in keys `unchecked`)."""
     text = text_of(file)
     try:
         content = kind.model_validate(yaml.load(text, YAML_LOADER) or {})
@@ -90,11 +90,8 @@ def read_yaml(file: Path, kind: type[M], unchecked: frozenset[str] = frozenset()
 
 
 def refuse_nonsense(value: Any, key: str = "") -> None:
-    """Raise UsageError, naming the key, for a value that no setting of any section accepts.
-
-    These are: a number that is not finite or beyond 64 bits, control characters, over 4,096
-    characters.
-    """
+    """Raise UsageError, naming the key, for a value that no setting of any section accepts: a
+    number that is not finite or beyond 64 bits, control characters, over 4,096 characters."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             refuse_nonsense(inner, f"{key}.{name}" if key else str(name))

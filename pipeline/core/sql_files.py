@@ -1,14 +1,14 @@
 """SQL in files: a `.sql` file lies beside the module that uses it.
 
-Its sections each begin with a line `-- name: NAME`, and may end with a semicolon. Comments before
-the first are about the whole file. In braces stand names that a module fills in.
+Each section begins with a line `-- name: NAME`, and may end with a semicolon. Comments before the
+first section are about the whole file. Names in braces are filled in by a module.
 
-That of a table is called `<table>.sql` and lies beside the module of its record class, of a plugin,
-too. A section of it is a view over the table, or the table's part of a view that commands read
-(`PARTS`). A view's section is `create view {prefix}NAME as ...`, where {prefix} is empty or `all_`,
-whose rows have a column `run` before all others: {run} is empty or `run, `. Comments after that
-line say what a row is, and `-- column: ...` what a column means, for `gistmill schema`. Parts join
-rows of a memory by (memory, document_id, page_index).
+The file of a table is called `<table>.sql` and lies beside the module of its record class, in
+plugins too. Each of its sections is a view over the table, or the table's part of a view that
+commands read (`PARTS`). A view's section is `create view {prefix}NAME as ...`. {prefix} is empty,
+or `all_` for a view whose first column is `run`; {run} is then `run, `, else empty. Comments after
+the `create view` line say what a row is, and `-- column: ...` what a column means, for `gistmill
+schema`. Parts join rows of a memory by (memory, document_id, page_index).
 """
 
 import re
@@ -57,9 +57,9 @@ def sql_beside(module_file: str) -> Mapping[str, str]:
 
 @cache
 def sql_sections(file: Path) -> Mapping[str, str]:
-    """The sections of a file, by name. Each file is read once by a process.
+    """The sections of a file, by name. Each file is read once per process.
 
-    Raises UsageError, naming file and section, where it cannot be read as such.
+    Raises UsageError, naming file and section, if it cannot be parsed.
     """
     try:
         head, *parts = _NAME.split(file.read_text(encoding="utf-8-sig"))
@@ -70,7 +70,7 @@ def sql_sections(file: Path) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name, text in zip(parts[::2], parts[1::2], strict=True):
         lines = text.splitlines()
-        while lines and _COMMENT.match(lines[-1]):  # of the section that comes next
+        while lines and _COMMENT.match(lines[-1]):  # they belong to the next section
             lines.pop()
         sql = "\n".join(lines).strip().removesuffix(";").rstrip()
         if not name:
@@ -84,27 +84,28 @@ def sql_sections(file: Path) -> Mapping[str, str]:
 
 
 def filled(sql: str, **values: str) -> str:
-    """The SQL with each `{name}` of `values` replaced; other braces stay, those of a value too."""
+    """The SQL with each `{name}` of `values` replaced; other braces stay, also in values."""
     return _FIELD.sub(lambda field: values.get(field[1], field[0]), sql)
 
 
 def text(value: str) -> str:
-    """A text as an SQL literal."""
+    """A string as an SQL literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def table_file(module: str, table: str) -> Path | None:
-    """The table's file, if there is one; `module`: the name of its record class's module."""
+    """A table's SQL file, if there is one; `module`: the name of its record class's module."""
     source = getattr(sys.modules.get(module), "__file__", None)
     file = Path(source).with_name(f"{table}.sql") if source else None
     return file if file is not None and file.is_file() else None
 
 
-@cache  # a worker's copy of a plugin's file is there only while its modules are imported
+@cache  # a worker's copy of a plugin's file exists only during the import of its modules
 def table_sql(module: str, table: str) -> Mapping[str, str]:
-    """The sections of the table's file, by name; none where it has no file.
+    """The sections of a table's file, by name; empty if it has no file.
 
-    Raises UsageError, naming file and section, for one that is neither a view nor one of `PARTS`.
+    Raises UsageError, naming file and section, for a section that is neither a view nor one of
+    `PARTS`.
     """
     file = table_file(module, table)
     found = sql_sections(file) if file else {}
@@ -119,12 +120,12 @@ def table_sql(module: str, table: str) -> Mapping[str, str]:
 
 
 def view_names(sections: Mapping[str, str]) -> list[str]:
-    """Those of the views among the sections of a table; SQL does not distinguish cases."""
+    """The names of the views among a table's sections, in lower case, as SQL ignores case."""
     return [name.lower() for name in sections if name not in PARTS]
 
 
 def table_views(sections: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:
-    """The views among the sections of a table: their section's name, and `create view`."""
+    """The views among a table's sections: section name, and `create view` statement."""
     for name, sql in sections.items():
         if name not in PARTS:
             yield name, filled(sql, prefix=prefix, run="run, " if prefix else "")

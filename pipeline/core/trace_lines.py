@@ -15,7 +15,7 @@ PLACE = (
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """A line that ends in a possibly long text, which `gistmill trace` cuts without `--full`."""
+    """A line that ends with a possibly long text, which `gistmill trace` cuts without `--full`."""
 
     lead: str
     text: str
@@ -25,17 +25,17 @@ Line = str | RawText
 Rows = Sequence[Mapping[str, Any]]
 
 
-_VECTOR = 16  # numbers; shorter lists of them are for people
+_VECTOR = 16  # numbers; shorter lists are printed
 
 
 def is_vector(value: object) -> bool:
-    """True for a long list of fractions, which nobody reads."""
+    """True for a list of fractions too long to print."""
     is_long = isinstance(value, list | tuple) and len(value) >= _VECTOR
     return is_long and all(isinstance(one, float) for one in value)  # type: ignore[attr-defined]
 
 
 def columns_line(row: Mapping[str, Any]) -> str:
-    """The names and values of a row's columns on one line, without ids, SQL nulls and vectors."""
+    """Names and values of a row's columns on one line, without ids, SQL nulls and vectors."""
     shown = {
         name: value
         for name, value in row.items()
@@ -45,8 +45,8 @@ def columns_line(row: Mapping[str, Any]) -> str:
 
 
 def lines_of(trace: Callable[[Rows], Sequence[Line]], rows: Rows) -> Sequence[Line]:
-    """The lines that `trace` makes of rows; if it is a plugin's and raises, what it raised and the
-    lines of their columns."""
+    """The lines that `trace` makes of rows. If a plugin's `trace` raises, its error and the rows'
+    columns."""
     with contained() as raised:
         return trace(rows)
     return [raised.line(), *map(columns_line, rows)]
@@ -57,7 +57,6 @@ def titled(
     rows: Iterable[Mapping[str, Any]],
     trace: Callable[[Mapping[str, Any]], Sequence[Line]],
 ) -> list[Line]:
-    """A heading, followed by the indented lines of each row."""
     lines = [line for row in rows for line in trace(row)]
     return [title, *(f"  {x}" if isinstance(x, str) else RawText(f"  {x.lead}", x.text)
                      for x in lines)]  # fmt: skip

@@ -1,1 +1,1 @@
-"""Prompt families (a folder of templates and a family.yaml): found, read and copied."""
+"""Find, read and copy prompt families: folders of templates and a family.yaml."""

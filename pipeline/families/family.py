@@ -1,4 +1,5 @@
-"""A prompt family: a folder of templates with a `family.yaml`. Independent of what prompts mean.
+"""A prompt family: a folder of templates with a `family.yaml`. Independent of the meaning of
+prompts.
 
 Templates and settings that the folder lacks come from its bases, then from `generic`: first the
 folder of that name beside it, then a plugin's, then the shipped one. A `Family` is self-contained:
@@ -31,7 +32,7 @@ _Name = Annotated[str, Field(max_length=63)]  # at most 255 bytes, as a folder's
 
 
 class Example(BaseModel):
-    """A reply and the value that its prompt's parser must read from it."""
+    """A reply, and the value that its prompt's parser must read from it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     reply: str
@@ -46,7 +47,7 @@ class Example(BaseModel):
 
 
 class FamilyFile(BaseModel):
-    """The content of a `family.yaml`. A key left out is taken from the first base that has it, then
+    """The content of a `family.yaml`. A missing key is taken from the first base that has it, then
     from generic, or else from the prompt's module."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -80,8 +81,8 @@ class FamilyFile(BaseModel):
 
 def family_layers(folder: Path, roots: Sequence[Path]) -> dict[Path, FamilyFile]:
     """The folders that a family is read from, with their family.yaml, in order of precedence: the
-    family, its bases in the order named, each followed by its own, and every `generic`: that beside
-    the family, then those of `roots` (folders of families).
+    family; its bases in the order named, each followed by its own bases; then every `generic`,
+    first the one beside the family, then those in `roots` (folders of families).
 
     Raises UsageError if the folder is no family, or a base is unknown or its own base.
     """
@@ -108,7 +109,7 @@ def _with_bases(
 
 
 def _base(folder: Path, name: str, roots: Sequence[Path]) -> Path:
-    """The family of that name beside the folder, else in `roots`; itself only if there is none."""
+    """The family `name` beside `folder`, or else in `roots`; `folder` itself comes last."""
     named = [root / name for root in (folder.parent, *roots)]
     families = [path for path in named if (path / "family.yaml").is_file()]
     if not families:
@@ -127,7 +128,7 @@ def read_family_file(folder: Path) -> FamilyFile:
 
 
 T = TypeVar("T")
-# What an expression in a template may raise; the sandbox's own error is a TemplateError.
+# Errors that an expression in a template may raise; the sandbox's own is a TemplateError.
 _TEMPLATE_ERRORS = (
     jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError,
     RecursionError, TypeError, ValueError,
@@ -137,8 +138,7 @@ _VALUE_ALONE = re.compile(r"[<(\[{\d]|\S+(?:\s+\S+){0,2}\Z")  # a line of a valu
 
 
 def _is_example(value: object) -> bool:
-    """True for a value that depends on what is asked about: a number or a list that is not
-    empty."""
+    """True for a value that depends on the question: a number, or a list that is not empty."""
     if isinstance(value, tuple):
         return any(part or part == 0 for part in value)
     return value is not None and not isinstance(value, str)
@@ -152,8 +152,8 @@ def _compared(text: str) -> str:
 class Family:
     """A resolved family. `sources`: its templates by file name; `files`: the path of each.
 
-    `own_refusals`: its words of refusals where they are not the shipped ones, as steps hash them.
-    `known_answers`: the words that audits make answers of, by kind; no step depends on them.
+    `own_refusals`: its words of refusals if they differ from the shipped ones, for the hash of
+    steps. `known_answers`: the words that audits use as answers, by kind; no step depends on them.
     """
 
     name: str
@@ -170,10 +170,10 @@ class Family:
     files: Mapping[str, str]
 
     def render(self, prompt: Prompt[Any]) -> tuple[Message, ...]:
-        """The messages of `prompt`: one of the user, after those of its conversation so far.
+        """The messages of `prompt`: the user's message, after those of its conversation so far.
 
-        Raises UsageError where the template is missing, malformed, fails, or uses what is no field
-        of the prompt: it is rendered in Jinja's sandbox.
+        Raises UsageError if the template is missing, malformed, fails, or uses a name that is no
+        field of the prompt. Templates are rendered in Jinja's sandbox.
         """
         values = {field.name: getattr(prompt, field.name) for field in fields(prompt)}
         values["max_reply_tokens"] = self.max_reply_tokens(type(prompt))  # a template may state it
@@ -188,8 +188,8 @@ class Family:
         return (*self._earlier(prompt), {"role": "user", "content": content})
 
     def _earlier(self, prompt: Prompt[Any]) -> tuple[Message, ...]:
-        """The messages that a follow-up comes after. The reply is its value in the family's form:
-        so they are equal whatever reason a model gave for it."""
+        """The messages before a follow-up. The earlier reply is its value in the family's form, so
+        the messages do not depend on a model's reasons for it."""
         if (before := prompt.earlier()) is None:
             return ()
         earlier, value = before
@@ -205,17 +205,16 @@ class Family:
         return self.forms.get(prompt.name, prompt.form)
 
     def read(self, prompt: Prompt[T], reply: str, is_cut: bool) -> T | None:
-        """The value of a reply to the prompt; None if it cannot be read."""
         form, refusals = self.form(type(prompt)), self.refusals.get(prompt.name)
         return read_reply(prompt, form, reply, is_cut, refusals)
 
     def examples(self, prompt: type[Prompt[Any]]) -> tuple[str, ...]:
-        """The lines of the rendered samples that are replies to the prompt, such as `Answer: (C)`:
-        models repeat them. A line that has a value of its sample is none, nor are replies in words
-        of their own and those of which every prompt has the same few, such as yes and STOP."""
+        """Lines of the rendered samples that are replies to the prompt, such as `Answer: (C)`:
+        models repeat them. Left out are lines with a value of the sample, replies that are free
+        text, and fixed replies that every prompt shows, such as yes and STOP."""
         examples: dict[str, None] = {}
         for sample in prompt.samples():
-            if self.read(sample, _NO_REPLY, is_cut=False) is not None:  # it reads any text
+            if self.read(sample, _NO_REPLY, is_cut=False) is not None:  # the prompt reads any text
                 continue
             values = list(filter(None, rendered_values(sample)))
             for line in self._reply_like_lines(sample):
@@ -225,16 +224,16 @@ class Family:
         return (*examples,)
 
     def _reply_like_lines(self, sample: Prompt[Any]) -> Iterator[str]:
-        """The lines that begin as replies do; others are instructions, which may mention one."""
+        """Lines that begin like replies; other lines are instructions, which may mention one."""
         lead = _compared((self.form(type(sample)) or "{}").partition("{}")[0])
-        with suppress(UsageError):  # of a template that fails with it, which `prompts check` says
+        with suppress(UsageError):  # `prompts check` reports templates that fail
             text = "\n".join(message["content"] for message in self.render(sample))
             for line in filter(None, map(str.strip, text.splitlines())):
                 if (lead and _compared(line).startswith(lead)) or _VALUE_ALONE.match(line):
                     yield line
 
     def is_example(self, prompt: type[Prompt[Any]], reply: str) -> bool:
-        """True if the reply, or its first line, is an example that the prompt shows, but for case,
+        """True if the reply, or its first line, is an example that the prompt shows, ignoring case,
         white space and signs such as quotes."""
         if prompt.name not in self._examples:
             self._examples[prompt.name] = frozenset(map(_compared, self.examples(prompt)))
@@ -246,7 +245,7 @@ class Family:
         return {}
 
     def constraint(self, prompt: Prompt[Any]) -> Constraint | None:
-        """The replies that are legal in the family's form; None if they are free text."""
+        """The legal replies in the family's form; None if replies are free text."""
         form = self.form(type(prompt))
         return None if form is None else prompt.legal(form)
 
@@ -257,7 +256,6 @@ class Family:
         return hashlib.sha256(b"\0".join(texts)).hexdigest()[:8]
 
     def _included(self, name: str, found: dict[str, None]) -> dict[str, None]:
-        """The names of a template and of all it imports, includes or extends, recursively."""
         if name not in found:
             found[name] = None
             with self._found(name):
@@ -284,7 +282,6 @@ class Family:
 
     @contextmanager
     def _found(self, file: str) -> Iterator[None]:
-        """Turn jinja's errors for missing and malformed templates into UsageError."""
         try:
             yield
         except jinja2.TemplateNotFound as error:
@@ -311,8 +308,8 @@ class Family:
 
 
 def find_family(name: str, roots: Sequence[Path], key: str = "") -> Path:
-    """The folder of a family: of that name in one of `roots`, or a path. `key`: the config key that
-    names it. Raises UsageError if there is none, or two of the name."""
+    """The folder of a family: a name in one of `roots`, or a path. `key`: the config key that names
+    it. Raises UsageError if there is none, or two of the name."""
     named = [root / name for root in roots if (root / name / "family.yaml").is_file()]
     if len(named) > 1:
         raise UsageError(
@@ -332,7 +329,8 @@ def _names(roots: Sequence[Path]) -> list[str]:
 def load_family(
     folder: Path, roots: Sequence[Path], reply_tokens: Mapping[str, int] | None = None
 ) -> Family:
-    """The family in `folder`, completed from its bases and the `generic` beside it and in `roots`.
+    """The family in `folder`, completed from its bases and from each `generic`, beside it and in
+    `roots`.
 
     `roots`: folders of families, in order of precedence. `reply_tokens` overrides reply budgets by
     prompt. Raises UsageError naming the file and the wrong key.
@@ -361,7 +359,7 @@ def load_family(
 
 
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The mappings merged, keys sorted; of a key in several layers, the first one's value."""
+    """Merge the mappings, keys sorted; of several values for a key, the first counts."""
     merged = {key: value for layer in reversed(layers) for key, value in layer.items()}
     return dict(sorted(merged.items()))
 
@@ -380,6 +378,6 @@ def _refuse_shadows(roots: Sequence[Path]) -> None:
 
 @cache
 def _referenced(source: str, file: str) -> tuple[str | None, ...]:
-    """The templates that a source includes; None for a computed name. Cached: many steps ask."""
+    """The templates that a source includes; None for a computed name. Cached, as many steps ask."""
     tree = SandboxedEnvironment().parse(source, filename=file)
     return tuple(find_referenced_templates(tree))

@@ -21,7 +21,7 @@ from pipeline.families.family import (
     load_family,
 )
 
-_COMMENT = re.compile(r"^  (\w+):.*?\s#\s+(.+)$", re.MULTILINE)  # of a setting, on its line
+_COMMENT = re.compile(r"^  (\w+):.*?\s#\s+(.+)$", re.MULTILINE)  # a setting's comment, on its line
 _KEY = re.compile(r"^  (\w+):.*$", re.MULTILINE)
 
 
@@ -39,7 +39,7 @@ _OneLine.add_representer(
 
 @dataclass(frozen=True)
 class Exported:
-    """The copy of a family. `templates`: by file name, the family that each came from."""
+    """The copy of a family. `templates`: file name -> the family that it came from."""
 
     folder: str
     templates: Mapping[str, str]
@@ -48,8 +48,8 @@ class Exported:
 def export_family(name: str, folder: Path, plugins: str | None) -> Exported:
     """Copy a family, with all that it inherits, to a new folder.
 
-    The copy renders the same texts, so steps made with it have the same names. `name`: of a shipped
-    family or a plugin's, or a folder. Raises UsageError where there is none, or `folder` has files.
+    The copy renders the same texts, so steps made with it have the same names. `name`: a shipped or
+    a plugin's family, or a folder. Raises UsageError if there is none, or `folder` has files.
     """
     roots = [conf / "prompts" for conf in conf_folders(plugins)]
     source = find_family(name, roots)
@@ -71,11 +71,10 @@ def export_family(name: str, folder: Path, plugins: str | None) -> Exported:
 
 
 def _yaml(name: str, family: Family, layers: dict[Path, FamilyFile]) -> str:
-    """The family.yaml of the copy: every value, of settings with the comment that explains it."""
     base = [name] if name and name != GENERIC else next(iter(layers.values())).base
     own = [prompt for name, prompt in sorted(PROMPTS.items()) if f"{name}.jinja" in family.sources]
     forms = {prompt.name: family.form(prompt) for prompt in own}
-    examples = {  # from the first family that has any of the prompt
+    examples = {  # of each prompt, from the first family that has any
         prompt: [example.model_dump(mode="json") for example in of_prompt]
         for file in reversed(layers.values())
         for prompt, of_prompt in file.examples.items()

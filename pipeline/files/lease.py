@@ -1,12 +1,12 @@
 """Leases: locks on folders of a warehouse, which expire unless their holder renews them.
 
-UPKEEP, of the warehouse, is exclusive. RUN, of a run's folder, is exclusive for that run; while one
-is held, nothing that a removed run had planned is deleted.
+The lease UPKEEP of a warehouse is exclusive. RUN, of a run's folder, is exclusive for that run;
+while one is held, nothing that a removed run had planned is deleted.
 
 A lease is a file that its holder creates (the first commit wins), renews by rewriting it, and
 deletes. An expired one is taken over under the next number, so that only one of two takers gets it.
-A holder that was suspended may notice that late: work done under a lease must be safe, if wasteful,
-when two processes do it.
+A suspended holder may notice that late: work under a lease must be safe, if wasteful, when two
+processes do it.
 """
 
 import json
@@ -35,20 +35,20 @@ from pipeline.files.storage import (
 )
 
 UPKEEP, RUN = "upkeep", "run"
-SECONDS = 60.0  # after which a lease that is not renewed expires
+SECONDS = 60.0  # a lease that is not renewed for so long expires
 
 
 class Lease:
-    """A lease that this process holds, until it ends or `is_held` returns false."""
+    """A lease that this process holds, until it releases it or `is_held` returns False."""
 
     def __init__(self, path: UPath, seconds: float) -> None:
         self._path, self._seconds = path, seconds
         self._token = uuid.uuid4().hex
         self._ended = threading.Event()
-        self._lock = threading.Lock()  # a renewal that is late must not undo the release
+        self._lock = threading.Lock()  # a late renewal must not undo the release
 
     def take(self) -> bool:
-        """Create the file; false if another process was first, or has taken over meanwhile."""
+        """Create the file; False if another process was first, or has taken over meanwhile."""
         return commit(self._path, self._content()) and self.is_held()
 
     def is_held(self) -> bool:
@@ -57,7 +57,7 @@ class Lease:
         return is_newest and read_object(self._path).get("token") == self._token
 
     def renew(self) -> None:
-        """Renew the lease until the end. If a renewal fails, the next one makes up for it."""
+        """Renew the lease until its release. If a renewal fails, the next one makes up for it."""
         while not self._ended.wait(self._seconds / 4):
             with ignore_refusals(), self._lock:
                 if not self._ended.is_set() and self.is_held():
@@ -68,7 +68,7 @@ class Lease:
         self._ended.set()
         with ignore_refusals(), self._lock:
             if self.is_held():
-                for file in self._files():  # with those of dead holders
+                for file in self._files():  # files of dead holders too
                     delete(file)
 
     def _files(self) -> list[UPath]:
@@ -82,11 +82,12 @@ class Lease:
 
 @contextmanager
 def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease | None]:
-    """Hold the lease `name` of a folder in the `with` block; None if another process holds it.
+    """Hold the lease `name` of a folder in the `with` block; yields None if another process holds
+    it.
 
-    `seconds`: it expires, and may be taken over, when it is not renewed for that long. The folder
-    is made, and deleted again where nothing else has been written there. Raises StorageError if the
-    lease cannot be read or written.
+    `seconds`: without renewal for so long, it expires and may be taken over. The folder is made,
+    and deleted again if nothing else was written there. Raises StorageError if the lease cannot be
+    read or written.
     """
     files = _files(folder, name)
     new = [] if is_remote(folder) else [f for f in (folder, *folder.parents) if not exists(f)]
@@ -112,14 +113,13 @@ def holder(folder: UPath, name: str) -> str | None:
 
 
 def is_a_run_at_work(warehouse: UPath) -> bool:
-    """True if a command executes any run of the warehouse."""
     folders = {file.parent for file in list_paths(warehouse / "runs", f"*/{RUN}.*.lease")}
     return any(holder(folder, RUN) for folder in folders)
 
 
 def _is_valid(content: dict[str, Any]) -> bool:
-    """True if the lease has not expired and its holder, if on this machine, still runs. False for a
-    file that is no lease."""
+    """True if the lease has not expired, and its holder still runs, as far as known. False if the
+    content is no lease."""
     try:
         is_fresh = float(content["expires_at"]) >= time.time()
         return is_fresh and not has_ended(f"{content['host']}-{int(content['pid'])}")

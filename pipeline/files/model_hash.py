@@ -4,8 +4,8 @@ Every byte is hashed: two fine-tunes, or a model with a single edited tensor, sh
 most of their bytes. A model may have hundreds of gigabytes and every command needs its hash several
 times, so the hashes of large files are cached (user_cache.py): one small file per hashed file,
 named after its path, size, inode, modification time and status change time. No program can set the
-status change time, so it reveals even a write that restores the modification time
-(`rsync --times`).
+status change time, so it reveals even a write that restores the modification time (`rsync
+--times`).
 """
 
 import hashlib
@@ -27,10 +27,10 @@ _THREADS = min(16, os.cpu_count() or 1)
 _SILENT_SECONDS = 5.0  # a notice is printed when hashing a model takes longer
 _DOCUMENTATION_SUFFIXES = {".md", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg"}
 _DOCUMENTATION_NAMES = ("LICENSE", "NOTICE")
-# The coarsest resolution of a filesystem's times: within it, a second change may not show.
+# The coarsest time resolution of filesystems: a second change within it may not show.
 _COARSEST_TIME_NS = 2_000_000_000
 
-# By entry of the cache; all there is where its folder cannot be written.
+# By entry of the cache; the only copy if the cache's folder cannot be written.
 _hashes_of_this_process: dict[str, bytes] = {}
 
 
@@ -62,16 +62,15 @@ def _model_files(folder: Path) -> Iterator[str]:
         is_documentation = file.suffix.lower() in _DOCUMENTATION_SUFFIXES or file.name.startswith(
             _DOCUMENTATION_NAMES
         )
-        is_compiled = "__pycache__" in file.parts  # Python's own, remade whenever code is imported
+        is_compiled = "__pycache__" in file.parts  # changes when code is imported
         if not is_documentation and not is_compiled and (folder / name).is_file():
             yield file.as_posix()
 
 
 def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
-    """The hash of a file. That of a large one is cached, unless it changed within 2 seconds before
-    it was read."""
+    """The hash of a file. Cached for a large file, unless it changed less than 2 s before."""
     try:
-        began_ns, stat = time.time_ns(), file.stat()  # of a link, that of its target
+        began_ns, stat = time.time_ns(), file.stat()  # a link's target
         if stat.st_size < _CHUNK_BYTES:
             return _read_and_hash(file, stat.st_size, threads)
         state = (stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)

@@ -1,4 +1,4 @@
-"""The content of Parquet files, which have a checksum of each page."""
+"""Read and write Parquet files, with a checksum for each page."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -9,39 +9,39 @@ import pyarrow.parquet as pq
 from pipeline.core.errors import UsageError
 from pipeline.files.storage import AnyPath, as_path
 
-_LARGE = 100_000  # bytes: of a smaller file, to give the memory back costs more than to keep it
+_LARGE = 100_000  # bytes; for smaller files, giving the memory back costs more than keeping it
 
 
 def parquet_content(columns: Any, groups: Iterable[Any], **options: Any) -> bytes:
-    """The content of a file with these columns, an Arrow schema; each table of `groups` is a row
+    """The bytes of a file with these columns (an Arrow schema); each table of `groups` is a row
     group. `options`: of PyArrow's ParquetWriter."""
-    buffer = pa.BufferOutputStream()  # for a file of Python's, Arrow takes its lock at each write
+    buffer = pa.BufferOutputStream()  # BytesIO would take Python's lock at each write
     how = {"compression": "zstd", "write_page_checksum": True, **options}
     with pq.ParquetWriter(buffer, columns, **how) as file:
         for rows in groups:
             file.write_table(rows, row_group_size=max(1, rows.num_rows))
     content: bytes = buffer.getvalue().to_pybytes()
     del buffer
-    if len(content) > _LARGE:  # else the process keeps as much as its largest file has needed
+    if len(content) > _LARGE:  # or the process keeps as much as its largest file has needed
         pa.default_memory_pool().release_unused()
     return content
 
 
 def opened_parquet(source: Any, **options: Any) -> Any:
-    """PyArrow's ParquetFile, which checks the pages that it reads."""
+    """PyArrow's ParquetFile, set to check the pages that it reads."""
     return pq.ParquetFile(source, page_checksum_verification=True, **options)
 
 
 def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
     """The rows of a Parquet file, of these columns. Raises ArrowInvalid if it lacks one, or a page
-    is not as it was written.
+    fails its checksum.
 
-    Read in this thread: a process that ends while a thread of Arrow's still holds a file of
-    Python's aborts. Not by `read_table`, which imports pandas and starts threads in any case.
+    Reads in this thread: a process that ends while a thread of Arrow's still holds a file of
+    Python's aborts. Arrow's `read_table` would import pandas, and always starts threads.
     """
     try:
         rows = opened_parquet(pa.BufferReader(content)).read(columns, use_threads=False)
-    except (pa.ArrowException, OSError) as error:  # of many kinds, by what is broken
+    except (pa.ArrowException, OSError) as error:  # the class depends on the damage
         raise pa.ArrowInvalid(str(error)) from None
     if lacking := set(columns or ()) - {*rows.column_names}:
         raise pa.ArrowInvalid(f"no column {min(lacking)}")

@@ -1,4 +1,4 @@
-"""The processes that write to a warehouse or to this machine's temporary folder, by name."""
+"""Names of processes that write to a warehouse or to this machine's temporary folder."""
 
 import os
 import re
@@ -12,25 +12,24 @@ _HOST = socket.gethostname()
 
 
 def process_name() -> str:
-    """The host's name and the process id, which together identify this process among all that write
-    to a warehouse."""
+    """The host's name and the process id: unique among the processes that write to a warehouse."""
     return f"{_HOST}-{os.getpid()}"
 
 
 def has_ended(name: str) -> bool:
-    """True of the name of a process that was on this machine and no longer runs; others are
+    """True if the named process was on this machine and no longer runs; other machines' are
     unknown."""
     host, _, pid = name.rpartition("-")
     return host == _HOST and pid.isdecimal() and not _is_running(int(pid))
 
 
 def part_name(name: str) -> str:
-    """A name for a temporary file of this process, beside the file that it becomes."""
+    """A name for this process's temporary file, beside the file that it becomes."""
     return f".{name}.{process_name()}.{uuid.uuid4().hex[:8]}.part"
 
 
 def is_abandoned(part: str) -> bool:
-    """True of the name of a temporary file whose writer was on this machine and has ended."""
+    """True if a temporary file's writer was on this machine and has ended."""
     name = re.search(rf"\.({re.escape(_HOST)}-\d+)\.[0-9a-f]{{8}}\.part$", part)
     return name is not None and has_ended(name[1])
 

@@ -1,9 +1,9 @@
 """Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...).
 
-What may pass is repeated with exponential back-off and jitter for `cluster.storage_seconds`,
-looked at between attempts; an object store's library makes some of its own in each. What is refused
-for longer, or is full, read-only or forbidden, raises StorageError: a line with the path and what
-to do. Operations block: on an event loop, call them in a thread.
+Operations that fail for a transient reason are retried with exponential back-off and jitter for
+`cluster.storage_seconds`; an object store's library also retries within each attempt. Storage that
+refuses for longer, or is full, read-only or forbidden, raises StorageError: a line with the path
+and what to do. Operations block: on an event loop, call them in a thread.
 """
 
 import errno
@@ -34,14 +34,14 @@ B = TypeVar("B")
 AnyPath = str | Path | UPath
 _AT_ONCE = 16  # threads: an object store has a latency of tens of milliseconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 8.0  # seconds; doubled each time, with jitter of half
-_SECONDS_TO_REACH = 20.0  # at the start of a command, for an address that may be a mistake
+_SECONDS_TO_REACH = 20.0  # at the start of a command, as an address may be a mistake
 _TRANSIENT = {
     getattr(errno, name, -1)  # a Mac lacks some
     for name in ("EAGAIN", "EBUSY", "EHOSTUNREACH", "EINTR", "EIO", "EMFILE", "ENETDOWN",
                  "ENETUNREACH", "ENFILE", "EREMOTEIO", "ESTALE")
 }  # fmt: skip
 ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
-# Errors of object stores' libraries that are no OSError.
+# Errors of object stores' libraries that are not OSErrors.
 _OF_NETWORKS = (
     ("botocore.exceptions", "HTTPClientError"), ("botocore.exceptions", "ConnectionError"),
     ("aiohttp", "ClientError"), ("google.auth.exceptions", "TransportError"),
@@ -65,9 +65,9 @@ _never_made: set[UPath] = set()
 
 
 def as_path(path: AnyPath) -> UPath:
-    """The path as a UPath; a local one is a pathlib.Path as well, and as the disk spells it.
+    """The path as a UPath; a local one is also a pathlib.Path, and spelled as on the disk.
 
-    Raises UsageError where no filesystem for such an address is installed.
+    Raises UsageError if no filesystem for such an address is installed.
     """
     try:
         if not is_remote(local := UPath(path)):
@@ -79,8 +79,8 @@ def as_path(path: AnyPath) -> UPath:
 
 
 def _as_spelled(path: UPath) -> UPath:
-    """The path in NFC or NFD, as what is there has it: Macs take letters and accents apart."""
-    with suppress(OSError):  # of a name that no file can have
+    """The path in the Unicode form (NFC or NFD) in which it exists: Macs decompose accents."""
+    with suppress(OSError):  # the name may be invalid for files
         if str(path).isascii() or path.exists():
             return path
         folder, name = _as_spelled(path.parent), normalize("NFC", path.name)
@@ -90,17 +90,16 @@ def _as_spelled(path: UPath) -> UPath:
 
 
 def is_remote(path: UPath) -> bool:
-    """True if the path is not in this machine's file system."""
     return not isinstance(path, Path)
 
 
 def read(path: UPath) -> bytes:
-    """The content of a file. Raises FileNotFoundError, too."""
+    """The content of a file. May raise FileNotFoundError."""
     return with_retries(path.read_bytes, path, ABSENT)
 
 
 def read_object(path: UPath) -> dict[str, Any]:
-    """The JSON object in a small file; empty if it is missing or holds none."""
+    """The JSON object in a small file; empty if the file is missing or holds none."""
     try:
         content = json.loads(read(path))
     except (FileNotFoundError, ValueError):
@@ -109,8 +108,8 @@ def read_object(path: UPath) -> dict[str, Any]:
 
 
 def path_kind(path: UPath) -> str | None:
-    """The kind of what is at the path: file, directory or other; None if nothing is."""
-    # Not by `is_file` or `exists`: if a store does not answer, they return False.
+    """Either "file", "directory" or "other"; None if nothing is at the path."""
+    # Not by `is_file` or `exists`: they return False if a store does not answer.
     try:
         mode = with_retries(path.stat, path, ABSENT).st_mode
     except ABSENT:
@@ -119,22 +118,21 @@ def path_kind(path: UPath) -> str | None:
 
 
 def is_file(path: UPath) -> bool:
-    """True if there is a file at the path."""
     return path_kind(path) == "file"
 
 
 def exists(path: UPath) -> bool:
-    """True if there is a file or folder at the path."""
+    """True for files and folders."""
     return path_kind(path) is not None
 
 
 def modified_at(path: UPath) -> float:
-    """The time a file was last written, as time.time(). Raises FileNotFoundError, too."""
+    """The time a file was last written, as time.time(). May raise FileNotFoundError."""
     return float(with_retries(path.stat, path, ABSENT).st_mtime)
 
 
 def file_size(path: UPath) -> int:
-    """The size of a file in bytes. Raises FileNotFoundError, too."""
+    """The size of a file in bytes. May raise FileNotFoundError."""
     return int(with_retries(path.stat, path, ABSENT).st_size)
 
 
@@ -158,10 +156,10 @@ def _local_names(folder: UPath) -> list[str]:
 
 
 def _local_paths(folder: UPath, pattern: str) -> list[UPath]:
-    # Not by pathlib's `glob`: it raises where a folder goes meanwhile, and takes far longer.
+    # Not by pathlib's `glob`: it raises if a folder vanishes meanwhile, and takes far longer.
     first, _, rest = pattern.partition("/")
     if first == "**":
-        walk = os.walk(str(folder))  # of temporary files: those that are refused stay
+        walk = os.walk(str(folder))  # used for temporary files only: unreadable folders are skipped
         return [UPath(top, n) for top, _, names in walk for n in names if fnmatchcase(n, rest)]
     paths = [folder / name for name in _local_names(folder) if fnmatchcase(name, first)]
     return [below for path in paths for below in _local_paths(path, rest)] if rest else paths
@@ -182,18 +180,18 @@ def _remote_paths(folder: UPath, pattern: str) -> list[UPath]:
 
 
 def map_files(function: Callable[[A], B], files: Iterable[A], folder: UPath) -> list[B]:
-    """As `map_in_threads` for a remote folder: a local file is read sooner than a thread starts."""
+    """Call `function` for every file, in threads if the folder is remote: a local file is read
+    sooner than a thread starts."""
     return map_in_threads(function, files) if is_remote(folder) else [*map(function, files)]
 
 
 def map_in_threads(function: Callable[[A], B], files: Iterable[A]) -> list[B]:
-    """The results of `function` for every file, in order."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(function, files))
 
 
 def make_folder(path: UPath) -> None:
-    """Make a local folder to write in, and those above it."""
+    """Make a local folder, and those above it, unless `never_make` forbids it."""
     if path in _never_made:
         return
     make = partial(path.mkdir, exist_ok=True)
@@ -205,13 +203,12 @@ def make_folder(path: UPath) -> None:
 
 
 def never_make(folder: UPath) -> None:
-    """From now on write below a local folder only while it is there: one that was moved away would
-    else be in two parts."""
+    """Do not make a local folder again once it has gone: if it was moved away, its content would be
+    in two places."""
     _never_made.add(folder)
 
 
 def make_again(folder: UPath) -> None:
-    """Take `never_make` back."""
     _never_made.discard(folder)
 
 
@@ -247,7 +244,7 @@ def write(path: UPath, content: bytes) -> None:
             try:
                 part.replace(path)
             except FileNotFoundError:
-                # NFS sends a rename again whose answer was lost, and hears that no such file is.
+                # NFS repeats a rename whose answer was lost, and then reports a missing file.
                 if path.read_bytes() != content:
                     raise
 
@@ -255,7 +252,6 @@ def write(path: UPath, content: bytes) -> None:
 
 
 def write_json(path: AnyPath, content: Mapping[str, Any]) -> None:
-    """Write or replace a small JSON file, as `write` does."""
     write(as_path(path), json.dumps(content, indent=2, sort_keys=True).encode())
 
 
@@ -272,36 +268,36 @@ def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
                 os.fsync(file.fileno())
         yield part
     finally:
-        with suppress(OSError):  # else it would hide why the file could not be written
+        with suppress(OSError):  # or it would hide why the file could not be written
             part.unlink(missing_ok=True)
 
 
 def move_file(file: Path, path: UPath) -> None:
-    """Move a file of this machine, which replaces `path`: if local, on the same filesystem."""
+    """Move a local file to `path`, replacing it; a local `path` must be on the same filesystem."""
     send = partial(path.fs.put_file, str(file), path.path)
     with_retries(send if is_remote(path) else partial(file.replace, str(path)), path)
 
 
 def delete(path: UPath) -> None:
-    """Delete a file, if it is there."""
+    """Delete a file if it exists."""
     with_retries(lambda: path.unlink(missing_ok=True), path)
 
 
 def delete_folder(path: UPath) -> None:
-    """Delete a folder and all in it, if it is there."""
+    """Delete a folder and its content if it exists."""
     with suppress(FileNotFoundError):
         with_retries(lambda: path.fs.rm(path.path, recursive=True), path, ABSENT)
 
 
 def delete_if_empty(path: UPath) -> None:
-    """Delete a local folder that has nothing in it; an object store has no folders."""
+    """Delete a local folder if it is empty; an object store has no folders."""
     if not is_remote(path):
         with suppress(OSError):
             path.rmdir()
 
 
 def delete_abandoned(path: UPath) -> None:
-    """Delete what killed processes left beside a local file, to become it."""
+    """Delete the temporary files for a local file that killed processes left beside it."""
     if not is_remote(path):
         for part in list_paths(path.parent, f".{path.name}.*.part"):
             if is_abandoned(part.name):
@@ -309,14 +305,14 @@ def delete_abandoned(path: UPath) -> None:
 
 
 def retry_for(seconds: float) -> None:
-    """Set how long this process repeats operations: `cluster.storage_seconds`."""
+    """Set how many seconds this process retries operations: `cluster.storage_seconds`."""
     global _seconds
     _seconds = seconds
 
 
 @contextmanager
 def limit_retries(seconds: float) -> Iterator[None]:
-    """Repeat refused operations for at most `seconds` in the `with` block; 0: try them once."""
+    """Retry operations for at most `seconds` in the `with` block; 0: try them once."""
     token = _seconds_here.set(seconds)
     try:
         yield
@@ -327,9 +323,9 @@ def limit_retries(seconds: float) -> Iterator[None]:
 def with_retries(
     operation: Callable[[], A], path: UPath, raised: tuple[type[Exception], ...] = ()
 ) -> A:
-    """The result of a file operation that may be repeated. Raises the errors of `raised` as they
-    are, and all others of a filesystem as `refusal_error`."""
-    # Not by tenacity: a call of it takes as long as to read a small file.
+    """The result of a file operation, which is retried. Raises the errors of `raised` unchanged,
+    and all other errors of filesystems as `refusal_error`."""
+    # Not by tenacity: calling it takes as long as reading a small file.
     last, pause = time.monotonic() + min(_seconds, _seconds_here.get()), _FIRST_PAUSE
     while True:
         try:
@@ -345,32 +341,30 @@ def with_retries(
 
 
 def _is_transient(error: Exception) -> bool:
-    """True if the operation may succeed when it is repeated."""
     if not isinstance(error, OSError):
         return isinstance(error, _imported(_OF_NETWORKS))
-    if error.errno is None:  # as object stores' libraries raise them
+    if error.errno is None:  # as in errors of object stores' libraries
         return not isinstance(error, (*ABSENT, PermissionError, FileExistsError))
     return error.errno in _TRANSIENT or isinstance(error, (ConnectionError, TimeoutError))
 
 
 def filesystem_errors() -> tuple[type[Exception], ...]:
-    """The errors of filesystems; those of an object store's library once it is imported."""
+    """OSError, and the errors of object stores' libraries that have been imported."""
     return (OSError, *_imported(_OF_NETWORKS), *_imported(_OF_SETTINGS))
 
 
 def _imported(errors: Iterable[tuple[str, str]]) -> tuple[type[Exception], ...]:
     named = [(sys.modules.get(library), name) for library, name in errors]
-    # A module that another thread is importing may lack them.
+    # They are missing while another thread imports the module.
     return tuple(getattr(library, name) for library, name in named if hasattr(library, name))
 
 
 def storage_errors() -> tuple[type[Exception], ...]:
-    """The errors of file operations, retried or not."""
     return (StorageError, *filesystem_errors())
 
 
 def refusal_error(path: UPath | str, error: Exception) -> StorageError | UsageError:
-    """One line with the path and what to do; of a name that is too long a UsageError."""
+    """An error in one line with the path and what to do; a UsageError if the name is too long."""
     number = errno.EACCES if isinstance(error, PermissionError) else getattr(error, "errno", 0)
     if number == errno.ENAMETOOLONG:
         return UsageError(f"{str(path)[:80]}...: {refusal_reason(error)}; take a shorter one")
@@ -382,7 +376,6 @@ def refusal_error(path: UPath | str, error: Exception) -> StorageError | UsageEr
 
 
 def refusal_reason(error: Exception) -> str:
-    """The reason why an operation was refused, on one line."""
     if isinstance(error, StorageError) and isinstance(error.__cause__, Exception):
         return refusal_reason(error.__cause__)
     text = str(getattr(error, "strerror", None) or error)
@@ -399,7 +392,7 @@ def ignore_refusals() -> AbstractContextManager[None]:
 
 class Advisory:
     """Tries operations on files that are soon written or read again, such as progress and
-    heartbeats: a refusal raises no error. `is_refused`: the last one was."""
+    heartbeats: a refusal raises no error. `is_refused`: the last operation was refused."""
 
     def __init__(self) -> None:
         self.is_refused = False
@@ -418,7 +411,7 @@ class Advisory:
         now = time.monotonic()
         if reason and not self.is_refused:
             self._since = now
-        if reason or self.is_refused:  # until now
+        if reason or self.is_refused:  # the outage lasts until now
             self._outage = {"seconds": round(now - self._since, 1), "error": reason or self._reason}
         self.is_refused, self._reason = bool(reason), reason
 
@@ -428,9 +421,9 @@ class Advisory:
 
 
 def unwritable(folder: UPath) -> UPath | None:
-    """The path that prevents a local folder from being made or written, if there is one."""
+    """The path that prevents a local folder from being made or written; None if there is none."""
     if is_remote(folder):
-        return None  # it refuses when it is used
+        return None  # a remote store refuses when it is used
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     return None if existing.is_dir() and os.access(str(existing), os.W_OK) else existing
 

@@ -1,6 +1,6 @@
 """Small files in the user's cache folder, $XDG_CACHE_HOME/gistmill or ~/.cache/gistmill, which may
-be deleted at any time; what was not used for 30 days is. Where it cannot be read or written nothing
-is kept, which is no error."""
+be deleted at any time. Entries not used for 30 days are deleted. If the folder cannot be read or
+written, nothing is kept, which is no error."""
 
 import os
 import time
@@ -15,7 +15,7 @@ _SECONDS_UNUSED = 30 * 24 * 3600.0
 
 
 def kept(kind: str, entry: str) -> bytes | None:
-    """The content of an entry, which is used now; None where there is none. `kind`: the
+    """The content of an entry, and mark it as used; None if there is none. `kind`: the
     sub-folder."""
     with suppress(OSError, RuntimeError):
         file = _folder(kind) / entry
@@ -27,7 +27,7 @@ def kept(kind: str, entry: str) -> bytes | None:
 
 
 def keep(kind: str, entry: str, content: bytes) -> None:
-    """Write an entry, whole or not at all. No other user may look into the folder."""
+    """Write an entry, whole or not at all. No other user may read the folder."""
     with ignore_refusals(), suppress(OSError, RuntimeError, UsageError):
         folder = _folder(kind)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def keep(kind: str, entry: str, content: bytes) -> None:
         _delete_unused(folder)
 
 
-@cache  # a process does so once
+@cache  # once per process
 def _delete_unused(folder: Path) -> None:
     for file in folder.iterdir():
         if file.is_file() and file.stat().st_mtime < time.time() - _SECONDS_UNUSED:
@@ -43,7 +43,7 @@ def _delete_unused(folder: Path) -> None:
 
 
 def _folder(kind: str) -> Path:
-    """Raises RuntimeError if none is set and the user has no home folder."""
+    """Raises RuntimeError if neither the variable nor a home folder is set."""
     folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not folder.is_absolute():  # the XDG specification requires ignoring relative paths
         folder = Path.home() / ".cache"

@@ -17,8 +17,8 @@ def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
     """One line per failure of the family in `folder`; empty if all checks pass.
 
     Checked: settings exist and stages accept them; every prompt's samples render and the rendered
-    text shows each of their values; parsers read the family's example replies and forms as the
-    expected values. Raises UsageError if the folder is no family.
+    text shows each of their values; parsers read the expected values from the family's example
+    replies and forms. Raises UsageError if the folder is no family.
     """
     family, own = load_family(folder, roots), read_family_file(folder)
     failures = list(wrong_settings(family))
@@ -53,7 +53,7 @@ def wrong_settings(family: Family) -> Iterator[str]:
 
 
 def _refused(family: Family, stage: type[Stage]) -> Iterator[str]:
-    """A stage's errors about the family's settings, except missing ones: methods may set those."""
+    """A stage's errors about the family's settings; methods may set missing ones."""
     settings = {key: value for key, value in family.settings.items() if key in stage.model_fields}
     try:
         stage(**settings)
@@ -78,7 +78,6 @@ def _check_prompt(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
 
 
 def _misread(family: Family) -> Iterator[str]:
-    """Per prompt, the first filled-in form from which the parser does not read the value in it."""
     for prompt in PROMPTS.values():
         form = family.form(prompt) or ""
         for text, meant in prompt.form_values().items() if form else ():

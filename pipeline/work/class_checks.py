@@ -1,6 +1,6 @@
-"""Check what a plugin brings: the class of a stage, the record that it writes and the measures that
-it names, when its module is imported, so that a mistake is one line then and not a failure of every
-document; and the rows that a stage returned, before they are committed."""
+"""Check the classes of a plugin (stage, record, measures) when its module is imported, so that a
+mistake is one line then, not a failure of every document; and check the rows that a stage returns,
+before they are committed."""
 
 import dataclasses
 import inspect
@@ -17,8 +17,8 @@ from pipeline.core.rows import Record, UnitRows
 if TYPE_CHECKING:
     from pipeline.work.stage import Stage
 
-# Of each measure the function or class that makes it: one metric, one rubric of a judge, or the SQL
-# of one table, of which a stage may declare the column.
+# The function or class that makes each measure: one metric, one rubric of a judge, or the SQL of
+# one table, whose stage may declare a column of the measure.
 MEASURES: Registry[Any] = Registry("makes the measure {!r}")
 _IN_SQL = re.compile(r"'([^']*)'\s+(?:as\s+)?measure\b", re.IGNORECASE)
 _NAME = re.compile(r"[a-z]\w*", re.ASCII)
@@ -42,13 +42,12 @@ def refuse_wrong_stage(cls: Any, roles: tuple[str, ...]) -> None:
     writes = getattr(cls, "writes", None)
     if not _is_class(writes, Record) or not hasattr(writes, "table"):
         raise _error(cls, "writes", "is no Record class with a `table`; name one")
-    if not is_ours(cls):  # of ours a test does: it takes 0.1 s of CPU time
+    if not is_ours(cls):  # a test checks our own: it takes 0.1 s of CPU time
         refuse_wrong_record(writes)
         _refuse_no_samples(cls.prompts)
 
 
 def _refuse_no_samples(prompts: Sequence[Any]) -> None:
-    """Raise UsageError for a prompt without examples, which every run renders."""
     for prompt in prompts:
         with contained() as raised:
             if prompt.samples():
@@ -86,8 +85,8 @@ def _error(cls: type, attribute: str, why: str) -> UsageError:
 
 
 def register_measure(name: str, maker: Any) -> None:
-    """Add a metric's function, or the class of a judge or stage. Raises UsageError, naming its
-    file, for a name that another measure has or that no column can have."""
+    """Register a metric's function, or the class of a judge or stage. Raises UsageError, naming its
+    file, if another measure has the name or no column can have it."""
     if not _NAME.fullmatch(name):
         why = "write a small letter, then letters, digits and _"
         raise UsageError(f"{file_of(maker)}: {maker.__name__}: the measure {name!r}: {why}")
@@ -95,14 +94,15 @@ def register_measure(name: str, maker: Any) -> None:
 
 
 def register_measures_of_sql(record: type[Record]) -> None:
-    """Add the measures that the SQL of a plugin's table makes. Raises UsageError for the name of
-    one that another plugin has, or ours."""
+    """Register the measures in the SQL of a plugin's table. Raises UsageError if another plugin's
+    measure has the name, or ours."""
     for name in _IN_SQL.findall(record.sql().get("measures", "")):
         _register(name, record)
 
 
 def _register(name: str, maker: Any) -> None:
-    """A plugin's table makes what a column of its stage shows: its classes may share a name."""
+    """Register a measure, unless a class of the same package has it already: a plugin's table makes
+    the measure that a column of its stage shows."""
     other = MEASURES.get(name)
     are_classes = isinstance(other, type) and isinstance(maker, type)
     if not are_classes or _package(other) != _package(maker):
@@ -115,8 +115,8 @@ def _package(cls: Any) -> list[str]:
 
 
 def wrong_rows(stage: "Stage", rows: UnitRows, made: Any) -> str | None:
-    """Say which row is wrong, and why, naming the stage's file: its class, a column's value, an id
-    that is not of the unit, or a key that another has, too. None if none is."""
+    """Describe the first wrong row, naming the stage's file: a wrong class, a column's value, an id
+    that is not of the unit, or a repeated key. None if no row is wrong."""
     record = stage.writes
     if not isinstance(made, list | tuple):
         return _of(stage, f"returned {type(made).__name__}, not a list of {record.__name__}")
@@ -129,7 +129,7 @@ def wrong_rows(stage: "Stage", rows: UnitRows, made: Any) -> str | None:
 
 
 def unmatched_rows(stage: "Stage", rows: UnitRows, made: Sequence[Record]) -> str | None:
-    """Say what `Stage.check` finds wrong, naming the stage's file; None if nothing is."""
+    """The error of `Stage.check`, if it raises one, with the stage's file."""
     try:
         stage.check(rows, made)
     except AccountingError as error:

@@ -1,4 +1,4 @@
-"""Executions: which units of each planned document are worked on together. Reads no files."""
+"""Executions: the units of each planned document that are worked on together. Reads no files."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from pipeline.work.units import Unit
 
 class PlannedDocument(NamedTuple):
     """A document and its units, in the order of the steps. `num_words`: of its text. `is_bad`: it
-    cannot be read. `num_questions`: those that can be asked."""
+    cannot be read. `num_questions`: the number that can be asked."""
 
     document_id: str
     num_words: int
@@ -21,7 +21,7 @@ class PlannedDocument(NamedTuple):
 
 class DocumentWork(NamedTuple):
     """One document, or a chunk of its questions, in an execution: its units, done and pending, and
-    the words that the pending ones read."""
+    `words`, the weight of the pending ones."""
 
     document_id: str
     units: Sequence[Unit]
@@ -30,8 +30,8 @@ class DocumentWork(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """The documents of an execution, the longest first, and the sums over them. `documents` may be
-    read by another process of this machine."""
+    """The documents of an execution, the longest first, and their totals. `documents` may be read
+    by another process of this machine."""
 
     documents: Iterable[DocumentWork]
     num_documents: int
@@ -39,7 +39,6 @@ class Work:
 
 
 def work_on(documents: Sequence[DocumentWork]) -> Work:
-    """The work on these documents."""
     return Work(documents, len(documents), sum(document.words for document in documents))
 
 
@@ -47,8 +46,8 @@ def work_on(documents: Sequence[DocumentWork]) -> Work:
 class Execution:
     """One execution of a phase.
 
-    `own`: the ids of the steps that are executed; `read`: those and the ones they read; `asking`:
-    those that ask a model. `by_chunk`: each chunk of a document's questions is worked on by itself,
+    `own`: ids of the steps that are executed; `read`: these and the steps they read; `asking`:
+    steps that ask a model. `by_chunk`: each chunk of a document's questions is worked on by itself,
     so that several workers share them.
     """
 
@@ -74,17 +73,16 @@ class Execution:
 
 
 def weight(unit: Unit, num_words: int, asks: bool) -> float:
-    """The cost of a unit, of which only ratios are meaningful: a memory stage reads its document of
-    `num_words` once, a question some tenths of it; a unit that asks no model costs next to
-    nothing."""
+    """The relative cost of a unit: a memory stage reads its document of `num_words` once, a
+    question some tenths of it; a unit that asks no model costs next to nothing."""
     if not asks:
         return 1.0
     return 0.2 * len(unit.inputs) * num_words + 300 if unit.inputs else num_words + 1.0
 
 
 def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """The pending question units, one list per chunk, together with the units it reads; one list in
-    all if a unit has questions of several chunks. Index units count as done."""
+    """The pending question units, one list per chunk, with the units that they read; a single list
+    if a unit has questions of several chunks. Index units count as done."""
     pending: dict[int | None, list[Unit]] = defaultdict(list)
     for unit in planned:
         if unit.inputs and not unit.is_done:
@@ -92,7 +90,7 @@ def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
     if None in pending:
         pending = {None: [unit for units in pending.values() for unit in units]}
     of_all = [place for place, unit in enumerate(planned) if not unit.inputs]
-    done_for = defaultdict[str, list[int]](list)  # by question: the places of done units
+    done_for = defaultdict[str, list[int]](list)  # by question: indexes of done units
     for place, unit in enumerate(planned):
         for question_id in unit.inputs if unit.is_done else ():
             done_for[question_id].append(place)

@@ -26,13 +26,13 @@ from pipeline.core.settings import YAML_LOADER, read_yaml, refuse_nonsense, text
 from pipeline.work.stage import STAGES, Stage
 
 NO_METHODS = "none"
-_MOST_VALUES = 10_000  # of one argument; each is a method of its own
+_MOST_VALUES = 10_000  # of one argument; each makes another method
 
 
 @dataclass(frozen=True)
 class StageSpec:
-    """One entry of `stages`, with arguments filled in. `memory`: the name of the memory that it
-    starts, if its stage starts one."""
+    """One entry of `stages`, with arguments filled in. `memory`: the name of the memory that its
+    stage starts, if it starts one."""
 
     key: str
     stage: type[Stage]
@@ -41,7 +41,7 @@ class StageSpec:
     memory: str
 
     def made(self, place: str, values: Mapping[str, Any]) -> Stage:
-        """The stage object; `values` supply the settings that its YAML leaves out.
+        """Make the stage object; `values` supply the settings that its YAML leaves out.
 
         Raises UsageError naming `place` and the wrong setting.
         """
@@ -49,7 +49,7 @@ class StageSpec:
         try:
             return self.stage(**{**supplied, **self.settings})
         except ValidationError as error:
-            # A misspelt setting is reported as missing, too; the misspelling is what to fix.
+            # A misspelt setting is reported as missing, too; the misspelling must be fixed.
             first = min(error.errors(), key=lambda wrong: wrong["type"] != "extra_forbidden")
         takes = ", ".join(self.stage.model_fields) or "none"
         advice = {
@@ -61,8 +61,8 @@ class StageSpec:
 
 
 def stage_specs(place: str, stages: Any, defaults: Mapping[str, Any] = {}) -> tuple[StageSpec, ...]:
-    """Parse the `stages` of a YAML file. `defaults`: the values of settings that it leaves out,
-    which a memory's name does not show. Raises UsageError naming `place` and the stage."""
+    """Parse the `stages` of a YAML file. Settings with their values in `defaults` are left out of a
+    memory's name. Raises UsageError naming `place` and the stage."""
     if not isinstance(stages, Mapping) or not stages:
         raise UsageError(f"{place}: stages: write a list of stages, `name: {{settings}}` each")
     return tuple(_stage_spec(place, str(key), own, defaults) for key, own in stages.items())
@@ -96,19 +96,17 @@ def _stage_spec(place: str, key: str, written: Any, defaults: Mapping[str, Any])
 @dataclass(frozen=True)
 class Method:
     """A method with all its arguments; `name` is the canonical one, `file` its YAML file. `given`:
-    the settings of the run that are others for it, as written in square brackets."""
+    settings of the run that it overrides, as written in square brackets."""
 
     name: str
     file: str
     stages: tuple[StageSpec, ...]
     given: tuple[tuple[str, str], ...] = ()
-    papers: tuple[str, ...] = ()  # that it is from: keys of papers.bib beside the methods' folder
-    has_repeats: bool = True  # false: every repeat would be the same
+    papers: tuple[str, ...] = ()  # its sources: keys of papers.bib beside the methods' folder
+    has_repeats: bool = True  # False: every repeat would be identical
 
 
 class _File(BaseModel):
-    """A method's YAML file."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
     arguments: dict[str, Any]
     stages: Any
@@ -124,15 +122,14 @@ class _File(BaseModel):
 def method_of(
     file: Path, name: str, values: Mapping[str, Any], defaults: Mapping[str, Any] = {}
 ) -> Method:
-    """The method of one YAML file under another name, with the values of all its arguments; it is
-    not repeated."""
+    """The method of a YAML file as `name`, with all arguments in `values`; it is not repeated."""
     return replace(_method(file, _read(file), values, defaults), name=name, has_repeats=False)
 
 
 def methods_in(folders: Sequence[Path]) -> dict[str, tuple[Path, Mapping[str, Any]]]:
     """The file, arguments and defaults of every method in `folders`; none: optional.
 
-    Raises UsageError where two folders have a method of the same name.
+    Raises UsageError if two folders have a method of the same name.
     """
     declared = {name: (file, _read(file)) for name, file in _files(folders).items()}
     return {
@@ -155,7 +152,7 @@ def _files(folders: Sequence[Path]) -> dict[str, Path]:
 def expand_methods(
     text: str, folders: Sequence[Path], defaults: Mapping[str, Any] = {}
 ) -> list[Method]:
-    """The methods that `text` names, in its order, without duplicates; `defaults` as of
+    """The methods that `text` names, in its order, without duplicates; `defaults` as for
     `stage_specs`.
 
     `1..6` counts up inclusively, `a|b` are alternatives; several such arguments multiply in the
@@ -178,7 +175,7 @@ def expand_methods(
 
 
 def _parts(text: str) -> list[str]:
-    """The parts between commas that stand outside brackets."""
+    """Split at the commas outside brackets."""
     return [part.strip() for part in re.split(r",(?![^(\[]*[)\]])", text) if part.strip()]
 
 
@@ -207,14 +204,13 @@ def _expand_one(
 
 
 def _pairs(written: str) -> Iterator[tuple[str, str, str]]:
-    """The parts of `a=1,b=2`, each with its key and its value; both are "" where `=` is missing."""
+    """The parts of `a=1,b=2`, each with its key and its value; both are "" if `=` is missing."""
     for part in (part.strip() for part in written.split(",") if part.strip()):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         yield part, key if equals else "", value
 
 
 def _varied(name: str, written: str) -> dict[str, list[str]]:
-    """The alternatives of each setting of the run that is written in square brackets."""
     varied: dict[str, list[str]] = {}
     for part, key, value in _pairs(written):
         values = [alternative.strip() for alternative in value.split("|")]
@@ -228,7 +224,6 @@ def _varied(name: str, written: str) -> dict[str, list[str]]:
 
 
 def _arguments(name: str, written: str, declared: _File) -> dict[str, list[Any]]:
-    """The alternatives of each argument that is written."""
     takes = [*declared.arguments, *declared.optional]
     given: dict[str, list[Any]] = {}
     for part, key, value in _pairs(written):
@@ -258,7 +253,8 @@ def _alternatives(place: str, written: str) -> Iterator[Any]:
 
 
 def value_of(place: str, written: str) -> str | int | float:
-    """A value as YAML reads it. Raises UsageError, which names the place, for what is none."""
+    """A value as YAML reads it. Raises UsageError, naming `place`, if that is no string or
+    number."""
     try:
         value = yaml.load(written, YAML_LOADER)
     except (yaml.YAMLError, ValueError):  # ValueError: 2024-13-45 is no date
@@ -302,7 +298,7 @@ def _filled(place: str, value: Any, arguments: Mapping[str, Any]) -> Any:
 
 
 def _read(file: Path) -> _File:
-    """A method's file. Raises UsageError, naming it and the key, for what is no method."""
+    """A method's file. Raises UsageError, naming file and key, if it describes no method."""
     declared = read_yaml(file, _File)
     _refuse_doubles(str(file), yaml.compose(text_of(file), YAML_LOADER))
     for name, others in declared.optional.items():

@@ -21,7 +21,7 @@ from pipeline.work.class_checks import (
     register_measures_of_sql,
 )
 
-if TYPE_CHECKING:  # a command that reads a warehouse needs no engines, which are imported with it
+if TYPE_CHECKING:  # a command that only reads a warehouse needs no engines, which this imports
     from pipeline.asking.ask import Ask
 
 Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
@@ -30,10 +30,11 @@ STAGES: "Registry[type[Stage]]" = Registry("is the stage {}", "stages", True)  #
 COLUMNS: "Registry[type[Stage]]" = Registry("has the column {!r}", "columns")  # of reports
 
 CAME_LATER = "came later"
-"""Marks a setting that is hashed only where it is not at its default: steps keep their ids."""
+"""Marks a setting added later: it is hashed only if it differs from its default, so existing steps
+keep their ids."""
 
 QuestionKind = Literal["any", "free", "choice"]
-"""The questions of a run: any, free-form, with options."""
+"""The kind of a run's questions: any, free-form, with options."""
 
 ASKED = ("question", "options", "asked_at")  # fields of a question that prompts show
 GOLD = ("references", "answer_index", "evidence")  # fields that only judges and scores may use
@@ -44,12 +45,12 @@ class Column:
     """A column of the report: a measure of the view `measures`, and its heading.
 
     `place`: columns are sorted by it. `has_interval`: the measure's spread is printed, too.
-    `more_is_better`: a higher mean is a better one, so the best is marked. `is_judged`: it comes
-    from a rater that is a model, which may fail. With `geometric_mean_of`, measures of the view, it
-    is the geometric mean of their means. With `mean_of_means`, a measure of the view and a column
-    of questions, it is the mean of the measure's means over the questions of each value of that
-    column. `about`: the definition of the measure, as a paper states it. `right_labels`: those by
-    which a person says that an answer is right, as a measure that is judged counts it.
+    `more_is_better`: a higher mean is better, so the best is marked. `is_judged`: the rater is a
+    model, which may fail. `geometric_mean_of`: measures of the view; the column is the geometric
+    mean of their means. `mean_of_means`: a measure of the view and a column of questions; the
+    measure's means over the questions of each value of that column are averaged. `about`: the
+    definition of the measure, as a paper states it. `right_labels`: a person's labels that say an
+    answer is right, as a judged measure counts it.
     """
 
     measure: str
@@ -82,19 +83,19 @@ class Stage(Settings):
     reads: ClassVar[tuple[type[Record], ...]] = ()
     writes: ClassVar[type[Record]]
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()  # all that it may ask
-    # Prompts of later stages that its choices leave room for in the context; their reply budgets
+    # Prompts of later stages for which its choices leave room in the context; their reply budgets
     # are hashed, too.
     leaves_room_for: ClassVar[tuple[type[Prompt[Any]], ...]] = ()
     role: ClassVar[Role] = "reader"  # selects the engine
-    # The only fields of a document and of a question, besides ids, that it is given. Units are
+    # The only fields of a document and of a question, besides ids, that it receives. Units are
     # named by a hash of them, so a change of other fields redoes nothing.
     document_fields: ClassVar[tuple[str, ...]] = ("text", "num_words")
     question_fields: ClassVar[tuple[str, ...]] = ASKED
-    # Those of `reads` that belong to another memory than the rows it writes.
+    # The classes in `reads` that belong to another memory than the rows it writes.
     reads_other_memory: ClassVar[tuple[type[Record], ...]] = ()
     starts_memory: ClassVar[bool] = False  # a pagination, on which other index rows are based
     asks_in_turn: ClassVar[bool] = False  # calls for a document or question are sequential
-    report_columns: ClassVar[Columns] = {}  # those that it has with any settings
+    report_columns: ClassVar[Columns] = {}  # the columns that it has with any settings
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
@@ -114,17 +115,17 @@ class Stage(Settings):
 
     @abstractmethod
     async def run(self, rows: UnitRows, ask: "Ask") -> Sequence[Record]:
-        """The unit's new rows. A failure of the model becomes a row with a problem."""
+        """Make the unit's new rows. A failure of the model becomes a row with a problem."""
 
     def row_per(self) -> str:
-        """The column that says what a row is about: question_id, page_index for rows of the pages
-        in the first of `reads`, else document_id."""
+        """The column that identifies a row's input: question_id, page_index for rows of the pages
+        in the first of `reads`, or else document_id."""
         if self.per_question():
             return "question_id"
         return "page_index" if "page_index" in self.writes.key and self.reads else "document_id"
 
     def inputs(self, rows: UnitRows) -> Sequence[Record]:
-        """The questions, a row of each page, or the document: what its rows are about, in order."""
+        """The inputs of its rows, in order: the questions, a row of each page, or the document."""
         if self.per_question():
             return rows.questions
         if self.row_per() == "document_id":
@@ -133,18 +134,18 @@ class Stage(Settings):
         return [next(own) for _, own in of_pages]
 
     def empty(self, rows: UnitRows, about: Record) -> Record:
-        """The row of an input of which nothing is known."""
+        """The row for an input, with empty values."""
         return self.writes.about(about)
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> Sequence[Any]:
-        """Rows with `problem`, one for each input of the unit, instead of those of `run`."""
+        """Rows with `problem`, one for each input of the unit, which replace those of `run`."""
         failure: dict[str, Any] = {"problem": problem, "detail": detail}
         return [replace(self.empty(rows, about), **failure) for about in self.inputs(rows)]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every input has rows, in the order of the inputs: one, or
-        where the table's key has more columns any number that differ in them. Where that is one
-        whole number, such as a turn, it counts from 0."""
+        """Raise AccountingError unless every input has rows, in the order of the inputs: one row,
+        or, if the table's key has more columns, any number with different keys. If there is one
+        such column and it is a whole number, such as a turn, it must count from 0."""
         of = self.row_per()
         others = [name for name in self.writes.key if name not in ("document_id", of)]
         is_number = [self.writes.__dataclass_fields__[name].type for name in others] == [int]
@@ -172,7 +173,7 @@ class Stage(Settings):
         """The reason why the unit cannot run at all: the first failed document or index row; None
         if it can.
 
-        Rows of single questions are left to `run`.
+        `run` handles failed rows of single questions.
         """
         shared = [record for record in self.reads if not is_per_question(record)]
         whole = [rows.document, *(row for record in shared for row in rows[record])]
@@ -200,16 +201,15 @@ class Stage(Settings):
         """Raise UsageError, naming `place`, if the stage cannot run on this machine."""
 
     def refuse_upstream(self, place: str, upstream: Sequence["Stage"]) -> None:
-        """Raise UsageError, naming `place`, if its settings cannot work with those of the stages
-        whose rows it reads."""
+        """Raise UsageError, naming `place`, if its settings do not fit those of `upstream`."""
 
     def columns(self) -> Columns:
-        """Its columns of the report, with those that its settings lead to."""
+        """Its columns of the report; settings may add to `report_columns`."""
         return self.report_columns
 
     @classmethod
     def per_question(cls) -> bool:
-        """True if a unit is a chunk of a document's questions, false if it is the document."""
+        """True if a unit is a chunk of a document's questions, False if it is the document."""
         return is_per_question(cls.writes)
 
     @classmethod
@@ -219,8 +219,8 @@ class Stage(Settings):
 
 
 def _list_columns(stage: type[Stage]) -> None:
-    """List the columns that the class itself declares. Raises UsageError where a plugin's has the
-    name of another measure."""
+    """Register the columns that the class itself declares. Raises UsageError if a plugin's column
+    has the name of another measure."""
     declared = stage.__dict__.get("report_columns", {})
     for column in (column for columns in declared.values() for column in columns):
         if not is_ours(stage):

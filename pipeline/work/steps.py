@@ -1,4 +1,4 @@
-"""Steps: a stage with all that determines its rows, named by a hash of it. Reads no files."""
+"""Steps: stages with all that determines their rows, named by its hash. Reads no files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Step:
         return f"{self.name}-{sha(self.description(), 8)}"
 
     def description(self) -> dict[str, Any]:
-        """All that is hashed into `id`, as JSON."""
+        """Everything that is hashed into `id`, as JSON."""
         starts_memory = self.stage is not None and self.stage.starts_memory
         return {
             "stage": self.name,
@@ -60,10 +60,10 @@ class Step:
 
     @property
     def document_fields(self) -> tuple[str, ...] | None:
-        """The fields of a document that name its units; None, for loading steps: all."""
+        """The fields of a document that name its units; None: all (loading steps)."""
         return self.stage.document_fields if self.stage else None
 
     @property
     def question_fields(self) -> tuple[str, ...] | None:
-        """The fields of a question that name its units; None, for loading steps: all."""
+        """The fields of a question that name its units; None: all (loading steps)."""
         return self.stage.question_fields if self.stage else None

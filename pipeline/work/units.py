@@ -1,5 +1,5 @@
-"""Units of work: their names, by hashes of the fields of documents and questions that stages use
-alone, and which units of a document are pending. Reads no files."""
+"""Units of work: their names, which hash only the fields of documents and questions that stages
+use, and which units of a document are pending. Reads no files."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ from pipeline.work.steps import Step
 
 Fields = tuple[str, ...] | None
 """Names of the record fields that a stage is given; None stands for all."""
-_STATE = ("problem", "skipped", "detail")  # every stage is given these, too
+_STATE = ("problem", "skipped", "detail")  # given to every stage, too
 _LONG = 1_000  # characters; a longer value is hashed once, for all sets of fields
 
 
@@ -31,8 +31,8 @@ class QuestionKey:
 
 @dataclass(frozen=True, slots=True)
 class DocumentKey:
-    """The hashes of one document and its questions that name units; the driver keeps nothing else
-    of it. `is_named_only`: questions name it, and the corpus does not have it."""
+    """The hashes of one document and its questions that name units, all that the driver keeps of
+    it. `is_named_only`: questions name it, but the corpus lacks it."""
 
     document_id: str
     shas: Mapping[Fields, str]
@@ -49,7 +49,6 @@ class DocumentKey:
         steps: Sequence[Step],
         is_named_only: bool = False,
     ) -> "DocumentKey":
-        """The key for `steps`, whose stages name the fields they use."""
         of_question = dict.fromkeys(step.question_fields for step in steps if step.per_question)
         of_document = dict.fromkeys(step.document_fields for step in steps)
         return cls(
@@ -86,7 +85,7 @@ def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]
 
 
 def _hashed(value: Any) -> Any:
-    """A field's value as it is hashed: a long text is replaced by its hash."""
+    """Replace a long text by its hash."""
     return sha(value) if isinstance(value, str) and len(value) > _LONG else value
 
 
@@ -94,14 +93,14 @@ def _of_span(span: Span) -> dict[str, int]:
     return {"end_char": span.end_char, "start_char": span.start_char}
 
 
-# As `canonical_json`, with spans.
+# Like `canonical_json`, with spans.
 _ROW = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_of_span)
 _NAMES = {kind: [field.name for field in dataclasses.fields(kind)] for kind in (Document, Question)}
 
 
 def mask_fields(row: Any, fields: tuple[str, ...]) -> Any:
-    """The row as a stage is given it: ids, problem and `fields`. Other fields are at their
-    defaults, so that a stage cannot use a field that is not hashed."""
+    """The row with ids, problem and `fields`, and defaults elsewhere, so that a stage cannot use a
+    field that is not hashed."""
     keep = {"document_id", "question_id", *_STATE, *fields}
     names = (field.name for field in dataclasses.fields(row))
     return type(row)(**{name: getattr(row, name) for name in names if name in keep})
@@ -111,10 +110,10 @@ def mask_fields(row: Any, fields: tuple[str, ...]) -> Any:
 class Unit:
     """The work of one shard: a document, or a chunk of its questions, in one step.
 
-    `inputs`: question_id -> hash of all that the question's rows are made from. `chunk`: that of
-    its questions, the same in every step; None for a unit that is planned again and has questions
-    of several chunks, as the document had another number of questions then. `attempt`: the attempt
-    of the shard that holds the unit, or will hold it; a retry makes the next one.
+    `inputs`: question_id -> hash of everything that the question's rows are made from. `chunk`:
+    number of the chunk, the same in every step; None if the unit is planned again and its questions
+    are now in several chunks, because the document's number of questions has changed. `attempt`:
+    the attempt of the shard that holds or will hold the unit; a retry adds one.
     """
 
     step_id: str
@@ -129,7 +128,7 @@ class Unit:
 @dataclass(frozen=True)
 class RetryPolicy:
     """Selects the committed units that are planned again: units of a step that asks a model, if
-    their rows, or their calls without a reply, have one of `problems`, up to `most_attempts` at a
+    their rows, or their calls without a reply, have one of `problems`, up to `most_attempts` per
     unit."""
 
     problems: frozenset[str]
@@ -170,10 +169,10 @@ def plan_document(
     """The document's units in every step, done or pending; `steps` are in dependency order.
 
     Hashes of ids put the document's questions into chunks of about `questions_per_unit`. Committed
-    questions keep their unit; those of a chunk that are left form one. So the same units are formed
-    again after a crash, and a question that is added makes one more. A bad document has, beside its
-    own row, question units only, for `upstream` rows; one that the corpus does not have no row
-    either; a bad question is in `questions` only.
+    questions keep their unit; the rest of a chunk forms a new unit. So a plan after a crash forms
+    the same units, and an added question makes one more. A bad document has, beside its own row,
+    only question units, for `upstream` rows. A document that the corpus lacks has no row of its own
+    either. A bad question is in `questions` only.
     """
     planned: dict[str, list[Unit]] = {}
     num_chunks = -(-len(key.questions) // questions_per_unit)
@@ -219,7 +218,7 @@ def _question_units(
     in_store = committed.inputs.get(step.id, {})
     for chunk, inputs in sorted(chunks.items()):
         name = unit_name(inputs.values())
-        if committed.attempt(step.id, name):  # as it is: no question needs to be looked for
+        if committed.attempt(step.id, name):  # complete: no question needs to be looked up
             before[name] = inputs
             continue
         for question_id, input_sha in inputs.items():
@@ -227,7 +226,7 @@ def _question_units(
             of[question_id] = input_sha
     unit = partial(Unit, step_id=step.id, document_id=key.document_id)
     for name, inputs in before.items():
-        # Some of its questions may be another run's, and only that run can plan all of it again.
+        # If some of its questions are another run's, only that run can plan all of it again.
         is_again = committed.needs_retry(step, name) and unit_name(inputs.values()) == name
         attempt = (committed.attempt(step.id, name) or 1) + is_again
         of_chunks = {chunk_of[question_id] for question_id in inputs}
@@ -240,8 +239,8 @@ def _question_units(
 
 
 def _input_shas(step: Step, key: DocumentKey, shards: Sequence["_Read"]) -> dict[str, str]:
-    """For each question a hash of all that its rows are made from. The `questions` step does not
-    depend on the document's text."""
+    """For each question a hash of everything that its rows are made from. The `questions` step does
+    not depend on the document's text."""
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
     fields, brought = step.question_fields, step.stage.inputs_per_question() if step.stage else {}
     shas: dict[str, str] = {}
@@ -256,19 +255,17 @@ def _input_shas(step: Step, key: DocumentKey, shards: Sequence["_Read"]) -> dict
 
 
 def unit_name(inputs: Iterable[str]) -> str:
-    """The name of a chunk of questions: a hash of their input hashes."""
+    """A chunk's name: a hash of its questions' input hashes."""
     return sha(sorted(inputs), 16)
 
 
 _Read = tuple[str, Mapping[str, str] | None]
-"""An upstream shard by name, and its questions; None for one that all questions read."""
+"""An upstream shard by name, and its questions; None if all questions read it."""
 
 
 def _shards(step: Step, planned: Mapping[str, list[Unit]]) -> list[_Read]:
-    """The upstream shards that the rows of this document are made from.
-
-    Without those of `documents` and `questions`, whose rows have hashes of their own.
-    """
+    """The upstream shards that the rows of this document are made from, without those of
+    `documents` and `questions`, whose rows have hashes of their own."""
     return [
         (f"{u.step_id}/{u.unit}.{u.attempt}", u.inputs if upstream.per_question else None)
         for upstream in step.upstream

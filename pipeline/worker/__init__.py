@@ -1,2 +1,2 @@
-"""One worker process, which executes units, sends heartbeats and marks documents in flight; and
-what executions do with its outcomes, on Ray or inline."""
+"""One worker process: it executes units, sends heartbeats and marks documents in flight. Also the
+handling of its outcomes by executions, on Ray or inline."""

@@ -1,9 +1,9 @@
-"""Crashes of workers: a marker per document in flight, and what those left behind say.
+"""Crashes of workers, recognized by a marker file for each document in flight.
 
 <run>/in_flight/<launch>/<item>/<process>.json is deleted when an attempt at the item ends; one that
-is left behind means that its process crashed. Items have folders of their own, as most never crash:
-there is nothing to list for them then. Every launch of the driver has its own folder, so that a
-killed driver is not counted as a crash; nor is a machine that the cluster has lost.
+is left behind means that its process crashed. Items have folders of their own: as most never crash,
+there is nothing to list for them. Every launch of the driver has its own folder, so that a killed
+driver does not count as a crash; nor does a machine that the cluster has lost.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ from pipeline.files.storage import (
 )
 
 GIVEN_UP = "a worker crashed twice while it executed only this unit"
-_MOST_ALONE = 2  # crashes with a single document in flight, before its unit is given up
+_MOST_ALONE = 2  # crashes on a document alone in flight, before its unit is given up
 _MOST_STARTING = 2
-_BITS_A_CRASH = 2  # a quarter as many documents may be together after each
+_BITS_A_CRASH = 2  # each crash divides the number of documents in flight together by four
 
 
 def _never(machine: str) -> bool:
@@ -44,7 +44,7 @@ def _never(machine: str) -> bool:
 class Placement:
     """The identity of a worker process, and its machine.
 
-    `worker` stays the same when Ray restarts the process. `is_lost` returns true for the name of a
+    `worker` stays the same when Ray restarts the process. `is_lost` returns True for the name of a
     machine that the cluster has lost.
     """
 
@@ -57,11 +57,11 @@ class Placement:
 class Crashes:
     """Crashes of workers that had an item in flight.
 
-    `together`: how many items that have crashed as often may be in flight at its next attempt: a
-    quarter of those that were with the first crash, a sixteenth with the second, in the end it is
-    alone; None if no worker crashed. Alone at once, the bystanders of a single crash would take
-    hours on an idle engine. `alone` counts the crashes of workers with nothing else in flight, by
-    unit; "" stands for a crash between two units.
+    `together`: how many items that have crashed as often may be in flight at its next attempt:
+    after the first crash a quarter of the number at that crash, after the second a sixteenth, in
+    the end only the item; None if no worker crashed. If items were alone at once, the bystanders of
+    a single crash would take hours on an idle engine. `alone` counts the crashes of workers with
+    nothing else in flight, by unit; "" stands for a crash between two units.
     """
 
     together: int | None = None
@@ -82,7 +82,7 @@ class Crashes:
 
 @dataclass
 class Attempt:
-    """One attempt at an item: the earlier crashes, and its marker; `file` None: it has none."""
+    """One attempt at an item: the earlier crashes, and its marker; `file` None: no marker."""
 
     crashes: Crashes = field(default_factory=Crashes)
     file: UPath | None = None
@@ -99,13 +99,13 @@ class Attempt:
 
     @asynccontextmanager
     async def unit(self, unit: str) -> AsyncIterator[None]:
-        """Where the item is alone, execute one unit after the other, on record: a crash is counted
+        """If the item is alone, execute one unit at a time and record it, so that a crash counts
         for it."""
         if not self.crashes.is_alone:
             yield
             return
         async with self._one_by_one:
-            if self.is_left:  # the engine is dead, and the news of it travels
+            if self.is_left:  # the engine is dead, and its error is being raised
                 yield
                 return
             await self.write(unit)
@@ -141,7 +141,6 @@ class InFlight:
         return Crashes()
 
     def _left(self, item: str) -> dict[UPath, dict[str, object]]:
-        """The markers of an item that processes left behind as they crashed."""
         files = list_paths(self._folder / _folder_of(item), "*.json")
         markers = {file: read_object(file) for file in files if file.stem != self._process}
         is_lost = self._placement.is_lost
@@ -180,7 +179,7 @@ class InFlight:
             )
         async with self.attempt(item, Crashes()):
             yield
-        for crashed in left:  # before a start that succeeded: the next crash is the first again
+        for crashed in left:  # this start succeeded: the next crash is the first again
             await to_thread(_delete, crashed)
 
 

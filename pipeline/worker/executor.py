@@ -1,6 +1,6 @@
 """Execute one document's stages in a phase, in dependency order.
 
-A pending unit awaits the rows that it reads, which are loaded if committed and else made first.
+A pending unit awaits the rows that it reads, which are loaded if committed and made otherwise.
 Independent of Ray and of what stages do.
 """
 
@@ -28,8 +28,6 @@ from pipeline.worker.unit_rows import Rows, commit_unit, load_rows, replies_of, 
 
 @dataclass(kw_only=True)
 class DocumentExecutor:
-    """Executes the pending units of one document."""
-
     shards: Shards
     steps: Mapping[str, Step]
     reader: Reader | None
@@ -40,12 +38,11 @@ class DocumentExecutor:
     shared: Callable[[str], SharedReplies]  # step_id -> the step's shared replies
     usage: UsageCounters  # of the worker
     progress: DocumentProgress
-    is_ending: Callable[[], Awaitable[bool]]  # whether the run is ending: no unit is started then
+    is_ending: Callable[[], Awaitable[bool]]  # the run is ending, so no unit is started
     tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)  # by step_id
     by_question: dict[str, dict[str, list[Record]]] = field(default_factory=dict)  # by step_id
 
     async def finish(self) -> None:
-        """Commit all pending units, unless the run is ending."""
         self.progress.plan(self.units, self.steps)
         pending = {unit.step_id for unit in self.units if not unit.is_done}
         await asyncio.gather(*(self.rows_of(self.steps[step_id]) for step_id in pending))
@@ -79,7 +76,7 @@ class DocumentExecutor:
         return rows
 
     async def _inputs(self, step: Step, stage: Stage, unit: Unit) -> UnitRows | None:
-        """The rows that the stage reads for this unit, with only those fields of document and
+        """The rows that the stage reads for this unit, with only the fields of document and
         questions that it names; None if the run ended before. Raises AccountingError if a question
         is missing."""
         loaded = [s for s in self.steps.values() if s.stage is None]
@@ -101,7 +98,7 @@ class DocumentExecutor:
         )
 
     def _of_unit(self, upstream: Step, rows: Rows, unit: Unit) -> Rows:
-        """The rows of a document that a unit reads: those of its questions, if they are of some."""
+        """The rows that a unit reads: if they are per question, only those of its questions."""
         if not upstream.per_question:
             return rows
         if upstream.id not in self.by_question:
@@ -133,8 +130,8 @@ class DocumentExecutor:
     async def _make(
         self, step: Step, stage: Stage, unit: Unit, inputs: UnitRows, replies: Replies
     ) -> tuple[Rows, tuple[Call, ...]]:
-        """The unit's rows and its calls; no call, and a row with a problem per input, if the unit
-        has crashed its workers."""
+        """The unit's rows and its calls; if the unit has crashed its workers, no call, and a row
+        with a problem per input."""
         if self.attempt.crashes.give_up(f"{step.id}/{unit.unit}"):
             return tuple(stage.failed(inputs, "unit_failed", GIVEN_UP)), ()
         document_id = inputs.document.document_id

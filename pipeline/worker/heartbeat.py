@@ -1,5 +1,5 @@
-"""The progress of a worker: of its documents in flight, unit by unit; its heartbeat file, for
-`status` and the time left; and the signal that a run is ending, at which it starts no more units.
+"""The progress of a worker's documents in flight; its heartbeat file, for `status` and the time
+left; and the signal that a run is ending, after which it starts no more units.
 
 Advisory: committed shards are the only record of progress.
 """
@@ -31,7 +31,7 @@ from pipeline.work.units import Unit
 
 SECONDS_BETWEEN_BEATS = 10.0
 _SECONDS_BETWEEN_LOOKS = 2.0  # at the signal
-_ENDINGS = chain([""], (f"-{number}" for number in count(2)))  # of this process's workers
+_ENDINGS = chain([""], (f"-{number}" for number in count(2)))  # suffixes for this process's workers
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Summary(UsageCounters):
     worker: str = ""
     asked: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
     seconds: float = 0.0
-    words: float = 0.0  # of its work, as planned
+    words: float = 0.0  # the weight of its pending units, as planned
     findings: dict[str, str] = field(default_factory=dict)  # of its worker so far; see ReplyWatch
 
 
@@ -58,21 +58,20 @@ class DocumentProgress:
     _pending: dict[tuple[str, str], tuple[Unit, Step, UnitProgress]] = field(default_factory=dict)
 
     def plan(self, units: Iterable[Unit], steps: Mapping[str, Step]) -> None:
-        """Set the units; those that are done do not count."""
+        """Set the units to follow; done ones do not count."""
         for unit in units:
             if not unit.is_done:
                 self.begun(unit, steps[unit.step_id], UnitProgress())
 
     def begun(self, unit: Unit, step: Step, progress: UnitProgress) -> None:
-        """Follow the progress of a unit."""
         self._pending[unit.step_id, unit.unit] = unit, step, progress
 
     def committed(self, unit: Unit) -> None:
         self._pending[unit.step_id, unit.unit][-1].is_committed = True
 
     def state(self) -> dict[str, Any]:
-        """As JSON: the words of the work on it, the share that is done, the mean of the units' by
-        weight; and the progress of all units of the first table that was begun and is not
+        """The progress as JSON: the document's pending work in words; the share done, as the mean
+        over units by weight; and the progress of all units of the first begun table that is not
         complete."""
         done = whole = 0.0
         by_table: dict[str, list[UnitProgress]] = {}
@@ -98,8 +97,8 @@ class Heartbeat:
     """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity; with
     cluster=inline a process has several workers, one after the other: <host>-<pid>-2.json ...
 
-    `launch`: the id of the command that the worker belongs to; `usage`: the worker's counters. A
-    heartbeat that storage refuses is skipped; the next one reports for how long there was none.
+    `launch`: the id of the command that the worker belongs to; `usage`: the worker's counters. If
+    storage refuses a heartbeat, it is skipped; the next one reports the length of the gap.
     """
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
@@ -113,12 +112,11 @@ class Heartbeat:
         self.findings: Mapping[str, str] = {}  # of the first replies; see ReplyWatch
         self._task: asyncio.Task[None] | None = None
         self._advisory = Advisory()
-        # Of its own: the other threads may all wait for storage that does not answer.
+        # Its own thread: the other threads may all wait for storage that does not answer.
         self._thread = ThreadPoolExecutor(1, "heartbeat")
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Report the engine as starting inside the context."""
         self._is_starting = True
         self._keep_beating()
         try:
@@ -138,7 +136,7 @@ class Heartbeat:
             self._in_flight = [one for one in self._in_flight if one is not progress]
 
     def close(self) -> None:
-        """Beat no more. For a worker whose process goes on."""
+        """Stop the heartbeat, if the worker's process goes on."""
         if self._task is not None:
             self._task.cancel()
         self._thread.shutdown(wait=False)

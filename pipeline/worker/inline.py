@@ -1,7 +1,7 @@
-"""Execute documents by one worker in this process, without Ray: `cluster=inline`; and the end of
-any execution by `should_stop`.
+"""Execute documents by one worker in this process, without Ray: `cluster=inline`; and end any
+execution by `should_stop`.
 
-Nothing isolates a crash: what ends the worker ends the command, and the same command resumes it.
+Nothing isolates a crash: if the worker crashes, the command ends, and the same command resumes it.
 Nor can a thread be ended: a deadline or an interruption waits for files that are being read.
 """
 
@@ -20,12 +20,12 @@ from pipeline.worker.crashes import Placement
 from pipeline.worker.worker import AnyWorker, Done, MakeWorker, outcome, take
 
 ShouldStop = Callable[[], CommandError | None]
-"""Asked every second; returns the error that ends the execution."""
+"""Called every second; returns the error that ends the execution, or None."""
 
 
 @contextmanager
 def ended_by(should_stop: ShouldStop) -> Iterator[None]:
-    """Ask `should_stop` every second, in a thread; the error that it returns is raised from the
+    """Call `should_stop` every second, in a thread; the error that it returns is raised from the
     `with` block.
 
     The block waits inside Ray or for a thread, so it is interrupted by a signal: SIGUSR1, as
@@ -37,11 +37,11 @@ def ended_by(should_stop: ShouldStop) -> Iterator[None]:
         error: CommandError | None = None
         try:
             while not is_over.wait(1.0):
-                with ignore_refusals():  # it is asked again
+                with ignore_refusals():  # retried in a second
                     if error := should_stop():
                         return
         finally:
-            if not is_over.is_set():  # else a run that nobody watches would have no deadline
+            if not is_over.is_set():  # or an unwatched run would have no deadline
                 raised.append(error or EngineError("the watch over the run failed, see above"))
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
@@ -65,12 +65,10 @@ def execute_inline(
     should_stop: ShouldStop,
     done: Done,
 ) -> None:
-    """Execute the documents of `work`, `num_in_flight` at a time; `done` is called in the order
-    they finish. Raises what `pipeline.cluster.execute_documents` does, but for the errors of
-    placing workers. After an EngineError another worker goes on with the rest.
-
-    In a thread of its own: the caller's may have an event loop, as a notebook's.
-    """
+    """Execute the documents of `work`, `num_in_flight` at a time, in a thread, as the caller's may
+    have an event loop (a notebook's). `done` is called in the order they finish. After an
+    EngineError another worker goes on with the rest. Raises the errors of
+    `pipeline.cluster.execute_documents`, except those of placing workers."""
     execution = _Execution(make_worker, work.documents, num_in_flight, done)
     with ended_by(should_stop), ThreadPoolExecutor(1) as thread:
         running = thread.submit(lambda: asyncio.run(execution.finish()))
@@ -92,16 +90,16 @@ class _Execution:
     ) -> None:
         self._make_worker, self._done = make_worker, done
         self._left: Iterator[DocumentWork] = iter(documents)
-        self._begun: list[DocumentWork] = []  # those that are in flight
+        self._begun: list[DocumentWork] = []  # in flight
         self._num_in_flight = num_in_flight
         self._is_cancelled = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def cancel(self) -> None:
-        """Cancel what is in flight, from another thread."""
+        """Cancel the documents in flight, from another thread."""
         self._is_cancelled = True
         if self._loop is not None:
-            with suppress(RuntimeError):  # it is closed
+            with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
@@ -109,7 +107,7 @@ class _Execution:
             task.cancel()
 
     async def finish(self) -> None:
-        """Execute every document. Raises EngineError if one was cancelled, but by `cancel`."""
+        """Execute every document. Raises EngineError if one was cancelled, unless by `cancel`."""
         self._loop = asyncio.get_running_loop()
         try:
             while not self._is_cancelled and not await self._by_one_worker():
@@ -119,8 +117,8 @@ class _Execution:
                 raise EngineError("a document was cancelled; run the same command") from None
 
     async def _by_one_worker(self) -> bool:
-        """Execute what is left, first what was in flight before, in its order; returns false once
-        the engine is dead."""
+        """Execute the remaining documents in order, first those that were in flight before; returns
+        False once the engine is dead."""
         worker = self._make_worker(Placement("inline"))
         self._left, self._begun = chain(self._begun, self._left), []
         tasks = [asyncio.create_task(self._next(worker)) for _ in range(self._num_in_flight)]

@@ -27,7 +27,7 @@ Rows = tuple[Any, ...]
 
 
 def load_rows(shards: Shards, step: Step, unit: Unit) -> Rows:
-    """The committed rows of a unit, of its own questions. It blocks, as those below do."""
+    """The committed rows of a unit, of its own questions. It blocks, as the functions below do."""
     rows: Rows = shards.load(step.writes, step.id, unit.unit, unit.attempt)
     if not step.per_question:
         return rows
@@ -37,8 +37,8 @@ def load_rows(shards: Shards, step: Step, unit: Unit) -> Rows:
 def replies_of(
     shards: Shards, step: Step, unit: Unit, shared: SharedReplies, journal: Journal | None
 ) -> Replies:
-    """The replies that a unit has: its committed calls, else its journal's; and, of a further
-    attempt at it, the calls of the previous one and those of its rows that have a problem."""
+    """The replies that a unit has: its committed calls, or else its journal's; for a further
+    attempt, also the calls of the previous one and its rows with a problem."""
     if not step.prompts:
         return Replies(is_committed=True)
     committed = shards.recorded(step.id, unit.unit, unit.attempt)
@@ -68,8 +68,8 @@ def commit_unit(
     rows: Rows,
     started_at: datetime,
 ) -> Rows | None:
-    """Commit the calls (None: they are), then the rows. Returns the committed rows, maybe another
-    worker's; None if another has committed other calls."""
+    """Commit the calls (None: they are committed already), then the rows. Returns the committed
+    rows, maybe another worker's; None if another has committed other calls."""
     commit = partial(shards.commit, started_at=started_at)
     if calls is not None and not commit(Call, step, unit, calls):
         return None
@@ -87,7 +87,7 @@ async def stage_rows(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
     made = await _tried(_checked(stage, rows, ask))
     if isinstance(made, _Failure):
         made = await _tried(_failed(stage, rows, made))
-    if isinstance(made, _Failure):  # `failed` is the plugin's, too
+    if isinstance(made, _Failure):  # a plugin may define `failed`, too
         made = Stage.failed(stage, rows, *made)
     return tuple(made)
 
@@ -108,7 +108,6 @@ async def _failed(stage: Stage, rows: UnitRows, why: _Failure) -> Sequence[Recor
 
 
 async def _tried(making: Awaitable[Sequence[Record] | _Failure]) -> Sequence[Record] | _Failure:
-    """The rows, or why there are none."""
     with contained(EngineError, OutageError, AccountingError, StorageError) as raised:
         return await making
     return _Failure("unit_failed", raised.trace())

@@ -1,5 +1,5 @@
-"""The worker: one engine, and its documents in flight; and their outcomes, as texts that travel
-between processes. Independent of Ray and of what stages do.
+"""The worker: one engine, its documents in flight, and their outcomes as texts that travel between
+processes. Independent of Ray and of what stages do.
 
 Documents do not wait for each other; pipeline/worker/executor.py executes the stages of one.
 """
@@ -72,7 +72,7 @@ class Worker:
         self._shared: dict[str, SharedReplies] = {}
         self._ranks = count()
         self._capacity = Capacity(_TEXT_IN_FLIGHT)
-        self._has_seen = False  # the warehouse
+        self._has_seen = False  # the warehouse was found visible
         self._refusal: StorageError | None = None
         self._executor = partial(
             DocumentExecutor,
@@ -86,10 +86,10 @@ class Worker:
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
         """Commit every pending unit; starts no more units once the run is ending.
 
-        A document that was in flight when a worker crashed is executed among a quarter as many,
-        after further crashes alone, one unit at a time; a unit that crashes two workers this way
-        becomes `unit_failed` rows. Raises AccountingError if workers crash twice between units,
-        UsageError if the warehouse is not visible here, StartError or EngineError.
+        If a worker crashed with the document in flight, it is executed among a quarter as many
+        documents, after further crashes alone, one unit at a time; a unit that crashes two workers
+        this way becomes `unit_failed` rows. Raises AccountingError if workers crash twice between
+        units, UsageError if the warehouse is not visible here, StartError or EngineError.
         """
         if self._refusal:  # the replies could not be kept
             raise self._refusal
@@ -132,7 +132,7 @@ class Worker:
             raise
 
     async def close(self) -> None:
-        """End the engine and the heartbeat. For a worker whose process goes on."""
+        """Close the engine and the heartbeat, if the worker's process goes on."""
         self._heartbeat.close()
         if self._reader is None:
             return
@@ -143,7 +143,7 @@ class Worker:
 
     def _before(self, document_id: str, item: str, units: Sequence[Unit]) -> tuple[Crashes, int]:
         """The crashes of earlier attempts at a document, and the size of its text in bytes. Raises
-        as `work` does."""
+        AccountingError as `work` does."""
         crashes = self._in_flight.crashes(item)
         if crashes.give_up():
             raise AccountingError(
@@ -171,7 +171,7 @@ class Worker:
 
     def _shared_replies(self, step_id: str) -> SharedReplies:
         made = SharedReplies(self._shards.warehouse / "shared" / step_id)
-        return self._shared.setdefault(step_id, made)  # at once: called in threads
+        return self._shared.setdefault(step_id, made)  # atomic: called in threads
 
     async def _started(self) -> Reader:
         """The reader, started once for all documents that wait for it."""
@@ -196,7 +196,7 @@ class Worker:
                     ) from None
 
 
-# Documents in flight of a worker beyond its request slots: some of them are between requests.
+# Documents in flight of a worker beyond its request slots, as some are between requests.
 DOCUMENTS_OVER_SLOTS = 4
 
 
@@ -211,11 +211,11 @@ class AnyWorker(Protocol):
 
 
 MakeWorker = Callable[[Placement], AnyWorker]
-"""Makes a worker; called where the worker is to work."""
+"""Makes a worker, in the process in which it will work."""
 Done = Callable[[Summary | CommandError], None]
-"""Is called with the summary of each document, or with the error that a run ends with later."""
+"""Called with the summary of each document, or with an error that ends the run later."""
 
-# Ray preserves only the text of an exception, so these return as rows; the driver raises them.
+# Ray preserves only the text of an exception, so errors return as rows; the driver raises them.
 _ERRORS: dict[str, type[CommandError]] = {
     error.__name__: error
     for error in (AccountingError, OutageError, StartError, StorageError, UsageError)
@@ -224,7 +224,7 @@ _ERRORS: dict[str, type[CommandError]] = {
 
 async def outcome(worker: AnyWorker, document: DocumentWork) -> dict[str, str]:
     """Work on a document. Returns `error`, the name of an error class or "", and `payload`, the
-    error's message or the Summary as JSON. Raises EngineError: the worker has to be made anew, and
+    error's message or the Summary as JSON. Raises EngineError: the worker must be made anew, and
     the document executed again."""
     try:
         summary = await worker.work(document.document_id, document.units)
