@@ -169,8 +169,10 @@ def _replaced(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]
         compacted = was.names(table, step_id) & now.names(table, step_id)
         yield from (root / "tables" / table / step_id / name for name in names if name in compacted)
     used = {*was.files(), *now.files()}
+    # A file that was written after the old index may be in one between the two.
+    written_before = _modified(old[-1]) if old else 0.0
     for file in list_paths(folder, "*/*.parquet"):
-        if f"{file.parent.name}/{file.name}" not in used and _modified(file) <= before:
+        if f"{file.parent.name}/{file.name}" not in used and _modified(file) <= written_before:
             yield file
     yield from old[:-1]
 
