@@ -188,6 +188,21 @@ def test_replaced_files_stay_for_the_retention(warehouse: Warehouse) -> None:
     agrees(warehouse.folder, expected)
 
 
+def test_files_of_an_index_between_stay_for_the_retention(warehouse: Warehouse) -> None:
+    """A reader has chosen the second of three indexes, whose file is older than the retention."""
+    folder, files = warehouse.folder / "compacted", list[Path]()
+    for number, ages in enumerate([(90, 90), (60, 40), (0, 0)]):  # of file and index, in seconds
+        for unit in range(10**number, 4 * 10**number):  # more than before, whose file is replaced
+            warehouse.commit(GISTS, unit_of(GISTS, unit), [gist(0)])
+        compact(warehouse.folder, least=1)
+        written = {*folder.glob("gists/*"), *folder.glob("index.*")} - {*files}
+        for file, age in zip(sorted(written), ages, strict=True):
+            os.utime(file, (time.time() - age,) * 2)
+        files += sorted(written)
+    collect(warehouse.folder, older_than=50)
+    assert files[2].exists() and files[2].parent.name == "gists"
+
+
 def test_a_compaction_that_stood_still_commits_nothing_that_was_collected(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
