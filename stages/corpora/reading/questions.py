@@ -58,7 +58,7 @@ def question_or_summary(value: Value, key: str, summarizes: bool) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """How a row's question is read: each field by a key or a function, in this order; functions
+    """A reader of a row's question: each field by a key or a function, in this order; functions
     raise BadInputError.
 
     A key of `options` or `references` holds a list of strings. `right` gets the row and the number
