@@ -187,7 +187,6 @@ def _without_digits(text: str) -> str:
 
 
 def _value(number: str) -> int:
-    """The value of digits or of a Roman numeral."""
     if number.isdigit():
         return int(number)
     values = [_ROMAN[letter] for letter in number.lower()]

@@ -185,7 +185,7 @@ def _is_bold(places: Any, raw: Any, first: int, end: int) -> bool:
 
 def _cut(line: Line, below: str) -> Line:
     """The line that ends within a word; `below`: the first character of the next line, or "".
-    The hyphen is left out, except before the capital letter of a name or a number and at the
+    The hyphen is left out, except before a digit or the capital letter of a name and at the
     page's end."""
     *words, last = line.words
     stem = last.text.removesuffix(_OTHER_HYPHEN)

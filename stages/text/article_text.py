@@ -37,7 +37,6 @@ def article_text(article: str) -> str:
 
 
 def html_text(html: str) -> str:
-    """Plain text of HTML or XHTML."""
     parser = _Text()
     parser.feed(without_marked_sections(html))
     parser.close()

@@ -85,7 +85,7 @@ class AskCorpus(FileCorpus):
         return {**super().selection(), "files": sorted(self.named_files().values())}
 
     def named_files(self) -> dict[str, str]:
-        """File names by document_id. Raises UsageError where there are none."""
+        """The names of the files to read by document_id. Raises UsageError where there are none."""
         entries = _entries(self.paths)
         named = zip(entries, ids_of(entries, Ids()), strict=True)
         return {own: name_of(entry.name) for entry, (own, _) in named if not entry.left_out}

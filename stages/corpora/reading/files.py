@@ -161,7 +161,7 @@ def refuse_special(file: UPath) -> None:
 
 
 def read_whole(file: UPath) -> bytes:
-    """Raises OSError, NotTextError where it is no file."""
+    """Raises OSError; NotTextError for a folder or special file."""
     refuse_special(file)
     return file.read_bytes()
 

@@ -62,7 +62,7 @@ class Layout:
 
 
 class RowsCorpus(FileCorpus):
-    """Base of published formats that are read so: each declares its files and its layout."""
+    """Base of published formats with such rows; each declares its files and its layout."""
 
     layout: ClassVar[Layout]
 
