@@ -101,7 +101,6 @@ class Dealing:
             yield number
 
     def _admit(self, number: int, now: float) -> None:
-        """Admit documents to the engine, and start calls while it has free sequences."""
         engine = self._engines[number]
         while engine.waiting and engine.num_documents < self._most_documents:
             document = engine.waiting.popleft()

@@ -123,7 +123,6 @@ def _wait(process: "subprocess.Popen[bytes]", is_there: Callable[[], bool]) -> N
 
 
 def _most_mb(pid: int) -> float:
-    """The peak memory of a process so far."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(peak) / 1024

@@ -58,8 +58,6 @@ class Recorded:
 
 
 class RecordedWorker:
-    """A worker that records the moment when each document is finished."""
-
     def __init__(self, worker: AnyWorker, folder: Path) -> None:
         self.usage = worker.usage
         self._worker, self._folder = worker, folder

@@ -30,7 +30,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Replayed:
-    """The clocks (time.time()) of the first request and of the last reply; tokens of all."""
+    """time.time() of the first request and of the last reply; the tokens of all requests."""
 
     first: float
     last: float
