@@ -97,7 +97,6 @@ def _question(episode: Value, step: int) -> str:
 
 
 def _operation(action: Value) -> tuple[str, str]:
-    """The operation, and the value that is entered."""
     operation = action.get("operation")
     if not isinstance(operation, dict):
         raise BadInputError("`operation` is no object; fix it")
