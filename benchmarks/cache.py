@@ -1,8 +1,8 @@
-"""The prompt tokens found in the engine's prefix cache, against the ideal; and those that no cache
-could hold, by the tokens of the corpus.
+"""The prompt tokens found in the engine's prefix cache, against the ideal; and the prompt tokens
+that no cache could hold, per token of the corpus.
 
-A prefix cache of any size holds of a prompt what it shares with any earlier one of the same engine,
-from the beginning on. Engines keep whole blocks. A prompt's last token is always computed.
+A prefix cache of unlimited size holds the longest prefix that a prompt shares with an earlier one
+of the same engine. Engines keep whole blocks. A prompt's last token is always computed.
 """
 
 from collections.abc import Hashable, Sequence
@@ -26,7 +26,7 @@ WORDS = ("memory=read_once", "methods=readagent_p(max_pages=3,layout=appended)")
 
 
 class BlockEngine(Protocol):
-    """An engine with a prefix cache: the size of its blocks, and its tokenizer."""
+    """An engine with a prefix cache."""
 
     block_tokens: int
 
@@ -36,8 +36,8 @@ class BlockEngine(Protocol):
 
 
 class CacheTokens(NamedTuple):
-    """Tokens of prompts and of what they are about: `ideal`, those that a cache of whole blocks
-    could hold; `uncached`, those that none could; `corpus`, of the documents' texts."""
+    """Numbers of tokens. `ideal`: prompt tokens that a cache of whole blocks could hold;
+    `uncached`: prompt tokens that no cache could; `corpus`: tokens of the documents' texts."""
 
     ideal: int
     uncached: int
@@ -45,7 +45,8 @@ class CacheTokens(NamedTuple):
 
 
 def cache(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Cached tokens over ideal tokens, and over all prompt tokens; uncached ones per corpus token.
+    """Cached tokens over ideal tokens, and over all prompt tokens; uncached tokens per corpus
+    token.
 
     Raises UsageError if no prompts share a prefix or the engine has no prefix cache.
     """
@@ -74,8 +75,8 @@ def cache(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 async def cache_tokens(
     engine: Engine, workers: Sequence[Sequence[Sequence[Message]]], texts: Sequence[str]
 ) -> CacheTokens:
-    """The tokens of prompts and of the corpus, as the engine counts; `workers`: the prompts of each
-    in the order in which they were sent, each with a cache of its own.
+    """Tokens as the engine counts them. `workers`: each worker's prompts in the order in which they
+    were sent; each has its own cache.
 
     Raises UsageError if the engine has no prefix cache.
     """
@@ -96,25 +97,25 @@ async def cache_tokens(
 
 @dataclass
 class _Node:
-    """Tokens that follow those of the node above, and by their first token the nodes below."""
+    """Tokens that follow those of the parent node; `below`: child nodes by their first token."""
 
     tokens: Sequence[Hashable] = ()
     below: dict[Hashable, "_Node"] = field(default_factory=dict)
 
 
 class PrefixTrie:
-    """Prompts by their tokens, with equal beginnings kept once."""
+    """Prompts as token sequences; shared prefixes are kept once."""
 
     def __init__(self) -> None:
         self._root = _Node()
 
     def add(self, prompt: Sequence[Hashable]) -> int:
-        """Keep a prompt. Returns how many tokens from its beginning an earlier one has, too."""
+        """Keep a prompt; return the length of the longest prefix that an earlier one shares."""
         node, shared = self._root, 0
         while shared < len(prompt) and (below := node.below.get(prompt[shared])):
             alike = _num_alike(below.tokens, prompt[shared : shared + len(below.tokens)])
             shared += alike
-            if alike < len(below.tokens):  # they part here: what follows becomes a node of its own
+            if alike < len(below.tokens):  # they diverge here: the rest becomes its own node
                 rest = _Node(below.tokens[alike:], below.below)
                 below.tokens, below.below = below.tokens[:alike], {rest.tokens[0]: rest}
             node = below
@@ -124,7 +125,7 @@ class PrefixTrie:
 
 
 def _num_alike(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
-    """The number of tokens from the beginning that are the same."""
+    """The length of the common prefix."""
     if one == other:
         return len(one)
     pairs = enumerate(zip(one, other, strict=False))

@@ -1,4 +1,5 @@
-"""Simulate how documents are dealt to more engines than one machine has: events, no clock, no Ray.
+"""Simulate how documents are distributed to more engines than one machine has: events, no clock, no
+Ray.
 
 A page is a call that waits for the previous page's, and a gist that waits for the last page; each
 occupies one of an engine's sequences for about a second. Ray Data gives the next block to the
@@ -18,7 +19,7 @@ from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS
 
 _WORDS = 1200.0  # of work on a page: it is read twice
 _CALL = (0.8, 1.2)  # seconds, drawn evenly
-_ROOM = 1.25  # requests sent to an engine, by its sequences
+_ROOM = 1.25  # requests in flight per sequence of an engine
 
 
 @dataclass
@@ -27,12 +28,13 @@ class _Engine:
     busy: int = 0
     num_documents: int = 0  # admitted
     num_blocks: int = 0
-    waiting: deque[int] = field(default_factory=deque)  # documents that are not admitted yet
+    waiting: deque[int] = field(default_factory=deque)  # not admitted yet
     ready: list[tuple[int, int, int, bool]] = field(default_factory=list)  # calls, by rank
 
 
 class Dealing:
-    """One simulated phase. `pages`: of each document, in the order in which they are dealt."""
+    """One simulated phase. `pages`: of each document, in the order in which they are
+    distributed."""
 
     def __init__(self, pages: Sequence[int], num_engines: int, sequences: int) -> None:
         work = work_on([DocumentWork(str(n), (), _WORDS * own) for n, own in enumerate(pages)])
@@ -65,7 +67,7 @@ class Dealing:
         return now
 
     def _follow(self, engine: _Engine, document: int) -> None:
-        """The calls that a page was waited for by: the next page, or all gists."""
+        """Add the calls that waited for this page: the next page, or all gists."""
         self._pages_left[document] -= 1
         is_page = self._pages_left[document] > 0
         for _ in range(1 if is_page else self._pages[document]):
@@ -90,7 +92,7 @@ class Dealing:
             self._admit(number, now)
 
     def _free(self) -> Iterator[int]:
-        """The engine that gets the next block, while there are blocks and room."""
+        """The engine that gets the next block, while there are blocks and capacity."""
         while self._blocks:
             numbers = range(len(self._engines))
             number = min(numbers, key=lambda one: self._engines[one].num_blocks)
@@ -99,7 +101,6 @@ class Dealing:
             yield number
 
     def _admit(self, number: int, now: float) -> None:
-        """Admit documents to the engine, and start calls while it has sequences."""
         engine = self._engines[number]
         while engine.waiting and engine.num_documents < self._most_documents:
             document = engine.waiting.popleft()

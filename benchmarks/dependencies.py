@@ -2,7 +2,8 @@
 
 They follow from the steps: a call waits for all calls of its document in the steps that its step
 reads, directly or through steps without calls. The calls of a stage with `asks_in_turn` also wait
-for each other; what reads such a stage waits for its last call, or for that of its own page.
+for each other; calls that read such a stage wait for its last call, or for the one of their own
+page.
 """
 
 from collections import defaultdict
@@ -15,8 +16,6 @@ from pipeline.work.steps import Step
 
 @dataclass(frozen=True)
 class Made:
-    """A call and the step that made it."""
-
     step: Step
     call: Call
 

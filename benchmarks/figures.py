@@ -10,8 +10,8 @@ Bar = Literal["at most", "at least", "over"]
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """The median of `values`; None for what cannot be measured here, `what` says why. `ok`: true if
-    it meets its bar; None if it has none."""
+    """The median of `values`; None if it cannot be measured here, for the reason in `what`.
+    `ok`: True if it meets its bar; None if it has none."""
 
     part: str
     what: str
@@ -38,7 +38,6 @@ class Figure:
 def figure_of(
     part: str, what: str, values: Sequence[float], bar: tuple[Bar, float] | None = None
 ) -> Figure:
-    """The median of `values`; with a bar, whether that is met."""
     middle, values = median(values), tuple(values)
     if bar is None:
         return Figure(part=part, what=what, figure=middle, values=values)

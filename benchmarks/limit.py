@@ -1,5 +1,5 @@
-"""The bare engine: its rates, and a run's reading phase against it, replaying the same requests in
-dependency order; the CPU time of the pipeline itself; and the fixed cost of an execution."""
+"""The bare engine: its rates, and a run's reading phase against it, replaying the same requests
+in dependency order; the CPU time of the pipeline itself; and the fixed cost of an execution."""
 
 import asyncio
 import json
@@ -24,9 +24,9 @@ _PROMPT_WORDS, _REPLY_TOKENS = 1000, 256
 
 
 def limit(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Seconds of the phase over those of the bare engine, in dependency order and with all requests
-    at once; CPU seconds outside the engine; requests per second; seconds and CPU seconds of a
-    minimal execution."""
+    """Seconds of the phase over those of the bare engine, in dependency order and with all
+    requests at once; CPU seconds outside the engine; requests per second; wall and CPU seconds
+    of a minimal execution."""
     ratios, at_once, cpu, requests, fixed = [], [], [], [], []
     for pair in range(pairs):
         reading = read(config, folder / f"limit-{pair}")
@@ -55,8 +55,8 @@ def limit(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 
 
 def smallest_reading(config: RunConfig, folder: Path) -> Reading:
-    """An execution over one document of one word with the extractive engine, which answers at once:
-    all its time is the fixed cost of any execution."""
+    """An execution over one document of one word with the extractive engine, which answers at
+    once: all its time is the fixed cost of any execution."""
     folder.mkdir(parents=True)
     (folder / "documents.jsonl").write_text(json.dumps({"document_id": "d", "text": "Word."}))
     own = ("corpus=tables", f"corpus.path={folder}", "engine=extractive", "rater=none",
@@ -73,9 +73,9 @@ def script_of(made: Sequence[Made], sent: Sequence[Sent]) -> Script:
 
 
 def rates(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Uncached prompt tokens per second with replies of one token, and reply tokens per second with
-    prompts of a few words, as `gistmill plan --rates` takes them; with as many concurrent requests
-    as a run has at the engine."""
+    """Uncached prompt tokens per second with replies of one token, and reply tokens per second
+    with prompts of a few words, in the units of `gistmill plan --rates`; with as many concurrent
+    requests as a run sends to the engine."""
     engine = config.engine
     num = min(_MOST_PROMPTS, _PROMPTS_PER_SEQUENCE * engine.sequences)
     measurements: list[tuple[float, float]] = on_engine(

@@ -1,5 +1,5 @@
-"""A run's costs beside its engine: the CPU time of a unit of work, in short documents; and the
-start of a run on many documents, its seconds and the driver's memory."""
+"""A run's costs besides its engine: the CPU time of a unit in short documents; and the seconds
+and driver memory to start a run on many documents."""
 
 import os
 import shutil
@@ -24,14 +24,14 @@ from jobs.run.provenance import provenance
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
 
-# A page and a question per document: five units with three calls, one to paginate it, one for its
-# gist and one for the answer. The engine replies at once.
+# A page and a question per document: five units with three calls (pagination, gist, answer). The
+# engine replies at once.
 UNITS_WORDS = (
     "corpus=synthetic", "corpus.num_documents=300", "corpus.words=450", "corpus.skew=0.0",
     "corpus.questions=1", "cluster=inline", "rater=none", "methods=gist_only", "engine=simulated",
     "engine.prefill_tokens_per_second=1e9", "engine.decode_tokens_per_second=1e9",
 )  # fmt: skip
-_WARM_UP = 10  # documents of a run that is not counted: it imports what units need
+_WARM_UP = 10  # documents of a run that is not counted: it imports modules
 DRIVER_WORDS = (
     "corpus=synthetic", "corpus.words=60", "corpus.skew=0.0", "corpus.questions=3",
     "memory=uniform", "methods=gist_only", "rater=none", "engine=simulated",
@@ -42,8 +42,8 @@ _SECONDS_OF_PATIENCE = 3600.0
 
 
 def units(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """CPU milliseconds of this process per unit, from the first to the last that a run commits, and
-    those of them that the kernel takes."""
+    """CPU milliseconds of this process per unit, from the first to the last that a run commits,
+    and the kernel's share of them."""
     if config.cluster.name != "inline":
         raise UsageError(f"cluster={config.cluster.name}: units takes inline; leave it out")
     _milliseconds(config.model_copy(update={"limit": _WARM_UP}), folder / "warm")
@@ -56,7 +56,7 @@ def units(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 
 
 def _milliseconds(config: RunConfig, warehouse: Path) -> tuple[float, float]:
-    """CPU milliseconds per unit, of the program and of the kernel."""
+    """CPU milliseconds per unit, in the program and in the kernel."""
     prepared = prepare(resolve(config), warehouse, lambda line: None)
     run_folder = RunFolder(prepared.shards.warehouse, "bench")
     run_folder.start(run_manifest(prepared.run), provenance(None), has_work=True)
@@ -71,8 +71,8 @@ def _milliseconds(config: RunConfig, warehouse: Path) -> tuple[float, float]:
 
 
 def driver(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Seconds to the first call that is committed, by when all is planned, and the driver's most
-    memory until then, in MB. Raises UsageError if the run ends before."""
+    """Seconds to the first committed call, when planning is done, and the driver's peak memory
+    until then, in MB. Raises UsageError if the run ends earlier."""
     size = config.model_dump()["corpus"]["num_documents"]
     words = [*DRIVER_WORDS, f"corpus.num_documents={size}", f"plugins={config.plugins}"]
     started = [_started(words, folder / f"warehouse-{pair}") for pair in range(pairs)]
@@ -95,7 +95,7 @@ def _started(words: list[str], warehouse: Path) -> tuple[float, float]:
 
 @contextmanager
 def _driving(words: list[str]) -> Iterator["subprocess.Popen[bytes]"]:
-    """A run in a process group of its own, which is ended."""
+    """A run in its own process group, which is killed at the end."""
     command = [sys.executable, "-m", "jobs", "run", *words]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
@@ -106,7 +106,7 @@ def _driving(words: list[str]) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def _remove(warehouse: Path) -> None:
-    """Delete the warehouse, to which the ended run's workers may write for some seconds."""
+    """Delete the warehouse, to which the killed run's workers may write for some seconds."""
     num_gone = 0
     while num_gone < 3:
         shutil.rmtree(warehouse, ignore_errors=True)
@@ -123,7 +123,6 @@ def _wait(process: "subprocess.Popen[bytes]", is_there: Callable[[], bool]) -> N
 
 
 def _most_mb(pid: int) -> float:
-    """The most memory that a process has had so far."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(peak) / 1024

@@ -58,8 +58,8 @@ def bench(words: Sequence[str], pairs: int) -> list[Figure]:
             raise UsageError(f"{name}: not a part of bench; there are {', '.join(PARTS)}")
     if not names:
         raise UsageError(f"name what to measure: {', '.join(PARTS)}")
-    # Ray would give a worker a thread of torch for each CPU that it claims, and so a slower engine
-    # on CPUs than those it is measured against, which have them all.
+    # Ray would limit torch in a worker to one thread per CPU that it claims: on CPUs, the engine
+    # would be slower than its peers, which use all of them.
     os.environ.setdefault("OMP_NUM_THREADS", str(os.cpu_count()))
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")  # else vLLM takes one core less
     figures = []

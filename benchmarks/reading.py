@@ -67,7 +67,6 @@ class Reading:
 
     @property
     def recorder_cpu(self) -> float:
-        """CPU seconds that the workers took to record their requests."""
         return sum(worker.recorder_cpu for worker in self.workers)
 
     @property
@@ -93,7 +92,7 @@ def as_planned(documents: Sequence[DocumentWork]) -> Sequence[DocumentWork]:
 def read(config: RunConfig, warehouse: Path, order: Order = as_planned) -> Reading:
     """Execute the first phase of `config` in an empty warehouse.
 
-    Raises UsageError where the phase has no engine, or is to run without Ray.
+    Raises UsageError where the phase has no engine, or the cluster is not Ray.
     """
     if config.cluster.name == "inline":
         raise UsageError("cluster=inline: what is measured here is Ray's; leave it out")
@@ -110,7 +109,7 @@ def read(config: RunConfig, warehouse: Path, order: Order = as_planned) -> Readi
 def _executed(
     prepared: Prepared, phase: Phase, engine: EngineSettings, order: Order
 ) -> list[Moment]:
-    """Execute the phase; the driver's moments of a Reading."""
+    """The `driver` of a Reading."""
     config, warehouse = prepared.run.config, prepared.shards.warehouse
     folder, kept = RunFolder(warehouse, "bench"), Path(str(warehouse)) / "recorded"
     launch, pool = uuid.uuid4().hex, phase.pool(config.cluster)
@@ -142,7 +141,6 @@ def _look(stop: GracefulStop, driver: list[Moment]) -> CommandError | None:
 
 
 def _made(prepared: Prepared, phase: Phase) -> list[Made]:
-    """Every call that was made, by document and step."""
     by_id = {step.id: step for step in phase.steps}
     return [
         Made(by_id[unit.step_id], call)

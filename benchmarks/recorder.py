@@ -23,13 +23,11 @@ from pipeline.worker.worker import AnyWorker, MakeWorker
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request sent to an engine, and its reply."""
-
     request_sha: str  # as in the calls table
     request: Request
     reply: Reply
     begun: float  # time.time()
-    recorder_cpu: float = 0.0  # CPU seconds that recording took of this engine's earlier requests
+    recorder_cpu: float = 0.0  # CPU seconds of recording this engine's earlier requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +44,8 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The requests of one worker's engine in the order they were sent; the moments when the engine
-    was ready and when the worker's last document was finished."""
+    """The requests of one worker's engine in the order they were sent; the moments when the
+    engine was ready and when the worker's last document was finished."""
 
     ready: Moment
     sent: tuple[Sent, ...]
@@ -55,13 +53,11 @@ class Recorded:
 
     @property
     def recorder_cpu(self) -> float:
-        """CPU seconds that recording the requests took, the last one apart."""
+        """CPU seconds for recording the requests, except the last one."""
         return max((one.recorder_cpu for one in self.sent), default=0.0)
 
 
 class RecordedWorker:
-    """A worker that records the moment when each document is finished."""
-
     def __init__(self, worker: AnyWorker, folder: Path) -> None:
         self.usage = worker.usage
         self._worker, self._folder = worker, folder
@@ -76,8 +72,6 @@ class RecordedWorker:
 
 
 class _RecordedEngine:
-    """The reader's engine; records its requests."""
-
     def __init__(self, reader: Reader, folder: Path) -> None:
         self.name = reader.engine.name
         self.context_tokens = reader.engine.context_tokens
@@ -101,7 +95,6 @@ class _RecordedEngine:
 
 
 def recorded_worker(folder: Path, make: MakeWorker, placement: Placement) -> RecordedWorker:
-    """The worker that `make` makes, recorded in `folder`."""
     return RecordedWorker(make(placement), folder)
 
 
@@ -126,7 +119,7 @@ def _keep(folder: Path, what: Sent | Moment) -> None:
 
 
 def read_records(folder: Path) -> list[Recorded]:
-    """The records of all workers in `folder`, one per process."""
+    """The records in `folder`, one per worker process."""
     found = []
     for file in sorted(folder.glob("*.pickle")):
         kept = list(_read(file))

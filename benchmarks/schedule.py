@@ -1,6 +1,6 @@
-"""Load balancing: the makespan against a lower bound for any schedule, of eight simulated engines
-on this machine's Ray, of 64 by events alone, and on a Ray of several machines, all nodes on this
-one; each has an engine, also the driver's.
+"""Load balancing: the makespan against a lower bound for any schedule. Measured with eight
+simulated engines on this machine's Ray; with 64 engines by simulated events alone; and on a Ray
+cluster of several nodes, all on this machine, with an engine on each node, the driver's included.
 
 Document lengths are skewed. The longest document's chain of calls takes half as long as the engines
 need for everything: started late it ends late, so documents in random order miss the bar.
@@ -62,7 +62,7 @@ def schedule(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 
 
 def _of_many() -> list[Figure]:
-    """Both orders for more engines than this machine has room for, with few documents each."""
+    """Both orders for more engines than this machine can run, with few documents each."""
     pages = lengths(_MANY * _PER_ENGINE, _MANY * _SEQUENCES)
     bound = shortest(pages, _MANY, _SEQUENCES)
     longest = sorted(pages, reverse=True)
@@ -82,7 +82,7 @@ def _of_many() -> list[Figure]:
 
 
 def machines(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Makespan over the lower bound on so many machines, longest documents first."""
+    """Makespan over the lower bound on 2, 4 and 8 machines, longest documents first."""
     return [_on_machines(config, folder / f"of-{num}", num, pairs) for num in _MACHINES]
 
 
@@ -108,7 +108,7 @@ def _on_machines(config: RunConfig, folder: Path, num: int, pairs: int) -> Figur
 
 @contextmanager
 def _nodes(num: int) -> Iterator[str]:
-    """A Ray of so many nodes with a GPU each, by name only; yields its address."""
+    """Start a Ray cluster of `num` nodes with a nominal GPU each; yields its address."""
     ray.shutdown()  # of another part
     head = {"num_cpus": 2, "num_gpus": 1, "include_dashboard": False}
     cluster: Any = Cluster(initialize_head=True, head_node_args=head)
@@ -122,7 +122,7 @@ def _nodes(num: int) -> Iterator[str]:
 
 
 def with_rates(part: str, config: RunConfig) -> EngineSettings:
-    """The config's engine. Raises UsageError for one whose settings do not say how fast it is."""
+    """The config's engine. Raises UsageError for one whose settings state no token rates."""
     if config.engine.token_rates() is None:
         name = config.engine.name
         raise UsageError(f"engine={name}: {part} needs engine=simulated; leave it out")
@@ -152,7 +152,7 @@ def shuffled(documents: Sequence[DocumentWork]) -> Sequence[DocumentWork]:
 
 
 def write_corpus(folder: Path, num_documents: int, sequences: int) -> None:
-    """Write documents.jsonl of skewed lengths, work for `sequences` sequences; no questions."""
+    """Write documents.jsonl of skewed lengths for so many sequences; no questions."""
     folder.mkdir(parents=True)
     with (folder / "documents.jsonl").open("w") as file:
         for number, pages in enumerate(lengths(num_documents, sequences)):

@@ -1,6 +1,6 @@
-"""Measure a reading phase against other ways to get the same requests answered by vLLM.
+"""Compare a reading phase with other ways to get the same requests answered by vLLM.
 
-All are commands, one after the other; CPU seconds are those of a command's whole process tree.
+All are commands, run one after the other; CPU seconds are those of a command's whole process tree.
 """
 
 import pickle
@@ -32,8 +32,8 @@ _A_DAY = 86_400.0  # the run has limits of its own
 
 
 def peers(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Gistmill's rates, those of each peer over them in the same pair, and the seconds from each
-    command to its first request. A peer that does not run here has one line that says why.
+    """Gistmill's rates, each peer's rates relative to them in the same pair, and the seconds from
+    each command to its first request. A peer that does not run here has one line with the reason.
 
     Raises UsageError for an engine that the peers cannot have.
     """
@@ -56,7 +56,7 @@ def peers(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 
 
 def peer_engine(config: RunConfig) -> VllmSettings:
-    """The run's engine. Raises UsageError where the peers cannot have the same."""
+    """The run's engine. Raises UsageError where the peers cannot have the same one."""
     engine, address = config.engine, config.cluster.address
     if not isinstance(engine, VllmSettings):
         raise UsageError(f"engine={engine.name}: peers needs engine=vllm; leave it out")
@@ -72,10 +72,7 @@ def peer_engine(config: RunConfig) -> VllmSettings:
 
 
 def _read_here(config: RunConfig, folder: Path) -> Measured:
-    """The phase, read by a command that leaves the peers' job in `folder`.
-
-    Raises what the phase raises.
-    """
+    """Read the phase in a command that leaves the peers' job in `folder`; raises its errors."""
     (folder / "config.pickle").write_bytes(pickle.dumps(config))
     words = (folder, *loaded_folders())
     watched = run_module("benchmarks.side_by_side", folder, words, _A_DAY)
@@ -86,8 +83,8 @@ def _read_here(config: RunConfig, folder: Path) -> Measured:
 
 
 def main() -> None:
-    """Read the phase of config.pickle in a folder; write job.json and outcome.pickle there. The
-    other words are folders of plugins, which the config may need."""
+    """Read the phase of config.pickle in a folder; write job.json and outcome.pickle there.
+    Further arguments are folders of plugins that the config may need."""
     folder = Path(sys.argv[1])
     load_plugins(sys.argv[2:])
     config: RunConfig = pickle.loads((folder / "config.pickle").read_bytes())
@@ -102,7 +99,6 @@ def main() -> None:
 
 
 def job_of(engine: VllmSettings, answered: Sequence[Sent]) -> Job:
-    """The requests that the engine has answered, in the order they were sent."""
     return Job(
         arguments=engine.vllm_arguments(),
         chat_template=engine.chat_template,
@@ -131,7 +127,7 @@ def _sampling(request: Request) -> dict[str, Any]:
 
 
 def replayed_of(reading: Reading, answered: Sequence[Sent]) -> Replayed:
-    """The phase as a peer's: to the last document's summary, its rows committed."""
+    """The phase in the form of a peer's result; it ends with the last document's commit."""
     return Replayed(
         first=min(one.begun for one in answered),
         last=reading.driver[-2].clock,
@@ -145,7 +141,7 @@ def replayed_of(reading: Reading, answered: Sequence[Sent]) -> Replayed:
 def figures(
     ours: Sequence[Measured], theirs: Mapping[str, Sequence[Measured]], failed: Mapping[str, str]
 ) -> Iterator[Figure]:
-    """One figure per way and quantity; a peer that failed in any pair has its line alone."""
+    """One figure per peer and quantity; only a line for a peer that failed in any pair."""
     recorder = [1000 * one.replayed.recorder_cpu / one.replayed.num_requests for one in ours]
     for what, values in (
         ("gistmill: requests a second", [one.per_second for one in ours]),

@@ -23,11 +23,11 @@ from pipeline.core.errors import UsageError
 
 _QMSUM = Path(__file__).parents[2] / "tests" / "data" / "qmsum" / "val.jsonl"
 _ON_GPU = ("engine.start_timeout=300",)
-# What vLLM's CPU build needs, and less to do.
+# Required by vLLM's CPU build, and less work.
 _ON_CPU = ("engine.args.enforce_eager=true",
            "engine.start_timeout=900", "engine.context_tokens=16384")  # fmt: skip
-# The file, the part of bench, and whether by the tiny model: its engine waits for its worker, so
-# that `limit` then says how many requests a second a worker can send.
+# The file, the part of bench, and True for the tiny model: its engine waits for its worker, so
+# `limit` then measures how many requests a second a worker can send.
 _PARTS = (
     ("rates", "rates", False),
     ("limit", "limit", False),
@@ -39,7 +39,7 @@ _PARTS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """One call. `words`: overrides of every part; `until`: time.monotonic() of its end."""
+    """One invocation. `words`: overrides of every part; `until`: time.monotonic() of its end."""
 
     shape: str
     on_cpu: bool
@@ -49,11 +49,11 @@ class Bench:
 
     @property
     def sequences(self) -> int:
-        """Concurrent sequences of the engine."""
         return 8 if self.on_cpu else 256
 
     def measure(self, out: Path) -> int:
-        """Measure everything into files of `out`, and say so; returns the number of failures."""
+        """Write all measurements to files in `out` and print a line each; returns the number of
+        failures."""
         out.mkdir(parents=True, exist_ok=True)
         failures = 0
         for name, part, is_tiny in _PARTS:
@@ -64,7 +64,7 @@ class Bench:
         return failures + _write(out / "paper_limit.json", self._paper_limit(out))
 
     def _part(self, part: str, model: Path, log: Path) -> dict[str, Any]:
-        """The part's command and figures, or its command and the line that it failed with."""
+        """The part's command with its figures, or with the error line where it failed."""
         words = ["corpus=qmsum", f"corpus.path={_QMSUM}", "engine=vllm", f"engine.model={model}",
                  "engine.args.load_format=dummy", f"engine.sequences={self.sequences}",
                  *(_ON_CPU if self.on_cpu else _ON_GPU), *self.words]  # fmt: skip
@@ -75,7 +75,7 @@ class Bench:
         except subprocess.TimeoutExpired:
             return {"command": command, "error": "no time is left"}
         except subprocess.CalledProcessError as error:
-            if error.returncode != 3:  # of a bar that is missed
+            if error.returncode != 3:  # 3: a bar is missed
                 return {"command": command, "error": _last_line(log)}
         figures = json.loads(log.with_suffix(".out").read_text(encoding="utf-8"))
         return {"command": command, "seconds": time.monotonic() - begun, "figures": figures}
@@ -108,7 +108,7 @@ class Bench:
 
 
 def _model(models: Path, shape: str) -> Path:
-    """The model's folder, made where it is missing; its tokenizer is trained on QMSum."""
+    """The model's folder, made if it is missing; its tokenizer is trained on QMSum."""
     folder = models / shape
     if not (folder / "config.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ def _model(models: Path, shape: str) -> Path:
 
 
 def _write(file: Path, found: dict[str, Any]) -> bool:
-    """Keep and print what a part has found; true if it failed."""
+    """Write and print the result of a part; True if it failed."""
     file.write_text(json.dumps(found, indent=1), encoding="utf-8")
     said = found.get("error") or f"{len(found['figures'])} figures in {file}"
     sys.stdout.write(f"{file.stem}: {said}\n")

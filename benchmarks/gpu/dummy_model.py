@@ -1,4 +1,4 @@
-"""A Llama-like model without weights (load_format=dummy), its tokenizer trained on the spot."""
+"""A Llama-like model without weights (load_format=dummy), and a tokenizer that is trained here."""
 
 import json
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _VOCABULARY = 4000
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder of grouped-query attention and gated MLPs."""
+    """A decoder with grouped-query attention and gated MLPs."""
 
     hidden: int
     intermediate: int
@@ -30,7 +30,7 @@ class Shape:
     head_dim: int
 
     def weights(self, vocabulary: int) -> int:
-        """The weights that a token is multiplied by: all but norms and the input's embedding."""
+        """The weights that a token is multiplied by: all except norms and the input embedding."""
         attention = 2 * self.hidden * self.head_dim * (self.heads + self.kv_heads)
         return self.layers * (attention + 3 * self.hidden * self.intermediate) + (
             vocabulary * self.hidden
@@ -45,7 +45,7 @@ SHAPES = {
 
 
 def make_dummy_model(folder: Path, shape: Shape, texts: Iterable[str]) -> int:
-    """Write config and tokenizer, as Hugging Face keeps them; returns the vocabulary's size."""
+    """Write config and tokenizer in Hugging Face's format; returns the vocabulary's size."""
     tokenizer = make_tokenizer(folder, texts)
     config = {
         "architectures": ["LlamaForCausalLM"],
@@ -71,8 +71,9 @@ def make_dummy_model(folder: Path, shape: Shape, texts: Iterable[str]) -> int:
 
 
 def make_tokenizer(folder: Path, texts: Iterable[str], chat_template: str | None = TEMPLATE) -> Any:
-    """A byte-level BPE of 4,000 tokens trained on `texts`, and `<think>` and `</think>`; the same
-    every time. The template's `thinking` opens or skips the thinking, as reasoning models' do."""
+    """A byte-level BPE of 4,000 tokens trained on `texts`, plus `<think>` and `</think>`;
+    deterministic. The template's `thinking` opens or skips the thinking, as reasoning models'
+    do."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 

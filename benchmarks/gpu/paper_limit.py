@@ -17,7 +17,7 @@ class Card:
     gb_per_second: float
 
 
-# NVIDIA's data sheets. The first whose words are all in the card's name.
+# NVIDIA's data sheets. The first one matches whose words are all in the card's name.
 _CARDS = (
     Card("H200", 989, 4800),
     Card("H100 PCIe", 756, 2000),
@@ -46,7 +46,6 @@ def name_of_gpu() -> str:
 
 
 def card_named(name: str) -> Card | None:
-    """Its data sheet, or None for a card that is not listed."""
     words = set(name.lower().replace("-", " ").replace("nvidia", "").split())
     for card in _CARDS:
         if set(card.name.lower().split()) <= words:
@@ -55,12 +54,12 @@ def card_named(name: str) -> Card | None:
 
 
 def prefill_limit(card: Card, weights: int) -> float:
-    """Prompt tokens per second: two operations a weight and token. Attention comes on top."""
+    """Prompt tokens per second: two operations per weight and token, attention not counted."""
     return card.tflops * 1e12 / (2 * weights)
 
 
 def decode_limit(card: Card, weights: int, sequences: int) -> float:
-    """Reply tokens per second: a step reads every weight once for all sequences, and computes as
-    for a prompt's token. The KV cache comes on top."""
+    """Reply tokens per second: each step reads every weight once for all sequences, and computes
+    as much per token as for a prompt. The KV cache is not counted."""
     steps = card.gb_per_second * 1e9 / (_BYTES * weights)
     return min(sequences * steps, prefill_limit(card, weights))

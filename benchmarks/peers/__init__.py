@@ -1,6 +1,6 @@
-"""Requests of a run answered without gistmill, each way in processes of its own.
+"""Requests of a run answered without gistmill, each way in its own processes.
 
-bare.py           the bare engine of gistmill's own, in dependency order
+bare.py           gistmill's engine alone, in dependency order
 replayed.py       the files that a peer reads and writes
 measured.py       a peer's command: its rates, and the CPU seconds of all its processes
 offline.py        vLLM's LLM.generate on a list

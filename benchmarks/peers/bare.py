@@ -20,13 +20,12 @@ from pipeline.core.plugins import pickle_with_plugins, unpickle_with_plugins
 
 @dataclass(frozen=True)
 class Script:
-    """Requests to replay; `waits`: for each, the positions of those that it depends on."""
+    """Requests to replay; `waits`: for each, the positions of the requests that it depends on."""
 
     requests: Sequence[Request]
     waits: Sequence[Sequence[int]]
 
     def all_at_once(self) -> "Script":
-        """A script of the same requests without dependencies."""
         return Script(self.requests, [()] * len(self.requests))
 
 
@@ -76,7 +75,7 @@ def on_engine(
 
 
 def _end(process: SpawnProcess) -> None:
-    """Kill the process and its children: those of vLLM do not exit by themselves."""
+    """Kill the process and its children; vLLM's do not exit by themselves."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid or 0, signal.SIGKILL)
     process.kill()  # it may not have called setpgrp yet

@@ -1,7 +1,7 @@
-"""Run a way to answer requests as a command, and its rates: the CPU seconds of its process and all
-below it are sampled while it works.
+"""Run a peer as a command and compute its rates; the CPU seconds of its process tree are sampled
+while it works.
 
-Read from Linux's /proc. What a process takes between the last sample and its end is not seen.
+Read from Linux's /proc. CPU time between the last sample and a process's end is not seen.
 """
 
 import os
@@ -26,13 +26,13 @@ _SECONDS_BETWEEN_LOOKS = 0.05  # for killed processes
 
 @dataclass(frozen=True)
 class Watched:
-    """The moment when a command began, and samples of (time.time(), CPU seconds of its tree)."""
+    """The time when a command began, and samples of (time.time(), CPU seconds of its tree)."""
 
     begun: float
     samples: Sequence[tuple[float, float]]
 
     def cpu_seconds(self, first: float, last: float) -> float:
-        """CPU seconds of the tree between two clocks, linear between samples."""
+        """CPU seconds of the tree between two clocks, interpolated linearly."""
         return self._at(last) - self._at(first)
 
     def _at(self, clock: float) -> float:
@@ -49,22 +49,22 @@ class _Process:
     started: int  # ticks since the machine's start: with `pid`, no other process is equal
     parent: int = field(compare=False)
     ticks: int = field(compare=False)  # of CPU time
-    has_ended: bool = field(compare=False)  # and its parent has not asked for its exit code
+    has_ended: bool = field(compare=False)  # a zombie: its parent has not asked for its exit code
 
 
 class ProcessTree:
-    """A process and all below it, those that have ended included."""
+    """A process and its descendants, including those that have ended."""
 
     def __init__(self, root: int) -> None:
         self._found = {one: one.ticks for one in _processes() if one.pid == root}
 
     def cpu_seconds(self) -> float:
-        """CPU seconds of all processes so far; of ended ones, up to the last call before."""
+        """CPU seconds of all processes so far; for ended ones, up to the previous call."""
         self._alive()
         return sum(self._found.values()) / _TICKS
 
     def kill(self) -> None:
-        """Kill those that still run, and wait until they are gone, with the GPU memory they had."""
+        """Kill the running processes, and wait until they and their GPU memory are gone."""
         while running := [one for one in self._alive() if not one.has_ended]:
             for one in running:
                 with suppress(ProcessLookupError):
@@ -83,8 +83,8 @@ class ProcessTree:
 
 
 def watch(command: Sequence[str], log: Path, limit_seconds: float) -> Watched:
-    """Run a command to its end; what it leaves running is killed. Its standard error is in `log`,
-    its standard output beside it in a file that ends in .out.
+    """Run a command to its end, then kill processes that it leaves. Its standard error goes to
+    `log`, its standard output to a file beside it that ends in .out.
 
     Raises subprocess.CalledProcessError if it fails, TimeoutExpired after `limit_seconds`.
     """
@@ -107,11 +107,10 @@ def watch(command: Sequence[str], log: Path, limit_seconds: float) -> Watched:
 
 
 def _processes() -> list[_Process]:
-    """Every process on this machine."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has just ended
-            # The name of a process is in brackets and may have spaces: what follows has none.
+            # The process name is in parentheses and may have spaces; later fields have none.
             fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
             parent, user, system, started = (int(fields[n]) for n in (1, 11, 12, 19))
             ticks, has_ended = user + system, fields[0] == "Z"
@@ -121,7 +120,7 @@ def _processes() -> list[_Process]:
 
 @dataclass(frozen=True)
 class Measured:
-    """The requests that a command replayed, and the process tree that it was."""
+    """The requests that a command replayed, and its process tree."""
 
     replayed: Replayed
     watched: Watched
@@ -144,9 +143,9 @@ class Measured:
 
 
 def run_module(module: str, folder: Path, words: Sequence[Path], limit_seconds: float) -> Watched:
-    """Run `python -m module words`; what it says is kept in `folder`.
+    """Run `python -m module words`; its output is kept in `folder`.
 
-    Raises EngineError where it fails or takes too long: the root cause, in one line.
+    Raises EngineError with the root cause, in one line, where it fails or takes too long.
     """
     log = folder / f"{module.rpartition('.')[2]}.log"
     with vllm_errors_in_file() as errors:
@@ -163,8 +162,8 @@ def run_module(module: str, folder: Path, words: Sequence[Path], limit_seconds: 
 
 
 def measured_peer(module: str, folder: Path, ours: Replayed, limit_seconds: float) -> Measured:
-    """Replay the job in `folder`. Raises EngineError where the peer fails, or has not answered the
-    prompts of `ours`."""
+    """Replay the job in `folder`. Raises EngineError where the peer fails, or has not answered
+    the prompts of `ours`."""
     result = folder / f"{module.rpartition('.')[2]}.json"
     watched = run_module(module, folder, (folder / "job.json", result), limit_seconds)
     replayed = read_replayed(result)

@@ -11,7 +11,7 @@ from benchmarks.peers.replayed import Job, Replayed, command
 
 
 def replay(job: Job) -> Replayed:
-    """The requests, tokenised here one after the other and then handed over all at once."""
+    """The requests are tokenized here one after the other, then handed over all at once."""
     llm = LLM(**job.arguments)
     tokenizer = llm.get_tokenizer()
     first, template = time.time(), job.template_text()

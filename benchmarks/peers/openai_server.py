@@ -1,4 +1,4 @@
-"""vLLM's OpenAI server on loopback, and an asyncio script that asks it."""
+"""vLLM's OpenAI server on loopback, and an asyncio client."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from benchmarks.peers.replayed import Job, Replayed, command
 
 
 def replay(job: Job) -> Replayed:
-    """The requests, as many in flight as gistmill has."""
+    """Sends the requests, with as many in flight as gistmill has."""
     with _server(job) as url:
         return asyncio.run(_ask_all(job, url))
 
@@ -50,7 +50,7 @@ async def _ask_all(job: Job, url: str) -> Replayed:
 
 @contextmanager
 def _server(job: Job) -> Iterator[str]:
-    """The base URL of a server that is up."""
+    """Start a server; yields its base URL when it is up."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -69,7 +69,7 @@ def _server(job: Job) -> Iterator[str]:
 
 
 def flags(arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Engine arguments as words of the server's command line; those that are None are left out."""
+    """Engine arguments as flags of the server's command line; None is left out."""
     for key, argument in arguments.items():
         name = key.replace("_", "-")
         if isinstance(argument, bool):
@@ -80,7 +80,7 @@ def flags(arguments: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _wait(health: str, server: subprocess.Popen[bytes]) -> None:
-    """Until the server answers. Its process may take as long as `bench peers` allows."""
+    """Wait until the server answers. Its process may take as long as `bench peers` allows."""
     while server.poll() is None:
         try:
             urllib.request.urlopen(health, timeout=5).close()

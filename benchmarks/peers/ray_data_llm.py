@@ -11,11 +11,11 @@ from vllm.sampling_params import RequestOutputKind
 
 from benchmarks.peers.replayed import Job, Replayed, command
 
-_MIN_CPUS = 8  # that Ray counts: a stage of the processor claims one
+_MIN_CPUS = 8  # as Ray counts: each stage of the processor claims one
 
 
 def replay(job: Job) -> Replayed:
-    """The requests, one a row; the first is sent when vLLM says that it arrived."""
+    """The requests, one per row; the first is sent when vLLM records its arrival."""
     ray.init(num_cpus=max(_MIN_CPUS, os.cpu_count() or 1), log_to_driver=False)
     processor = build_processor(
         processor_config(job),
@@ -51,8 +51,8 @@ def processor_config(job: Job) -> Any:
 
 def _prepared(row: dict[str, Any]) -> dict[str, Any]:
     request = json.loads(row["request"])
-    # The default, as an enum: Arrow has no type for it, and so Ray pickles the parameters. Else it
-    # fails where the rows of a batch have other parameters, as with and without constraints.
+    # The default, as an enum: Arrow has no type for it, so Ray pickles the parameters. Otherwise it
+    # fails where rows of a batch have different parameters, as with and without constraints.
     own = {"output_kind": RequestOutputKind.CUMULATIVE}
     return {"messages": request["messages"], "sampling_params": {**own, **request["sampling"]}}
 

@@ -1,7 +1,7 @@
-"""The files between `bench peers` and a peer: the requests to replay, and the times that it took.
+"""The files between `bench peers` and a peer: the requests to replay, and the times measured.
 
-A peer is the command `python -m benchmarks.peers.MODULE JOB RESULT`. It is what one would write
-with its library alone, and imports nothing of gistmill's.
+A peer is the command `python -m benchmarks.peers.MODULE JOB RESULT`. It is a program that uses only
+its library, and imports nothing of gistmill's.
 """
 
 import json
@@ -30,7 +30,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Replayed:
-    """The clocks (time.time()) of the first request and of the last reply; tokens of all."""
+    """time.time() of the first request and of the last reply; the tokens of all requests."""
 
     first: float
     last: float
@@ -53,7 +53,6 @@ def read_replayed(file: Path) -> Replayed:
 
 
 def command(replay: Callable[[Job], Replayed]) -> None:
-    """The whole of a peer's command: replay the job of the first argument, write the result to the
-    second."""
+    """A peer's command: replay the job of the first argument, write the result to the second."""
     job, result = map(Path, sys.argv[1:])
     write(replay(Job(**json.loads(job.read_text(encoding="utf-8")))), result)

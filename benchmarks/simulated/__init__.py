@@ -1,1 +1,1 @@
-"""A plugin, `plugins=benchmarks/simulated`: an engine with the times of a GPU's and no model."""
+"""A plugin, `plugins=benchmarks/simulated`: an engine with a GPU engine's times and no model."""

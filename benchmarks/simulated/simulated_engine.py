@@ -12,8 +12,7 @@ For measuring scheduling without a GPU; its replies are meaningless.
 - An unconstrained reply begins with the text in `openings` for its prompt and is filled up to
   `reply_tokens`. A reply constrained to choices is the first of them; one constrained to a pattern
   is the opening alone.
-- Without an opening, page ends and look-ups are drawn (`drawn`): what follows costs more or less
-  by them.
+- Without an opening, page ends and look-ups are drawn (`drawn`), on which later costs depend.
 """
 
 import asyncio
@@ -31,9 +30,9 @@ from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.prompts import Constraint, Message, Prompt
 from pipeline.core.settings import sha
 
-# Pages looked up at once by models that may have n: about n ** 0.65, in runs of seven books.
+# Pages that models look up at once when n are allowed: about n ** 0.65, in runs of seven books.
 _POWER = 0.65
-_TURNS = 3  # of a look-up of one page after the other, before it stops
+_TURNS = 3  # of a sequential look-up before it stops
 
 
 class SimulatedSettings(EngineSettings):
@@ -81,7 +80,7 @@ class SimulatedSettings(EngineSettings):
 
 
 class SimulatedEngine:
-    """Has no model to load. A cancelled request releases its sequence and its KV blocks."""
+    """A cancelled request releases its sequence and its KV blocks."""
 
     name = "simulated"
     version = 2  # raise when its replies change
@@ -124,7 +123,6 @@ class SimulatedEngine:
         return len(await self.tokens(messages))
 
     async def tokens(self, messages: Sequence[Message]) -> list[str]:
-        """The words of all messages."""
         return [word for message in messages for word in message["content"].split()]
 
     @asynccontextmanager
@@ -170,11 +168,11 @@ class SimulatedEngine:
 
 def drawn(prompt: Prompt[Any], seed: int) -> str | None:
     """A reply in the form of a prompt that shows labelled paragraphs or pages to look up; None for
-    others. The same for equal fields and seeds, on every machine.
+    other prompts. It depends only on the fields and the seed.
 
-    Of paragraphs the one that is most of a pause, by a hash of it: so each is as likely. Of pages
-    those that a hash of the question draws, the same ones in every method: about `max_pages` **
-    0.65 at once, or three one after the other, then the prompt's word for no more.
+    A paragraph is drawn by a hash of its text, so each is equally likely. Pages are drawn by a hash
+    of the question, so all methods draw the same: about `max_pages` ** 0.65 at once, or three one
+    after the other, then the prompt's word for no more.
     """
     fields, form = vars(prompt), prompt.form or ""
     if "paragraphs" in fields:
@@ -200,7 +198,8 @@ def drawn(prompt: Prompt[Any], seed: int) -> str | None:
 
 
 def _legal(request: Request, constraint: Constraint, opening: str) -> str:
-    """The choice that says what the opening says, else the first; of a pattern the opening."""
+    """The choice that means the same as the opening, else the first one; for a pattern the
+    opening."""
     if not constraint.choices or not request.fields:
         return constraint.choices[0] if constraint.choices else opening
     read = request.fields.read
@@ -224,8 +223,8 @@ class KVCache:
         self._num_private = 0
 
     def allocate(self, prefix: Sequence[int], num_private: int) -> int | None:
-        """The number of leading blocks of `prefix` that were cached; None if nothing could be
-        allocated, because running requests use too many blocks."""
+        """The number of leading blocks of `prefix` that were cached; None if nothing was
+        allocated because running requests use too many blocks."""
         num_new = sum(block not in self._num_users for block in prefix)
         if len(self._num_users) + self._num_private + num_new + num_private > self.num_blocks:
             return None

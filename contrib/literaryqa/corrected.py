@@ -24,7 +24,7 @@ Row = Mapping[str, Any]
 
 
 def main() -> None:
-    """Write documents.jsonl and questions.jsonl; a line says which corrections fit nothing."""
+    """Write documents.jsonl and questions.jsonl; print which corrections fit no question."""
     if len(sys.argv) < 4:
         sys.exit(__doc__)
     source, out, *words = sys.argv[1:]
@@ -70,7 +70,7 @@ def _rows(source: Path) -> Iterator[Row]:
 def _by_id(
     questions: Sequence[Question], left: dict[str, Row], misfits: list[str]
 ) -> Iterator[Row]:
-    """The questions' rows; those of `left` that are used are removed."""
+    """The questions' rows. Removes the used corrections from `left`."""
     for question in questions:
         row = left.pop(question.question_id, {})
         references, was = row.get("references"), row.get("replaces")
@@ -88,7 +88,7 @@ def _by_id(
 def corrected(
     question: Question, text: str | None, references: Sequence[str] | None
 ) -> dict[str, Any]:
-    """The question's row with this text and these references; None: as they are."""
+    """The question's row with this text and these references; None keeps the corpus's."""
     was: dict[str, Any] = {}
     if text is not None and text != question.question:
         was["original_question"] = question.question
@@ -109,7 +109,7 @@ def corrected(
 
 
 def _annotated(book: Row, questions: Sequence[Question], misfits: list[str]) -> Iterator[Row]:
-    """The rows of the questions that the annotations of a book have."""
+    """The rows of those questions that a book's annotations cover."""
     paired = pair(book["qas"], questions)
     for number, own in enumerate(book["qas"]):
         if number not in paired:
@@ -121,14 +121,14 @@ def _annotated(book: Row, questions: Sequence[Question], misfits: list[str]) -> 
 
 
 def pair(qas: Sequence[Row], questions: Sequence[Question]) -> dict[int, int]:
-    """For annotations the question that each is of; NarrativeQA has no ids of them.
+    """The index of each annotation's question; NarrativeQA has no ids that link them.
 
-    1. One that was not reworded is of a question of the same text, letters and digits alone; of
-       several, such as a question that is asked twice, the one with most of its answers.
-    2. One that was is of the question left with most of its unmodified answers, one at least; of
-       several the one worded most alike.
-    3. Where all answers were modified, too, it is of the only question left between those of its
-       neighbours, as both are in the same order.
+    1. An annotation that was not reworded belongs to the question with the same letters and digits;
+       where a question is asked twice, to the one with most of its answers.
+    2. A reworded one belongs to the remaining question with most of its unmodified answers, at
+       least one; of several, to the one worded most alike.
+    3. Where all answers were modified, too, it belongs to the only question left between those of
+       its neighbours, as both are in the same order.
     """
     same, alike = dict[tuple[int, int], float](), dict[tuple[int, int], float]()
     for number, own in enumerate(qas):
@@ -151,8 +151,8 @@ def pair(qas: Sequence[Row], questions: Sequence[Question]) -> dict[int, int]:
 def _between(
     found: Mapping[int, int], qas: Sequence[Row], num_questions: int
 ) -> Iterator[tuple[int, int]]:
-    """The reworded annotations that are alone between two neighbours whose questions are known, as
-    one question is."""
+    """Pairs of a reworded annotation and a question that are each the only one left between two
+    known neighbours."""
     gaps = dict[tuple[int, int], list[int]]()
     for number in set(range(len(qas))) - found.keys():
         before = [place for n, place in sorted(found.items()) if n < number]
@@ -166,14 +166,14 @@ def _between(
 
 
 def _num_kept(own: Row, question: Question) -> int:
-    """Count the answers that were not modified and are among the question's references."""
+    """The number of unmodified answers that are among the question's references."""
     theirs = {*map(_plain, question.references)} - {""}
     pairs = zip(own["answers"], own["is_answer_modified"], strict=True)
     return sum(not changed and _plain(answer) in theirs for answer, changed in pairs)
 
 
 def _references(own: Row, question: Question) -> list[str]:
-    """The answers; those that were not modified as the corpus writes them."""
+    """The answers; unmodified ones as the corpus writes them."""
     was, found = question.references, []
     for place, answer in enumerate(own["answers"]):
         same = [w for w in (*was[place : place + 1], *was) if _plain(w) == _plain(answer)]
@@ -183,7 +183,7 @@ def _references(own: Row, question: Question) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """The letters and digits alone, which no tokenization changes."""
+    """Only letters and digits, which no tokenization changes."""
     return "".join(filter(str.isalnum, text.casefold()))
 
 

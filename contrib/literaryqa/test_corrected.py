@@ -1,5 +1,5 @@
-"""Corrections of one's own, and LiteraryQA's annotations: which question each is of, on lines made
-by hand in its format."""
+"""The user's own corrections, and LiteraryQA's annotations and their questions, on lines made by
+hand in its format."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ def written(file: Path, *rows: Any) -> Path:
 
 
 def corrected(folder: Path, *rows: Any) -> tuple[dict[str, dict[str, Any]], str]:
-    """The questions of the corrected corpus as gistmill loads it, by id, and what was said."""
+    """The questions of the corrected corpus as gistmill loads it, by id, and the standard error."""
     words = ["corpus=tables", f"corpus.path={folder / 'corpus'}"]
     mine, new = written(folder / "mine.jsonl", *rows), folder / "new"
     command = [sys.executable, SCRIPT, str(mine), str(new), *words]
@@ -82,7 +82,7 @@ def test_corrections_by_id_leave_the_others_as_they_are(folder: Path) -> None:
 
 
 def qa(question: str, *answers: str, reworded: bool = False, changed: Sequence[bool] = ()) -> Any:
-    """An annotation; `changed`: of the answers, none of them by default."""
+    """An annotation; `changed`: True for each modified answer, by default none."""
     return {"question": question, "answers": [*answers], "is_question_modified": reworded,
             "is_answer_modified": [*(changed or [False] * len(answers))]}  # fmt: skip
 
@@ -92,10 +92,10 @@ def qa(question: str, *answers: str, reworded: bool = False, changed: Sequence[b
     [  # by its text, whatever the tokenization
         (qa("where stood the mill?", "By the river", "Beside a river"), 1,
          ("By the river", "beside a river")),
-        # of equal questions the one with the answers
+        # among equal questions, the one with the answers
         (qa("Who owned the mill?", "A miller.", "Piet", changed=[False, True]), 2,
          ("A miller.", "Piet")),
-        # reworded: of those with an answer that was kept the one worded alike
+        # reworded: among those with an unmodified answer, the one worded most alike
         (qa("Was it rebuilt?", "yes", "Yes, later", reworded=True, changed=[False, True]), 4,
          ("Yes.", "Yes, later")),
         (qa("Why did he leave?", "For love ", reworded=True), 5, ("For love",)),

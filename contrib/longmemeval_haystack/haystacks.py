@@ -5,8 +5,8 @@
 
 After appendix A.2 of the LongMemEval paper and the authors' sample_haystack_and_timestamp.py, with
 these differences. They shuffle the sessions and then date them in that order; here a filler's date
-is drawn uniformly and decides its place. Their fillers may come twice; here only when all others
-are used. They mix three sources in fixed shares; here the mixture is that of the file of fillers.
+is drawn uniformly and decides its place. They may repeat fillers; here only when all others are
+used. They mix three sources in fixed shares; here the file of fillers decides the mixture.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _ROLES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant"}
 
 
 def main() -> None:
-    """Write a question with its history a line."""
+    """Write one question with its history per line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("questions", type=Path, help="as longmemeval_oracle.json")
     parser.add_argument("fillers", type=Path, help="sessions: LongMemEval's, ShareGPT, UltraChat")
@@ -57,8 +57,9 @@ def main() -> None:
 
 
 def fillers_of(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Turns]]:
-    """The sessions of a JSON list or of JSON lines that are no evidence of any question, each once,
-    with their ids. Evidence is told by its id, or as ids in the published files: `answer_...`."""
+    """The sessions of a JSON list or of JSON lines that are no question's evidence, each once,
+    with their ids. Evidence is recognized by its id or text, or by ids of the published files,
+    `answer_...`."""
     gold = [session for row in rows for session in evidence(row)]
     ids, seen = {name for name, *_ in gold if name}, {_said(turns) for *_, turns in gold}
     found = list[tuple[str, Turns]]()
@@ -85,9 +86,9 @@ def _rows(file: Path) -> Iterator[Any]:
 
 
 def _sessions(row: Any) -> Iterator[tuple[str, Turns]]:
-    """The sessions of a row: a list of turns, an object with such a list, or a question of
-    LongMemEval with those of its history that are not its evidence. A turn is LongMemEval's `role`
-    and `content`, ShareGPT's `from` and `value`, or a string as in UltraChat."""
+    """The sessions of a row, which is a list of turns, an object with such a list, or a
+    LongMemEval question, whose evidence is left out. A turn is LongMemEval's `role` and
+    `content`, ShareGPT's `from` and `value`, or a string as in UltraChat."""
     if isinstance(row, dict) and "haystack_sessions" in row:
         gold = {name for name, _, _ in evidence(row)}
         yield from ((name, turns) for name, _, turns in sessions(row) if name not in gold)
@@ -115,7 +116,7 @@ def sessions(row: Mapping[str, Any]) -> list[tuple[str, str | None, Turns]]:
 
 
 def evidence(row: Mapping[str, Any]) -> list[tuple[str, str | None, Turns]]:
-    """The sessions named in `answer_session_ids`; where none is, all."""
+    """The sessions named in `answer_session_ids`; all sessions where none is named."""
     own = row.get("answer_session_ids") or ()
     return [one for one in sessions(row) if one[0] in own] or sessions(row)
 
@@ -128,9 +129,9 @@ def history(
     num_tokens: int | None,
     dates: tuple[datetime | None, datetime | None],
 ) -> dict[str, Any]:
-    """The columns of a question's history, which depends on the row, the fillers and the draw: as
-    many sessions as asked for, or the fewest that reach the tokens, by date. Evidence keeps its
-    dates, as answers count on them. Raises ValueError where there is no room for it, or no date."""
+    """The columns of a question's history, by date: as many sessions as asked for, or the fewest
+    that reach the tokens. Evidence keeps its dates, as answers depend on them. Raises ValueError
+    where the evidence is too large, or no date is possible."""
     gold = evidence(row)
     size = sum(_size(turns, num_tokens) for *_, turns in gold)
     target = num_tokens or num_sessions or 0
@@ -163,9 +164,9 @@ def _size(turns: Turns, num_tokens: int | None) -> float:
 def _interval(
     row: Mapping[str, Any], known: Sequence[str], dates: tuple[datetime | None, datetime | None]
 ) -> tuple[datetime, int]:
-    """The first minute in which drawn dates may be, and their number: from 30 days before the first
-    evidence (without its dates: before the question; else May 2023) to 30 days after the last, but
-    before the question is asked. Raises ValueError where there is none."""
+    """The first possible minute of drawn dates, and the number of possible minutes: from 30 days
+    before the first evidence (without dates: before the question; else May 2023) to 30 days
+    after the last, but before the question is asked. Raises ValueError where there is none."""
     asked = row.get("question_date")
     when = [datetime.strptime(text, DATE) for text in known or ([asked] if asked else [])]
     first, last = (min(when) - MONTH, max(when) + MONTH) if when else (

@@ -41,7 +41,7 @@ def question(number: int, *evidence: str, **change: Any) -> dict[str, Any]:
 
 
 def made(folder: Path, rows: list[Any], fillers: list[Any], *words: str) -> list[dict[str, Any]]:
-    """The rows of the questions with their histories."""
+    """The rows that the script writes."""
     (folder / "oracle.json").write_text(json.dumps(rows))
     (folder / "fillers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in fillers))
     names = (str(folder / name) for name in ("oracle.json", "fillers.jsonl", "out.jsonl"))

@@ -7,7 +7,7 @@ from pydantic import PositiveInt
 
 from gistmill.plugin import Ask, Page, Paginate, UnitRows, page_of
 
-_VOID = {  # elements without a content, which have no end tag
+_VOID = {  # elements without content or end tag
     *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"),
     *("track", "wbr"),
 }
@@ -32,7 +32,7 @@ class PaginateElements(Paginate):
 
 
 class _Starts(HTMLParser):
-    """`found`: where in a text the elements of a depth begin."""
+    """`found`: positions in the text where elements at the depth begin."""
 
     def __init__(self, text: str, depth: int) -> None:
         super().__init__(convert_charrefs=False)
@@ -51,7 +51,7 @@ class _Starts(HTMLParser):
         self._begin()
 
     def handle_endtag(self, tag: str) -> None:
-        # As browsers do: one that was never opened closes nothing, another all that is within.
+        # As in browsers: a tag that was never opened closes nothing, others close all inside, too.
         if tag in self._open:
             while self._open.pop() != tag:
                 pass

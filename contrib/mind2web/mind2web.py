@@ -1,11 +1,11 @@
 """Mind2Web (OSU-NLP-Group/Mind2Web): JSON lists of episodes, each a task on a website and the
 actions that did it (ReadAgent appendix D).
 
-Every action of an episode is a document, the page as it was then (`cleaned_html`), and a question:
-what to do next. Its references are the elements that count as right (`pos_candidates`), each with
-the operation, written as a reader is asked to write it; an action without one has a reference
-without an element, which no reply can be, as its authors count it as failed. The evidence is the
-elements' opening tags.
+Every action of an episode is a document, the page at that moment (`cleaned_html`), and a question
+for the next action. Its references are the elements that count as right (`pos_candidates`), each
+with the operation, in the format that a reader is asked for. An action without such elements has a
+reference without an element, which no reply can match, as its authors count it as failed. The
+evidence is the elements' opening tags.
 """
 
 import json
@@ -80,7 +80,7 @@ def _bad(row: Row, place: str, wrong: BadInputError) -> Loaded:
 
 
 def _episode(row: Row) -> Value:
-    """The row, with all that its actions need. Raises BadInputError."""
+    """The row, checked for all that its actions need. Raises BadInputError."""
     if row.value is None:
         raise BadInputError(row.wrong)
     actions, said = row.value.get("actions"), texts_of(row.value, "action_reprs")
@@ -97,7 +97,6 @@ def _question(episode: Value, step: int) -> str:
 
 
 def _operation(action: Value) -> tuple[str, str]:
-    """What is done, and the value that is entered."""
     operation = action.get("operation")
     if not isinstance(operation, dict):
         raise BadInputError("`operation` is no object; fix it")
@@ -112,7 +111,7 @@ def _elements(action: Value) -> list[str]:
 
 
 def _tags(html: str, names: list[str]) -> tuple[Span, ...]:
-    """The opening tags of the elements, in order; those that touch as one."""
+    """The spans of the elements' opening tags, in order; spans that touch are joined."""
     tag = r"<[^<>]*\bbackend_node_id=[\"']?{}[\"']?(?=[\s/>])[^<>]*>"
     found = (re.search(tag.format(re.escape(name)), html) for name in names)
     made: list[Span] = []

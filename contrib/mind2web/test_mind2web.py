@@ -1,5 +1,5 @@
-"""ReadAgent on the web (appendix D): snippets, gists with their index, look-ups, the next action,
-and Mind2Web's measures, on pages made by hand and by replies written here."""
+"""ReadAgent on the web (appendix D): snippets, gists with their index, look-ups, the next
+action, and Mind2Web's metrics, on handmade pages with scripted replies."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ RULES = [
 
 
 def action(number: int, prefix: str = "a", **change: Any) -> dict[str, Any]:
-    """The first types a place, the second clicks a button; two elements count as right there."""
+    """Action 1 types a place, action 2 clicks a button; two elements count as right there."""
     targets = [["12"], ["31", "32"]][number - 1]
     operation = [{"op": "TYPE", "value": "Bern"}, {"op": "CLICK", "value": ""}][number - 1]
     return {
@@ -73,8 +73,8 @@ def module(name: str) -> Any:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> gistmill.RunResult:
-    """Of the second episode the first step is done wrongly, of the third the second cannot be
-    read, the fourth cannot be read at all."""
+    """A run of four episodes: the first is right, the second has a wrong first step, the third
+    an unreadable second step; the fourth cannot be read at all."""
     folder = tmp_path_factory.mktemp("web")
     wrong = episode("b", annotation_id="e2", confirmed_task="HOLD a train")
     broken = [action(1, "c"), action(2, "c", pos_candidates=None)]
@@ -198,7 +198,7 @@ def starts(text: str, depth: int) -> list[str]:
 @pytest.mark.parametrize("text", PAGES)
 @pytest.mark.parametrize("depth", range(1, 9))
 def test_a_page_begins_at_each_element_of_the_depth(text: str, depth: int) -> None:
-    """Against an XML parser's tree: all is XML but <br>."""
+    """Compares with an XML parser's tree: all is XML except <br>."""
     level = [ET.fromstring(text.replace("<br>", "<br/>"))]
     for _ in range(depth):
         level = [child for element in level for child in element]
@@ -209,7 +209,7 @@ def test_a_page_begins_at_each_element_of_the_depth(text: str, depth: int) -> No
 
 
 def test_pages_of_no_xml() -> None:
-    """What is not closed is closed by its parent, as browsers do; declarations are text."""
+    """An unclosed element is closed by its parent, as in browsers; declarations are text."""
     assert starts("<a><b><c></b></x><b>two</b></a>", 1) == ["<b>"]
     assert starts("no tag at all", 3) == []
     for odd in ("<![1]>", "<![foo[bar]]>", "<![CDATA[x]]>", "<!x>", "<![", "<!"):

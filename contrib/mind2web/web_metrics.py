@@ -1,6 +1,6 @@
-"""Actions on a web page as lines of text, and Mind2Web's metrics of one (arXiv 2306.06070, section
-4.1; OSU-NLP-Group/Mind2Web, action_prediction/metric.py): the element, the operation with its
-value, and both. Where the reference has no element all are 0. Means are over episodes."""
+"""Actions on a web page as lines of text, and Mind2Web's metrics for one (arXiv 2306.06070,
+section 4.1; OSU-NLP-Group/Mind2Web, action_prediction/metric.py): the element, the operation
+with its value, and both. All are 0 where the reference has no element. Means are over episodes."""
 
 import re
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class WebAction:
 
 
 def parse_action(text: str) -> WebAction:
-    """The action that a text states, its last statement of each; "" for what it does not say."""
+    """The action that a text states; the last line of each kind counts, "" where there is none."""
     found = {name.lower(): said.strip().strip("*`\"'") for name, said in _LINE.findall(text)}
     element = _NUMBER.search(found.get("element", ""))
     operation = _NUMBER.search(found.get("operation", ""))
@@ -65,7 +65,7 @@ def step_success(answer: str, reference: str) -> float:
 @metric("mind2web_episode", groups=(*_EPISODE, "steps"), version=1)
 def episode_success(answer: str, reference: str) -> float:
     """100 where all steps of the episode are right (Mind2Web's success rate), else 0."""
-    return step_success(answer, reference)  # of a group the least counts
+    return step_success(answer, reference)  # the minimum over the group counts
 
 
 def _words(action: WebAction) -> set[str]:

@@ -24,7 +24,7 @@ _MAGIC = re.compile(r"(\s*)(?:[!%?].*|[\w.]+\?\??)$")  # of IPython: a command, 
 _NAME = re.compile(r"prompt|template", re.IGNORECASE)
 _NUM_PAGES = re.compile(r"\b\d+(?= ?(?:page\(s\)|pages?\b))")  # in "1 to 6 page(s)" the 6
 
-# What stands in a field: an expression over the fields of our prompt.
+# By field of the notebook: an expression over the fields of our prompt.
 _EXPRESSIONS = {
     "preceding": "preceding_text(preceding)",
     "passage": "labelled(paragraphs)",
@@ -55,8 +55,8 @@ _JUDGED = {
 
 @dataclass(frozen=True)
 class Kind:
-    """One of our prompts as the notebook may have it: the names of its string, its fields in the
-    order of numbered ones, by name, and those that it must have."""
+    """One of our prompts in the notebook: a pattern of its string's name, its fields by number
+    and by name, and the fields that it must have."""
 
     prompt: str
     names: str
@@ -86,7 +86,7 @@ KINDS = (  # the first whose `names` a string's name matches
 
 
 class UnusableError(Exception):
-    """A string that cannot be made into a template, or a file that is no notebook, and why."""
+    """The reason why a string cannot become a template, or a file is no notebook."""
 
 
 def main() -> None:
@@ -110,8 +110,8 @@ def main() -> None:
 
 
 def made_of(notebook: Path) -> tuple[dict[str, str], list[str]]:
-    """The files of the family by name, and a line on each string. Where two are for one prompt the
-    later counts, as it would if the notebook were run. Raises UnusableError."""
+    """The files of the family by name, and a line on each string. Where two strings are for one
+    prompt the later one counts, as if the notebook were run. Raises UnusableError."""
     templates: dict[str, str] = {}
     lines: dict[str, str] = {}  # by prompt
     unused: list[str] = []
@@ -149,8 +149,8 @@ def made_of(notebook: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def strings(notebook: Path) -> Iterator[tuple[int, str, str | None]]:
-    """The number of the cell, from 1, the name and the text of each string that code assigns to a
-    name like a prompt's; None for an f-string. Raises UnusableError."""
+    """Each string that code assigns to a name like a prompt's: the number of the cell from 1,
+    the name, and the text or None for an f-string. Raises UnusableError."""
     try:
         cells = [*map(dict, json.loads(notebook.read_text(encoding="utf-8"))["cells"])]
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -164,7 +164,7 @@ def strings(notebook: Path) -> Iterator[tuple[int, str, str | None]]:
 
 def assigned(code: str) -> Iterator[tuple[str, str | None]]:
     """The names that the code assigns strings to, anywhere, in the order of their lines; nothing
-    where it is no Python. Magics are left out."""
+    where the code is no Python. Magics are left out."""
     code = code.lstrip().partition("\n")[2] if code.lstrip().startswith("%%") else code
     lines = code.split("\n")
     while True:
@@ -188,7 +188,7 @@ def assigned(code: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _text(node: ast.expr | None) -> str | None:
-    """A string, or strings joined by +; None for all else."""
+    """A string, or strings joined by +; None for anything else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -198,7 +198,7 @@ def _text(node: ast.expr | None) -> str | None:
 
 
 def template(kind: Kind, text: str | None) -> tuple[str, list[str]]:
-    """The template of a format string, and what it shows that the string does not. Raises
+    """The template of a format string, and the fields that it adds to the string. Raises
     UnusableError."""
     if text is None:
         raise UnusableError("an f-string, whose values only running the code would tell")
@@ -218,7 +218,7 @@ def template(kind: Kind, text: str | None) -> tuple[str, list[str]]:
 
 
 def _fields(kind: Kind, text: str) -> Iterator[tuple[str, str | None]]:
-    """The literal pieces of a format string, each with what stands in the field after it."""
+    """The literal pieces of a format string, each with the field after it, or None."""
     try:
         pieces = list(Formatter().parse(text))
     except ValueError as error:
@@ -242,7 +242,8 @@ def _fields(kind: Kind, text: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _completed(prompt: str, text: str, shown: Sequence[str]) -> tuple[str, list[str]]:
-    """The text with what our prompt shows at times and the notebook's never does."""
+    """The text with the fields that our prompt needs and the notebook never has; and their
+    names."""
     added = []
     if prompt == "look_up_p" and "max_pages" not in shown:
         text, found = _NUM_PAGES.subn("{{ max_pages }}", text)

@@ -1,4 +1,4 @@
-"""The importer, on notebooks of the authors' shape in words of our own."""
+"""The importer, on notebooks in the authors' layout with wording of our own."""
 
 import json
 import subprocess
@@ -52,7 +52,7 @@ def assigning(strings: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def imported(folder: Path, *cells: Any) -> subprocess.CompletedProcess[str]:
-    """The script's run on a notebook of these cells; the family is in folder/new."""
+    """Run the script on a notebook of these cells; the family is in folder/new."""
     file = folder / "demo.ipynb"
     file.write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 0}))
     command = [sys.executable, SCRIPT, str(file), str(folder / "new")]
@@ -66,7 +66,7 @@ def gistmill(*words: object) -> str:
 
 @pytest.fixture(scope="module")
 def sent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What a run with the family sends: of each prompt the first request."""
+    """The first request of each prompt in a run with the family."""
     folder = tmp_path_factory.mktemp("notebook")
     done = imported(folder, *assigning(STRINGS))
     assert done.returncode == 0, done.stderr

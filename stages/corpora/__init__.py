@@ -1,9 +1,9 @@
-"""Loaders of text corpora: in formats/ the published ones, in own/ a user's own; reading/ has
-what they share. audits/ has answers to their questions that raters are audited with.
+"""Loaders of text corpora: formats/ has the published ones, own/ a user's own, reading/ what they
+share, and audits/ answers to audit raters with.
 
-A loader yields one `Loaded` per document, in file order: the Document and its Questions. Input
-that cannot be read becomes a row too, with problem `bad_input` and a `detail` of the form
-`file:line: what is wrong; what to do`. Raises UsageError where nothing at the path can be used.
+A loader yields one `Loaded` per document, in file order: the Document and its Questions. Input that
+cannot be read becomes a row too, with problem `bad_input` and a `detail` of the form `file:line:
+what is wrong; what to do`. Raises UsageError where nothing at the path can be used.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,10 +17,8 @@ __all__ = ["Corpus", "Loaded", "corpus_of", "load"]
 
 
 def corpus_of(section: Mapping[str, Any]) -> Corpus:
-    """The corpus of a `corpus` section, by its `format`.
-
-    Raises UsageError for a format that does not exist, pydantic's ValidationError for wrong keys.
-    """
+    """Raises UsageError for a `format` that does not exist, pydantic's ValidationError for wrong
+    keys."""
     name = section.get("format")
     if not isinstance(name, str) or name not in FORMATS:
         known = ", ".join(sorted(FORMATS))
@@ -29,7 +27,7 @@ def corpus_of(section: Mapping[str, Any]) -> Corpus:
 
 
 def load(corpus: Corpus) -> Iterator[Loaded]:
-    """Load the corpus, one document at a time; details are in the module of its format.
+    """Load the corpus, one document at a time, as the module of its format describes.
 
     Raises UsageError at once where the path or the split is missing, and on the first `next` where
     the path holds nothing of this format.

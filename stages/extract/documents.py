@@ -15,13 +15,13 @@ from stages.extract.extracted import Extracted, UnreadableError, extractor
 from stages.extract.html_markdown import HEADINGS, html_tree, markdown
 from stages.text.encodings import Decoded, decoded
 
-# Web pages: navigation, heads and feet, notices of cookies are known by the element, its role, its
-# class or id, or in that a block is nothing but links.
+# Web pages: navigation, headers, footers and cookie notices are recognized by the element, its
+# role, its class or id, or because a block has only links.
 _BESIDE = frozenset({"nav", "footer", "button", "select", "dialog"})
-# Those that are none within these: there they are its title, its notes.
+# Elements that are kept within these, where they are the title or notes.
 _UNLESS_INSIDE = {"header": {"article", "main"}, "aside": {"article"}, "form": {"article", "main"}}
 _ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "menu", "menubar", "toolbar"})
-# Words of classes and ids, and those beside which they say nothing.
+# Words of classes and ids; words of _TITLED beside them make them meaningless.
 _NAMES = frozenset({
     "nav", "navbar", "navigation", "menu", "breadcrumb", "breadcrumbs", "footer", "sidebar",
     "cookie", "cookies", "consent", "masthead", "topbar", "toolbar", "skip", "share", "social",
@@ -32,11 +32,11 @@ _TITLED = frozenset({"title", "article", "entry", "post", "content", "body", "te
 _NAMED_BY_ID = frozenset({"div", "ul", "ol", "table", "header", "aside", "form"})
 _SMALL = frozenset({"a", "li", "td", "p", "span", *HEADINGS})
 _MAIN = ("article", "main")
-_MOST_LEFT = 0.2  # of a block outside of its links: what has more is no navigation
-_LEAST_KEPT = 0.2  # of a page's characters; a page that has fewer is made of links
+_MOST_LEFT = 0.2  # share of a block outside of its links; navigation has no more
+_LEAST_KEPT = 0.2  # share of a page's characters; a page with fewer left is made of links
 
 _PARTS = re.compile(r"(?i)word/(?:document\d*|footnotes|endnotes)\.xml")
-# Parts of an equation on a line, as in Word's linear format: what is before them, and within.
+# Signs before and between parts of an equation on a line, as in Word's linear format.
 _BEFORE = {"sub": "_", "sup": "^", "lim": "_"}
 _BETWEEN = {"f": "/", "d": "|", "mr": ", ", "m": "; ", "eqArr": "; ", "func": " "}
 _GROUPED = ("num", "den", "lim", "sub", "sup")
@@ -51,7 +51,7 @@ def web_text(content: bytes) -> Extracted:
         if element.getparent() is not None and (_is_beside(element) or _is_links(element)):
             element.drop_tree()
     kept = markdown(root)
-    # Else it is a page of links, or most of it is in an element without an end.
+    # Otherwise it is a page of links, or most of it is in an element that is never closed.
     is_kept = len(kept) >= _LEAST_KEPT * len(everything)
     return Extracted(kept if is_kept else everything, note=page.note)
 
@@ -128,7 +128,7 @@ def epub_text(content: bytes) -> Extracted:
 
 
 def _chapter(html: str) -> str:
-    """A page's text; none of a table of contents, which has links alone."""
+    """A page's text; "" for a table of contents, which has only links."""
     from lxml import etree
 
     root, rest = html_tree(html), html_tree(html)
@@ -149,8 +149,8 @@ class _Book:
         self._locked = {self._found(lock.get("URI", "")) for lock in locks}
 
     def spine(self) -> tuple[list[str], dict[str, list[str]]]:
-        """The names of the pages that the spine lists, each once, but for the table of contents;
-        and of those that are missing, by the reason."""
+        """The names of the pages that the spine lists, each once, without the table of contents;
+        and the names of missing pages by reason."""
         roots = self._elements(self._found("META-INF/container.xml"), "rootfile")
         packages = [self._found(root.get("full-path", "")) for root in roots]
         others = sorted(name for name in self._names.values() if name.lower().endswith(".opf"))
@@ -180,8 +180,8 @@ class _Book:
             raise UnreadableError("damaged") from None
 
     def _found(self, href: str, folder: str = "") -> str | None:
-        """The file that a link leads to, whatever its case, slashes, escapes and fragment; the one
-        of that name where the archive has it in another folder."""
+        """The file that a link leads to, ignoring case, slashes, escapes and fragment; else the
+        only file with that name in any folder."""
         keys = [_key(f"{folder}/{way.strip()}") for way in (re.split("[?#]", href)[0], href)]
         for key in keys:
             if key in self._names:
@@ -191,7 +191,7 @@ class _Book:
         return named[0] if len(named) == 1 else None
 
     def _elements(self, name: str | None, tag: str) -> list[Any]:
-        """The elements of a file of XML, which may be damaged, by their name in any namespace."""
+        """The elements of an XML file, which may be damaged, by tag name in any namespace."""
         from lxml import etree
 
         with suppress(UnreadableError, etree.XMLSyntaxError, ValueError, LookupError):
@@ -202,14 +202,14 @@ class _Book:
 
 
 def _key(name: str) -> str:
-    """The form that all names of a file in links have in common."""
+    """One form for all spellings of a file's name in links."""
     path = normpath("/" + unquote(name).replace("\\", "/").lstrip("/"))
     return normalize("NFC", path).casefold()
 
 
 def _archive(content: bytes, kind: str) -> zipfile.ZipFile:
     try:
-        try:  # many do not say that their names are UTF-8
+        try:  # many do not declare that their names are UTF-8
             return zipfile.ZipFile(io.BytesIO(content), metadata_encoding="utf-8")
         except UnicodeError:
             return zipfile.ZipFile(io.BytesIO(content))
@@ -225,7 +225,7 @@ def _xml_parser(etree: Any, recover: bool) -> Any:
     )  # fmt: skip
 
 
-# Word files: mammoth leaves out equations, ruby and some text boxes, which are made runs before.
+# Word files: mammoth leaves out equations, ruby and some text boxes: they become runs first.
 
 
 @extractor("docx")
@@ -260,7 +260,7 @@ def word_text(content: bytes) -> Extracted:
 
 
 def _lost(root: Any) -> Counter[str]:
-    """The number of things whose text is not in the file's text, by their kind."""
+    """The number of objects whose text is not extracted, by kind."""
     objects = root.iter("{*}OLEObject")
     found = Counter(f"embedded {item.get('ProgID', 'object')}" for item in objects)
     drawn = {"chart": "chart", "relIds": "diagram"}
@@ -268,14 +268,14 @@ def _lost(root: Any) -> Counter[str]:
 
 
 def _write_runs(root: Any) -> None:
-    """Make runs of equations, and of ruby the text that it is above; take text boxes that have no
-    old form beside them out of what is drawn."""
+    """Convert equations to runs and ruby to its base text; move text boxes without an old-format
+    copy out of their drawings."""
     for box in [*root.iter("{*}txbxContent")]:
         outer = [*box.iterancestors("{*}AlternateContent", "{*}drawing")][-1:]
         if outer and next(outer[0].iterfind(".//{*}Fallback//{*}txbxContent"), None) is None:
             outer[0].addprevious(box)
     for ruby in [*root.iter("{*}ruby")]:
-        within = ruby.tag.replace("}ruby", "}ins")  # which mammoth reads on in
+        within = ruby.tag.replace("}ruby", "}ins")  # whose content mammoth reads
         for part in ruby:
             part.tag = within if _name(part) == "rubyBase" else part.tag
         ruby.tag = within
@@ -291,7 +291,7 @@ def _write_runs(root: Any) -> None:
 
 
 def _linear(part: Any) -> str:
-    """An equation, or a part of it, on a line."""
+    """An equation, or a part of it, on one line."""
     name = _name(part)
     if name in ("t", "chr"):
         return part.text or next(iter(part.values()), "")

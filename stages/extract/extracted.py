@@ -1,4 +1,4 @@
-"""Extractors by the ending of a file's name, their result, and the errors that they raise."""
+"""The registry of extractors by file ending, their result, and their error."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ SOFT_HYPHEN = "\u00ad"  # shown only where a line ends, so no part of a word
 
 
 class UnreadableError(Exception):
-    """A file without a text that can be read: why, and what to do."""
+    """A file has no readable text; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The text of a file, blank lines between paragraphs; `missing`: what of it is not in the text,
-    or None; `metadata`: what else the file says of itself; `note`: what is not certain of the text,
-    and what to do."""
+    """The text of a file, with blank lines between paragraphs. `missing`: parts of the file that
+    are not in the text, or None; `metadata`: other facts that the file states; `note`: doubts
+    about the text, and what to do."""
 
     text: str
     missing: str | None = None
@@ -30,12 +30,11 @@ class Extracted:
 
 
 Extract = Callable[[bytes], Extracted]
-# By the ending of files' names.
 EXTRACTORS: Registry[Extract] = Registry("reads files that end in .{}", "extractors")
 
 
 def extractor(*endings: str) -> Callable[[Extract], Extract]:
-    """Register the function that reads files whose names end so:
+    """Register the function that reads files with these endings:
 
         @extractor("srt")
         def subtitles(content: bytes) -> Extracted:
@@ -43,8 +42,8 @@ def extractor(*endings: str) -> Callable[[Extract], Extract]:
             lines = content.decode().split("\\n")
             return Extracted("\\n".join(line for line in lines if "-->" not in line))
 
-    It runs in a process of its own, which may crash: that costs one file. It raises UnreadableError
-    for a file that has no text. Raises UsageError for an ending that another function reads.
+    It runs in a separate process; a crash there loses one file. It raises UnreadableError for a
+    file that has no text. Raises UsageError for an ending that another function reads.
     """
 
     def add(function: Extract) -> Extract:

@@ -1,6 +1,6 @@
-"""Markdown of HTML: lxml reads the page, html-to-markdown writes headings, lists and tables.
+"""Markdown of HTML: lxml parses the page, html-to-markdown writes headings, lists and tables.
 
-Between the two the tree is made plain: of its elements only those are kept that shape the text.
+In between, the tree is reduced to the elements that shape the text.
 """
 
 import re
@@ -9,9 +9,9 @@ from typing import Any
 from stages.extract.extracted import SOFT_HYPHEN, UnreadableError
 from stages.text.article_text import without_marked_sections
 
-_TEXT = "\ufdd0"  # around the text of a line, so that nothing in it has a meaning in Markdown
-_LIST = "\ufdd1"  # in a paragraph before a list; as _TEXT no character of any text
-_BACKSLASH = "\ufdd2"  # in place of one, which would be escaped
+_TEXT = "\ufdd0"  # around the text of a line, so that nothing in it is Markdown syntax
+_LIST = "\ufdd1"  # in a paragraph before a list; like _TEXT, no character of any text
+_BACKSLASH = "\ufdd2"  # in place of a backslash, which would be escaped
 _WORDS = re.compile(r"\S(?:.*\S)?")
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufdd0-\ufdd2\ufffe\uffff]")
 _HIDDEN = ("script", "style", "title", "template", "noscript", "svg")
@@ -28,12 +28,12 @@ _TAG_OR_LINE_END = re.compile(r"(<[^<>]*>)|\n")
 _TOO_DEEP = "//*[count(ancestor::*) > 900]"  # html-to-markdown leaves out what is below 1,000
 _LONGEST_CELL = 1000  # characters: a table with longer ones is for the page's layout
 _NUMBERS = ("start", "colspan", "rowspan")  # attributes that are kept
-_ITEM = re.compile(r" *(?:-|\d+\.) ")  # text that looks so has _TEXT before it
+_ITEM = re.compile(r" *(?:-|\d+\.) ")  # text that looks like an item has _TEXT before it
 _BARE = re.compile(r" *(?:(?:-|\d+\.) *)+|#+")
 
 
 def html_tree(html: str) -> Any:
-    """The root element of a page, without what is never shown; in <pre> line ends are <br>."""
+    """The root element of a page, without invisible elements; in <pre>, line ends become <br>."""
     import lxml.html
     from lxml import etree
 
@@ -51,7 +51,7 @@ def html_tree(html: str) -> Any:
 
 
 def markdown(root: Any) -> str:
-    """The text of the tree, which is changed; blank lines between paragraphs. Raises
+    """The text of the tree, with blank lines between paragraphs; changes the tree. Raises
     UnreadableError where elements are nested too deep."""
     import html_to_markdown
     from lxml import etree
@@ -68,8 +68,8 @@ def markdown(root: Any) -> str:
 
 
 def _make_plain(etree: Any, root: Any) -> None:
-    """Leave elements that shape the text, without attributes but a list's start and a cell's spans;
-    white space becomes one space, as in a browser."""
+    """Keep only elements that shape the text, and only the attributes of a list's start and a
+    cell's spans; white space becomes one space, as in a browser."""
     for element in [*root.iter("caption")]:
         if (table := element.getparent()) is not None and table.getparent() is not None:
             table.addprevious(element)
@@ -92,8 +92,8 @@ def _make_plain(etree: Any, root: Any) -> None:
 
 
 def _is_layout(table: Any) -> bool:
-    """True for a table of one row or column, or with a table, a heading or a long text in a cell:
-    its cells are paragraphs."""
+    """True for a table of one row or column, or with a table, a heading or a long text in a
+    cell; its cells become paragraphs."""
     if next(table.iterdescendants("table", *HEADINGS), None) is not None:
         return True
     rows = [[" ".join(cell.itertext()).strip() for cell in row.iter("td", "th")]
@@ -109,7 +109,7 @@ def _plain(text: str | None) -> str:
 
 
 def _with_whole_lists(text: str) -> str:
-    """The text without blank lines within lists, and without items and headings that are empty."""
+    """The text without blank lines within lists and without empty items and headings."""
     lines = [line.rstrip() for line in text.split("\n")]
     written = "\n".join(line for line in lines if not _BARE.fullmatch(line))
     blocks: list[str] = []

@@ -1,8 +1,9 @@
-"""Extract texts in a process of their own: what crashes it, or takes too much memory or time, costs
-one file. The process is started when it is first needed, and again after a crash.
+"""Extract texts in a separate process: a file that crashes it, or takes too much memory or time,
+loses only that file. The process is started when first needed, and again after a crash.
 
-It is this module, with folders of plugins as its arguments, imported for a kind of theirs. A
-request is a line `{"kind": ..., "bytes": N}` and N bytes; a reply is a line of JSON.
+The process runs this module, with folders of plugins as arguments, which it imports when a kind is
+not built in. A request is a line `{"kind": ..., "bytes": N}` and N bytes; a reply is a line of
+JSON.
 """
 
 import json
@@ -28,7 +29,7 @@ _MOST_MEMORY = 2**32  # bytes of address space
 
 
 class Extractor:
-    """A context manager; `seconds`: what one file may take."""
+    """A context manager. `seconds`: the time limit of one file."""
 
     def __init__(self, seconds: float = _SECONDS) -> None:
         self._seconds = seconds
@@ -47,7 +48,7 @@ class Extractor:
             self._child.end()
 
     def extract(self, kind: str, content: bytes) -> Extracted:
-        """The text of a file; `kind`: one of EXTRACTORS.
+        """The text of a file. `kind`: a key of EXTRACTORS.
 
         Raises UnreadableError where the file cannot be read, or its process has crashed.
         """
@@ -71,7 +72,7 @@ class Extractor:
 
 
 class _Child:
-    """The process; `is_late`: it was killed as a file took too long."""
+    """The process. `is_late`: it was killed because a file took too long."""
 
     def __init__(self) -> None:
         self.is_late = False
@@ -87,7 +88,8 @@ class _Child:
         )
 
     def reply(self, kind: str, content: bytes, seconds: float) -> dict[str, Any] | None:
-        """The process's reply about a file; None where it ends instead, or is killed by then."""
+        """The reply about a file; None where the process ends instead, or is killed after
+        `seconds`."""
         process, timer = self._process, Timer(seconds, self._kill)
         assert process.stdin and process.stdout
         timer.start()
@@ -110,7 +112,7 @@ class _Child:
         self._process.kill()
 
     def end(self) -> tuple[int, str]:
-        """End the process; its exit code, and the last line of what it wrote on standard error."""
+        """End the process; return its exit code and the last line of its standard error."""
         assert self._process.stdin and self._process.stdout
         with suppress(BrokenPipeError):
             self._process.stdin.close()
@@ -123,13 +125,12 @@ class _Child:
 
 
 def _serve() -> None:
-    """Answer requests until standard input ends."""
     if sys.platform == "linux":
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints is no reply
+    os.dup2(2, 1)  # libraries may print, which must not mix with replies
     for line in sys.stdin.buffer:
         asked = json.loads(line)
         reply = _reply(asked["kind"], sys.stdin.buffer.read(asked["bytes"]))

@@ -15,15 +15,15 @@ from typing import NamedTuple
 from stages.extract.extracted import Extracted, extractor
 from stages.extract.pdf_pages import Line, pages_of, with_tables
 
-_EDGE_ROWS = 3  # at the top and at the foot of a page, that may be running heads
-_MOST_ALIKE = 0.7  # of a page's lines: a page that shares more with another one is its copy
+_EDGE_ROWS = 3  # at the top and at the foot of a page that may be running heads
+_MOST_ALIKE = 0.7  # share of a page's lines: a page with more in common with another is its copy
 _MOST_PAGES = 100  # that a page is compared with for one line
-_SAME_HEIGHT = 2.0  # points: rows that are no further apart stand at one height
-# Of the rows at one height, this share has to recur or to count; the others are heads of chapters.
+_SAME_HEIGHT = 2.0  # points: rows no further apart are at one height
+# This share of the rows at one height must recur or be numbered; the others are chapter heads.
 _LEAST_SHARE = 0.4
 _LEAST_PAGES = 0.3  # of all pages
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
-# Case is ignored for words alone: with it "I" is the dotless Turkish letter, too.
+# Case is ignored only for words: it would make "I" match the dotless Turkish letter.
 _ALONE = re.compile(
     r"(?:\W*(?i:page|seite|p\.|s\.))?\W*(\d{1,4}|[ivxlcIVXLC]{1,7})\W*"
     r"(?:(?i:of|von|/)\W*\d{1,4}\W*)?"
@@ -34,19 +34,19 @@ _AT_END = re.compile(r"\A\W*\d{1,4}\b|\b\d{1,4}\W*\Z")
 # line, and where the height of lines changes by this factor.
 _GAP, _INDENT, _TALLER = 1.18, 0.8, 1.15
 _TALL_STEP = 1.4  # of a line's height: the lines of a heading are no further apart
-_NEAR = 10  # lines before and after, whose ends say how far a line may go
-_LEAST_NEAR = 3  # lines about a line, for a full one to be told from a short one
+_NEAR = 10  # lines before and after whose ends show how long a line may be
+_LEAST_NEAR = 3  # lines nearby that are needed to tell a full line from a short one
 _SPACE = 0.2  # of a line's height: hardly any space is narrower
-_SMALLER = 0.93  # of the text's height: what is smaller is a note
-_LOW = 250  # points: of a page that is full the last line is no higher
+_SMALLER = 0.93  # of the text's height: smaller lines are notes
+_LOW = 250  # points: the last line of a full page is no higher
 _ENDS = tuple(".!?:\"'”’)]»。！？…")
-_BULLET = re.compile(r"[•◦▪‣·∙●○■–*\x7f-\x9f-]\Z")  # or without a meaning, as LaTeX's
+_BULLET = re.compile(r"[•◦▪‣·∙●○■–*\x7f-\x9f-]\Z")  # or control characters, as LaTeX's
 _ITEM_NUMBER = re.compile(r"\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})[.)]\Z")
-_DASH = re.compile(r"\w(?:—|–|--)\Z")  # without a space before it, it has none behind it
+_DASH = re.compile(r"\w(?:—|–|--)\Z")  # without a space before it, so none after it
 _CUT = re.compile(r"[^\W\d_]-\Z")
 _LONGEST_HEADING = 200  # characters
-_ONE_HEIGHT = 0.95  # of a heading's height: one that is less low is of the same level
-_LEVELS = 3  # of headings that are told apart by their height
+_ONE_HEIGHT = 0.95  # of a heading's height: a heading that is not lower has the same level
+_LEVELS = 3  # of headings, by their height
 
 
 @extractor("pdf")
@@ -67,13 +67,14 @@ class _Row(NamedTuple):
     text: str
 
     def parts(self) -> set[str]:
-        """The texts on the left, in the middle, on the right; no label, before what is no head."""
+        """The texts on the left, in the middle and on the right, without labels, which end in a
+        colon."""
         found = {cell.text for line in self.lines for cell in line.cells()}
         return {text for text in found if not text.endswith(":")}
 
     def numbers(self, pattern: re.Pattern[str]) -> set[int]:
-        """The row's own number, or those of the pattern, less `page`: of a page's number, by what
-        it exceeds its place."""
+        """Numbers in the row, minus `page`; for a page number this difference is the same on all
+        pages. If the row is only a number, that one; else those that match the pattern."""
         if alone := _ALONE.fullmatch(self.text):
             return {_value(alone[1]) - self.page}
         found = re.findall(r"\d+", " ".join(pattern.findall(self.text)))
@@ -81,12 +82,12 @@ class _Row(NamedTuple):
 
 
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """The lines of each page that are none of its head or foot: what recurs at one height of
-    several pages, or has the page's number at an end. A page of nothing else is kept."""
+    """The lines of each page without heads and feet: rows that recur at one height of several
+    pages, or have the page's number at an end. A page of nothing else is kept."""
     rows = [_rows(page, lines) for page, lines in enumerate(pages)]
     first = _first_copies(pages)
-    heads: dict[tuple[int, str], set[str]] = {}  # a row: its parts that stand on its page alone
-    steps = {1}  # a page's number less its place in the file
+    heads: dict[tuple[int, str], set[str]] = {}  # by row: parts that are on no other page
+    steps = {1}  # a page's number minus its index in the file
     for whole in _bands([row for page in rows for row in page]):
         band = [r for r in whole if first[r.page] == r.page or _ALONE.fullmatch(r.text)]
         times = Counter(step for row in band for step in row.numbers(_NUMBER))
@@ -119,13 +120,13 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
 def _without(
     lines: Sequence[Line], rows: Sequence[_Row], heads: Mapping[_Row, set[str]], steps: set[int]
 ) -> list[Line]:
-    """The lines of a page without its heads, from its edges inwards, and without its number. Where
-    there are more of them than a head has, they are text that recurs."""
+    """The lines of a page without its heads, from its edges inwards, and without its number.
+    More rows than a head can have are recurring text, which is kept."""
 
     def is_number(row: _Row) -> bool:
         return bool(_ALONE.fullmatch(row.text)) and not row.numbers(_NUMBER).isdisjoint(steps)
 
-    left: dict[int, Line] = {}  # what is kept of lines, by their identity
+    left: dict[int, Line] = {}  # the rest of each line, by id()
     for is_top in (True, False):
         edge = [row for row in (rows if is_top else rows[::-1]) if row.is_top == is_top]
         outer = [*takewhile(lambda row: row in heads or is_number(row), edge)]
@@ -138,8 +139,8 @@ def _without(
 
 
 def _first_copies(pages: Sequence[Sequence[Line]]) -> list[int]:
-    """For each page one before that it is a copy of, or itself: copies have most lines in common
-    and in one place, and do not tell which are heads."""
+    """For each page the earlier page that it is a copy of, or itself. Copies have most lines in
+    common at the same places, so recurring lines in them are not evidence of heads."""
     found: list[int] = []
     kept: dict[int, set[tuple[str, int]]] = {}  # the lines of pages that are no copies
     for page, lines in enumerate(pages):
@@ -155,7 +156,7 @@ def _first_copies(pages: Sequence[Sequence[Line]]) -> list[int]:
 
 
 def _rows(page: int, lines: Sequence[Line]) -> list[_Row]:
-    """The rows at the page's edges, from the top down, and the next one."""
+    """The rows at the page's top and bottom edges, and one more at each, from the top down."""
     rows: list[list[Line]] = []
     for line in sorted((line for line in lines if line.height), key=lambda line: -line.bottom):
         if rows and rows[-1][0].bottom - line.bottom <= _SAME_HEIGHT:
@@ -170,7 +171,7 @@ def _rows(page: int, lines: Sequence[Line]) -> list[_Row]:
 
 
 def _bands(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
-    """Rows of several pages that stand at one height."""
+    """Groups of rows of several pages that stand at one height."""
     band: list[_Row] = []
     for row in sorted(rows, key=lambda row: (row.is_top, row.lines[0].bottom)):
         if band and (row.is_top != band[-1].is_top
@@ -186,7 +187,6 @@ def _without_digits(text: str) -> str:
 
 
 def _value(number: str) -> int:
-    """The value of digits, or of a Roman numeral."""
     if number.isdigit():
         return int(number)
     values = [_ROMAN[letter] for letter in number.lower()]
@@ -194,7 +194,7 @@ def _value(number: str) -> int:
 
 
 class _Type(NamedTuple):
-    """The type of most of the document: the height of its text, and the distance of its lines."""
+    """The usual type of the document: the height of its text and the distance of its lines."""
 
     height: float
     step: float
@@ -202,7 +202,7 @@ class _Type(NamedTuple):
 
 @dataclass
 class _Block:
-    """A paragraph, or a table; `near`: the lines of its kind about its last."""
+    """A paragraph, or a table; `near`: similar lines around its last one."""
 
     first: Line
     last: Line
@@ -211,7 +211,7 @@ class _Block:
     num_lines: int = 1
 
     def is_full(self, line: Line) -> bool:
-        """True if the first word of the next line had no room at the end of the last."""
+        """True if the last line had no space left for the first word of the next one."""
         width = line.words[0].right - line.words[0].left + _SPACE * line.height
         edge = max(near.right for near in self.near)
         return self.last.is_cut or self.last.right + width > edge
@@ -222,7 +222,7 @@ class _Block:
 
 
 def paragraphs(pages: Sequence[Sequence[Line]]) -> list[str]:
-    """Paragraphs, headings, lists and tables in reading order as Markdown."""
+    """Paragraphs, headings, lists and tables in reading order, as Markdown."""
     usual = _usual(pages)
     made: list[_Block] = []
     for lines in pages:
@@ -249,7 +249,7 @@ def _usual(pages: Sequence[Sequence[Line]]) -> _Type:
 
 
 def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """The lines cut where one stands above the one before it."""
+    """The lines, cut before each line that stands above the previous one."""
     column: list[Line] = []
     before: Line | None = None
     for line in lines:
@@ -262,7 +262,6 @@ def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
 
 
 def _blocks(column: Sequence[Line], usual: _Type) -> Iterator[_Block]:
-    """The paragraphs and tables of a column, in order."""
     block: _Block | None = None
     for index, line in enumerate(column):
         near = [other for other in column[max(0, index - _NEAR) : index + _NEAR + 1]
@@ -280,8 +279,8 @@ def _blocks(column: Sequence[Line], usual: _Type) -> Iterator[_Block]:
 
 
 def _begin_alike(column: Sequence[Line], index: int) -> bool:
-    """True if this line and the one above are indented, and those around them are not: each is the
-    first of a paragraph."""
+    """True if this line and the one above are indented, and those around them are not: each
+    begins a paragraph."""
     around = column[max(0, index - 2) : index + 2]
     if len(around) < 4 or any(line.is_table for line in around):
         return False
@@ -296,7 +295,7 @@ def _is_alike(one: Line, other: Line) -> bool:
 
 
 def _between(block: _Block, line: Line, usual: _Type) -> str | None:
-    """The text between a paragraph and its next line; None where another one begins."""
+    """The text between a paragraph and its next line; None if the line begins another one."""
     above, step = block.last, block.last.bottom - line.bottom
     if above.is_table or line.is_table:
         return None
@@ -321,7 +320,6 @@ def _between(block: _Block, line: Line, usual: _Type) -> str | None:
 
 
 def _space(above: Line) -> str:
-    """The text between the words of a line and those of the next: a space, or nothing."""
     return "" if above.is_cut or _DASH.search(above.words[-1].text) else " "
 
 
@@ -331,7 +329,8 @@ def _is_marked(line: Line) -> bool:
 
 
 def _is_item(line: Line, block: _Block) -> bool:
-    """True if an item of a list begins with the line; in a sentence a number may begin one, too."""
+    """True if the line begins a list item; a line within a sentence may also begin with a
+    number."""
     is_end = block.text.endswith(_ENDS) or not block.is_full(line)
     below = abs(line.left - block.first.left) < _INDENT * line.height
     is_next = is_end or (_is_marked(block.first) and below)
@@ -339,8 +338,8 @@ def _is_item(line: Line, block: _Block) -> bool:
 
 
 def _join(blocks: list[_Block], new: list[_Block], usual: _Type) -> None:
-    """Append the blocks of a column: its first paragraph goes on with the last of the columns
-    before, where that is cut by their ends. Notes and tables may stand between."""
+    """Append the blocks of a column, joining its first paragraph to the last one of earlier
+    columns if the end of a column cut that. Notes and tables may stand between."""
     last = next((block for block in reversed(blocks) if not block.is_aside(usual)), None)
     first = next((block for block in new if not block.is_aside(usual)), None)
     is_near = bool(blocks and new) and blocks[-1] is last and new[0] is first
@@ -354,8 +353,8 @@ def _join(blocks: list[_Block], new: list[_Block], usual: _Type) -> None:
 
 
 def _goes_on(last: _Block, first: _Block, is_near: bool) -> bool:
-    """True if a paragraph that ends a column goes on in the next. `is_near`: nothing stands between
-    them."""
+    """True if a paragraph that ends a column goes on in the next. `is_near`: nothing stands
+    between the two."""
     if not _is_alike(last.last, first.first) or _is_item(first.first, last):
         return False
     if not last.text.endswith(_ENDS):
@@ -372,8 +371,8 @@ def _goes_on(last: _Block, first: _Block, is_near: bool) -> bool:
 
 
 def _levels(blocks: Sequence[_Block], usual: _Type) -> dict[float, int]:
-    """The level of headings by their height; that of bold ones no taller than the text is one
-    more than the lowest."""
+    """The level of headings by their height; 0.0 has the level of bold headings no taller than
+    the text, one more than the lowest."""
     tall = {round(block.first.height, 1) for block in blocks
             if block.first.height >= _TALLER * usual.height > 0
             and len(block.text) <= _LONGEST_HEADING}  # fmt: skip
@@ -399,7 +398,7 @@ def _markdown(block: _Block, levels: Mapping[float, int]) -> str:
 
 
 def _follows(above: str, item: str) -> bool:
-    """True if the list `above` goes on with the item: by another bullet, or the next number."""
+    """True if the item continues the list `above`: another bullet, or the next number."""
     if item.startswith("- "):
         return above.startswith("- ")
     last = re.match(r"(\d+)\. ", above.rpartition("\n")[2])

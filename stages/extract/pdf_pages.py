@@ -1,8 +1,8 @@
-"""The pages of a PDF: lines of words with their places, by PDFium, in reading order; tables with
-rules, by pdfplumber.
+"""The pages of a PDF: lines of words with their places, by PDFium, in reading order; and tables
+with rules, by pdfplumber.
 
-PDFium gives text in the order in which it was written into the file, which is the order of reading
-but for columns that were written line by line across the page; these are told apart here.
+PDFium gives text in the order in which it was written into the file. That is the reading order
+except for columns that were written line by line across the page; they are separated here.
 """
 
 import ctypes
@@ -18,28 +18,28 @@ from unicodedata import normalize
 
 from stages.extract.extracted import SOFT_HYPHEN, UnreadableError
 
-_HYPHEN = "\ufffe"  # PDFium's mark for a hyphen at a line's end; both halves stand on one line
-_OTHER_HYPHEN = "\u2010"  # which PDFium does not mark, as a soft one at the page's end
+_HYPHEN = "\ufffe"  # PDFium's mark for a hyphen at a line's end; it puts both halves on one line
+_OTHER_HYPHEN = "\u2010"  # not marked by PDFium, like a soft hyphen at the page's end
 _CUT = re.compile(rf"[^\W\d_][{SOFT_HYPHEN}{_OTHER_HYPHEN}](?!\S)")
-_WORD = re.compile(  # an accent that stands apart is of the word before it
+_WORD = re.compile(  # an accent that stands apart belongs to the word before it
     rf"[^\s{_HYPHEN}{SOFT_HYPHEN}][^\s{_HYPHEN}]*(?: +[\u0300-\u036f][^\s{_HYPHEN}]*)*"
 )
 _BELOW = 0.6  # of a line's height: words that are further apart stand below each other
-_GAP = 0.9  # of a line's height: a wider gap is none between two words of a sentence
-# Two columns: at least so many lines, and this share of a page's, have a gap at one place, with so
-# many words on either side; a table has fewer.
+_GAP = 0.9  # of a line's height: words of a sentence have no wider gap between them
+# Two columns: at least so many lines, and this share of a page's lines, have a gap at one place,
+# with so many words on either side; tables have fewer words.
 _COLUMN_LINES, _COLUMN_SHARE, _COLUMN_WORDS = 8, 0.5, 3.5
 _BOLD = re.compile(r"bold|black|heavy|semi|demi", re.IGNORECASE)
-# Ligatures, and letters in the form that they have within a word: by what they are made of.
+# Ligatures, and letters in their form within a word, by the common letters that they stand for.
 _LETTERS = {
     code: letters
     for code in (*range(0xFB00, 0xFE00), *range(0xFE70, 0xFEFD))
     if " " not in (letters := normalize("NFKC", chr(code)))
 } | {ord(SOFT_HYPHEN): "", ord(" "): ""}
-# Paths on a page: a table's rules are more, a drawing's far more.
+# Paths on a page: fewer cannot be a table's rules, more are a drawing.
 _LEAST_PATHS, _MOST_PATHS = 4, 3000
-_SECONDS = 120.0  # of pdfplumber over a file, of the 600 that it has
-# What pdfminer raises where a malformed file has something of another type, or too deep.
+_SECONDS = 120.0  # pdfplumber's share of the 600 that a file may take
+# Errors of pdfminer where a malformed file has a wrong type or is nested too deep.
 _MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
               RecursionError, TypeError, ValueError)  # fmt: skip
 
@@ -53,7 +53,7 @@ class Word(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line; `bottom` and `height` in points, y grows upwards. Without places all are 0.
+    """A line; `bottom` and `height` in points, y grows upwards. All positions are 0 if unknown.
 
     `is_cut`: it ends within a word, whose hyphen is left out. `is_bold`: from begin to end.
     `is_table`: its one word is a whole table as Markdown.
@@ -79,7 +79,7 @@ class Line(NamedTuple):
         return self.words[-1].right
 
     def cells(self) -> "list[Line]":
-        """Its parts, between which a gap is wider than any within a sentence."""
+        """The parts of the line, separated by gaps wider than any within a sentence."""
         ends = [end for end, (before, word) in enumerate(pairwise(self.words), 1)
                 if word.left - before.right > _GAP * self.height > 0]  # fmt: skip
         bounds = pairwise([0, *ends, len(self.words)])
@@ -91,9 +91,9 @@ Table = tuple[str, float, float, float, float]
 
 
 def pages_of(content: bytes) -> tuple[list[list[Line]], Mapping[int, Sequence[Table]], str | None]:
-    """The lines of every page, tables by page, and a line on pages without text, and on those whose
-    tables were not looked for. Raises UnreadableError for a PDF that is torn, encrypted or has no
-    text (a scan)."""
+    """The lines of every page; tables by page, from 0; and a line on pages without text and
+    pages not searched for tables. Raises UnreadableError for a PDF that is damaged, encrypted or
+    has no text (a scan)."""
     import pypdfium2
 
     try:
@@ -133,12 +133,12 @@ def pages_of(content: bytes) -> tuple[list[list[Line]], Mapping[int, Sequence[Ta
 
 
 def _lines(page: Any, raw: Any) -> list[Line]:
-    """The lines of a page of pypdfium2 as they were written; `raw`: its module of PDFium's
+    """The lines of a pypdfium2 page as they were written. `raw`: its module of PDFium's
     functions."""
     places = page.get_textpage()
     text = places.get_text_range().replace("\0", " ")
-    # Beyond the first plane of Unicode characters and positions differ, and on a turned page they
-    # are those of the paper; PDFium's lines are kept then.
+    # Beyond Unicode's first plane characters and positions do not correspond, and on a rotated page
+    # positions refer to the unrotated paper; PDFium's lines are kept then.
     is_placed = len(text) == places.count_chars() and not page.get_rotation()
     found: list[Line] = []
     start = 0
@@ -159,7 +159,7 @@ def _lines(page: Any, raw: Any) -> list[Line]:
 
 def _placed(text: str, spans: Sequence[tuple[int, int]], places: Any, raw: Any) -> Iterator[Line]:
     """The words at these places of the text as a line, or as several where they stand below each
-    other. The height of a line is that of its longest word: a list's marker, a note's number have
+    other. A line's height is that of its longest word: list markers and note numbers have
     another."""
     rows: list[list[tuple[Word, float, float, int, int]]] = []
     for first, end in spans:
@@ -175,7 +175,6 @@ def _placed(text: str, spans: Sequence[tuple[int, int]], places: Any, raw: Any) 
 
 
 def _is_bold(places: Any, raw: Any, first: int, end: int) -> bool:
-    """True if the first and the last character are bold."""
     name, flags = ctypes.create_string_buffer(128), ctypes.c_int()
     for index in (first, end - 1):
         raw.FPDFText_GetFontInfo(places, index, name, len(name), flags)
@@ -185,8 +184,9 @@ def _is_bold(places: Any, raw: Any, first: int, end: int) -> bool:
 
 
 def _cut(line: Line, below: str) -> Line:
-    """The line that ends within a word, which goes on with the letter `below`. Its hyphen is left
-    out, but before the capital letter of a name or a number; "-" is for it at the page's end."""
+    """The line that ends within a word; `below`: the first character of the next line, or "".
+    The hyphen is left out, except before a digit or the capital letter of a name and at the
+    page's end."""
     *words, last = line.words
     stem = last.text.removesuffix(_OTHER_HYPHEN)
     is_name = below.isdigit() or (below.isupper() and not stem.isupper())
@@ -195,12 +195,12 @@ def _cut(line: Line, below: str) -> Line:
 
 
 def _letters(text: str) -> str:
-    """A word without soft hyphens and ligatures, its letters composed."""
+    """A word without soft hyphens and ligatures, in composed letters (NFC)."""
     return text if text.isascii() else normalize("NFC", text.translate(_LETTERS))
 
 
 def _by_columns(lines: Sequence[Line]) -> list[Line]:
-    """Lines that go across two columns as two, all of the left column before those of the right."""
+    """Split lines that go across two columns; the whole left column comes before the right one."""
     if (gutter := _gutter(lines)) is None:
         return list(lines)
     found: list[Line] = []
@@ -217,7 +217,7 @@ def _by_columns(lines: Sequence[Line]) -> list[Line]:
 
 
 def _gutter(lines: Sequence[Line]) -> float | None:
-    """The middle of the gap between columns that were written line by line, if they were."""
+    """The middle of the gap between columns written line by line; None without such columns."""
     halves = [cells for line in lines if len(cells := line.cells()) == 2]
     if len(halves) < max(_COLUMN_LINES, _COLUMN_SHARE * len(lines)):
         return None
@@ -227,8 +227,8 @@ def _gutter(lines: Sequence[Line]) -> float | None:
 
 
 def _tables(content: bytes, pages: Sequence[int]) -> dict[int, list[Table]]:
-    """The tables of those pages, by page; without those from the first on that pdfplumber cannot
-    read although PDFium can, or that are left when its time is over."""
+    """The tables of these pages, by page. Leaves out the first page that pdfplumber cannot read,
+    although PDFium can, and all after it, and pages left when time is up."""
     import pdfplumber
     from pdfminer.psexceptions import PSException
     from pdfplumber.utils.exceptions import MalformedPDFException, PdfminerException
@@ -250,14 +250,14 @@ def _tables(content: bytes, pages: Sequence[int]) -> dict[int, list[Table]]:
 
 
 def _is_table(rows: Sequence[Sequence[str | None]]) -> bool:
-    """True if several rows and columns have words, and most cells; a frame or a form has not."""
+    """True if several rows and columns, and most cells, have words; not so in frames and forms."""
     num_filled = sum(bool(cell) for row in rows for cell in row)
     is_wide = sum(map(any, rows)) > 1 < sum(map(any, zip(*rows, strict=True)))
     return is_wide and 2 * num_filled >= len(rows) * len(rows[0])
 
 
 def _markdown(rows: Sequence[Sequence[str | None]]) -> str:
-    """The rows, of as many cells each, as a Markdown table, whose head is the first one."""
+    """Rows of equal length as a Markdown table; the first one is its head."""
     cells = [[" ".join(_letters(cell or "").split()).replace("|", "\\|") for cell in row]
              for row in rows if any(row)]  # fmt: skip
     head, *others = [f"| {' | '.join(row)} |" for row in cells]
@@ -265,7 +265,7 @@ def _markdown(rows: Sequence[Sequence[str | None]]) -> str:
 
 
 def with_tables(lines: Sequence[Line], tables: Sequence[Table]) -> list[Line]:
-    """The lines, each table in the place of its first word; none of a table without words."""
+    """The lines, with each table in place of its first word; tables without words are left out."""
     for text, left, bottom, right, top in tables:
         found: list[Line] = []
         for line in lines:

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 
 _IS_HTML = re.compile(r"<(?:!doctype|html|head|body|div|p|br|h[1-6])\b", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n\s*\n")
-# Browsers skip a marked section; some make HTMLParser raise. Of one without an end only
-# the sign is left out.
+# Browsers skip a marked section; some make HTMLParser raise. Where the section has no end, only
+# its opening sign is left out.
 _MARKED_SECTION = re.compile(r"<!\[(?:[^<>]*>)?")
 _TEXT_BEGINS, _TEXT_ENDS = "<![CDATA[", "]]>"  # of a marked section that is text, in XHTML
 _DROPPED = frozenset({"script", "style", "title"})
@@ -25,7 +25,7 @@ _BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), "br": "\n", "tr": "\n", "td": " ", 
 
 
 def article_text(article: str) -> str:
-    """Return the paragraphs of `article`, each on one line, separated by a blank line.
+    """The paragraphs of `article`, each on one line, separated by a blank line.
 
     In HTML, a <br> is a line break, two of them end the paragraph (as in QuALITY v1.0.1); <pre>
     keeps its lines; script, style, title and comments are left out.
@@ -37,7 +37,6 @@ def article_text(article: str) -> str:
 
 
 def html_text(html: str) -> str:
-    """Plain text of what is known to be HTML or XHTML."""
     parser = _Text()
     parser.feed(without_marked_sections(html))
     parser.close()
@@ -45,12 +44,12 @@ def html_text(html: str) -> str:
 
 
 def without_marked_sections(html: str) -> str:
-    """The HTML without marked sections, but for the text of CDATA."""
+    """The HTML without marked sections, except the text of CDATA."""
     return _MARKED_SECTION.sub("", _without_cdata(html))
 
 
 def _without_cdata(html: str) -> str:
-    """The HTML with the text of CDATA sections as any other text, also of one without an end."""
+    """The HTML with CDATA sections, also unclosed ones, as ordinary text."""
     before, *sections = html.split(_TEXT_BEGINS)
     parts = [before]
     for section in sections:
@@ -86,6 +85,6 @@ class _Text(HTMLParser):
             self._parts.append(data if self._pre else re.sub(r"\s+", " ", data))
 
     def text(self) -> str:
-        """The text collected. Inline tags add nothing, so they neither join nor split words."""
+        """The collected text. Inline tags add nothing, so they neither join nor split words."""
         lines = (" ".join(line.split()) for line in "".join(self._parts).split("\n"))
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

@@ -1,5 +1,6 @@
-"""Turns and dates of chat histories, as stages/corpora/formats/longmemeval.py writes them, and
-calendar days that a text states in full, as YYYY/MM/DD. Never guesses a part of one."""
+"""Turns and dates of chat histories, in the layout that stages/corpora/formats/longmemeval.py
+writes, and calendar days that a text states in full, as YYYY/MM/DD. No part of a date is
+guessed."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ _ROLE = re.compile(r"(\w+): ")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """`role`: user, assistant; "" for a text that names none."""
+    """`role`: user or assistant; "" if the text names none."""
 
     role: str
     content: str
@@ -33,15 +34,15 @@ def _turn(paragraph: str) -> Turn:
 
 
 def said_by(text: str, role: str) -> str:
-    """The words of one role in a text, joined by spaces; the whole without its header where it says
-    nothing."""
+    """The words of one role in a text, joined by spaces; the whole text without its header if
+    that role has no turn."""
     own = [turn.content for turn in turns_of(text) if turn.role == role]
     return " ".join(own) or without_header(text).strip()
 
 
 def session_dates(texts: Sequence[str]) -> list[str]:
-    """The date of the session that each of consecutive texts is of, as its header has it, without
-    brackets; "" where it has none."""
+    """The session's date for each of consecutive texts, as its header has it, without brackets;
+    "" where it has none."""
     found: list[str] = []
     for text in texts:
         if text.startswith(PAGE_BREAK) or not found:
@@ -74,19 +75,19 @@ _BESIDE = re.compile(  # a day with its weekday and time, one space between the 
     re.IGNORECASE | re.ASCII,
 )
 _SIGNS = re.compile(r"[^\w:.]+")
-_MOST_CHARS = 100  # of a text that is a date and nothing else
+_MOST_CHARS = 100  # of a text that is only a date
 
 
 def days_in(text: str) -> list[str]:
-    """The days that a text states in full, in its order: `2023/5/3`, `2023-05-03`, `May 3rd, 2023`,
-    `3 May 2023`, and `13/5/2023`, in which 13 can only be the day. No others, and none that the
-    calendar does not have."""
+    """The days that a text states in full, in order: `2023/5/3`, `2023-05-03`, `May 3rd, 2023`,
+    `3 May 2023`, and `13/5/2023`, in which 13 can only be the day. Ambiguous days and days not
+    in the calendar are left out."""
     return [day for found in _DAY.finditer(text) if (day := _day(found))]
 
 
 def day_of(text: str) -> str:
-    """The day that a text is, maybe with its weekday and time, as `2023/05/03 (Wed) 21:48`; "" for
-    any other text: "in May 2023", "before 2023/05/03" and "3/5/2023" do not say which day."""
+    """The day, if the text is nothing but a day, maybe with its weekday and time, as `2023/05/03
+    (Wed) 21:48`; else "", as for "in May 2023", "before 2023/05/03" and "3/5/2023"."""
     found = list(_DAY.finditer(text)) if len(text) <= _MOST_CHARS else []
     if len(found) != 1:
         return ""
@@ -96,13 +97,13 @@ def day_of(text: str) -> str:
 
 
 def _day(found: re.Match[str]) -> str:
-    """The only day of the calendar that a match may mean; "" without one."""
+    """The only calendar day that a match may mean; "" if there is none or more than one."""
     days = {day for year, month, day_ in _readings(found) if (day := _written(year, month, day_))}
     return days.pop() if len(days) == 1 else ""
 
 
 def _readings(found: re.Match[str]) -> Iterator[tuple[str, str, str]]:
-    """Year, month and day, in each order that they may stand in."""
+    """Year, month and day, in each order that the match may have."""
     if found["year"]:
         yield found["year"], found["month"], found["day"]
     elif found["last"]:

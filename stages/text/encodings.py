@@ -1,8 +1,8 @@
-"""Text of bytes in any encoding: by their byte order mark, as UTF-8, as they declare, or as
+"""Decode bytes of any encoding: by their byte order mark, as UTF-8, as they declare, or as
 charset-normalizer detects.
 
-As UTF-8 before what is declared: bytes that are UTF-8 by chance hardly exist, while declarations
-are often wrong.
+UTF-8 comes before the declared encoding: other bytes are hardly ever valid UTF-8, while
+declarations are often wrong.
 """
 
 import codecs
@@ -27,20 +27,20 @@ _DECLARED = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _HEAD_BYTES = 4096
-# What browsers read under these names, by those that Python gives them.
+# Encodings that browsers use for these names, by Python's names.
 _AS_IN_BROWSERS = {
     "iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874",
     "tis-620": "cp874", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932",
     "euc_kr": "cp949", "big5": "big5hkscs",
 }  # fmt: skip
-_PROBE = rb"<p \x41 +AGE-"  # read as it stands by every encoding that a declaration can be read in
+_PROBE = rb"<p \x41 +AGE-"  # ASCII in every encoding in which a declaration is readable
 _SHIFT = re.compile(rb"\x1b\$")  # to two bytes a character, in ISO-2022, whose bytes are all ASCII
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MOST_CONTROLS = 0.7  # of every other byte
-_SAMPLE_BYTES = 2**16  # that are given to the detector
+_SAMPLE_BYTES = 2**16  # given to the detector
 _ASCII = bytes(range(128))
 _LOST = "\ufffd"
-_MOST_LOST = 0.05  # of the characters that are not ASCII, in an encoding that is declared or found
+_MOST_LOST = 0.05  # of the characters that are not ASCII, in a declared or detected encoding
 
 _BELOW_A0 = re.compile(rb"[\x80-\x9f]")  # used by cp1250, and not by ISO 8859-2
 _TURKISH = re.compile(rb"[\xd0\xdd\xde\xf0\xfd\xfe]")  # letters of cp1254, Icelandic in cp1252
@@ -50,12 +50,12 @@ _OTHER_LETTERS = (
     "cp866", "iso8859_5", "mac_cyrillic", "cp1253", "cp1255", "cp1256", "iso8859_6", "cp874",
 )  # fmt: skip
 _WIDE = ("utf_16_le", "utf_16_be")
-# Between small letters these are letters or marks of DOS and the Mac, and none of Windows.
+# Between small letters these are letters or marks in DOS and Mac encodings, but not in Windows'.
 _DOS_OR_MAC = re.compile(rb"[a-z][\x81-\x84\x87\x88\x8a\x8d-\x90\x98\xa1-\xa4\xd0\xd1\xd5][a-z]")
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 _MOST_OF_LATIN = 0.45  # of bytes that are not ASCII, in texts of Latin letters
-_FEW = 3  # bytes that are not ASCII, which tell nothing
-_NEAR = 0.03  # a difference of the detector's measures that tells nothing
+_FEW = 3  # bytes that are not ASCII: too few to detect by
+_NEAR = 0.03  # an insignificant difference of the detector's measures
 _MOST_CHAOS = 0.4  # by the detector's measure: Turkish has over its default of 0.2
 _ALMOST_ASCII = 0.01
 
@@ -65,7 +65,7 @@ _C1_AS_WINDOWS = {n: bytes([n]).decode("cp1252", "replace") for n in range(0x80,
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """`num_lost`: how often bytes that are none of the encoding became U+FFFD."""
+    """`num_lost`: the number of U+FFFD that replaced bytes invalid in the encoding."""
 
     text: str
     encoding: str
@@ -74,7 +74,7 @@ class Decoded:
 
     @property
     def note(self) -> str | None:
-        """The line on what is not certain of the text, with what to do; None if nothing is."""
+        """A line on doubts about the text, with what to do; None if there are none."""
         found = []
         if self.is_detected:
             found.append(f"its encoding is not certain, read as {self.encoding}")
@@ -84,9 +84,9 @@ class Decoded:
 
 
 def decoded(content: bytes) -> Decoded:
-    """The text of a file, whose lines end in a newline, without byte order mark and NULs.
+    """The text of a file, with newlines as line ends, without byte order mark and NULs.
 
-    Raises UnicodeError where the bytes are no text of an encoding that is known here.
+    Raises UnicodeError where the bytes are no text of a known encoding.
     """
     found = _decoded(content)
     text = found.text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
@@ -118,9 +118,12 @@ def _decoded(content: bytes) -> Decoded:
 
 
 def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
-    """Each line of a file that is too large to be decoded as a whole: as UTF-8, or, from the first
-    that is none, if no other was more than ASCII, in what that line and the next ones are detected
-    to be. Lone surrogates stand for the bytes of lines that cannot be told."""
+    """Decode each line of a file that is too large to decode as a whole.
+
+    Lines are UTF-8. If the first line that is not ASCII is not UTF-8 either, it and all next lines
+    have the encoding detected from them. Where none is detected, lone surrogates stand for their
+    bytes.
+    """
     rest = iter(lines)
     is_utf_8 = False
     for line in rest:
@@ -133,7 +136,7 @@ def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
 
 
 def _sample(line: bytes, rest: Iterator[bytes]) -> list[bytes]:
-    """The line and as many of the next ones as tell an encoding."""
+    """The line and as many of the next ones as are needed to detect an encoding."""
     sample, size = [line], len(line)
     while size < _SAMPLE_BYTES and (line := next(rest, b"")):
         sample.append(line)
@@ -160,9 +163,11 @@ def marked(head: bytes) -> str | None:
 
 
 def unmarked_utf_16(head: bytes) -> str | None:
-    """UTF-16 of either byte order without a mark; None for other bytes. Every other byte of most
-    scripts is below 20; of the others, and of no text in another encoding, some in a hundred bytes
-    are control characters."""
+    """UTF-16 of either byte order without a mark; None for other bytes.
+
+    In most scripts every other byte is below 20; in the others one byte in a hundred is a control
+    character, as in no text of another encoding.
+    """
     if len(_CONTROL.findall(head)) * 100 < max(1, len(head)):
         return None
     evens, odds = _share_of_controls(head[::2]), _share_of_controls(head[1::2])
@@ -176,8 +181,8 @@ def unmarked_utf_16(head: bytes) -> str | None:
 
 
 def without_c1(text: str) -> str:
-    """The text with Windows-1252's characters in place of control characters C1 (U+0080 to U+009F),
-    as in browsers, each in its place."""
+    """The text with control characters C1 (U+0080 to U+009F) replaced by the characters of
+    Windows-1252, as in browsers; positions do not change."""
     return text.translate(_C1_AS_WINDOWS) if _C1.search(text) else text
 
 
@@ -200,7 +205,7 @@ def _share_of_controls(half: bytes) -> float:
 
 
 def _declared(content: bytes) -> list[str]:
-    """The encodings that the head of a page or book declares, of those that can be."""
+    """The usable encodings that the head of a page or book declares."""
     found = []
     for match in _DECLARED.finditer(content[:_HEAD_BYTES]):
         name = (match[1] or match[2]).decode("ascii", "replace").lower().removeprefix("x-")
@@ -214,7 +219,7 @@ def _declared(content: bytes) -> list[str]:
 
 
 def _detected(content: bytes) -> str:
-    """The encoding that fits best of those that are in use for such bytes. Raises UnicodeError."""
+    """The best fit among the encodings in use for such bytes. Raises UnicodeError."""
     sample = _head(b"\n".join(line for line in content.split(b"\n") if not line.isascii()))
     runs = _HIGH_RUN.findall(sample)
     num_high = sum(map(len, runs))
@@ -235,14 +240,15 @@ def _detected(content: bytes) -> str:
 
 
 def _head(content: bytes) -> bytes:
-    """As much as tells an encoding, to the end of a word: no character is cut."""
+    """Enough bytes to detect an encoding, cut at the end of a word so that no character is cut."""
     head = content[:_SAMPLE_BYTES]
     whole = head[: 1 + max(head.rfind(b" "), head.rfind(b"\n"))]
     return content if len(content) <= _SAMPLE_BYTES else whole or head
 
 
 def _best(sample: bytes, names: Sequence[str], prefers_first: bool = False) -> str | None:
-    """The best of these encodings, or the first if another is hardly better; None if none fits."""
+    """The best of these encodings; the first one if `prefers_first` and another is hardly
+    better; None if none fits."""
     found = from_bytes(sample, cp_isolation=[*names], enable_fallback=False, threshold=_MOST_CHAOS)
     best = found.best()
     if best is None:

@@ -1,5 +1,5 @@
 """Extractive summaries without a model: a page's gist, an answer to a question, and short pieces of
-long texts, which replies of several lines are made of. A piece has no line break.
+long texts. A piece has no line break.
 
 Selected sentences keep their order in the text; tags like `{vocalsound}` and line breaks are
 removed. Words are counted by `stages.text.words.num_words`. The constants were tuned on QMSum val,
@@ -43,17 +43,17 @@ class Sentence:
 
 @lru_cache(maxsize=256)  # the same pages are read for many questions; a book takes a megabyte
 def sentences(text: str) -> tuple[Sentence, ...]:
-    """The sentences of `text` in order, without those that consist of tags only."""
+    """The sentences of `text` in order, without those that consist only of tags."""
     return tuple(_cleaned(text, sentence_spans(text)))
 
 
 def gist(page: str) -> str:
-    """A page's gist: sentences with about 15 % of its words, 40 to 110 words on a long page.
+    """Sentences with about 15 % of a page's words, 40 to 110 words on a long page.
 
     Sentences are chosen greedily: next comes the one with the highest weight of terms not covered
-    so far, relative to its length. A page under 60 words is returned whole. Pieces of sentences
-    are used only where whole sentences do not fit. A page of 200 words or more is covered in both
-    halves: its gist is not merely its beginning, unless the page only repeats itself.
+    so far, relative to its length. A page under 60 words is returned whole. Pieces of sentences are
+    used only where whole sentences do not fit. The gist of a page of 200 words or more covers both
+    halves of the page, unless the page only repeats itself.
     """
     found = sentences(page)
     every = range(len(found))
@@ -68,7 +68,7 @@ def gist(page: str) -> str:
 
 
 def _not_the_beginning(found: Sequence[Sentence], chosen: list[int]) -> list[int]:
-    """`chosen`; if that is the beginning of the text and enough others exist, those instead."""
+    """`chosen`, or other sentences if that is the beginning of the text and enough others exist."""
     if not _is_the_beginning(found, chosen):
         return chosen
     text = _joined(found, range(len(found)))
@@ -83,7 +83,7 @@ def _is_the_beginning(found: Sequence[Sentence], chosen: list[int]) -> bool:
 
 
 def _covering(found: Sequence[Sentence], allowed: Collection[int]) -> list[int]:
-    """Indexes of the gist's sentences: complete ones first, then of any length within limits."""
+    """Indexes of the gist's sentences: complete ones first, then any length within limits."""
     target = _GIST_SHARE * _words(found, range(len(found)))
     target = min(max(target, _GIST_WORDS[0]), _GIST_WORDS[1])
     low, high = _COMFORTABLE
@@ -212,14 +212,14 @@ def _joined(found: Sequence[Sentence], chosen: Collection[int]) -> str:
     return " ".join(found[i].text for i in sorted(chosen))
 
 
-_CHARS_A_WORD = 64  # read for each; hardly any is longer
+_CHARS_A_WORD = 64  # hardly any word is longer
 
 
 def relevant_sentences(
     texts: Sequence[str], question: str, num_sentences: int, words: tuple[int, int]
 ) -> list[str]:
-    """The sentences of `texts` that match `question` best, best first, none twice: first those of
-    at least and at most so many `words`; of a longer one the best clauses."""
+    """The sentences of `texts` that match `question` best, best first, none twice. Those with a
+    length between the two of `words` come first; a longer one is cut to its best clauses."""
     found = _sentences(texts)
     order = by_merit(found, question)
     order.sort(key=lambda i: not words[0] <= found[i].num_words <= words[1])
@@ -230,8 +230,8 @@ def relevant_sentences(
 def central_sentences(
     texts: Sequence[str], num_sentences: int, words: tuple[int, int]
 ) -> list[str]:
-    """The most central sentence of each of `num_sentences` equal parts of `texts`, in their order,
-    none twice; lengths as in `relevant_sentences`."""
+    """The most central sentence of each of `num_sentences` equal parts of `texts`, in their
+    order, none twice; lengths as in `relevant_sentences`."""
     found = _sentences(texts)
     central = centrality([sentence.text for sentence in found])
     ends = [len(found) * part // num_sentences for part in range(num_sentences + 1)]
@@ -245,8 +245,8 @@ def central_sentences(
 
 
 def spread_pieces(texts: Sequence[str], num_pieces: int, num_words: int) -> list[str]:
-    """At most `num_pieces` pieces of about `num_words` words, none twice, from places that are
-    spread evenly over `texts`. Reads no more of a book than these places."""
+    """At most `num_pieces` pieces of about `num_words` words, none twice, from places spread
+    evenly over `texts`. Reads only these places of a book."""
     ends = list(accumulate(map(len, texts)))
     found: dict[str, None] = {}
     for place in range(num_pieces if ends and ends[-1] else 0):
@@ -258,7 +258,7 @@ def spread_pieces(texts: Sequence[str], num_pieces: int, num_words: int) -> list
 
 
 def _words_at(text: str, position: int, num_words: int) -> str:
-    """So many words, the first of them that at `position`."""
+    """At most `num_words` words, from the one at `position`."""
     start = max(0, position - _CHARS_A_WORD)
     near = text[start : position + _CHARS_A_WORD * num_words]
     spans = [span for span in word_spans(near) if start + span[1] > position][:num_words]

@@ -1,4 +1,4 @@
-"""Find how much fits a limit, with few measurements of sizes that take time, such as tokens."""
+"""Find the largest part that fits a limit, with few measurements, as sizes in tokens take time."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
@@ -15,10 +15,10 @@ async def fit_to_limit(
 ) -> int:
     """The largest of `numbers` whose size is within `limit`; the first where none is.
 
-    Numbers ascend, and their sizes with them. Those of the first and the last are given; the last
-    is taken to exceed the limit. Each guess is interpolated between the nearest two that were
-    measured, or in the middle of them after a guess that did not halve their distance: about five
-    measurements where sizes grow evenly, and at most twice those of a bisection.
+    Numbers and their sizes ascend. The sizes of the first and the last are given; the last must
+    exceed the limit. Each guess is interpolated between the nearest two measurements, or bisects
+    them after a guess that did not halve their distance: about five measurements where sizes grow
+    evenly, and at most twice as many as a bisection.
     """
     low, high = 0, len(numbers) - 1
     share: float | None = (limit - first_size) / max(1, last_size - first_size)
@@ -36,8 +36,8 @@ async def fit_to_limit(
 
 
 async def largest_number(limit: int, size: Size, most: int) -> int:
-    """The largest number up to `most` whose size is within `limit`; 0 where none is. Sizes ascend;
-    what is more than twice that number is not measured."""
+    """The largest number up to `most` whose size is within `limit`; 0 where none is. Sizes
+    ascend; numbers over twice the result are not measured."""
     high = min(1, most)
     while (measured := await size(high)) <= limit and high < most:
         high = min(2 * high, most)
@@ -47,8 +47,8 @@ async def largest_number(limit: int, size: Size, most: int) -> int:
 
 
 async def stretch_over(limit: int, size: Size, num_chars: int) -> tuple[int, int]:
-    """A number of characters, and its size: the first tried that exceeds the limit, or all of them
-    where they fit. Spares the measurement of a text many times as long as the limit."""
+    """A number of characters, and its size: the first tried that exceeds the limit, or all where
+    they fit. Avoids measuring a text many times as long as the limit."""
     chars = _PER_UNIT * max(1, limit)
     while True:
         tried = min(chars, num_chars)
@@ -59,8 +59,8 @@ async def stretch_over(limit: int, size: Size, num_chars: int) -> tuple[int, int
 
 
 async def largest_part(text: str, keep: Keep, limit: int, size: Size) -> int:
-    """The number of characters of the first or last words of `text` that are within `limit`; all of
-    them where they fit. `size`: of the first or last so many characters."""
+    """The number of first or last characters of `text`, in whole words, that are within `limit`;
+    all where they fit. `size`: measures the first or last so many characters."""
     num_chars, measured = await stretch_over(limit, size, len(text))
     if measured <= limit:
         return num_chars
@@ -69,8 +69,8 @@ async def largest_part(text: str, keep: Keep, limit: int, size: Size) -> int:
 
 
 def _word_ends(text: str, keep: Keep, num_chars: int) -> list[int]:
-    """The number of characters that the first or last words take, for each number of words; and all
-    `num_chars`, which may end within a word."""
+    """The number of characters that the first or last words take, for each number of words; and
+    all `num_chars`, which may end within a word."""
     first = 0 if keep == "first" else len(text) - num_chars
     spans = word_spans(text[first : first + num_chars])
     if keep == "first":

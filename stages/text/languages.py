@@ -1,4 +1,4 @@
-"""Words of any language for scores, and which writing a text is in. No model, no word lists.
+"""Words of any language for scores, and the writing of a text. No model, no word lists.
 
 Page sizes and compression count `words.num_words` instead: those words keep their punctuation.
 """
@@ -29,9 +29,9 @@ def unicode_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)  # the same references are read for every method
 def writing_of(text: str) -> Writing:
-    """The writing of most words of `text`: Latin letters (texts without letters are, too), or
-    others with spaces between words (Cyrillic, Arabic, Korean ...) or without (Chinese, Thai ...).
-    """
+    """The writing of most words of `text`: Latin letters (also for texts without letters),
+    others with spaces between words (Cyrillic, Arabic, Korean ...), or without (Chinese, Thai
+    ...)."""
     if text.isascii():
         return "latin"
     words = [word for word in unicode_words(text) if _LETTER.search(word)]
@@ -43,5 +43,5 @@ def writing_of(text: str) -> Writing:
 
 
 def is_chinese(text: str) -> bool:
-    """True if there are Chinese characters in it and no kana, as Japanese has."""
+    """True for Chinese characters without kana, which Japanese has."""
     return bool(_HAN.search(text)) and not _KANA.search(text)

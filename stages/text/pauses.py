@@ -1,6 +1,6 @@
-"""Where a text pauses: not between a heading and what it heads, nor inside a sentence.
+"""Paragraphs after which a text pauses: not between a heading and its text, nor within a sentence.
 
-Heuristics by punctuation and capitals; scripts without capitals have commas and colons alone.
+Heuristics by punctuation and capitals; in scripts without capitals, only by commas and colons.
 """
 
 import re
@@ -18,7 +18,7 @@ _NAMED = re.compile(
 )
 _NUMERAL = re.compile(r"(?:[IVXLC]{1,7}|\d{1,3})\.?\Z")
 _MARKDOWN = re.compile(r"#{1,6}\s")
-_SMALL = 3  # letters of words that a title may write small
+_SMALL = 3  # letters of words that titles may leave uncapitalized
 # A speaker's turn, a table's row, an item of a list: each begins by itself.
 _TURN = re.compile(r"[^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}:\s")
 _ITEM = re.compile(r"\||[-*+•]\s|\(?\w{1,3}[.)]\s|#{1,6}\s")
@@ -28,7 +28,7 @@ _LINE_NUMBER = re.compile(r"(?<=[^\w\s])\s+\d+\Z")  # of a poem
 
 
 def is_heading(paragraph: str) -> bool:
-    """True if the paragraph heads what follows: `## Tides`, `CHAPTER IX.`, `XII`, `The Tower`."""
+    """True for a heading of the next text: `## Tides`, `CHAPTER IX.`, `XII`, `The Tower`."""
     if paragraph.lstrip().startswith("#"):
         return all(_MARKDOWN.match(line.strip()) for line in paragraph.strip().split("\n"))
     line = " ".join(paragraph.split())
@@ -38,7 +38,8 @@ def is_heading(paragraph: str) -> bool:
 
 
 def _is_title(line: str) -> bool:
-    """True if all but small words begin with a capital, and no mark ends them."""
+    """True if all but small words begin with a capital, and no full stop, colon or semicolon
+    ends them."""
     first, *others = line.split()
     big = [first, *(word for word in others if len(word) > _SMALL)]
     is_open = line[-1] not in ".;:" and not (_ITEM.match(line) or _TURN.match(line))
@@ -46,8 +47,8 @@ def _is_title(line: str) -> bool:
 
 
 def goes_on(above: str, below: str) -> bool:
-    """True if a sentence of the paragraph `above` goes on in that `below`, or `above` announces it:
-    it ends in a comma, a colon, or in no mark at all."""
+    """True if a sentence of the paragraph `above` goes on in `below`, or `above` announces it:
+    it ends in a comma, a colon, or without any mark."""
     end, begin = _LINE_NUMBER.sub("", above.strip()), below.strip()
     unquoted = end.rstrip(_CLOSING)
     if not unquoted or not begin or _TURN.match(begin):
@@ -58,16 +59,17 @@ def goes_on(above: str, below: str) -> bool:
     if _ITEM.match(begin):
         return False
     if last in _DASHES:
-        return unquoted == end  # in a quotation somebody is cut short
+        return unquoted == end  # in a quotation, the speaker is interrupted
     is_letter = last.lower() != last.upper()
     return is_letter or (last.isdigit() and begin.lstrip(_OPENING)[:1].islower())
 
 
 def ends_at_pauses(paragraphs: Sequence[str], near: int) -> list[int]:
-    """The paragraphs after which a page may end, by index, the last one included.
+    """Indexes of the paragraphs after which a page may end, including the last one.
 
-    None is a heading before its text. One that is a heading before another, or whose last sentence
-    goes on, is among them only where no pause is within `near` words, before or after it.
+    A heading before its text is never included. A heading before another one, or a paragraph whose
+    last sentence goes on, is included only where no pause is within `near` words before or after
+    it.
     """
     num = len(paragraphs)
     heads = [is_heading(paragraph) for paragraph in paragraphs]

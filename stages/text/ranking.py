@@ -1,6 +1,6 @@
 """Lexical ranking: stemmed terms, BM25 scores of texts for a query, centrality among texts.
 
-Deterministic; downloads nothing. Knows nothing of pages, questions or prompts.
+Deterministic; downloads nothing.
 """
 
 import math
@@ -37,10 +37,10 @@ _OTHER = rf"[\p{{L}}\p{{N}}--\u0000-\u024f\u02b9-\u02bf{_LATIN}{CHARACTERS}]"
 _WORD = regex.compile(
     rf"{_LATIN}[{_LATIN}{_MARKS}]*+|{_OTHER}[{_OTHER}{_MARKS}]*+|[{CHARACTERS}]", regex.V1
 )
-# `printed`: ligatures, contextual forms and other letters that are a way of printing common ones.
-# The others are what a word may be written with or without: soft hyphens, joiners and all of no
-# width (in Khmer and the like they part words), the dot of a Turkish capital I, vowel points of
-# Hebrew and Arabic and the stroke that lengthens a line, the stress of a Russian word.
+# `printed`: ligatures, contextual forms and other printed forms of common letters. The others are
+# optional in a word: soft hyphens, joiners and other characters without width (in Khmer and the
+# like they separate words), the dot of a Turkish capital I, vowel points of Hebrew and Arabic, the
+# Arabic stroke that lengthens a line, the stress mark of a Russian word.
 _VARIANT = regex.compile(
     r"(?P<printed>[\u00b5\u0132\u0133\u013f\u0140\u0149\u017f\u01c4-\u01cc\u01f1-\u01f3"
     r"\ufb00-\ufdff\ufe80-\ufefc])"
@@ -57,7 +57,8 @@ _LONG_TERM = 12  # characters; few stems are longer, but web addresses and hashe
 
 
 def _built_once(build: Callable[..., T]) -> Callable[..., T]:
-    """`build`, whose last results are kept; threads that want the same at once wait for the first.
+    """Cache the last results of `build`; threads that need the same result at once wait for the
+    first.
 
     Methods that read the same pages ask for the same index, often at the same time.
     """
@@ -97,9 +98,9 @@ def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, 
     """The index and the score of each of `texts` by BM25 for `query`, best first.
 
     plus_on_stems: BM25Plus on stems without stop words. okapi_on_words: Okapi on lower-case words
-    between white space. Ties go to the lower index in both. okapi_on_spaces: Okapi on what stands
-    between single spaces, case kept, in numpy's own reversed order, ties included: LongMemEval's
-    (xiaowu0162/LongMemEval, run_retrieval.py).
+    between white space. Ties go to the lower index in both. okapi_on_spaces: Okapi on words between
+    single spaces, case kept, in reversed order of numpy's argsort, ties included, as LongMemEval
+    has it (xiaowu0162/LongMemEval, run_retrieval.py).
     """
     if bm25 == "okapi_on_spaces":
         scores = _okapi(bm25, texts, query)
@@ -112,11 +113,10 @@ def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, 
 
 
 def relevance_by_words(texts: Sequence[str], query: str) -> Scores:
-    """As `relevance`, by Okapi BM25 on lower-case words between white space, nothing left out or
-    cut.
+    """Scores by Okapi BM25 on lower-case words between white space, nothing left out or cut.
 
-    rank_bm25's own Okapi: a word of half the texts or more counts little, and may count for less
-    than one that no text has.
+    In rank_bm25's own Okapi, a word in half of the texts or more counts little, and may count less
+    than a word in none.
     """
     return np.asarray(np.round(_okapi("okapi_on_words", texts, query), 9), dtype=np.float64)
 
@@ -148,8 +148,8 @@ def relevance(texts: Sequence[str], query: str) -> Scores:
 
 
 def _relevance_of_pages(pages: Sequence[str], query: str) -> Scores:
-    """As `relevance`. The index of pages is kept for all questions of a document; those of the
-    sentences that a single question has been answered from do not displace it."""
+    """As `relevance`, in a separate cache: a document's pages stay cached for all its questions
+    and are not displaced by the sentences of single questions."""
     return _scores(_index_of_pages(tuple(pages)), query)
 
 
@@ -173,7 +173,8 @@ def centrality(texts: Sequence[str]) -> Scores:
 def weights(texts: Sequence[str]) -> dict[str, float]:
     """The weight of each term: its length in characters x log(1 + number of texts with it).
 
-    Long terms carry more meaning: "yeah", "know" and "like" are no stop words, but everywhere.
+    Long terms carry more meaning: "yeah", "know" and "like" are no stop words, but occur
+    everywhere.
     """
     found = _num_texts_with(texts).items()
     return {term: min(len(term), _LONG_TERM) * math.log1p(n) for term, n in found}
@@ -181,7 +182,7 @@ def weights(texts: Sequence[str]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    bm25: BM25Plus | None  # null: the texts have no terms
+    bm25: BM25Plus | None  # None: the texts have no terms
     num_texts_with: Counter[str]
     centrality: Scores
 
@@ -212,7 +213,7 @@ def _terms(text: str) -> tuple[str, ...]:
 
 
 def _folded(text: str) -> str:
-    """The text in lower case and in Unicode's NFC, each word written in one way."""
+    """The text in lower case and in Unicode's NFC, with spelling variants of a word made equal."""
     lower = text.lower()
     if lower.isascii():
         return lower

@@ -1,11 +1,10 @@
 """Count and locate the words of a text; split it into paragraphs and sentences, as half-open spans
 that tile it; arithmetic on spans.
 
-Words are separated by white space. In scripts written without spaces every Chinese or Japanese
-character counts as a word, and so do every four characters of Thai, Lao, Burmese and Khmer and
-every syllable of Tibetan. Where more than LONGEST_WORD characters of any other script have no white
-space, every four of them are a word. A session's header, the line `[...]` after a form feed, counts
-none: it is a date.
+Words are separated by white space. In scripts without spaces, a word is one Chinese or Japanese
+character, four characters of Thai, Lao, Burmese or Khmer, or one syllable of Tibetan. In a run of
+more than LONGEST_WORD characters of any other script without white space, every four are a word. A
+session's header, the line `[...]` after a form feed, counts no words: it is a date.
 """
 
 import re
@@ -35,7 +34,7 @@ _HEADER = re.compile(rf"{PAGE_BREAK}(\[[^\]\n]*\])\s*")
 
 
 def num_words(text: str) -> int:
-    """The number of words of `text`, session headers not counted."""
+    """The number of words, without session headers."""
     if PAGE_BREAK in text:
         text = _HEADER.sub(" ", text)
     is_spaced = text.isascii() or not _UNSPACED.search(text)
@@ -55,8 +54,8 @@ def _spaced(text: str) -> int:
 
 
 def is_without_spaces(text: str) -> bool:
-    """True if more than LONGEST_WORD characters in a row have no white space, in a script that has
-    it between words, or in Tibetan."""
+    """True for a run of more than LONGEST_WORD characters without white space in Tibetan, or in
+    a script that puts spaces between words."""
     start = 0
     while len(text) - start > LONGEST_WORD:
         end = start + LONGEST_WORD + 1
@@ -68,7 +67,7 @@ def is_without_spaces(text: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """The text in lower case and NFC with one space between words, by which texts are compared."""
+    """The text in lower case and NFC with one space between words, for comparing texts."""
     return " ".join(unicodedata.normalize("NFC", text.casefold()).split())
 
 
@@ -88,9 +87,11 @@ def _word_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def words_in_common(text: Sequence[str], other: Sequence[str]) -> int:
-    """The length of the longest common subsequence of two texts' words, a row of its table at a
-    time as one integer (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"): bit j is 0
-    where the row's value grows at word j of `other`."""
+    """The length of the longest common subsequence of two texts' words.
+
+    Each row of the table is one integer (Hyyrö 2004, "Bit-parallel LCS-length computation
+    revisited"): bit j is 0 where the row's value grows at word j of `other`.
+    """
     places: dict[str, int] = defaultdict(int)
     for place, word in enumerate(other):
         places[word] |= 1 << place
@@ -108,7 +109,6 @@ def header_of(text: str) -> str | None:
 
 
 def without_header(text: str) -> str:
-    """`text` without the session header it begins with."""
     found = _HEADER.match(text)
     return text[found.end() :] if found else text
 
@@ -119,8 +119,7 @@ _BREAKS: dict[str, re.Pattern[str]] = {
     "lines": re.compile(r"\n"),
     "blank_lines": re.compile(r"\n[^\S\n]*\n\s*"),
 }
-# A full stop after these or after an initial ends no sentence; "I" is a word more often than an
-# initial.
+# A full stop after these or after an initial ends no sentence; "I" is usually a word, no initial.
 _ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "Rev", "Capt", "St", "vs", r"e\.g", r"i\.e")
 _ABBREVIATED = "".join(rf"(?<!\b{word}(?=\.\s))" for word in (*_ABBREVIATIONS, "[A-HJ-Z]"))
 # A sentence ends after . ! ? … with closing quotes or brackets, after a CJK full stop, at a blank
@@ -167,8 +166,7 @@ def sentence_spans(text: str) -> Spans:
 
 
 def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
-    """The number of characters of `gold` that are in `read`. Spans are half-open and may
-    overlap."""
+    """The number of characters of `gold` that are in `read`; half-open spans that may overlap."""
     mine, theirs = merged(gold), merged(read)
     return sum(
         max(0, min(a.end_char, b.end_char) - max(a.start_char, b.start_char))
@@ -178,7 +176,7 @@ def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans in order, those that overlap or touch joined, without empty ones."""
+    """The spans in order, without empty ones; spans that overlap or touch are joined."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start_char, s.end_char)):
         if found and span.start_char <= found[-1].end_char:

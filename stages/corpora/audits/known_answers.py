@@ -1,9 +1,9 @@
-"""Answers of known worth, to audit raters with: their kinds, how rules make them of a corpus's
-questions and references, and the file of an audit that lists them.
+"""Answers known to be right or wrong, to audit raters with: their kinds, the rules that make them
+from a corpus's questions and references, and the file that lists them.
 
-The words are the family's (`known_answers` in family.yaml). What is drawn depends on the seed, the
-question's id and the kind alone, so that a larger sample keeps what a smaller one has. The file is
-JSON lines with question_id, kind, worth and answer.
+Wordings are the prompt family's (`known_answers` in family.yaml). A draw depends only on the seed,
+the question's id and the kind, so a larger sample contains a smaller one. The file is JSON lines
+with question_id, kind, worth and answer.
 """
 
 import heapq
@@ -35,8 +35,8 @@ _BEGINS = regex.compile(r"(?:^|[.!?:\n]|[\"“])\W*$")  # what stands before a s
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of known answers. `is_typical`: systems give such answers, so that sensitivity and
-    specificity are taken over it, too."""
+    """A kind of known answers. `is_typical`: systems give such answers, so sensitivity and
+    specificity include it."""
 
     worth: Worth
     is_typical: bool = True
@@ -56,14 +56,12 @@ KINDS: Mapping[str, Kind] = {
 
 
 def known_method(kind: str) -> str:
-    """The name of the method whose answers are those of a kind."""
+    """The method name under which answers of a kind are rated."""
     return f"known_answer(kind={kind})"
 
 
 @dataclass(frozen=True)
 class Known:
-    """A known answer to a question."""
-
     question_id: str
     kind: str
     worth: Worth
@@ -80,7 +78,7 @@ def known_answers_text(known: Iterable[Known]) -> bytes:
 
 def read_known_answers(path: str) -> Mapping[tuple[str, str], Known]:
     """The answers in an audit's file by kind and question_id. Raises UsageError where the file is
-    missing or damaged, or has answers of other kinds, which earlier versions took from a file or
+    missing or damaged, or has answers of other kinds, which earlier versions read from a file or
     had a model write."""
     file = as_path(path)
     if not exists(file):
@@ -108,7 +106,7 @@ def _read(file: UPath, written: float, num_bytes: int) -> Mapping[tuple[str, str
 
 @dataclass(frozen=True)
 class Asked:
-    """A question as audits use it; free-form and with references."""
+    """A free-form question that has references."""
 
     document_id: str
     question_id: str
@@ -120,22 +118,22 @@ class Asked:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes known answers to `questions`, of which other references and names are taken, too.
-    `words`: the family's, by kind."""
+    """Makes known answers to `questions`, which also supply other references and names. `words`:
+    the family's wordings by kind."""
 
     questions: Sequence[Asked]
     words: Mapping[str, Sequence[str]]
     seed: int
 
     def sample(self, n: int) -> list[Asked]:
-        """At most `n` questions, drawn by the seed, of those whose references are answers."""
+        """At most `n` questions drawn by the seed; their references are answers, not rubrics."""
         usable = [q for q in self.questions
                   if rubric_of(q.task, q.question_type) not in _UNLIKE_ANSWERS]  # fmt: skip
         return heapq.nsmallest(n, usable, key=lambda q: sha([self.seed, q.question_id]))
 
     def made(self, question: Asked) -> Iterator[Known]:
-        """The known answers to a question, in the order of `KINDS`; none of a kind that no rule can
-        make of it."""
+        """The known answers to a question, in the order of `KINDS`, without kinds that no rule can
+        make."""
         answers = {
             "reference": question.references[0],
             "reworded": self._second(question),
@@ -152,7 +150,6 @@ class Maker:
                 yield Known(question.question_id, kind, KINDS[kind].worth, answer)
 
     def _drawn(self, kind: str, question: Asked, found: Sequence[str]) -> str | None:
-        """One of the texts; None of none."""
         return min(
             found, key=lambda t: sha([self.seed, kind, question.question_id, t]), default=None
         )
@@ -162,13 +159,13 @@ class Maker:
         return text and text.replace("{}", question.references[0])
 
     def _second(self, question: Asked) -> str | None:
-        """The second reference, if it is not the first one in other letters."""
+        """The second reference, unless it differs from the first only in case or punctuation."""
         first, *others = question.references
         return next((text for text in others if _plain(text) != _plain(first)), None)
 
     def _of_another(self, question: Asked) -> str | None:
-        """The reference of a question of the same document, else of any, that does not agree with
-        those of this one."""
+        """The reference of another question, preferably of the same document, that agrees with none
+        of this question's references."""
         own = self._by_document[question.document_id]
         for others in (own, self.questions):
             texts = [q.references[0] for q in others if q.question_id != question.question_id]
@@ -179,15 +176,15 @@ class Maker:
         return None
 
     def _changed(self, question: Asked) -> str | None:
-        """The first reference with another number, else another name. Most of a long one would
-        stay right."""
+        """The first reference with another number, else another name. None for a long one, most of
+        which would stay right."""
         if num_words(question.references[0]) > _MOST_CHANGED:
             return None
         return self._with_another_number(question) or self._with_another_name(question)
 
     def _with_another_number(self, question: Asked) -> str | None:
-        """The first reference with its first number, wherever it stands, 2 to 9 higher: counts of
-        days that are 1 off are right by a rubric of LongMemEval's."""
+        """The first reference with its first number replaced throughout by one 2 to 9 higher: a
+        rubric of LongMemEval accepts counts of days that are 1 off."""
         if not (found := _NUMBER.search(question.references[0])):
             return None
         by = 2 + int(sha([self.seed, question.question_id]), 16) % 8
@@ -195,8 +192,8 @@ class Maker:
         return _replaced(question.references[0], found[0], other)
 
     def _with_another_name(self, question: Asked) -> str | None:
-        """The first reference with its first name, wherever it stands, replaced by one of the same
-        document, else of any, that neither the question nor its references have."""
+        """The first reference with its first name replaced throughout by one, preferably of the
+        same document, that neither the question nor its references have."""
         own = " ".join([question.question, *question.references])
         for text, begins in _capitals(question.references[0]):
             if begins and text not in self._names:
@@ -216,7 +213,7 @@ class Maker:
 
     @cached_property
     def _names_by_document(self) -> Mapping[str, Sequence[str]]:
-        """Words with capitals within sentences of questions and references, by document_id."""
+        """Capitalized words within sentences of questions and references, by document_id."""
         return {
             document_id: list(dict.fromkeys(
                 name for q in own for text in (q.question, *q.references)
@@ -231,7 +228,8 @@ class Maker:
 
 
 def _capitals(text: str) -> Iterator[tuple[str, bool]]:
-    """The words with capitals, and whether they begin a sentence; others in a row are one."""
+    """Runs of capitalized words, each with True if it begins a sentence; such a first word is
+    apart."""
     for found in _NAME.finditer(text):
         begins = bool(_BEGINS.search(text[: found.start()]))
         first, _, others = found[0].partition(" ") if begins else ("", "", found[0])

@@ -1,2 +1,1 @@
-"""One module per published format; the stories that NarrativeQA's script downloads; the synthetic
-corpus."""
+"""Corpora in published formats, and synthetic ones."""

@@ -1,5 +1,5 @@
 """InfiniteBench, L-Eval, LongBench, LongBench v2, SCROLLS and UltraDomain: files whose rows each
-hold a question, or several, and the whole document that it is about."""
+hold one or more questions and the whole document that they are about."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -92,15 +92,13 @@ def _instructions(row: Value) -> list[tuple[str, Value]]:
 
 
 class _Exam(NamedTuple):
-    """An instruction in parts."""
-
     question: str
     options: tuple[str, ...] = ()
     right: int | None = None
 
 
 def _exam(value: Value) -> _Exam:
-    """Several right letters, or a number, make an instruction free-form, too."""
+    """An instruction with several right letters, or a number, is free-form, too."""
     whole, output = question_of(value, "question"), optional_text(value, "output")
     if label_of(value, "evaluation") != "exam":
         return _Exam(whole)
@@ -111,7 +109,7 @@ def _exam(value: Value) -> _Exam:
 
 
 def exam(instruction: str) -> tuple[str, tuple[str, ...]]:
-    """Split an instruction into question and options; fewer than two in order are none."""
+    """Split an instruction into question and options; no options unless two are in order."""
     marks: list[re.Match[str]] = []
     for found in _OPTION.finditer(instruction):
         if found[1] == ascii_uppercase[len(marks) : len(marks) + 1]:
@@ -234,7 +232,6 @@ class ScrollsCorpus(RowsCorpus):
 
 
 def _parts(has_question: bool, row: Value) -> tuple[str, str]:
-    """Question and document."""
     both = text_of(row, "input")
     if not has_question:
         return SUMMARY, both

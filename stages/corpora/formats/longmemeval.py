@@ -1,8 +1,8 @@
 """LongMemEval (xiaowu0162/LongMemEval): one JSON list of questions, each with its own chat history.
 
 A history is a document of sessions in the order of their dates. A session begins with a form feed
-and a header, `[2023/05/30 (Tue) 21:48]`; each turn is a paragraph, `user: ...`. So a session's end
-is a page break (stages/index/paginate.py), and its header counts no words (stages/text/words.py).
+and a header, `[2023/05/30 (Tue) 21:48]`; each turn is a paragraph, `user: ...`. So pages break
+between sessions (stages/index/paginate.py), and headers count no words (stages/text/words.py).
 """
 
 import re
@@ -56,7 +56,7 @@ class Session:
 def session_of(turns: Any, place: str, date: str | None, session_id: str | None) -> Session:
     """Read a list of objects with `role`, `content` and perhaps `has_answer`.
 
-    `place`: where the list is in its row, for messages. Raises BadInputError.
+    `place`: position of the list in its row, for messages. Raises BadInputError.
     """
     if not isinstance(turns, list):
         raise BadInputError(f"{place} is {kind_of(turns)}, not a list; fix it")
@@ -75,8 +75,7 @@ def session_of(turns: Any, place: str, date: str | None, session_id: str | None)
 
 
 def by_date(sessions: Sequence[Session]) -> list[Session]:
-    """The sessions that have turns, earliest first; in the given order where a date cannot be
-    read."""
+    """The sessions that have turns, by date; in the given order if any date cannot be read."""
     dated = [(session.when, session) for session in sessions]
     if all(when for when, _ in dated):
         dated.sort(key=lambda pair: pair[0] or datetime.min)
@@ -84,7 +83,6 @@ def by_date(sessions: Sequence[Session]) -> list[Session]:
 
 
 def written(session: Session) -> str:
-    """The session as it is in the document's text."""
     return _header(session) + "\n\n".join(session.turns) + "\n\n"
 
 
@@ -94,7 +92,7 @@ def _header(session: Session) -> str:
 
 
 def starts(sessions: Sequence[Session]) -> list[int]:
-    """The position in the text where each session begins."""
+    """The position of each session in the document's text."""
     found = [0]
     for session in sessions:
         found.append(found[-1] + len(written(session)))
@@ -104,8 +102,8 @@ def starts(sessions: Sequence[Session]) -> list[int]:
 def evidence_turns(
     sessions: Sequence[Session], evidence_ids: Collection[str]
 ) -> Iterator[tuple[int, str]]:
-    """Where each turn begins that is marked as containing the answer, and the turn; without marks,
-    all turns of the answer sessions."""
+    """Position and text of each turn marked as containing the answer; without marks, of all turns
+    of the answer sessions."""
     is_marked = any(session.marked for session in sessions if session.session_id in evidence_ids)
     for session, start in zip(sessions, starts(sessions), strict=True):
         if session.session_id not in evidence_ids:
@@ -177,7 +175,7 @@ def sessions_of(value: dict[str, Any]) -> list[Session]:
 
 
 def _asked(sessions: Sequence[Session]) -> Asked:
-    """The question of a row; `sessions`: its history, none where that cannot be read."""
+    """`sessions`: the question's history, empty where it cannot be read."""
     return Asked(
         question="question",
         references=lambda value: single(label_of(value, "answer")),

@@ -2,7 +2,7 @@
 
 The csv files are in one folder; a story is <document_id>.content in its folder `tmp` or in another.
 A document whose story is missing, or was not downloaded completely, is skipped with its questions.
-A story is cut out of its file, text or HTML.
+A story is cut out of its file, which is text or HTML.
 """
 
 import re
@@ -55,7 +55,7 @@ _END = re.compile(
     rf"|^[ \t]*(?:This site is full of FREE ebooks\b|{_GUTENBERG} (?:of )?Australia[ \t]*$)",
     re.MULTILINE | re.IGNORECASE,
 )
-# What is left of a head or licence. Credits are none: volunteers are named as in a printed book.
+# Remains of a head or licence. Credits to volunteers are not: printed books have them, too.
 _LEFT = re.compile(
     rf"(?<!for ){_GUTENBERG}(?!\S*\s+(?:online|distributed|proofread|team|volunteer|also has))"
     r"|for the use of anyone anywhere|THE SMALL PRINT!",
@@ -70,8 +70,8 @@ _MIN_SHARE_OF_BOOK, _MIN_SHARE_BETWEEN = 0.1, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`cut_by`: what it was cut out by, gutenberg, markers or nothing; `_in_part` after the first
-    two: some of Project Gutenberg's head or licence is left. `note`: what is not certain of the
+    """`cut_by`: the marks that the story was cut out by, gutenberg, markers or nothing; with
+    `_in_part` if some of Project Gutenberg's head or licence is left. `note`: doubts about the
     text, and what to do."""
 
     text: str
@@ -80,7 +80,7 @@ class Story:
 
 
 def story(content: bytes, start: str, end: str) -> Story:
-    """Return the story in a file.
+    """The story in a file.
 
     `start` and `end` are the story_start and story_end of documents.csv: its first and last tokens,
     separated by spaces. In books of Project Gutenberg they include the licence, so the lines with
@@ -121,13 +121,13 @@ def _by_markers(text: str, start: str, end: str) -> str | None:
 
 
 def _found(text: str, marker: str) -> Iterator[re.Match[str]]:
-    """Where the marker's tokens occur, with or without white space between them."""
+    """Matches of the marker's tokens, with or without white space between them."""
     tokens = marker.split()
     return iter(re.finditer(r"\s*".join(map(re.escape, tokens)), text) if tokens else ())
 
 
 def _kept(text: str, start: int, end: int, least: float) -> str | None:
-    """`text[start:end]`, stripped; None where it has under `least` (a share) of all words."""
+    """`text[start:end]`, stripped; None where it has less than the share `least` of all words."""
     between = text[start:end].strip()
     enough = len(between.split()) >= least * len(text.split())
     return between if enough else None
@@ -155,7 +155,6 @@ class NarrativeQACorpus(FileCorpus):
     version: ClassVar[int] = 5
 
     def check(self) -> None:
-        """Raise UsageError where the path or the folder of the stories is missing."""
         super().check()
         if self.stories is not None:
             refuse_missing(self.stories, "corpus.stories", "folder")
@@ -191,7 +190,7 @@ class NarrativeQACorpus(FileCorpus):
         return file
 
     def _is_chosen(self, row: Row) -> bool:
-        """True if the row is of the kind and split. True for an unreadable row, to report it."""
+        """True if the row is of the kind and split, or is unreadable, which is reported later."""
         value = row.value or {}
         kinds = {"all": (value.get("kind"),)}.get(self.kind, (self.kind,))
         sets = (self.split,) if self.split else (value.get("set"),)
@@ -225,7 +224,7 @@ class NarrativeQACorpus(FileCorpus):
         return replace(document, detail=note)
 
     def _content(self, value: dict[str, Any], document_id: str) -> bytes | None:
-        """The story's file; None where it is missing or clearly was not downloaded completely."""
+        """The story's file; None where it is missing or clearly incomplete."""
         folder = self.stories or self.path / "tmp"
         try:
             content = read_whole(folder / f"{document_id}.content")
@@ -254,7 +253,7 @@ def _asked(row: Row) -> Row:
 
 
 def _repaired(text: str) -> str:
-    """`text` with mojibake decoded as it was meant, without white space around it."""
+    """The text with mojibake decoded, stripped of white space."""
     return _MOJIBAKE.sub(_read_as_utf8, text).strip()
 
 

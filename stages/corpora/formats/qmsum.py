@@ -30,7 +30,7 @@ from stages.text.words import merged
 
 _TAG = re.compile(r"\{[^{}]*\}")  # {vocalsound}, {disfmarker}, {gap}...
 _LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
-Turns = Sequence[tuple[int, int]] | None  # start and end character of each turn; null: unknown
+Turns = Sequence[tuple[int, int]] | None  # start and end character of each turn; None: unknown
 _KINDS = {"general_query_list": "general", "specific_query_list": "specific"}
 
 
@@ -56,7 +56,7 @@ class QMSumCorpus(FileCorpus):
             yield self._meeting(row, document_ids, question_ids)
 
     def rows(self) -> Iterator[Row]:
-        """The rows of files of one layout only: a folder may hold the same meetings in both."""
+        """The rows of one kind of file only: a folder may hold the same meetings in both."""
         path = split_of(self.path, self.split, "jsonl", "json")
         patterns = ("*.jsonl",) if any(path.glob("*.jsonl")) else ("*.jsonl", "*.json")
         return rows_of(files_of(path, *patterns))
@@ -74,7 +74,7 @@ class QMSumCorpus(FileCorpus):
             document = self.document(document_id, "\n".join(lines), metadata=metadata)
         except BadInputError as error:
             document = bad_document(document_id, row.detail(error))
-        # One that occurred in an earlier file had its queries there.
+        # A meeting that occurred in an earlier file had its queries there.
         asked = () if wrong else _questions(row, document_id, turns, question_ids)
         return Loaded(document, tuple(asked))
 
@@ -111,7 +111,7 @@ def _tile(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _topics(meeting: Value) -> list[str]:
-    """The names of the topics, for metadata only, so malformed ones are left out."""
+    """Names of the topics; only metadata, so malformed ones are left out."""
     topics = meeting.get("topic_list")
     entries = topics if isinstance(topics, list) else []
     names = (entry.get("topic") for entry in entries if isinstance(entry, dict))

@@ -2,7 +2,7 @@
 
 A line holds an article and one writer's questions; lines of the same article_id become one
 document. Labels count from 1 in the files and are absent in the test split. A question without an
-id has one made from article_id, question and options.
+id gets one made from article_id, question and options.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ from stages.corpora.reading.questions import Asked, Value
 from stages.text.article_text import article_text
 
 _ABOUT = ("author", "year", "source", "topic", "url")
-_OF_LINE = ("writer_id", "set_unique_id")  # facts of a line that its questions keep
+_OF_LINE = ("writer_id", "set_unique_id")  # keys of a line that its questions keep
 
 
 class QualityCorpus(FileCorpus):
@@ -45,7 +45,7 @@ class QualityCorpus(FileCorpus):
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per article_id, its questions in line order; all are in memory.
 
-        Of a folder, the *.jsonl and QuALITY*.{train,dev,test} are read, with `split` those of that
+        In a folder, *.jsonl and QuALITY*.{train,dev,test} are read; with `split`, those of that
         name. Writers' copies of an article may differ: the first readable one is used. Raises
         UsageError where no line can be read.
         """
@@ -76,7 +76,6 @@ class QualityCorpus(FileCorpus):
 
 
 def _questions(row: Row, document_id: str, ids: Ids) -> Iterator[Question]:
-    """The questions of one line."""
     of_line = {key: (row.value or {}).get(key) for key in _OF_LINE}
     for entry in rows_within(row, "questions"):
         value = entry.value or {}

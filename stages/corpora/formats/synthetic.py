@@ -2,7 +2,7 @@
 
 For tests of scale. Document number i depends only on the seed and on i. Sentences are made of
 random invented words. A fact is one sentence; its question's reference is the fact's object, and
-its gold evidence that sentence.
+its gold evidence is that sentence.
 """
 
 import math

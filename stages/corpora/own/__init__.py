@@ -1,2 +1,2 @@
-"""A user's own documents: folders of files, tables, rows of any columns, datasets
-of a hub, one question."""
+"""A user's own documents: folders of files, tables, rows of any columns, Hugging Face datasets, and
+one question about given files."""

@@ -1,9 +1,9 @@
-"""Rows of the user's own JSON, CSV or Parquet files, or of a dataset of the Hugging Face Hub;
-`corpus.fields` maps their keys.
+"""Rows of the user's own JSON, CSV or Parquet files, or of a Hugging Face dataset; `corpus.fields`
+maps their keys.
 
 A row is a document, with a question about it if `fields.question` is set; a document that several
 rows contain is read once. Keys that no field names are kept in metadata. A key may be a path,
-`answers.text`, into an object or a list of objects. A question without an id has one made from the
+`answers.text`, into an object or a list of objects. A question without an id gets one made from the
 document's id, question and options.
 """
 
@@ -35,8 +35,8 @@ from stages.corpora.reading.grouped import Layout, Text, load_grouped
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.questions import Asked, QuestionFile, Value
 
-_FIRST_ROWS = 100  # in which the keys of text and question must occur at least once
-_KEYS_SHOWN = 30  # of the rows', in a message
+_FIRST_ROWS = 100  # in which the keys of text and question must occur
+_KEYS_SHOWN = 30  # in a message
 Options = Annotated[tuple[str, ...], Field(strict=False)]  # YAML has lists
 
 
@@ -55,16 +55,15 @@ class Fields(Settings):
     asked_at: str | None
 
     def of_documents(self) -> set[str]:
-        """The keys mapped to fields of the document."""
         return {key for key in (self.text, self.document_id, self.title) if key}
 
     def named(self) -> dict[str, str]:
-        """The field of each key that is mapped to one."""
+        """The name of the field that each key is mapped to."""
         single = {key: name for name, key in self if name != "options" and key}
         return {**single, **dict.fromkeys(self.options, "options")}
 
     def with_paths(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows, in which each path that leads to something is a key."""
+        """The rows, with a key for each path that leads to a value."""
         paths = [key for key in self.named() if "." in key]
         for row in rows:
             if row.value is not None:
@@ -97,7 +96,7 @@ class RecordsCorpus(OwnRows):
     unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"pattern"}
 
     def check(self) -> None:
-        """Raise UsageError where the path is missing, or a single file is to have splits."""
+        """Raise UsageError where the path is missing, or `split` is set for a single file."""
         if self.split is None or not self.path.is_dir():
             super().check()
 
@@ -118,7 +117,6 @@ class HuggingFaceCorpus(OwnRows):
     revision: str | None  # a commit, since the content of a branch changes
 
     def check(self) -> None:
-        """Raise UsageError unless revision and split are set."""
         if self.revision is None and not self.path.is_dir():
             raise UsageError(
                 f"corpus.revision is not set; pin a commit of {self.path}: corpus.revision=SHA"
@@ -132,7 +130,6 @@ class HuggingFaceCorpus(OwnRows):
         return self.fields.with_paths(found)
 
     def _dataset(self) -> Any:
-        """The dataset, streamed and not stored on disk."""
         try:
             from datasets import load_dataset
         except ImportError:
@@ -155,7 +152,6 @@ class HuggingFaceCorpus(OwnRows):
 
 
 def layout_of(fields: Fields, first_option: int) -> Layout:
-    """The layout of rows with these fields."""
     key, gold = fields.answer_index, fields.references
     return Layout(
         document_id=fields.document_id,
@@ -179,11 +175,10 @@ def layout_of(fields: Fields, first_option: int) -> Layout:
 
 
 def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
-    """Raise UsageError where no row has one of the keys, or none of the first 100 readable ones
-    that of text or question.
+    """Raise UsageError where no row has one of the keys, or none of the first 100 readable rows has
+    the key of text or question.
 
-    A key that is spelt wrong would make every row bad, or leave its field empty; this reports it
-    once.
+    A misspelt key would make every row bad, or leave its field empty; this reports it once.
     """
     lacking = fields.named()
     known: dict[str, None] = {}  # in order
@@ -206,7 +201,7 @@ def _needed(lacking: Mapping[str, str]) -> list[str]:
 
 
 def _keys(value: Value) -> Iterator[str]:
-    """The keys of a row, and those within."""
+    """The keys of a row, and `key.inner` for those of objects in it."""
     for key, inner in value.items():
         yield key
         objects = inner if isinstance(inner, list) else [inner]
@@ -217,8 +212,8 @@ _NOTHING = object()
 
 
 def _taken(value: Any, path: str) -> tuple[Any, Any]:
-    """Follow the path: return its end and the value without that; _NOTHING and the value itself
-    where it leads nowhere. Of a list the ends in all of its objects are returned."""
+    """Follow the path: return the value found and the rest of `value`, or _NOTHING and all of
+    `value`. In a list the values found in all of its objects are returned."""
     if isinstance(value, list):
         pairs = [_taken(one, path) for one in value]
         found = [own for own, _ in pairs if own is not _NOTHING]
@@ -271,8 +266,8 @@ class TablesCorpus(FileCorpus):
         """Yield one Loaded per document, in file order, then the questions without a document.
 
         Where an id is used twice, the second document is bad_input and the first has the questions.
-        Raises UsageError where documents are missing, or a table is unreadable, has no rows or is
-        there both as JSON lines and as Parquet.
+        Raises UsageError where documents are missing, or a table is unreadable, has no rows, or
+        exists both as JSON lines and as Parquet.
         """
         documents = one_of(self.path, "documents", "jsonl", "parquet")
         if documents is None:

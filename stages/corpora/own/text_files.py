@@ -1,10 +1,10 @@
-"""A folder of documents, or one: .txt, .md, .html, .pdf, .epub, .docx; questions beside them.
+"""A document or a folder of documents: .txt, .md, .html, .pdf, .epub, .docx; with questions.
 
-A document's id and title are its path in the folder without the suffix (`letters/may`), and with it
-where several would have the same (`may.pdf`, `may.txt`). Its metadata has the front matter of
-Markdown, and what is `missing`. Questions stand in questions.jsonl, .json, .csv, .tsv or .parquet
-in the folder and are read as reading/questions.py describes; they name a document by its id or by
-its path with the suffix. A single file has none.
+A document's id and title are its path in the folder, without the suffix (`letters/may`) unless
+several would have the same (`may.pdf`, `may.txt`). Its metadata has the front matter of Markdown,
+and `missing`. Questions are in questions.jsonl, .json, .csv, .tsv or .parquet in the folder, read
+as reading/questions.py describes; they name a document by its id or by its path with the suffix. A
+single file has none.
 """
 
 from collections import Counter
@@ -50,9 +50,9 @@ class TextCorpus(FileCorpus):
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per file, sorted by name, sub-folders included.
 
-        bad_input: a document that cannot be read or has no word. A file that is no document is a
+        A document that cannot be read or has no words is bad_input. A file that is no document is a
         skipped one that says why. Raises UsageError where no document can be read, or where the
-        questions' file holds no question.
+        question file holds no question.
         """
         asked = one_of(self.path, "questions", *_ENDS) if self.path.is_dir() else None
         questions = QuestionFile(rows_of([asked]) if asked else ())
@@ -77,16 +77,15 @@ class AskCorpus(FileCorpus):
     question: str
 
     def hashed(self) -> Mapping[str, Any]:
-        """As in the corpus `text`, whose documents these are."""
+        """Equals that of format `text`, whose documents these are."""
         return {**super().hashed(), "format": "text"}
 
     def selection(self) -> Mapping[str, Any]:
-        """With the names of the files: a folder that has lost one is that of another run."""
+        """Includes file names: a folder that has lost a file belongs to another run."""
         return {**super().selection(), "files": sorted(self.named_files().values())}
 
     def named_files(self) -> dict[str, str]:
-        """The names of the files that may be read, by the id of their document. Raises UsageError
-        where there are none."""
+        """The names of the files to read by document_id. Raises UsageError where there are none."""
         entries = _entries(self.paths)
         named = zip(entries, ids_of(entries, Ids()), strict=True)
         return {own: name_of(entry.name) for entry, (own, _) in named if not entry.left_out}
@@ -99,7 +98,7 @@ class AskCorpus(FileCorpus):
                 raise UsageError(f"{path}: no such file or folder; {_nearest(path)}")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per document, with the question, if any, where it can be read.
+        """Yield one Loaded per document, with the question, if any, where the document can be read.
 
         Raises UsageError where no document can be read.
         """
@@ -122,8 +121,8 @@ def _nearest(path: UPath) -> str:
 
 
 def _entries(paths: tuple[UPath, ...]) -> list[Entry]:
-    """The entries of all paths, each file once, however it is written; the whole path names those
-    that have a name in common."""
+    """The entries of all paths, each file once even if it is named twice; entries with the same
+    name are named by the whole path instead."""
     found: dict[str, Entry] = {}
     for entry in (entry for path in paths for entry in entries_of(path, (), "name another")):
         file = entry.file if is_remote(entry.file) else entry.file.resolve()
@@ -138,8 +137,8 @@ def _entries(paths: tuple[UPath, ...]) -> list[Entry]:
 def entries_of(
     path: UPath, without: Collection[str] = (), advice: str = "set corpus.path=..."
 ) -> list[Entry]:
-    """The files of a folder, but for those `without`; or the one file. Raises UsageError, with the
-    advice, where the folder has no document."""
+    """The files of a folder, except those in `without`; or the one file. Raises UsageError, ending
+    in `advice`, where the folder has no document."""
     if not path.is_dir() or is_book(path):
         return [Entry(path, path.name)]
     found = walk(path, without)
@@ -171,10 +170,10 @@ def documents_of(
 
 
 def ids_of(entries: Sequence[Entry], ids: Ids) -> list[tuple[str, str | None]]:
-    """The id of each entry, and why it can be no document's, or None.
+    """The id of each entry, and why the entry cannot have it, or None.
 
-    Names without suffixes, but where two would be the same; files that are left out come last, and
-    have their whole names.
+    Ids are names without suffixes, unless two would be the same. Files that are left out claim
+    theirs last and keep their whole names.
     """
     read = [entry for entry in entries if not entry.left_out]
     left_out = [entry for entry in entries if entry.left_out]

@@ -1,5 +1,5 @@
-"""The `corpus` section of the configuration: settings that all corpus formats share; and what their
-loaders yield."""
+"""Settings in the `corpus` section that all corpus formats share, and the documents and questions
+that their loaders yield."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -29,11 +29,11 @@ from stages.text.words import (
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A document and its questions; the document_id of every question is the document's.
+    """A document and its questions, which all have the document's id.
 
-    `note`: what of a document that can be read could not be, after the file's name.
-    `is_named_only`: the corpus does not have the document, which questions of problem `bad_input`
-    name; it is no input.
+    `note`: parts of a readable document that could not be read, after the file's name.
+    `is_named_only`: the corpus lacks this document; only questions with problem `bad_input` name
+    it, and it does not count as input.
     """
 
     document: Document
@@ -89,24 +89,24 @@ class Corpus(Settings):
         return self.model_dump(mode="json", include={*self.unhashed - {"family", "licence"}})
 
     def licences_by_name(self) -> Mapping[str, str]:
-        """The licences of the data: the one that is given for this corpus, else the format's."""
+        """The licence configured for this corpus, else those of the format."""
         return self.licences if self.licence is None else {self.name: self.licence}
 
     def check(self) -> None:
-        """Raise UsageError for settings that cannot work, before anything is read."""
+        """Raise UsageError for settings that cannot work. Reads no rows."""
         return
 
     @abstractmethod
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document.
 
-        Raises UsageError, on the first `next`, where there is nothing of this format.
+        Raises UsageError, on the first `next`, where the corpus has nothing of this format.
         """
 
     def document(
         self, document_id: str, text: str, title: str = "", metadata: str = "{}"
     ) -> Document:
-        """Make a Document, without control characters C1, and count its words and paragraphs.
+        """A Document with its words and paragraphs counted and C1 control characters replaced.
 
         Raises BadInputError where the text has no words.
         """
@@ -147,7 +147,7 @@ class FileCorpus(Corpus):
 
 
 def refuse_missing(path: UPath, key: str, kind: str = "file or folder") -> None:
-    """Raise UsageError where there is no such file or folder, or not of that kind."""
+    """Raise UsageError where the path does not exist or is not of that kind."""
     with refuse_unreachable_path(path, key):
         is_there = {"file": path.is_file, "folder": path.is_dir}.get(kind, path.exists)()
     if not is_there:
@@ -155,16 +155,15 @@ def refuse_missing(path: UPath, key: str, kind: str = "file or folder") -> None:
 
 
 def bad_document(document_id: str, detail: str) -> Document:
-    """Make a Document with problem `bad_input`, for input that cannot be read."""
     return Document(document_id=document_id, problem="bad_input", detail=detail)
 
 
 def document_or_bad(
     row: Row, found: tuple[str, str | None], make: Callable[[dict[str, Any], str], Document]
 ) -> Document:
-    """Make the row's Document of its value and id, or one with problem `bad_input`.
+    """The Document that `make` returns for the row's value and id; problem: bad_input.
 
-    `found`: its id and the reason why it is bad input, as Ids returns them.
+    `found`: its id and why it is bad input, as Ids returns them.
     """
     document_id, wrong = found
     try:
@@ -179,7 +178,7 @@ def document_or_bad(
 def bad_question(
     row: Row, document_id: str, question_id: str, wrong: BadInputError | str
 ) -> Question:
-    """Make a Question with problem `bad_input` for a row that cannot be used; keeps its text."""
+    """A Question with problem `bad_input`; it keeps the row's text."""
     value = row.value or {}
     text = value.get("question", value.get("query"))
     return Question(
@@ -200,8 +199,8 @@ def without_spaces(document: Document) -> str | None:
 
 
 def plugin_documents(corpus: Corpus) -> Iterator[Loaded]:
-    """The documents that a plugin's `load` yields. Raises UsageError, naming its file, for what it
-    raises, and for what is no document with its questions, or has the id of another."""
+    """The documents that a plugin's `load` yields. Raises UsageError, naming the plugin's file, for
+    any error in it, for items of the wrong type and for repeated ids."""
     place, ids = f"{file_of(type(corpus))}: {type(corpus).__name__}.load", set[str]()
     with contained(CommandError) as raised:
         for number, loaded in enumerate(corpus.load()):
@@ -214,7 +213,7 @@ def plugin_documents(corpus: Corpus) -> Iterator[Loaded]:
 
 
 def _wrong(loaded: Any, ids: set[str]) -> str | None:
-    """Say what is wrong with an item; adds its ids to those before. None if nothing is."""
+    """Why an item cannot be used, or None. Adds its ids to `ids`."""
     if type(loaded) is not Loaded or not isinstance(loaded.questions, tuple):
         return f"{type(loaded).__name__}, not Loaded(document, (question, ...))"
     document, questions = loaded.document, loaded.questions

@@ -25,8 +25,8 @@ class BadInputError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A JSON object with its file and line. `value` null: not an object, for the reason `wrong`.
-    `note`: what is not certain of its text, after the file's name, and what to do."""
+    """A JSON object with its file and line. `value` is None if it is not an object, for the reason
+    `wrong`. `note`: doubts about its encoding, after the file's name, and what to do."""
 
     file: UPath
     line: int  # from 1; in Parquet and JSON lists the number of the row
@@ -49,7 +49,7 @@ class Row:
             return None
 
     def sure(self) -> "Row":
-        """The row; raises UsageError where it is no object, or its encoding is a guess."""
+        """The row itself. Raises UsageError where it is no object, or its encoding is a guess."""
         if self.value is None or self.note:
             raise UsageError(self.note or self.detail(self.wrong))
         return self
@@ -61,10 +61,8 @@ class Row:
 
 
 def rows_within(row: Row, key: str) -> Iterator[Row]:
-    """Yield a Row per object in the list under `key`.
-
-    An entry that is not an object gives a Row without a value, and so does a `key` that is no list.
-    """
+    """A Row per entry of the list under `key`; without a value for an entry that is no object, and
+    one such Row for a `key` that is no list."""
     if row.value is None:
         return
     entries = row.value.get(key)
@@ -79,14 +77,14 @@ def rows_within(row: Row, key: str) -> Iterator[Row]:
 
 
 def kind_of(value: Any) -> str:
-    """The name of a JSON value's type, for a message."""
+    """The name of a JSON value's type, for messages."""
     kinds = {bool: "a boolean", int: "a number", float: "a number", str: "a string",
              list: "a list", dict: "an object", type(None): "null"}  # fmt: skip
     return kinds.get(type(value), type(value).__name__)
 
 
 def shown(value: Any) -> str:
-    """A value as JSON for a message, cut after 80 characters."""
+    """A value as JSON for messages, cut after 80 characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError:
@@ -95,13 +93,12 @@ def shown(value: Any) -> str:
 
 
 def without_lone_surrogates(text: str) -> str:
-    """Replace every lone surrogate by U+FFFD, so that the text can be stored as UTF-8."""
+    """Replace every lone surrogate by U+FFFD; UTF-8 cannot store one."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def without_nan(value: Any) -> Any:
-    """A value with null in place of what is no number, which JSON has no word for and tables of
-    pandas have where nothing is known."""
+    """The value with None in place of NaN, which pandas has for missing values and JSON lacks."""
     if isinstance(value, float):
         return None if math.isnan(value) else value
     if isinstance(value, dict):
@@ -110,13 +107,12 @@ def without_nan(value: Any) -> Any:
 
 
 def name_of(text: str) -> str:
-    """The id or name as it is stored and compared: in Unicode's NFC, which a file system may have
-    taken apart (NFD), and without lone surrogates."""
+    """An id or name as it is stored and compared: in Unicode's NFC, as file systems may return NFD,
+    and without lone surrogates."""
     return unicodedata.normalize("NFC", without_lone_surrogates(text))
 
 
 def text_of(row: dict[str, Any], key: str) -> str:
-    """The string under `key`, which is required."""
     text = optional_text(row, key)
     if text is None:
         raise BadInputError(f"no `{key}`; add it")
@@ -134,7 +130,6 @@ def optional_text(row: dict[str, Any], key: str) -> str | None:
 
 
 def question_of(row: dict[str, Any], key: str) -> str:
-    """The question under `key`, which must not be blank."""
     text = text_of(row, key)
     if not text.strip():
         raise BadInputError(f"`{key}` is empty; write the question or delete it")
@@ -142,8 +137,8 @@ def question_of(row: dict[str, Any], key: str) -> str:
 
 
 def label_of(row: dict[str, Any], key: str) -> str | None:
-    """The id or title under `key`, as `name_of` has it, None where absent; a number is returned as
-    its JSON text."""
+    """The id or title under `key`, normalized by `name_of`, None where absent; a number is returned
+    as its JSON text."""
     value = row.get(key)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return json.dumps(value)
@@ -152,7 +147,6 @@ def label_of(row: dict[str, Any], key: str) -> str | None:
 
 
 def texts_of(row: dict[str, Any], key: str) -> tuple[str, ...]:
-    """The list of strings under `key`, empty where it is absent."""
     value = row.get(key)
     if value is None:
         return ()
@@ -172,8 +166,8 @@ def one_or_more(row: dict[str, Any], key: str) -> tuple[str, ...]:
 
 
 def _as_text(value: Any) -> str | None:
-    """A string as it is, a number or a boolean as in JSON, a whole number without a fraction of
-    zeros, a date in ISO format; None for anything else."""
+    """A string or decimal as it is, a number or boolean as in JSON (4.0 as 4), a date in ISO
+    format; None for anything else."""
     if isinstance(value, (str, Decimal)):
         return str(value)
     if isinstance(value, date):
@@ -185,7 +179,6 @@ def _as_text(value: Any) -> str | None:
 
 
 def list_of(row: dict[str, Any], key: str) -> list[Any]:
-    """The list under `key`, which is required, of values of any kind."""
     value = row.get(key)
     if not isinstance(value, list):
         raise BadInputError(f"`{key}` is {kind_of(value)}, not a list; fix it")
@@ -193,7 +186,6 @@ def list_of(row: dict[str, Any], key: str) -> list[Any]:
 
 
 def present(row: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """The values that the row has under these keys, without None."""
     return {key: value for key in keys if (value := row.get(key)) is not None}
 
 
@@ -257,7 +249,6 @@ def json_object(row: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def json_text(values: dict[str, Any]) -> str:
-    """The JSON text for a metadata column."""
     try:
         text = json.dumps(values, ensure_ascii=False, allow_nan=False, default=str)
     except (ValueError, TypeError, RecursionError) as error:

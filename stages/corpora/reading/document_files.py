@@ -1,6 +1,5 @@
-"""A folder of documents: every file in it is a document, or named with the reason why not; and the
-text of one file, whatever its kind: text of any encoding, Markdown, HTML, PDF, EPUB, Word; gzip or
-not."""
+"""List the files of a folder that are documents, with reasons for those that are not; and extract
+the text of a file: plain text of any encoding, Markdown, HTML, PDF, EPUB, Word; gzip or not."""
 
 import gzip
 import hashlib
@@ -40,7 +39,7 @@ from stages.extract.isolated import Extractor
 from stages.text import encodings
 from stages.text.encodings import Decoded
 
-_MOST_LEFT_OUT = 100  # each is a row; a folder of programs has files by the ten thousand
+_MOST_LEFT_OUT = 100  # each is a row; a folder of source code may have ten thousand
 _TEXTS = (".txt", ".md", ".markdown")
 _OF_BOOKS = (".xhtml", ".html", ".htm", ".opf", ".xml", ".ncx", "mimetype")
 _FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n(.*?\n)(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)\s*", re.DOTALL)
@@ -51,8 +50,8 @@ _LIBRARIES = ("pypdfium2", "pdfplumber", "pdfminer.six", "mammoth", "lxml", "htm
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or folder by its path from the folder walked; `wrong`: why it cannot be read;
-    `left_out`: why it is not looked at."""
+    """A file or folder, named by its path from the folder that is listed. `wrong`: why it cannot be
+    read; `left_out`: why it is not considered."""
 
     file: UPath
     name: str
@@ -61,18 +60,18 @@ class Entry:
 
 
 def suffixes() -> tuple[str, ...]:
-    """The endings of files that can be read, those of plugins' extractors among them."""
+    """File endings that can be read, including those of plugins' extractors."""
     return (*_TEXTS, *(f".{ending}" for ending in EXTRACTORS))
 
 
 def suffix_of(name: str) -> str | None:
-    """The one of `suffixes` that a file's name ends with, in any case, before a `.gz`."""
+    """The one of `suffixes` that the name ends with, before a `.gz` and ignoring case."""
     lower = name.lower().removesuffix(".gz")
     return next((suffix for suffix in suffixes() if lower.endswith(suffix)), None)
 
 
 def is_book(folder: UPath) -> bool:
-    """True for an EPUB that is a folder, as some programs keep it, and no archive."""
+    """True for an EPUB that is a folder instead of an archive, as some programs keep it."""
     is_named = folder.name.lower().endswith(".epub")
     return is_named and any((folder / name).exists() for name in ("mimetype", "META-INF"))
 
@@ -80,10 +79,10 @@ def is_book(folder: UPath) -> bool:
 def walk(folder: UPath, without: Collection[str] = ()) -> list[Entry]:
     """The entries of a folder and its sub-folders, by name.
 
-    `without`: names of files that are no entries. Hidden files and folders are left out, and so is
-    a link to a folder that is read anyway: links in a circle end. A warehouse in a sub-folder is
-    left out; where the folder is one itself, its own folders are. Of very many that are left out
-    one entry, the last, stands for all but the first.
+    `without`: names of files to ignore. Entries with `left_out` are hidden files and folders, links
+    to a folder that is read anyway (so circular links end), and warehouses in sub-folders. If the
+    folder is a warehouse itself, the warehouse's own folders are ignored. After 100 left-out
+    entries, one last entry stands for the others.
     """
     read = {folder if is_remote(folder) else folder.resolve()}
     found = [entry for entry in _walked(folder, "", read) if entry.name not in without]
@@ -98,7 +97,7 @@ def walk(folder: UPath, without: Collection[str] = ()) -> list[Entry]:
 
 
 def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
-    """`read`: the folder walked first, and those that links have led to."""
+    """`read`: the resolved folders that are already being read."""
     own = prefix.rstrip("/") or str(folder)
     try:
         files = sorted(folder.iterdir(), key=lambda file: file.name)
@@ -139,7 +138,7 @@ def _left_out(name: str) -> str | None:
 
 
 def _is_read_elsewhere(folder: UPath, read: set[UPath]) -> bool:
-    """True for a link to a folder that is walked by another name, or that holds one that is."""
+    """True for a link to a folder that is read under another name, or that contains one."""
     if is_remote(folder) or not folder.is_symlink():
         return False
     target = folder.resolve()
@@ -150,9 +149,9 @@ def _is_read_elsewhere(folder: UPath, read: set[UPath]) -> bool:
 
 
 def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
-    """The text of a file by its suffix; one of another name is text. gzip is decompressed.
+    """The text of a file by its suffix; an unknown suffix is plain text. gzip is decompressed.
 
-    Raises BadInputError where it has no text that can be read.
+    Raises BadInputError where no text can be read.
     """
     suffix = suffix_of(file.name) or ".txt"
     try:
@@ -174,7 +173,7 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
 
 
 def _archived(folder: UPath) -> bytes:
-    """A book's folder as a zip archive, the same for the same files; without pictures and fonts."""
+    """A book's folder as a zip archive without pictures and fonts; equal files give equal bytes."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for file in sorted(folder.rglob("*"), key=str):
@@ -185,10 +184,9 @@ def _archived(folder: UPath) -> bytes:
 
 
 def decoded(content: bytes) -> Decoded:
-    """Decode a text file, gzip or not, of any encoding.
+    """Decode a text file of any encoding, gzip or not.
 
-    Raises BadInputError where the gzip is damaged, the file is no text, or its encoding cannot be
-    told.
+    Raises BadInputError where the gzip is damaged, the file is no text, or its encoding is unknown.
     """
     content = _unpacked(content)
     try:
@@ -201,7 +199,6 @@ def decoded(content: bytes) -> Decoded:
 
 
 def _unpacked(content: bytes) -> bytes:
-    """The content of a gzip file, or of any other as it is."""
     try:
         return gzip.decompress(content) if content.startswith(GZIP) else content
     except GZIP_ERRORS as error:
@@ -210,13 +207,13 @@ def _unpacked(content: bytes) -> bytes:
 
 
 def without_front_matter(text: str) -> Extracted:
-    """The text of Markdown below its front matter, YAML between two lines `---`, which is the
-    metadata; the whole text where it has none, or one that is no YAML object."""
+    """Markdown without its front matter (YAML between two lines `---`), which becomes the metadata.
+    The whole text where there is none, or one that is no YAML object."""
     found = _FRONT_MATTER.match(text[:_MOST_CHARS])
     if found is None:
         return Extracted(text)
     try:
-        # What is named and repeated can unfold to any size.
+        # Aliases can unfold to any size.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(found[1], YAML_LOADER)):
             return Extracted(text)
         values = _plain(yaml.load(found[1], YAML_LOADER))
@@ -228,7 +225,7 @@ def without_front_matter(text: str) -> Extracted:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON can have it: keys, and numbers that are not finite, as text."""
+    """The value as JSON: keys, and numbers that are not finite, as text."""
     if isinstance(value, dict):
         return {str(key): _plain(value[key]) for key in value}
     if isinstance(value, list):
@@ -237,9 +234,9 @@ def _plain(value: Any) -> Any:
 
 
 def extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted:
-    """The text of a file; one of the same content and kind is extracted once, until this code or
-    its libraries change: it is in the user's cache folder. What a plugin extracts is not kept.
-    Raises as `Extractor.extract`."""
+    """The text of a file, from the user's cache if the same content was extracted before by the
+    same code and library versions. Results of plugins are not cached. Raises as
+    `Extractor.extract`."""
     if not EXTRACTORS[kind].__module__.startswith(f"{extract.__name__}."):
         return extractor.extract(kind, content)
     entry = f"{sha([kind, hashlib.sha256(content).hexdigest(), _code()], 32)}.json.gz"
@@ -254,7 +251,7 @@ def extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted
 
 @cache
 def _code() -> str:
-    """A hash of the modules that extract and the versions of its libraries."""
+    """A hash of the extracting modules and of their libraries' versions."""
     files = sorted(Path(extract.__file__).parent.glob("*.py"))
     sources = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     return sha([sources, [_version(name) for name in _LIBRARIES]], 32)

@@ -1,8 +1,8 @@
-"""Find the files of a corpus and read their rows: JSON lines, JSON lists, CSV and Parquet, gzip or
-not, each row with its line number.
+"""Find the files of a corpus and read their rows with line numbers: JSON lines, JSON lists, CSV and
+Parquet, gzip or not.
 
-Files are streamed, but those in UTF-16 or UTF-32. Where a damaged file cannot be read on, a single
-row without value stands for the remainder.
+Files are streamed, except UTF-16 and UTF-32. Where a damaged file cannot be read on, one row
+without a value stands for the rest.
 """
 
 import csv
@@ -31,7 +31,7 @@ from stages.text.encodings import Decoded, decoded, decoded_lines, marked, unmar
 _HEAD_BYTES = 2**16
 GZIP = b"\x1f\x8b"
 GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
-# How files begin that are often taken for text.
+# First bytes of files that are often taken for text.
 _MAGIC = {
     b"%PDF-": "a PDF", b"PK\x03\x04": "a zip archive, or a .docx or .epub",
     b"\xd0\xcf\x11\xe0": "an old Word file", b"{\\rtf": "RTF", b"\x89PNG": "a picture",
@@ -41,7 +41,7 @@ _MAGIC = {
 # Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _BOM = b"\xef\xbb\xbf"
-_DELIMITERS = ",;\t|"  # of CSV; the first is the usual one
+_DELIMITERS = ",;\t|"  # of CSV, the usual one first
 _STATED = re.compile('"?sep=(.)"?[\r\n]*', re.IGNORECASE)  # Excel's line before the header
 csv.field_size_limit(2**31 - 1)  # a cell may be a book
 
@@ -54,11 +54,9 @@ class NotTextError(OSError):
 
 
 def files_of(path: UPath, *patterns: str) -> list[UPath]:
-    """Return `path` itself if it is a file, else the matching files in the folder, sorted by name;
-    where there are none, those in its `data`, as in most datasets of Hugging Face.
-
-    Raises UsageError where no file matches.
-    """
+    """`path` itself if it is a file, else the matching files in the folder by name, or where there
+    are none those in its `data`, as most Hugging Face datasets have. Raises UsageError where no
+    file matches."""
     if not path.is_dir():
         return [path]
     either = [name for pattern in patterns for name in (pattern, f"{pattern}.gz")]
@@ -70,8 +68,8 @@ def files_of(path: UPath, *patterns: str) -> list[UPath]:
 
 
 def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
-    """The file of that name with one of the suffixes; None without one. Raises UsageError where
-    there are two."""
+    """The file of that name with one of the suffixes, or None. Raises UsageError where there are
+    two."""
     found = [path for end in suffixes if (path := folder / f"{name}.{end}").exists()]
     if len(found) > 1:
         raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")
@@ -79,10 +77,8 @@ def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
 
 
 def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
-    """Return the file or subfolder named after the split; `path` itself where `split` is None.
-
-    Raises UsageError where the folder has neither.
-    """
+    """The file or subfolder named after the split; `path` itself where `split` is None. Raises
+    UsageError where the folder has neither."""
     if split is None:
         return path
     names = [split, *(f"{split}.{suffix}" for suffix in suffixes)]
@@ -93,10 +89,8 @@ def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
 
 
 def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
-    """Yield the rows of the files, in order.
-
-    Raises UsageError, before the first row, where no row of any file is a JSON object.
-    """
+    """The rows of the files, in order. Raises UsageError, before the first row, where no row of any
+    file is a JSON object."""
     unreadable: list[Row] = []
     usable = False
     for file in files:
@@ -113,11 +107,10 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
 
 
 def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]:
-    """Yield the rows of one file. The type follows from the suffix, without a final `.gz`:
+    """The rows of one file, by its suffix without a final `.gz`: `.parquet`; `.csv`, `.tsv`;
+    `.json` is a list of objects, one object, or JSON lines; anything else is JSON lines.
 
-    `.parquet`; `.csv`, `.tsv`; `.json` is a list of objects, or one object, or JSON lines; anything
-    else is JSON lines. Raises UsageError where the file cannot be opened, or is no
-    Parquet; `advice` is what to do then.
+    Raises UsageError, ending in `advice`, where the file cannot be opened or is no Parquet.
     """
     suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
     read = _CONTAINERS.get(suffixes[-1] if suffixes else "", _lines)
@@ -135,8 +128,8 @@ def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]
 
 @contextmanager
 def opened(file: UPath) -> Iterator[IO[bytes]]:
-    """Open the file for reading bytes; gzip, recognized by its first two bytes, is decompressed,
-    UTF-16 and UTF-32 are read as UTF-8. Raises NotTextError for what is no file or no text."""
+    """Open a file for reading bytes, decompressing gzip (known by its first two bytes) and
+    converting UTF-16 and UTF-32 to UTF-8. Raises NotTextError where it is no file or no text."""
     refuse_special(file)
     with file.open("rb") as raw:
         content: Any = gzip.open(raw) if raw.read(2) == GZIP else raw  # noqa: SIM115
@@ -161,26 +154,26 @@ class _Utf8Copy(io.BytesIO):
 
 
 def refuse_special(file: UPath) -> None:
-    """Raise NotTextError for what is there and no regular file: reading a FIFO may never end."""
+    """Raise NotTextError for a path that exists but is no regular file: reading a FIFO may never
+    end."""
     if not is_remote(file) and file.exists() and not file.is_file():
         raise NotTextError("a folder, not a file" if file.is_dir() else "no regular file")
 
 
 def read_whole(file: UPath) -> bytes:
-    """The content of a file. Raises OSError, NotTextError where it is no file."""
+    """Raises OSError; NotTextError for a folder or special file."""
     refuse_special(file)
     return file.read_bytes()
 
 
 def refuse_binary(head: bytes) -> None:
-    """Raise NotTextError, which names the kind of file, where a text does not begin like this."""
+    """Raise NotTextError, naming the kind of file, where `head` is the head of a binary file."""
     for magic, what in _MAGIC.items():
         if head.startswith(magic):
             raise NotTextError(f"{what}, not text; convert it to text")
 
 
 def _lines(file: UPath) -> Iterator[Row]:
-    """Yield a row per line that is not blank."""
     with opened(file) as content:
         for number, line in enumerate(content, 1):
             if line.strip():
@@ -222,8 +215,7 @@ def _finite(number: str) -> float:
 
 
 def _json(file: UPath) -> Iterator[Row]:
-    """Read a list of objects; or JSON lines, where the first line is an object by itself; or else
-    one object."""
+    """A list of objects; JSON lines, if the first line is an object by itself; else one object."""
     with opened(file) as content:
         if content.read(1024).removeprefix(_BOM).lstrip()[:1] == b"[":
             yield from _list(file, content)
@@ -237,7 +229,7 @@ def _json(file: UPath) -> Iterator[Row]:
 
 
 def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
-    """Yield a row per entry, streamed and numbered from 1."""
+    """A row per entry, streamed and numbered from 1."""
     number = 0
     content.seek(0)
     if content.read(len(_BOM)) != _BOM:
@@ -251,7 +243,7 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
 
 
 def _csv(file: UPath) -> Iterator[Row]:
-    """Yield a row per record, keys from the header; `line` is where the record begins."""
+    """A row per record, keys from the header; `line` is where the record begins."""
     with opened(file) as content:
         whole = content.found if isinstance(content, _Utf8Copy) and content.found.note else None
         uncertain: list[Decoded] = []  # lines of a record
@@ -284,8 +276,8 @@ def _csv(file: UPath) -> Iterator[Row]:
 
 
 def _note(file: UPath, line: int, uncertain: Sequence[Decoded]) -> str | None:
-    """A line on what is not certain of the record at `line`; of an encoding that was detected it is
-    the same for all records."""
+    """A line on the doubtful encoding of the record at `line`; for a detected encoding it is the
+    same for all records."""
     if not uncertain:
         return None
     lost = sum(found.num_lost for found in uncertain)
@@ -294,7 +286,7 @@ def _note(file: UPath, line: int, uncertain: Sequence[Decoded]) -> str | None:
 
 
 def _delimiter(header: str) -> str:
-    """The sign that, outside of quotes, makes the most columns of the header."""
+    """The sign that splits the header into the most columns."""
 
     def columns(delimiter: str) -> int:
         try:
@@ -314,8 +306,8 @@ def _header(file: UPath, cells: list[str]) -> list[str]:
 
 
 def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
-    """A row without its cells beyond the header that are empty. Of several columns without a name
-    each is called by its number."""
+    """A row without empty cells beyond the header. Where several columns have no name, each is
+    called by its number."""
     if any(names[len(cells) :]) or any(cells[len(names) :]):
         wrong = f"{len(cells)} cells, the header has {len(names)}; quote what holds a separator"
         return Row(file, line, None, wrong)

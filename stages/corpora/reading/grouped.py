@@ -19,8 +19,6 @@ from stages.corpora.reading.questions import Asked, Value
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The document in a row."""
-
     text: str
     title: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -28,11 +26,11 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where a row has the document and its questions; functions raise BadInputError.
+    """Where a row has its document and its questions; functions raise BadInputError.
 
-    `text`: a key, or a function. `entries`: the row's questions, their position in the row
-    (`outputs[3]`, or "" for the row itself) and their values; None: the row is one, but for its
-    text and what `without` names.
+    `text`: a key, or a function. `entries`: returns each question's position in the row
+    (`outputs[3]`, or "" for the row itself) and its values; None: the row is one question, without
+    its text and the keys in `without`.
     """
 
     text: str | Callable[[Value], Text]
@@ -44,7 +42,6 @@ class Layout:
     joined: str | None = None  # key of lists to join over rows of equal id and question
 
     def text_of(self, row: Row) -> Text:
-        """The document of a row."""
         if row.value is None:
             raise BadInputError(row.wrong)
         if isinstance(self.text, str):
@@ -65,7 +62,7 @@ class Layout:
 
 
 class RowsCorpus(FileCorpus):
-    """Base of published formats that are read so: each declares its files and its layout."""
+    """Base of published formats with such rows; each declares its files and its layout."""
 
     layout: ClassVar[Layout]
 
@@ -102,7 +99,7 @@ def load_grouped(corpus: FileCorpus, layout: Layout) -> Iterator[Loaded]:
 
 
 def _key(layout: Layout, row: Row, number: int) -> bytes | int:
-    """The hash of the row's text; without a readable text, the number of the row."""
+    """A hash of the row's text, or the row's number if the text cannot be read."""
     try:
         return hashlib.sha256(layout.text_of(row).text.encode()).digest()
     except BadInputError:

@@ -11,17 +11,17 @@ _HEX_DIGITS = 16
 
 
 class Ids:
-    """The ids of a corpus's documents or of its questions; no id is given to two rows.
+    """Gives ids to the documents or the questions of a corpus; no two rows have the same id.
 
-    A row has one of three ids. None depends on `limit`, on the split or on other files:
+    An id is one of three. None depends on `limit`, on the split or on other files:
 
-    1. the id in the file, where the format has ids. A second row with the same id is bad input.
-    2. otherwise 16 hex digits of its content and of the number of earlier rows in the same file
-       with the same content. So all copies within a file are kept and have ids of their own (126
-       questions in NarrativeQA are repeated, and its published scores count them all), and a row
-       that is copied to another file has the same id there. Where both files are read, the second
-       copy is bad input: the corpus would count it twice by mistake.
-    3. a row that is bad input for one of these reasons, or is not an object: `file name:line`.
+    1. The id in the file, where the format has ids. A second row with the same id is bad input.
+    2. Otherwise 16 hex digits: a hash of the row's content and of the number of earlier rows in the
+       same file with the same content. Copies within a file are all kept, each with its own id (126
+       questions in NarrativeQA are repeated, and its published scores count them all). A copy in
+       another file gets the same id; where both files are read it is bad input, since the corpus
+       would count it twice by mistake.
+    3. `file name:line`, for a row that is bad input for one of these reasons, or is not an object.
     """
 
     def __init__(self) -> None:
@@ -29,21 +29,21 @@ class Ids:
         self._num_copies: Counter[tuple[str, str]] = Counter()  # by file name and content
 
     def claim(self, wanted: str, row: Row) -> str | None:
-        """Give the id to the row; where another row has it, return that row's place instead."""
+        """Give the id to the row, or return the place of the row that already has it."""
         if wanted in self._places:
             return self._places[wanted]
         self._places[wanted] = row.place
         return None
 
     def of_place(self, row: Row) -> str:
-        """Return `file name:line`, hashed if another row has that as its id."""
+        """`file name:line`, hashed if another row has that as its id."""
         made = row.place
         while self.claim(made, row) is not None:
             made = _sha(made)[:_HEX_DIGITS]
         return made
 
     def of_given(self, row: Row, key: str) -> tuple[str, str | None]:
-        """Return the id under `key`, and the reason why the row is bad input, or None."""
+        """The id under `key`; and why the row is bad input, or None."""
         if row.value is None:
             return self.of_place(row), row.wrong
         try:
@@ -59,10 +59,8 @@ class Ids:
         return self.of_place(row), f"{repeated}; give this row another or delete it"
 
     def of_content(self, row: Row, *content: Any) -> tuple[str, str | None]:
-        """Return an id made from `content`, and the reason why the row is bad input, or None.
-
-        `content`: JSON values as in the file, before any cleaning.
-        """
+        """An id made from `content`, JSON values as in the file before any cleaning; and why the
+        row is bad input, or None."""
         copy = row.file.name, _sha(content)
         made = _sha([copy[1], self._num_copies[copy]])[:_HEX_DIGITS]
         self._num_copies[copy] += 1
@@ -72,8 +70,8 @@ class Ids:
         return self.of_place(row), f"the same content as in {first}; delete one of the two"
 
     def of_row(self, row: Row, key: str | None, *content: Any) -> tuple[str, str | None]:
-        """Return the id under `key` if there is one, else an id made from `content`; and the reason
-        why the row is bad input, or None. `key` None: the format has no ids."""
+        """The id under `key`, else one made from `content`; and why the row is bad input, or None.
+        `key` is None where the format has no ids."""
         if row.value is None or (key and row.value.get(key) not in (None, "")):
             return self.of_given(row, key or "")
         made, wrong = self.of_content(row, *content)

@@ -1,12 +1,12 @@
-"""Questions: where a row has one, declared by the keys of its fields; and files of questions, one
-per row, for formats that keep them apart from texts.
+"""Read a question from a row by the keys of its fields; and read files of questions, one per row,
+for formats that keep questions apart from texts.
 
-Such a file has the columns document_id and question; optional: question_id, options, answer_index
-(from 0, or a letter), references (a list or one string), question_type, asked_at, evidence (spans
-of the document's text as loaded, `{"start_char": 0, "end_char": 9}` or `[0, 9]`) and metadata (an
-object or JSON text). Other columns are kept in metadata. Null counts as absent. Ids are made from
-document_id, question and options. In CSV, options are separated by `|`, and these, references and
-evidence may be JSON.
+A question file has the columns document_id and question. Optional are question_id, options,
+answer_index (from 0, or a letter), references (a list or one string), question_type, asked_at,
+evidence (spans of the document's text as loaded, `{"start_char": 0, "end_char": 9}` or `[0, 9]`)
+and metadata (an object or JSON text). Other columns are kept in metadata. Null counts as absent.
+Missing ids are made from document_id, question and options. In CSV, options are separated by `|`,
+and options, references and evidence may be JSON.
 """
 
 import json
@@ -42,28 +42,28 @@ SUMMARY = "Write a summary of the text."  # the question where a format has none
 
 
 def single(text: str | None) -> tuple[str, ...]:
-    """The one reference, or none."""
     return () if text is None else (text,)
 
 
 def about(value: Value, *keys: str) -> dict[str, Any]:
-    """The labels under these keys, without those that are absent or empty."""
+    """The labels under these keys that are neither absent nor empty."""
     return {key: label for key in keys if (label := label_of(value, key))}
 
 
 def question_or_summary(value: Value, key: str, summarizes: bool) -> str:
-    """The question under `key`; of a task that summarizes, SUMMARY where it is blank."""
+    """The question under `key`; SUMMARY where it is blank and the task is to summarize."""
     is_blank = not (optional_text(value, key) or "").strip()
     return SUMMARY if summarizes and is_blank else question_of(value, key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question's fields, read in this order; functions raise BadInputError.
+    """A reader of a row's question: each field by a key or a function, in this order; functions
+    raise BadInputError.
 
-    `options` and `references`: of a key, a list of strings. `right`: the position of the right
-    option, of the row and the number of options; it is the reference where the row has no other.
-    `metadata`: of keys, their labels. `more`: other fields of Question.
+    A key of `options` or `references` holds a list of strings. `right` gets the row and the number
+    of options and returns the position of the right one, which is the reference where the row has
+    no other. `metadata` names keys whose labels are kept. `more` returns other fields of Question.
     """
 
     question: str | Callable[[Value], str]
@@ -78,9 +78,9 @@ class Asked:
     more: Callable[[Value], Mapping[str, Any]] = lambda value: {}
 
     def read(self, row: Row, document_id: str, found: tuple[str, str | None]) -> Question:
-        """The question in a row, or one with problem `bad_input`.
+        """The question in a row; problem: bad_input.
 
-        `found`: its id and the reason why it is bad input, as Ids returns them.
+        `found`: its id and why it is bad input, as Ids returns them.
         """
         question_id, wrong = found
         try:
@@ -137,7 +137,7 @@ class QuestionFile:
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows: dict[str, list[Row]] = {}
-        self._without_id: list[Row] = []  # rows without a document_id
+        self._without_id: list[Row] = []
         self._ids = Ids()
         found = [_of_cells(row) for row in rows]
         _refuse_unnamed(found)
@@ -149,11 +149,8 @@ class QuestionFile:
                 self._rows.setdefault(document_id, []).append(row)
 
     def take(self, document: Document, also: str | None = None) -> tuple[Question, ...]:
-        """Remove and return the document's questions, in file order.
-
-        Of one that cannot be read evidence is left out. `also`: another name that rows may have for
-        it.
-        """
+        """Remove and return the document's questions, in file order; without evidence where the
+        document cannot be read. `also`: another name by which rows may refer to the document."""
         name = document.document_id
         rows = self._rows.pop(name, [])
         if also is not None:
@@ -162,10 +159,8 @@ class QuestionFile:
         return tuple(asked.read(row, name, self._id(row, name)) for row in rows)
 
     def take_rest(self, document_ids: Ids) -> Iterator[Loaded]:
-        """Yield the questions that were not taken, all with problem `bad_input`.
-
-        One Loaded per missing document, then one per row without a document_id.
-        """
+        """Yield the questions that were not taken, all with problem `bad_input`: one Loaded per
+        missing document, then one per row without a document_id."""
         for missing, rows in self._rows.items():
             is_taken = document_ids.claim(missing, rows[0])
             document_id = document_ids.of_place(rows[0]) if is_taken else missing
@@ -189,7 +184,7 @@ class QuestionFile:
 
 
 def _refuse_unnamed(rows: Sequence[Row]) -> None:
-    """A column that is spelt wrong would make every row bad; this reports it once."""
+    """Report a misspelt column once; it would make every row bad."""
     columns = dict.fromkeys(key for row in rows for key in row.value or {})
     others = [key for key in columns if key not in _COLUMNS]
     for key in ("document_id", "question"):
@@ -199,7 +194,7 @@ def _refuse_unnamed(rows: Sequence[Row]) -> None:
 
 
 def _of_cells(row: Row) -> Row:
-    """The row with the values that its cells stand for, if it is of a CSV file."""
+    """The row, with JSON and lists parsed from its cells if it is from a CSV file."""
     if row.value is None or not {".csv", ".tsv"} & {*row.file.suffixes}:
         return row
     value = {key: _of_cell(key, cell) for key, cell in row.value.items()}
@@ -220,7 +215,7 @@ def _of_cell(key: str, cell: Any) -> Any:
 
 
 def _asked(num_chars: int | None) -> Asked:
-    """A row of a question file; `num_chars`: of the document's text, None without one."""
+    """`num_chars`: the length of the document's text; None where it cannot be read."""
     return Asked(
         question="question",
         options="options",
