@@ -219,8 +219,8 @@ class RunFolder:
         write(self._units, read(as_path(plan)))
 
     def _describe(self, step: Step) -> None:
-        """Raises DamagedError if an existing description differs: two steps have the same hash, or
-        the file was changed."""
+        """Write a step's description once. Raises DamagedError if the existing one differs: two
+        steps have the same hash, or the file was changed."""
         file = self.warehouse / "steps" / f"{step.id}.json"
         # Through JSON, which turns tuples into lists, to compare it with the file.
         description = json.loads(json.dumps({**step.description(), "table": step.table}))

@@ -84,8 +84,7 @@ class FlawError(Exception):
 
 @contextmanager
 def flaws_of_content() -> Iterator[None]:
-    """Turn Arrow's errors in the `with` block into FlawError. An OSError with an errno is not
-    Arrow's."""
+    """Turn Arrow's errors in the `with` block into FlawError; Arrow's OSErrors have no errno."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -189,8 +188,7 @@ def _first(error: Exception) -> str:
 
 
 class DamagedFiles:
-    """The files that a reader leaves out. `rows` has the name (`file`) and reason (`why`) of
-    each."""
+    """Files that a reader leaves out; `rows` has each one's name (`file`) and reason (`why`)."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, str]] = []
@@ -227,8 +225,7 @@ class DamagedFiles:
 
 
 def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:
-    """The error for the first file whose rows cannot be read; None if all can. Reads whole
-    files."""
+    """The error for the first file whose rows cannot be read, or None. Reads all of every file."""
     for file in files:
         try:
             read_parquet(read(file))

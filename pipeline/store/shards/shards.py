@@ -156,8 +156,7 @@ class Shards:
         return self.load(Call, step_id, unit, attempt) if self._is_committed(key) else None
 
     def committed(self, steps: Sequence[Step]) -> Committed:
-        """The committed units of `steps`, with the problems of their rows and of calls without a
-        reply.
+        """The committed units of `steps`, with problems of their rows and of calls without a reply.
 
         Raises DamagedError if a shard holds more or fewer rows than were written, or the shard of
         the calls that its rows were made from is missing.

@@ -108,8 +108,7 @@ class Connection:
             self.raw.execute(f"insert into {name} select {selected}", lists)
 
     def make_all(self) -> None:
-        """Make all missing views. Raises UsageError with file and section for a table's wrong
-        SQL."""
+        """Make all missing views. Raises UsageError naming file and section of wrong SQL."""
         self._made.clear()  # a transaction may have been rolled back, and what it made with it
         self._make(self._views.keys())
         for name in self._views.keys() - self._made:

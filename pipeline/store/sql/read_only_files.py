@@ -65,7 +65,7 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
 
 
 class _LocalFile:
-    """A local file. DuckDB seeks and reads in several threads, each of which has a position."""
+    """A local file with a position per thread, as DuckDB seeks and reads in several at once."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_RDONLY)

@@ -68,9 +68,9 @@ def _of_table(table: str, files: TableFiles, kind: str) -> Iterator[str]:
     with null in the column `run`.
 
     A run's view looks its rows up among the planned units of the table's steps, by hashes of 128
-    bits, which take a third of the memory of the ids. If DuckDB takes the table's rows for fewer,
-    it would hold them in a join; `coalesce` prevents that. In a small warehouse the rows are looked
-    up once, and the view is a table.
+    bits, which take a third of the memory of the ids. `coalesce` prevents a join that holds the
+    table's rows instead, which DuckDB chooses if it estimates them to be fewer. In a small
+    warehouse the rows are looked up once, and the view is a table.
     """
     key, on, once, ids = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", "", "unit"
     if "question_id" in files.columns.names:
