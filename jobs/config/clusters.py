@@ -158,8 +158,7 @@ def parse_deadline(given: str, now: datetime) -> datetime:
 
 
 def absolute_deadline(given: str, now: datetime) -> str:
-    """The deadline in ISO 8601 with a zone, which is the same moment on other machines and at a
-    later start.
+    """The deadline in ISO 8601 with a zone: the same moment on other machines and later starts.
 
     Raises as `deadline` does.
     """

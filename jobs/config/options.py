@@ -1,5 +1,5 @@
-"""The options that reading verbs have in common, prices and rates among them, and the keys of verbs
-that go on with a stored run."""
+"""The options that reading verbs share, such as prices and rates, and the keys of verbs that
+continue a stored run."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -67,7 +67,7 @@ class ReadOptions:
 
 
 def price_of(written: str) -> Price:
-    """The price that `--price PROMPT,REPLY[,CACHED]` gives. Raises UsageError for another form."""
+    """Parse `--price PROMPT,REPLY[,CACHED]`. Raises UsageError for another form."""
     prompt, reply, *cached = numbers("price", written, "PROMPT,REPLY[,CACHED]")
     try:
         return Price(input=prompt, output=reply, cached_input=cached[0] if cached else None)

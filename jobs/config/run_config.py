@@ -43,7 +43,6 @@ class Memory(Settings):
     words: PositiveInt | None
 
     def overrides(self) -> dict[str, Any]:
-        """The settings that are not None."""
         own = self.model_dump(exclude={"name", "stages"})
         return {key: value for key, value in own.items() if value is not None}
 
@@ -111,5 +110,4 @@ class RunConfig(Settings):
         return list(found.values())
 
     def is_constrained(self, engine: EngineSettings) -> bool:
-        """True if the engine's replies are constrained."""
         return is_constrained(engine, self.reply_format)

@@ -1,5 +1,5 @@
-"""Refuse settings that cannot work, before the steps of a run are made of them, and repeats that
-would all be equal."""
+"""Refuse settings that cannot work, before a run's steps are made of them, and repeats that would
+all be equal."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -40,7 +40,6 @@ def check_config(config: RunConfig) -> None:
 
 
 def _check_warehouse(warehouse: str) -> None:
-    """Raise UsageError for an address that nothing can be written to."""
     if warehouse.startswith(("http://", "https://")) or not warehouse.strip():
         raise UsageError(
             f"warehouse={warehouse}: cannot be written; name a folder, or s3://, gs://"

@@ -1,5 +1,5 @@
-"""The content of a run's config.yaml, by which later commands see what the run is, with the papers
-of its methods and corpus: BibTeX entries in `papers.bib` of a `conf` folder, by key."""
+"""The content of a run's config.yaml, which later commands read, and the papers of its methods and
+corpus: BibTeX entries in `papers.bib` of a `conf` folder, by key."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,9 +43,9 @@ def papers_of(
 
 
 def run_manifest(run: ResolvedRun) -> dict[str, Any]:
-    """The content of runs/<name>/config.yaml: the config, its hashed part, and the facts
-    that reports need (stored, as the files they come from may change). A Ray job's runtime_env is
-    left out: it may hold secrets, and the next command brings its own."""
+    """The content of runs/<name>/config.yaml: the config, its hashed part, and facts that reports
+    need (stored, as the files they come from may change). A Ray job's runtime_env is left out: it
+    may hold secrets, and the next command brings its own."""
     made = {**run.config.model_dump(mode="json"), "run": run.name}
     if "runtime_env" in made["cluster"]:
         made["cluster"]["runtime_env"] = {}
@@ -112,7 +112,7 @@ def _papers(run: ResolvedRun) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _given(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:
-    """The file of a method's imported answers, and a hash of them, by method."""
+    """Each method's file of imported answers, and a hash of them."""
     found = {}
     for step in steps if not config.audit_of else ():
         if step.method and step.stage and (own := step.stage.inputs_per_question()):
@@ -122,8 +122,7 @@ def _given(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:
 
 
 def stage_names(steps: Sequence[Step]) -> list[str]:
-    """The names of all stages in dependency order over all methods: loading steps, then index
-    stages, then question stages."""
+    """All stages in dependency order over all methods: loading, index, then question stages."""
     depths: dict[str, int] = {}
     places: dict[str, tuple[int, int]] = {}
     for step in steps:
@@ -134,7 +133,6 @@ def stage_names(steps: Sequence[Step]) -> list[str]:
 
 
 def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:
-    """The report's columns by kind of question."""
     found: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in get_args(QuestionKind)}
     for step in steps:
         for kind, columns in (step.stage.columns() if step.stage else {}).items():

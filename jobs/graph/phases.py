@@ -50,12 +50,11 @@ class Phase:
         return num_slots(self.engine) if self.engine else _SCORING_DOCUMENTS
 
     def with_upstream(self) -> dict[str, Step]:
-        """The steps and all they read directly, by id."""
+        """The steps and all that they read directly, by id."""
         upstream = [up for step in self.steps for up in step.upstream]
         return {step.id: step for step in (*self.loading, *upstream, *self.steps)}
 
     def pool(self, cluster: ClusterSettings) -> "Pool":
-        """The worker pool of the phase."""
         from pipeline.cluster import Pool  # imported here: ray takes a second, `plan` needs none
 
         engine = self.engine
@@ -70,7 +69,7 @@ class Phase:
         )
 
     def make_worker(self, run: AnyPath, launch: str, start: Start | None) -> MakeWorker:
-        """The function that makes a worker where it is to work; `start` starts the phase's engine.
+        """The function that makes a worker in its process; `start` starts the phase's engine.
 
         The worker gets no RunConfig, whose import would take it a second.
         """
@@ -81,7 +80,6 @@ class Phase:
 
     @property
     def execution(self) -> Execution:
-        """The phase in one execution."""
         asking = frozenset(step.id for step in self.steps if step.prompts)
         own = frozenset(step.id for step in self.steps)
         return Execution(self.name, own, frozenset(self.with_upstream()), asking)
@@ -89,7 +87,7 @@ class Phase:
     def executions(
         self, plan: RunPlan, num_workers: Callable[[], int]
     ) -> Iterator[tuple[Execution, Work]]:
-        """Each execution, and its work; none without pending units.
+        """Each execution with its work; none without pending units.
 
         There are two if a document has several chunks of questions and several workers could share
         them: the first builds the memory, the second executes the chunks. Otherwise there is one.
@@ -113,8 +111,8 @@ class Phase:
 def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
     """The phases in order of execution. The two loading steps are in none.
 
-    Next is always an engine that can execute all its remaining steps; if there is none, the ready
-    engine whose role is first in `ROLES`. So judges come last.
+    The next phase is of an engine that can execute all its remaining steps; if there is none, of
+    the ready engine whose role is first in `ROLES`. So judges come last.
     """
     loading = tuple(step for step, _ in steps_with_engines if step.stage is None)
     engines = _by_role(steps_with_engines)
@@ -135,7 +133,6 @@ def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
 def _next(
     left: Sequence[StepWithEngine], engines: Sequence[EngineSettings], done: Iterable[str]
 ) -> list[StepWithEngine]:
-    """The steps of the next phase."""
     ready = [(engine, mine) for engine in engines if (mine := _possible(left, engine, done))]
     for engine, mine in ready:
         if sum(own == engine for _, own in left) == sum(own == engine for _, own in mine):
@@ -177,7 +174,6 @@ _NAMES: Mapping[Role, str] = {
 
 
 def _phase(loading: tuple[Step, ...], own: Sequence[StepWithEngine], names: Sequence[str]) -> Phase:
-    """The phase of these steps, named after the first role of its engine."""
     roles = {step.stage.role for step, engine in own if engine and step.stage}
     role = next(role for role in ROLES if role in roles)
     engine = next(engine for _, engine in own if engine)

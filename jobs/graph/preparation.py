@@ -1,6 +1,6 @@
 """Prepare a run before execution: commit its documents and questions and plan their units, one
-document at a time; compare with the corpus the inputs that stages supply for single questions,
-such as imported answers.
+document at a time; compare inputs that stages supply for single questions, such as imported
+answers, with the corpus.
 
 Used by `run`, `plan` and `bench`.
 """
@@ -45,18 +45,16 @@ _WHERE = {
 
 
 class CorpusSha:
-    """The hash of every document and question row of a corpus: of the hashes that are added, one a
-    document, in their order."""
+    """The hash of a corpus's document and question rows, made of one hash a document, in order."""
 
     def __init__(self) -> None:
         self._sha = hashlib.sha256()
 
     def add(self, key_sha: str) -> None:
-        """Add a document and its questions."""
         self._sha.update(key_sha.encode())
 
     def digest(self) -> str:
-        """The hash of what was added, 12 hex digits."""
+        """The hash so far, 12 hex digits."""
         return self._sha.hexdigest()[:12]
 
 
@@ -195,8 +193,8 @@ def _first(corpus: Iterator[Loaded], limit: int | None) -> Iterator[Loaded]:
 
 
 class OwnInputs:
-    """The questions of a corpus, to compare with those that stages supply inputs for; they are kept
-    only where a stage does. An audit is of a sample, and is not compared."""
+    """The questions of a corpus, to compare with those that stages supply inputs for; kept only if
+    a stage does. An audit is not compared, as it is of a sample."""
 
     def __init__(self, config: RunConfig, steps: Sequence[Step]) -> None:
         self._config = config
@@ -208,7 +206,6 @@ class OwnInputs:
         }
 
     def add(self, questions: Iterable[QuestionKey]) -> None:
-        """Add a document's questions."""
         if self._brought:
             self._asked |= {question.question_id: not question.is_bad for question in questions}
 
@@ -241,8 +238,8 @@ def _refuse_unknown(config: RunConfig, given: str, unknown: set[str], asked: set
 
 
 def _notes(brought: Mapping[str, Any], asked: set[str]) -> Iterator[str]:
-    """Notes on questions without an input. `asked`: the questions without the corpus's bad rows,
-    which no method answers."""
+    """Notes on questions without an input. `asked`: all questions but the corpus's bad rows, which
+    no method answers."""
     missing = sorted(q for q in asked if brought.get(q) is None)
     if missing:
         yield (

@@ -1,4 +1,4 @@
-"""Read the run that the words of a command make."""
+"""Read the run that a command line describes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ def read_config(overrides: Sequence[str]) -> RunConfig:
 
 
 def composed_values(overrides: Sequence[str]) -> dict[str, Any]:
-    """The plain values of a command line, not yet checked."""
+    """The plain values of a command line, unchecked."""
     named = [word.partition("=")[2] for word in overrides if word.startswith("plugins=")]
     values = compose(overrides, conf_folders(named[-1] if named else None)[:-1])
     values["raters"] = [values.pop("rater")]

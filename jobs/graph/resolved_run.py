@@ -1,4 +1,4 @@
-"""ResolvedRun: all that the words of a command mean, made once in `resolve` and handed down.
+"""ResolvedRun: a command line with all that follows from it, made once by `resolve` and passed on.
 
 Nothing below reads a config file, a prompt family or a method's YAML, or builds the steps again.
 """
@@ -36,9 +36,9 @@ class ResolvedRun:
     `conf_folders`: the `conf` folders of the plugins, then our own. `family`: completed from its
     bases, with the overrides of `reply_tokens`. `methods`: those that `methods` names, ranges and
     alternatives expanded, then those of `predictions`; of an audit one for each kind of known
-    answers. `judging`: the stages that follow every
-    method. `steps_with_engines`: in dependency order; the first two load the corpus, and memories
-    have their names. `named_by`: the first method that names a step, by step id.
+    answers. `judging`: the stages that follow every method. `steps_with_engines`: in dependency
+    order; the first two load the corpus, and memories have their names. `named_by`: the first
+    method that names a step, by step id.
     """
 
     config: RunConfig
@@ -84,7 +84,7 @@ class ResolvedRun:
 
     @cached_property
     def settings_sha(self) -> str:
-        """8 hex of a hash of all settings that say what is to be made, and of what."""
+        """A hash, 8 hex digits, of all settings that decide what is made, and of what."""
         config = self.config
         chosen = [config.corpus.selection(), config.limit, config.sample]
         methods = [method.name for method in self.methods]

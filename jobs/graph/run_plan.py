@@ -41,7 +41,7 @@ class RunPlan:
         return document
 
     def documents(self, steps: Steps | None = None) -> Iterator[PlannedDocument]:
-        """The documents with their units in `steps`, or in all."""
+        """The documents with their units in `steps`; None: with all units."""
         return read_plan(self.file, steps)
 
     def pending(self) -> set[str]:
@@ -58,7 +58,6 @@ class RunPlan:
         return not any(own.isdisjoint(others) for own in pending)
 
     def work(self, execution: Execution) -> Work:
-        """The work of an execution."""
         documents = PlannedWork(self.file, execution)
         if execution.by_chunk:
             num_documents = sum(1 for _ in documents)
@@ -72,7 +71,7 @@ class RunPlan:
 
 
 def split(execution: Execution, of_questions: Steps) -> tuple[Execution, Execution]:
-    """An execution as two: what is read by all questions of a document, then the questions by
+    """Split an execution in two: what all questions of a document read, then the questions by
     chunk. `of_questions`: the steps whose units have questions."""
     first, own = frozenset(execution.read) - {*of_questions}, execution.own
     memory = replace(execution, name=f"{execution.name}: memory", own=own & first, read=first)

@@ -60,8 +60,8 @@ def run_steps(
 
 
 def _without_unread(found: Sequence[StepWithEngine], has_methods: bool) -> list[StepWithEngine]:
-    """All steps except those that make rows of a memory that no method reads: nothing would use
-    those rows. Without methods the memory is the result."""
+    """All steps except those that make rows of a memory that no method reads. Without methods the
+    memory is the result."""
     needed: set[str] = set()
     kept: list[StepWithEngine] = []
     for step, engine in reversed(found):
@@ -215,8 +215,8 @@ class _Graph:
 
     def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
         """The hashed part of a step's prompts and of those that they follow: template, reply
-        budget, the form of constrained replies and of those that are shown, words of refusals where
-        they are the family's own, and its version, as its parser may change."""
+        budget, forms of constrained and of shown replies, words of refusals if they are the
+        family's own, and version, as a parser may change."""
         family, is_constrained = self.family, engine and self.config.is_constrained(engine)
         followed = [earlier for prompt in stage.prompts_used() for earlier in prompt.follows]
         prompts = dict.fromkeys((*stage.prompts_used(), *followed))
@@ -268,7 +268,7 @@ def _input(where: str, record: type[Record], named: str | None, known: Mapping[s
 
 
 def _memory(where: str, stage: Stage, upstream: Sequence[Step]) -> str | None:
-    """The memory that a stage's page indexes refer to: that of the rows it reads, except those of
+    """The memory that a stage's page indexes refer to: that of the rows it reads, except rows of
     `reads_other_memory`.
 
     Raises UsageError if it reads rows of two memories: their page indexes mean different pages.

@@ -1,4 +1,4 @@
-"""Methods with settings of their own in a run: `gist_only[memory=uniform]`. Each set of them is a
+"""Methods with their own settings in a run: `gist_only[memory=uniform]`. Each set of settings is a
 variant, whose steps are built as those of a run with these settings."""
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +63,6 @@ def _variant(
     defaults: Mapping[str, Any],
     confs: Sequence[Path],
 ) -> Variant:
-    """A variant without its methods."""
     of_memory = [f"{key}={value}" for key, value in given if key.split(".")[0] in _OF_MEMORY]
     shared = f"{SHARED} [{','.join(of_memory)}]" if of_memory else SHARED
     varied = _varied(config, given, confs)
@@ -71,7 +70,7 @@ def _variant(
 
 
 def _memory(config: RunConfig, defaults: Mapping[str, Any], shared: str) -> tuple[StageSpec, ...]:
-    """The stages of the memory that methods share, which is called `shared`; others that its
+    """The stages of the memory that methods share, which is named `shared`; memories that its
     settings derive from it have names of their own."""
     overrides = config.memory.overrides()
     place = f"memory={config.memory.name}"
@@ -82,7 +81,7 @@ def _memory(config: RunConfig, defaults: Mapping[str, Any], shared: str) -> tupl
 def _varied(
     config: RunConfig, given: Sequence[tuple[str, str]], confs: Sequence[Path]
 ) -> RunConfig:
-    """The config with these settings; those of a memory are of the memory that is named."""
+    """The config with these settings; memory settings apply to the memory that is named."""
     changed: dict[str, Any] = {}
     try:
         for key, value in sorted(given, key=lambda one: one[0] != "memory"):
@@ -104,14 +103,14 @@ def _varied(
 
 
 def _value(key: str, written: str) -> Any:
-    """A setting's value, read as YAML is; a model's name stands as it is written."""
+    """A setting's value, parsed as YAML; the name of a model is taken literally."""
     if key.endswith(".model"):
         return written
     return None if written == "null" else value_of(f"methods: {key}", written)
 
 
 def _refuse(config: RunConfig, key: str, section: str, name: str) -> None:
-    """Raise UsageError for a setting that is not one of those that methods may have."""
+    """Raise UsageError for a setting that methods may not have."""
     memory = [f"memory.{name}" for name in type(config.memory).model_fields][2:]
     engines = [f"{engine}.{name}" for engine in _ENGINES for name in _OF_ENGINE]
     known = ["memory", *memory, *(f"embedder.{name}" for name in _OF_EMBEDDER), *engines]

@@ -77,8 +77,8 @@ def _of_both(earlier: RunConfig, run: ResolvedRun) -> dict[str, Any]:
 
 
 def _refuse_shared_file(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raise UsageError for a method's new file that is another method's: every launch reads the
-    file again, so new answers written over it would become those of both."""
+    """Raise UsageError if a method's new file is another method's: every launch reads files again,
+    so new answers written over it would become both methods'."""
     for name, file in now.items():
         for other, own in before.items():
             is_shared = other != name and as_path(own).resolve() == as_path(file).resolve()
@@ -99,7 +99,7 @@ def stored_config(folder: RunFolder) -> RunConfig:
 
 
 def _without_gone(config: Mapping[str, Any], run: str) -> dict[str, Any]:
-    """A stored config without the settings that are gone. Raises UsageError if the run used one."""
+    """A stored config without settings that no longer exist. Raises UsageError if one was used."""
     found = deepcopy(dict(config))
     for key, unused in _GONE.items():
         *sections, name = key.split(".")
@@ -124,9 +124,9 @@ _BAD = {
 
 
 def refuse_fewer(folder: RunFolder, plan: Path) -> None:
-    """Raise UsageError if the run has documents or questions that the file of this command's `plan`
-    leaves out, except those that could not be used: they may be fixed, which gives some another id,
-    or deleted, and files that were never read may be converted or moved, as their rows advise."""
+    """Raise UsageError if the file of this command's `plan` leaves out documents or questions of
+    the run, except unusable ones: these may be deleted or fixed, which changes some ids, and files
+    that were never read may be converted or moved, as their rows advise."""
     for what in ("document", "question"):
         missing = folder.missing_from(plan, f"{what}_id")
         if missing:

@@ -1,5 +1,4 @@
-"""Limits that a finished run exceeds: rows with problems, by their causes, and fallbacks of
-stages."""
+"""Limits that a finished run exceeds: rows with problems, by cause, and fallbacks of stages."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -17,9 +16,9 @@ _ALL = "from inputs where problem is not null"
 def exceeded_limits(
     connection: Any, counts: Sequence[StepCounts], resolved: ResolvedRun
 ) -> Iterator[str]:
-    """Where a step has more problems than `max_problem_rate`, a line per cause of the run's
-    problems, and one with the limit and a command that lists all rows that have a problem; and one
-    per stage with more fallbacks than `max_fallback_rate`. `connection` shows the run."""
+    """Where a step exceeds `max_problem_rate`, a line per cause of the run's problems, and one with
+    the limit and a command that lists all rows with problems; and a line per stage that exceeds
+    `max_fallback_rate`. `connection` shows the run."""
     config = resolved.config
     limit = config.max_problem_rate
     if over := [step for step in counts if step.problem > limit * step.inputs]:

@@ -64,7 +64,6 @@ class GracefulStop:
 
     @property
     def reason(self) -> str:
-        """The reason why the run ended early."""
         return f"ended by {self._why}"
 
     @contextmanager
@@ -74,8 +73,8 @@ class GracefulStop:
         launch: str,
         on_heartbeats: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
     ) -> Iterator[None]:
-        """Watch the workers of an execution in the `with` block: while they are at work a stop is
-        gentle. Their heartbeats are passed to `on_heartbeats`."""
+        """Watch the workers of an execution in the `with` block: until it ends, stops are graceful.
+        Their heartbeats are passed to `on_heartbeats`."""
         self._folder, self._launch, self._on_heartbeats = folder, launch, on_heartbeats
         self._signal = StopSignal(folder.path, launch)
         self._moved = self._looked = time.monotonic()
@@ -86,8 +85,8 @@ class GracefulStop:
             self._folder = None
 
     def done(self, outcome: Summary | CommandError) -> None:
-        """Take note of a document that is done, which is progress, or of its error, which the run
-        ends with: after the grace period if it is storage's."""
+        """Count a document as progress, and keep the error of a failed one, with which the run
+        ends: after the grace period if it is a StorageError."""
         self._moved = time.monotonic()
         if not isinstance(outcome, CommandError):
             return
@@ -113,12 +112,12 @@ class GracefulStop:
         return self._of_workers(self._folder)
 
     def _of_workers(self, folder: RunFolder) -> CommandError | None:
-        """The reason to stop that the heartbeats show: in the grace period no document is in flight
-        any more, or no call and no unit was finished for `stall_minutes`.
+        """The reason to stop that the heartbeats show: no document is in flight in the grace
+        period, or no call and no unit was finished for `stall_minutes`.
 
         A starting engine counts as progress, and so does one whose server is away: they have limits
         of their own. While storage refuses progress files or heartbeats, time does not count:
-        workers may be at work without being seen.
+        workers may be working unseen.
         """
         now = time.monotonic()
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
@@ -156,8 +155,8 @@ class GracefulStop:
         self._begins_at, self._over_at = 0.0, min(time.time() + self._grace, self._over_at)
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
-        """Handle SIGTERM, which begins the grace period, and Ctrl-C, which ends the execution. A
-        second one, or one while no workers are at work, does what it did before this run."""
+        """Begin the grace period at SIGTERM, end the execution at Ctrl-C. A second signal, or one
+        outside of `watch`, is handled as before this run."""
         is_again = (self._over_at if number == signal.SIGINT else self._begins_at) == 0.0
         if self._folder is None or is_again:
             handler = self._before[signal.Signals(number)]
@@ -169,5 +168,5 @@ class GracefulStop:
 
 
 def _is_ignored(number: int) -> bool:
-    """True of Ctrl-C in a process that `nohup` or a shell's & has started."""
+    """True for Ctrl-C in a process that `nohup` or a shell's & has started."""
     return signal.getsignal(number) is signal.SIG_IGN

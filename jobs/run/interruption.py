@@ -21,7 +21,7 @@ def interruptible() -> None:
 
 
 def raise_at_ctrl_c() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt: some verbs do more than to end."""
+    """Let Ctrl-C raise KeyboardInterrupt, for verbs that do more than end."""
     if signal.getsignal(signal.SIGINT) is end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,6 +1,6 @@
 """Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting;
-compact the warehouse before, periodically meanwhile, and after it. One command at a time executes a
-run, another one waits until that has ended.
+compact the warehouse before, periodically meanwhile, and after. A second command for the same run
+waits until the first has ended.
 
 jobs/graph/phases.py decides which stages are executed together, jobs/run/execute.py executes them.
 """
@@ -52,7 +52,7 @@ _SECONDS_BETWEEN_COMPACTIONS = 300.0
 _SECONDS_BETWEEN_LOOKS = 1.0
 _MANY = 2_000  # loose shards of a table, whose footers take a reading command seconds
 Look = Callable[[Any, RunFolder], None]
-"""What reads a run that has ended, by a connection with its views."""
+"""Reads a run that has ended, by a connection with its views."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,6 @@ def _prepared(
     warn: Callable[[str], None],
     retry_policy: RetryPolicy | None,
 ) -> Prepared:
-    """The run with what it was started with before, prepared."""
     resolved = merge_with_stored_run(resolved, folder)
     cluster = resolved.config.cluster
     if cluster.address:  # check the cluster's size before a long load of the corpus
@@ -117,7 +116,6 @@ def _prepared(
 
 
 def _start(prepared: Prepared, folder: RunFolder, has_work: bool) -> None:
-    """Write the run's manifest and planned units."""
     raise_layout(folder.warehouse)
     is_recorded = has_work or not folder.launches()
     made_by = provenance(prepared.corpus.digest()) if is_recorded else {}
@@ -128,8 +126,8 @@ def _start(prepared: Prepared, folder: RunFolder, has_work: bool) -> None:
 
 @contextmanager
 def _end_noted(folder: RunFolder, executor: RunExecutor) -> Iterator[None]:
-    """Write to the warehouse only while it is there, and note in the run's folder why the execution
-    in the `with` block has ended early."""
+    """In the `with` block a warehouse that disappears is not created again; the run's folder
+    records why the execution has ended early."""
     never_make(folder.warehouse)
     try:
         yield
@@ -143,9 +141,8 @@ def _end_noted(folder: RunFolder, executor: RunExecutor) -> Iterator[None]:
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
-    """The run's GracefulStop. Raises UsageError if the deadline is wrong, EndedError if it has
-    passed and the run was started before: a cluster that knows no exit codes has started it
-    again."""
+    """Raises UsageError if the deadline is wrong, EndedError if it has passed and the run was
+    started before: a cluster that ignores exit codes has started it again."""
     try:
         return GracefulStop(config.cluster)
     except PassedError as error:
@@ -157,9 +154,8 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
 
 @contextmanager
 def run_lock(folder: UPath, stop: GracefulStop, warn: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lease of a run, given by its folder, in the `with` block. Waits while another
-    command executes the run, or deletes what removed runs had planned; `warn` is given a line if
-    one does.
+    """Hold the lease of a run, given by its folder, in the `with` block. Waits, after a line to
+    `warn`, while another command executes the run or deletes what removed runs had planned.
 
     Raises EndedError at the deadline.
     """
@@ -192,7 +188,6 @@ def _wait(
 def _execute(
     executor: RunExecutor, folder: RunFolder, warn: Callable[[str], None], stop: GracefulStop
 ) -> None:
-    """Execute what is pending, until `stop`."""
     try:
         with compact_periodically(folder.warehouse):
             executor.execute(stop)

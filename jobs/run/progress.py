@@ -79,7 +79,8 @@ class Progress:
             self._print()
 
     def start(self, phase: str, num_documents: int, words: float) -> None:
-        """Start a phase or execution on so many documents, or chunks, with these words in all."""
+        """Start a phase or execution. `num_documents`: documents or chunks; `words`: in all of
+        them."""
         self._gone |= set(self._alive)
         self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
         self._inside = []
@@ -122,7 +123,6 @@ class Progress:
         self._publish(self.state())
 
     def _print_findings(self, findings: Mapping[str, str]) -> None:
-        """Print each finding about the replies once, above the bar."""
         for name, line in findings.items():
             if name not in self._findings:
                 self._findings.add(name)
@@ -166,7 +166,7 @@ class Progress:
         return _sum([self._before, self._phase_total()])
 
     def _show(self) -> None:
-        """Show what is done, the documents in flight by their shares."""
+        """Show what is done; a document in flight counts by its share."""
         words = self._words + sum(part["words"] * part["share"] for part in self._inside)
         self._bar.update(self._task.id, completed=words)
         if self._console.is_terminal:

@@ -88,7 +88,7 @@ def _split(words: Sequence[str]) -> tuple[dict[str, int], list[str]]:
 
 
 def _audited(warehouse: UPath, name: str) -> RunConfig:
-    """The config of the run; of an audit, that of the run which it audits."""
+    """The config of the run, or, of an audit, of the run that it audits."""
     config = stored_config(RunFolder(warehouse, name))
     return stored_config(RunFolder(warehouse, config.audit_of)) if config.audit_of else config
 
@@ -105,7 +105,6 @@ def _raters(config: RunConfig) -> list[Any]:
 
 
 def _known(config: RunConfig, warehouse: UPath, own: Mapping[str, int]) -> list[Known]:
-    """The known answers to a sample of the run's questions."""
     with connect(warehouse, config.run) as connection:
         rows = query(connection, _QUESTIONS)
     questions = [Asked(**{**row, "references": tuple(row["references"])}) for row in rows]

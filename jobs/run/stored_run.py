@@ -1,4 +1,4 @@
-"""Verbs that go on with a stored run: `gistmill rate` adds a rater, `gistmill retry` plans units
+"""Verbs that continue a stored run: `gistmill rate` adds a rater, `gistmill retry` plans units
 again whose rows have a problem, `gistmill score` adds the answers of another system."""
 
 import re
@@ -109,8 +109,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _extended(words: Sequence[str]) -> dict[str, Any]:
-    """The stored config of the run that `words` name, with their cluster, and the rater if they
-    have one."""
+    """The stored config of the run that `words` name, with the cluster and rater among them."""
     composed = compose(words)
     warehouse = as_path(composed["warehouse"])
     folder = RunFolder(warehouse, run_name(warehouse, composed["run"]))

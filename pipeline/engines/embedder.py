@@ -90,7 +90,7 @@ class EmbedderSettings(Settings):
         )
 
     def _vectors(self, texts: list[str], kind: Kind) -> Vectors:
-        """The vectors of the texts; those that this process has made lately are not made again."""
+        """The vectors of the texts; recent ones come from this process's cache."""
         names = [sha([self.model, kind, text], 32) for text in texts]
         missing = {
             name: text for name, text in zip(names, texts, strict=True) if name not in _VECTORS

@@ -53,7 +53,7 @@ class ExtractiveEngine:
     async def generate(self, request: Request) -> Reply:
         """The prompt's extractive reply, cut at `max_reply_tokens` (finish_reason length).
 
-        Made in a thread: to rank a book's sentences takes tenths of a second.
+        Made in a thread: ranking a book's sentences takes tenths of a second.
         """
         started = time.perf_counter()
         assert request.fields is not None, "only engines with a model get requests without a prompt"

@@ -116,10 +116,11 @@ class OpenAISettings(EngineSettings):
 
     async def _usable_context(self, client: OpenAIClient) -> int:
         """The tokens for prompt and answer: `context_tokens`, or the context that the server lists,
-        less `thinking_tokens`. A server that lists no models is taken at `context_tokens`.
+        less `thinking_tokens`. A server that lists no models is assumed to have `context_tokens`.
 
-        Raises StartError where it is unknown or too small, or the server does not serve the model;
-        FailedError where no server answers or it refuses the key."""
+        Raises StartError if it is unknown or too small, or the server does not serve the model;
+        FailedError if no server answers or it refuses the key.
+        """
         try:
             models = await client.models()
         except FailedError as error:
@@ -151,8 +152,8 @@ class OpenAISettings(EngineSettings):
         return total - self.thinking_tokens
 
     def body(self, request: Request) -> dict[str, Any]:
-        """The body of a request beside `model` and `messages`; a constraint is in it as vLLM's
-        server expects it."""
+        """The body of a request beside `model` and `messages`, with a constraint as vLLM's server
+        expects it."""
         constraint = request.constraint
         return {
             self.max_tokens_key: request.max_reply_tokens + self.thinking_tokens,
@@ -184,8 +185,8 @@ class OpenAIEngine:
         self._gate = Gate(client.address, probe, settings.outage_minutes, settings.retries)
 
     async def generate(self, request: Request) -> Reply:
-        """The reply to one request. If the server does not answer it while it answers others, a
-        Reply with finish_reason abort and the server's message; `Gate` says after how long.
+        """The reply to one request. If the server answers other requests but not this one, a Reply
+        with finish_reason abort and the server's message; `Gate` says after how long.
 
         Problem: refused if the server refuses it by an HTTP status; context_overflow if it does so
         because of the length; timeout if it takes longer than `deadline_seconds`, which do not
@@ -209,7 +210,7 @@ class OpenAIEngine:
 
     @property
     def findings(self) -> dict[str, str]:
-        """Lines about what the server does otherwise than others, by what they are about."""
+        """Lines about unusual behaviour of the server, by subject."""
         return self._client.findings
 
     def waiting_for(self) -> str:
@@ -284,8 +285,8 @@ class OpenAIEngine:
             raise FailedError(why, "timeout") from None
 
     def _unless_cut(self, messages: Sequence[Message], reply: Reply) -> Reply:
-        """The reply, or an aborted one where the server's count shows that it has not read the
-        whole prompt: some servers cut one that is too long for them, and say nothing else."""
+        """The reply, or an aborted one if the server's token count shows that it has cut the
+        prompt, as some servers do silently."""
         num_read, least = reply.prompt_tokens, least_tokens(messages)
         if num_read == 0 or num_read + reply.cached_tokens >= _LEAST_READ * least:
             return reply  # some count the cached ones apart
@@ -299,14 +300,14 @@ class OpenAIEngine:
 
 
 def least_tokens(messages: Sequence[Message]) -> int:
-    """Fewer tokens than tokenizers make of the messages: one a word, and one for every four
-    characters of scripts without spaces between words."""
+    """A lower bound on the tokens of messages with any tokenizer: one a word, and one for every
+    four characters of scripts without spaces between words."""
     texts = [message["content"] for message in messages]
     unspaced = sum(len(text) - len(_UNSPACED.sub("", text)) for text in texts)
     return sum(len(text.split()) for text in texts) + unspaced // _MOST_CHARS_PER_TOKEN
 
 
 def estimated_tokens(messages: Sequence[Message]) -> int:
-    """The tokens of messages for a server that does not count them, from their bytes."""
+    """The tokens of messages, estimated from their bytes."""
     sizes = [len(message["content"].encode()) for message in messages]
     return sum(math.ceil(size / _BYTES_PER_TOKEN) + _TEMPLATE_TOKENS for size in sizes)

@@ -77,9 +77,9 @@ _OVER_EVERY_RATE = re.compile(r"request too large", re.IGNORECASE)
 
 
 class FailedError(Exception):
-    """A request without a reply. `problem`: of its row; None: engine_failed. `status`: of the
-    response; 0 without one. `after`: the seconds that the server asks to wait. `is_busy`: so it
-    says; `is_key`: it refuses the key; `is_final`: it would answer the same again."""
+    """A request without a reply. `problem`: the row's; None: engine_failed. `status`: the HTTP
+    status; 0 without a response. `after`: the seconds that the server asks to wait. `is_busy`: the
+    server says so; `is_key`: it refuses the key; `is_final`: it would answer the same again."""
 
     def __init__(
         self, why: str, problem: Problem | None = None, status: int = 0, after: float = 0.0
@@ -95,12 +95,12 @@ class FailedError(Exception):
 class Gate:
     """Sends the requests to one server, and holds them back while it is away.
 
-    After a request has failed, one probe for all is sent. While probes fail, the gate is closed:
-    nothing else is sent, for up to `minutes`, and then the request is sent again. Where the first
-    probe succeeds the failure is the request's own. It is sent again up to `retries` times; not at
-    all where the answer is final; and for up to `minutes` where the server says that it is busy,
-    as a limit of requests a minute holds back many that are nothing special. Between two attempts
-    the wait grows, and is as long as the server asks for.
+    After a request has failed, one probe is sent for all. While probes fail, the gate is closed:
+    nothing else is sent, for up to `minutes`, and then the request is sent again. If the first
+    probe succeeds, the request itself is at fault. It is sent again up to `retries` times; never if
+    the answer is final; for up to `minutes` if the server says that it is busy, as a limit of
+    requests a minute refuses ordinary requests. Waits between two attempts grow, and are at least
+    as long as the server asks for.
     """
 
     def __init__(
@@ -120,8 +120,8 @@ class Gate:
         return f"{self._address} since {time.monotonic() - self._away_since:.0f} s"
 
     async def send(self, request: Callable[[], Awaitable[T]]) -> T:
-        """The result of `request`, called again after failures. Raises FailedError where the server
-        answers the probe but not this request, OutageError where it stays away."""
+        """The result of `request`, called again after failures. Raises FailedError if the server
+        answers the probe but not this request, OutageError if it stays away."""
         attempt, failures, busy_since = 0, 0, math.inf
         while True:
             attempt += 1
@@ -149,7 +149,7 @@ class Gate:
 
     async def _is_there(self) -> bool:
         """Wait until the server answers a probe, which all requests share. True if it answered the
-        first one. Raises OutageError where it stays away."""
+        first one. Raises OutageError if it stays away."""
         if self._probing is None or (self._probing.done() and not self._probing.exception()):
             self._probing = asyncio.create_task(self._until_it_answers())
         return await asyncio.shield(self._probing)
@@ -175,7 +175,6 @@ class Gate:
 
 
 def with_address(address: str, error: FailedError) -> str:
-    """The error's line, which begins with the address."""
     words = str(error)
     return words if words.startswith(address) else f"{address}: {words}"
 
@@ -189,10 +188,10 @@ def _wait(failures: int, after: float) -> float:
 class OpenAIClient:
     """Requests to the server at `base_url`.
 
-    Control tokens that messages spell get a break in what is sent, which is taken out of replies.
-    Raises StartError where a proxy or certificates that the environment names cannot be used. Every
-    method raises FailedError, with one line that names the address or has the server's own
-    words, where it gets no reply. Only a listing of models is retried here, up to `retries` times.
+    Control tokens that messages spell are broken before sending, and the breaks removed from
+    replies. Raises StartError if a proxy or certificates that the environment names cannot be used.
+    Every method raises FailedError if it gets no reply, with one line that names the address or has
+    the server's own words. Only listing models is retried here, up to `retries` times.
     """
 
     def __init__(self, base_url: str, api_key_env: str | None, retries: int) -> None:
@@ -261,7 +260,7 @@ class OpenAIClient:
         await self._client.close()
 
     def note(self, about: str, line: str) -> None:
-        """Add a line to the findings, if there is none about the same."""
+        """Add a line to the findings, unless they have one about this subject."""
         if len(self.findings) < _MOST_FINDINGS:
             self.findings.setdefault(about, redacted(f"{self.address}: {line}"))
 
@@ -296,7 +295,6 @@ class OpenAIClient:
         return f"{self.address}: no server answers{self._through} ({why}); {fix}"
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
-        """The error for an error status."""
         through = self._through if status in _OF_PROXIES else ""
         words = f"{status}{through}: {server_words(body)}"
         if status in _KEY:
@@ -310,7 +308,7 @@ class OpenAIClient:
         return FailedError(words, "refused", status, _seconds_to_wait(headers))
 
     def _refused_within(self, error: object, code: object) -> FailedError:
-        """The error for one in a response of status 200, whose code counts as the status."""
+        """The error in a response of status 200; its code counts as the status."""
         fields = error if isinstance(error, dict) else {}
         codes = (fields.get("code"), fields.get("status"), code)
         status = next((int(code) for code in map(str, codes) if code.isdecimal()), 0)
@@ -352,8 +350,8 @@ class OpenAIClient:
         )
 
     def _end(self, reason: object, text: str, is_at_budget: bool) -> FinishReason:
-        """The end of a reply. A word that is not the API's own says nothing of a budget, so it is
-        `length` at the budget; an unknown one is among the findings."""
+        """The end of a reply. Words other than the API's own do not tell whether a reply was cut,
+        so at the budget they mean `length`; unknown ones are added to the findings."""
         word = str(reason)[:_NAME_CHARS]
         listed = _ENDS.get(word.lower())
         if listed is None and reason:
@@ -377,7 +375,6 @@ def _http_library() -> Any:
 
 
 def _is_too_long(status: int, body: object) -> bool:
-    """True if an error says that the prompt is too long."""
     words = _OVER_EVERY_RATE if status in _OTHER_MATTERS else _OVERFLOW
     return status == _TOO_LARGE or bool(words.search(_values(body)[:_SEARCHED_CHARS]))
 
@@ -414,7 +411,7 @@ def _seconds_to_wait(headers: Mapping[str, str]) -> float:
 
 
 def _without_thoughts(content: Any) -> tuple[Any, str | None]:
-    """A content without its parts of thinking, which Mistral's API gives, and their text."""
+    """A content without its parts of thinking, as in Mistral's API, and their text."""
     if not isinstance(content, list):
         return content, None
     thought = [part for part in content if isinstance(part, dict) and "thinking" in part]
@@ -423,8 +420,7 @@ def _without_thoughts(content: Any) -> tuple[Any, str | None]:
 
 
 def _text(content: Any) -> str | None:
-    """The text of a content, which is a text or a list of parts with a text each; None if it is
-    neither."""
+    """The text of a content, which is a text or a list of parts; None if it is neither."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         texts = [part for part in parts if isinstance(part, str)]
@@ -433,7 +429,7 @@ def _text(content: Any) -> str | None:
 
 
 def _tokens(fields: Any, name: str) -> int:
-    """A count of tokens among fields; 0 if it is missing or no such number."""
+    """A count of tokens; 0 if it is missing or invalid."""
     count = fields.get(name) if isinstance(fields, dict) else getattr(fields, name, None)
     if not isinstance(count, int) or isinstance(count, bool):
         return 0

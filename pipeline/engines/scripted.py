@@ -46,8 +46,6 @@ class Rule(Settings):
 
 
 class Script(Settings):
-    """The content of a script file."""
-
     replies: list[Rule]
     start_seconds: float = 0.0
     start_dies: bool = False

@@ -1,7 +1,6 @@
-"""Render messages with a model's chat template into token ids; load a tokenizer from files on this
-machine; keep control tokens that documents spell from being taken for their reader's. Imports no
-vllm, opens no connection.
-"""
+"""Render messages with a model's chat template into token ids; load a tokenizer from local files;
+break control tokens that documents spell, as models would obey them. Imports no vllm, opens no
+connection."""
 
 import asyncio
 import re
@@ -171,8 +170,8 @@ _BROKEN = re.compile(rf"(?<=[<\[/\u25c1]){_BREAK}")
 
 
 def _control_tokens(added: Iterable[Any]) -> re.Pattern[str]:
-    """A pattern of known notations and of what is added to a vocabulary, but for words and spaces,
-    which are text. Numbered tokens are one pattern, as there are thousands of them."""
+    """A pattern of known notations and of a vocabulary's added tokens, except words and spaces,
+    which are text. Numbered tokens share one pattern, as there are thousands of them."""
     spelled = (
         token.content
         for token in added
@@ -228,7 +227,6 @@ class PieceTokenizer:
         self._cached_ids = lru_cache(_CACHED_PIECES)(self._encode)
 
     def ids(self, text: str) -> "array[int]":
-        """The text's token ids."""
         joined = array("i")
         for piece in self._pieces(text):
             ids_of = self._encode if len(piece) > _LONGEST_CACHED else self._cached_ids
@@ -251,11 +249,11 @@ class PieceTokenizer:
 
 
 def piece_tokenizer(tokenizer: Any) -> PieceTokenizer | None:
-    """A tokenizer by pieces that equals this `tokenizers.Tokenizer`; None if there is none, as this
-    is no BPE, has tokens across words, or begins each text in a way of its own.
+    """A tokenizer by pieces that equals this `tokenizers.Tokenizer`; None if it is no BPE, has
+    tokens across words, or begins each text in a way of its own.
 
-    BPE makes a token of two neighbours only if the whole is in the vocabulary: where no token can
-    reach across a place, what is before it and what is after it are tokenised alike apart.
+    BPE merges two neighbours only if the whole is in the vocabulary. So a text can be cut wherever
+    no token reaches across, and its pieces tokenised apart.
     """
     if type(tokenizer.model).__name__ != "BPE" or _reaches_across(tokenizer):
         return None

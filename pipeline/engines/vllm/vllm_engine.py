@@ -94,8 +94,7 @@ def _engine_name(arguments: Mapping[str, Any]) -> str:
 
 
 def _engine_args(arguments: Mapping[str, Any]) -> Any:
-    """vLLM's AsyncEngineArgs. Raises UsageError for an argument unknown to vLLM, StartError where
-    vLLM cannot be imported."""
+    """Raises UsageError for an argument unknown to vLLM, StartError if vLLM cannot be imported."""
     try:
         from vllm.engine.arg_utils import AsyncEngineArgs
     except ImportError as error:
@@ -118,9 +117,8 @@ class VllmEngine:
     """One `AsyncLLM` in this process. Use it from one event loop.
 
     Temperature and seed are the only sampling parameters. Of a model's generation_config.json only
-    the end tokens are used, not its sampling parameters. `context_tokens` is the limit of prompt
-    and answer together, with the tokens reserved for thinking subtracted: `thinking_tokens` where
-    there is no ThinkingParser to enforce them.
+    the end tokens are used. `context_tokens` is the limit of prompt and answer together, less the
+    tokens reserved for thinking: `thinking_tokens` without a ThinkingParser to enforce them.
     """
 
     def __init__(
@@ -160,8 +158,8 @@ class VllmEngine:
     async def generate(self, request: Request) -> Reply:
         """One reply; if vLLM refuses the request, a Reply with finish_reason abort.
 
-        Problem: context_overflow where prompt and reply budget exceed the context; nothing is sent
-        then. Raises EngineError where vLLM's engine process is dead.
+        Problem: context_overflow if prompt and reply budget exceed the context; nothing is sent
+        then. Raises EngineError if vLLM's engine process is dead.
         """
         from vllm.exceptions import VLLMClientError
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
@@ -245,9 +243,9 @@ class ThinkingParser:
     `budget` is the number of tokens a model may think before each answer. `reserved_tokens` adds
     those of the markers around the thinking. `generate_arguments` go to `AsyncLLM.generate`.
 
-    vLLM uses the same parser to decide where a constraint starts to apply. Whether a prompt
-    leaves the thinking open is asked of `prompt_end` alone, the token ids after its last content:
-    an earlier turn may have ended its own.
+    vLLM uses the same parser to decide where a constraint starts to apply. Only `prompt_end`, the
+    token ids after a prompt's last content, shows if the prompt leaves the thinking open: an
+    earlier turn may have ended its own.
     """
 
     def __init__(
@@ -354,8 +352,8 @@ _REFERS_TO_ANOTHER = (
 
 
 def explained(error: Exception, log: Path) -> tuple[str, str]:
-    """The root cause in one line, of the log of vLLM's processes or else of `error`, and what to do
-    about it; "" where nothing is known."""
+    """The root cause in one line, from the log of vLLM's processes or else from `error`, and the
+    remedy; "" if nothing is known."""
     causes = [
         line
         for line in _TRACEBACK_END.findall(log.read_text(encoding="utf-8", errors="replace"))

@@ -1,5 +1,5 @@
-"""The keys of engine=vllm and which of them change replies; what its CPU build needs to fit into a
-machine's memory and use all of its cores. Imports no vllm but to read that memory."""
+"""The keys of engine=vllm and which of them change replies; defaults by which its CPU build fits
+into a machine's memory and uses all of its cores. Imports no vllm except to read that memory."""
 
 import asyncio
 import functools
@@ -242,7 +242,7 @@ def _refuse_without_template(model: Path) -> None:
 
 @functools.cache
 def is_cpu_build() -> bool:
-    """True if the vLLM of this environment computes on CPUs, told without importing it."""
+    """True if this environment's vLLM computes on CPUs; does not import it."""
     with suppress(PackageNotFoundError):
         return "cpu" in version("vllm") or sys.platform == "darwin"
     with suppress(PackageNotFoundError):
@@ -254,7 +254,7 @@ def use_all_cores() -> None:
     """Let vLLM's processes, which inherit the environment, compute on the cores of this worker.
 
     By default vLLM binds its threads to cores, leaves one of them out, and does not ask how many
-    the worker has; Ray says that in OMP_NUM_THREADS, unless a user has.
+    the worker has. Ray sets OMP_NUM_THREADS to that number, unless a user has set it.
     """
     if {"VLLM_CPU_OMP_THREADS_BIND", "VLLM_CPU_NUM_OF_RESERVED_CPU"} & os.environ.keys():
         return
@@ -270,9 +270,9 @@ def use_all_cores() -> None:
 
 
 def with_cpu_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """vLLM's arguments, and those that fit this machine beside them: the memory that is available,
-    a context that the KV cache holds, and float32 where the CPU has no instructions for bfloat16
-    and there is room: it holds the same weights, and is several times as fast there."""
+    """vLLM's arguments, completed to fit this machine: the available memory, a context that the KV
+    cache holds, and float32 if the CPU has no instructions for bfloat16 and there is room, as it
+    holds the same weights and is several times as fast there."""
     from vllm.utils.cpu_resource_utils import get_memory_node_info, get_visible_memory_node
 
     memory = get_memory_node_info(get_visible_memory_node()[0])

@@ -50,18 +50,16 @@ def check_planned(file: UPath) -> None:
 
 
 def planned_files(warehouse: UPath) -> list[UPath]:
-    """The planned units of every run."""
     return list_paths(warehouse / "runs", "*/units.parquet")
 
 
 def known_answers_files(warehouse: UPath) -> list[UPath]:
-    """The file of known answers that every audit of raters has in its run's folder."""
+    """The known answers of every run that audits raters."""
     return list_paths(warehouse / "runs", f"*/{KNOWN_ANSWERS}")
 
 
 def units_in(files: Iterable[UPath]) -> set[UnitKey]:
-    """The units in these files, of plans or written by `write_unit_keys`. Raises DamagedError if
-    one cannot be read."""
+    """The units in plans, or in files of `write_unit_keys`. Raises DamagedError."""
     units: set[UnitKey] = set()
     for file in files:
         for rows in _batches(file, UNIT_KEYS):
@@ -70,15 +68,14 @@ def units_in(files: Iterable[UPath]) -> set[UnitKey]:
 
 
 def write_unit_keys(file: UPath, units: Iterable[UnitKey]) -> None:
-    """Write a file of these units, without their inputs."""
     keys = sorted(units)
     columns = {"step_id": [step_id for step_id, _ in keys], "unit": [unit for _, unit in keys]}
     write(file, parquet_content(UNIT_KEYS, [pa.table(columns, UNIT_KEYS)]))
 
 
 def left_out_of_plan(plan: Path, before: UPath, column: str) -> set[str]:
-    """The values of document_id or question_id in a run's planned units of `before` that the file
-    of its `plan` does not have. Raises DamagedError."""
+    """The values of `column` (document_id or question_id) that the planned units in `before` have
+    and the file `plan` lacks. Raises DamagedError."""
     planned = opened_parquet(plan).read([column], use_threads=False)[column].unique()
     missing = set[str]()
     for rows in _batches(before, pa.schema([UNITS.field(column)])):
@@ -88,7 +85,6 @@ def left_out_of_plan(plan: Path, before: UPath, column: str) -> set[str]:
 
 
 def _batches(file: UPath, columns: Any) -> Iterator[Any]:
-    """The rows of planned units in these columns, some at a time. Raises DamagedError."""
     check_table(file, columns, _FIX)
     try:
         parquet = opened_parquet(pa.BufferReader(read(file)))
@@ -98,7 +94,7 @@ def _batches(file: UPath, columns: Any) -> Iterator[Any]:
 
 
 def write_plan(file: Path, documents: Iterable[PlannedDocument]) -> None:
-    """Write the documents, the longest first of each 320,000 rows or so."""
+    """Write the documents, sorted from longest to shortest within every 320,000 rows or so."""
     write(as_path(file), parquet_content(PLANNED, _row_groups(enumerate(documents))))
 
 
@@ -117,7 +113,7 @@ def _row_groups(placed: Iterable[tuple[int, PlannedDocument]]) -> Iterator[Any]:
 
 
 def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
-    """A row per planned input: of each unit one, repeated for its questions."""
+    """A row per question of each unit, and one per unit without questions."""
     units = [
         (unit, (unit.step_id, unit.unit, document_id, unit.attempt, unit.chunk, unit.is_done,
                 num_words, is_bad, num_questions, place))
@@ -147,7 +143,7 @@ def _longest_first(tables: Iterable[Any]) -> Iterator[Any]:
 
 
 def read_plan(file: Path, steps: Collection[str] | None = None) -> Iterator[PlannedDocument]:
-    """The documents of a plan, with their units in `steps`, or in all."""
+    """The documents of a plan, with their units in `steps`; None: with all units."""
     with opened_parquet(file) as parquet:
         batches = parquet.iter_batches(_ROWS_AT_ONCE, use_threads=False)
         if steps is not None:
@@ -172,8 +168,8 @@ def _unit(rows: list[Mapping[str, Any]]) -> Unit:
 
 @dataclass(frozen=True)
 class PlannedWork:
-    """The work of an execution on the documents of a plan, read as it is iterated, in whichever
-    process of this machine that is."""
+    """The work of an execution on a plan's documents. Iteration reads the plan's file, in any
+    process of this machine."""
 
     file: Path
     execution: Execution

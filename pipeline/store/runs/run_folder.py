@@ -105,8 +105,7 @@ class RunFolder:
             self._write_launches([*before, provenance])
 
     def took(self, phase: Mapping[str, Any]) -> None:
-        """Record the seconds, workers, calls and tokens of a finished phase of the current
-        launch."""
+        """Record a finished phase's seconds, workers, calls and tokens in the current launch."""
         if not (launches := self.launches()):
             raise refusal_error(self.path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
         self._record(phases=[*launches[-1].get("phases", []), phase])
@@ -119,8 +118,7 @@ class RunFolder:
             self._record(answered_by=models)
 
     def ended(self, why: str) -> None:
-        """Record in the last launch's provenance why it ended before the run was complete.
-        Advisory."""
+        """Record why the last launch ended before the run was complete. Advisory."""
         with self.advisory.attempt():
             self._record(ended=why)
 
@@ -146,9 +144,8 @@ class RunFolder:
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """The progress of the current launch and the heartbeats of its live workers.
 
-        (None, []) if nothing is running. Heartbeats may come without progress: a worker may write a
-        last one after its driver has ended. Progress comes without heartbeats if no worker sends
-        any but the driver still writes.
+        (None, []) if nothing is running. Either may come without the other: a worker may write a
+        last heartbeat after its driver has ended, and a driver may write while no worker does.
         """
         state = self.left_out.unless_damaged(lambda: read_parsed(self._progress, _JSON), None)
         if state is None:
@@ -162,19 +159,18 @@ class RunFolder:
         write(self.path / "report.md", f"{markdown}\n".encode())
 
     def launches(self) -> list[dict[str, Any]]:
-        """The provenance of the run's rows: one entry per launch that made some, in order. Raises
-        DamagedError."""
+        """The provenance of each launch that made rows, in order. Raises DamagedError."""
         stored = read_parsed(self.path / "provenance.json", _Provenance.model_validate_json)
         return stored.launches if stored else []
 
     def launched_at(self) -> datetime:
-        """When the run was first launched; now, if that is not recorded. Raises DamagedError."""
+        """The time of the first launch; now, if it is not recorded. Raises DamagedError."""
         first, *_ = self.launches() or [{}]
         recorded = first.get("started_at")
         return datetime.fromisoformat(recorded) if recorded else datetime.now(UTC)
 
     def readable_launches(self) -> list[dict[str, Any]]:
-        """As `launches`, for commands that only read: empty if the file is damaged."""
+        """As `launches`, but empty if the file is damaged."""
         none: list[dict[str, Any]] = []
         return self.left_out.unless_damaged(self.launches, none)
 
@@ -184,8 +180,8 @@ class RunFolder:
         return exists(self._units)
 
     def missing_from(self, plan: Path, column: str) -> set[str]:
-        """The values of `column` (document_id or question_id) that the run has planned so far, and
-        that are not in the file of `plan`. Raises DamagedError."""
+        """The values of `column` (document_id or question_id) that the run has planned and the file
+        `plan` lacks. Raises DamagedError."""
         return left_out_of_plan(plan, self._units, column) if self.is_planned else set()
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
@@ -199,7 +195,7 @@ class RunFolder:
         return {worker: age for worker, age in ages.items() if age >= _SECONDS_ALIVE}
 
     def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
-        """The heartbeats of a launch, each with its age in seconds."""
+        """Each heartbeat with its age in seconds."""
         beats = []
         for file in sorted(list_paths(self.path / "alive", "*.json")):
             beat = self.left_out.unless_damaged(partial(read_parsed, file, _JSON), None)
@@ -218,13 +214,13 @@ class RunFolder:
             delete_folder(self.path / "in_flight")
 
     def plan(self, steps: Iterable[Step], plan: Path) -> None:
-        """Write the description of each step, once, and keep the file of the `plan`."""
+        """Write each step's description, unless it exists, and store the file `plan`."""
         map_in_threads(self._describe, steps)
         write(self._units, read(as_path(plan)))
 
     def _describe(self, step: Step) -> None:
-        """Write a step's description, unless it exists. Raises DamagedError where that is another:
-        two steps have the same hash, or it was changed."""
+        """Write a step's description once. Raises DamagedError if the existing one differs: two
+        steps have the same hash, or the file was changed."""
         file = self.warehouse / "steps" / f"{step.id}.json"
         # Through JSON, which turns tuples into lists, to compare it with the file.
         description = json.loads(json.dumps({**step.description(), "table": step.table}))
@@ -248,7 +244,6 @@ def _age(file: UPath) -> float:
 
 
 def _config(content: bytes) -> dict[str, Any]:
-    """Parse a run's config. Raises ValueError."""
     try:
         return _OBJECT.validate_python(yaml.load(content, YAML_LOADER))
     except yaml.YAMLError as error:

@@ -1,5 +1,5 @@
-"""Damaged files of a warehouse: found by their footers, as a file must be what its name states, and
-left out with a warning each."""
+"""Find damaged files of a warehouse by their footers, which must match the files' paths, and leave
+them out with a warning each."""
 
 import io
 import warnings
@@ -84,8 +84,7 @@ class FlawError(Exception):
 
 @contextmanager
 def flaws_of_content() -> Iterator[None]:
-    """Turn Arrow's errors in the `with` block into FlawError; an OSError with a number is not
-    Arrow's."""
+    """Turn Arrow's errors in the `with` block into FlawError; Arrow's OSErrors have no errno."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -146,8 +145,8 @@ def _fits(stored: Any, wanted: Any) -> bool:
 
 
 def _check_constant(footer: Any, column: str, value: str) -> None:
-    """Raise FlawError if the statistics of the column show another value: of a shard that was
-    copied to another step or unit, whose rows would count twice."""
+    """Raise FlawError if the column's statistics show another value, as in a shard copied to
+    another step or unit, whose rows would count twice."""
     index = footer.schema.names.index(column)
     for group in range(footer.num_row_groups):
         statistics = footer.row_group(group).column(index).statistics
@@ -182,7 +181,6 @@ def read_parsed(file: UPath, parse: Callable[[bytes], A], fix: str = RERUN) -> A
 
 
 def _first(error: Exception) -> str:
-    """The first mistake that an error reports, on one line."""
     if not isinstance(error, ValidationError):
         return " ".join(str(error).split())
     first = error.errors()[0]
@@ -190,8 +188,7 @@ def _first(error: Exception) -> str:
 
 
 class DamagedFiles:
-    """The files that a reader leaves out; `rows`: each with its name (`file`) and the reason
-    (`why`)."""
+    """Files that a reader leaves out; `rows` has each one's name (`file`) and reason (`why`)."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, str]] = []
@@ -212,7 +209,7 @@ class DamagedFiles:
             return otherwise
 
     def sound(self, files: Sequence[UPath], check: Callable[[UPath], object]) -> list[UPath]:
-        """The files of which `check` does not raise DamagedError."""
+        """The files for which `check` does not raise DamagedError."""
 
         def error_of(file: UPath) -> DamagedError | None:
             try:
@@ -228,8 +225,7 @@ class DamagedFiles:
 
 
 def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:
-    """The error for the first of the files whose rows cannot be read; None if all can. Reads all of
-    every file."""
+    """The error for the first file whose rows cannot be read, or None. Reads all of every file."""
     for file in files:
         try:
             read_parquet(read(file))

@@ -1,7 +1,7 @@
 """The layout of a warehouse's files, which <warehouse>/gistmill.json states: {"layout": N}.
 
-Raise LAYOUT when an earlier gistmill would misread what a run writes. Version 0.2 wrote layout 2; a
-warehouse without the file has layout 1, which is new or of a still earlier version.
+Raise LAYOUT when an earlier gistmill would misread what a run writes. Version 0.2 wrote layout 2. A
+warehouse without the file is new or older, and has layout 1.
 """
 
 import json

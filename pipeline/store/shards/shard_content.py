@@ -76,7 +76,6 @@ def _groups(rows: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def _num_chars(row: Any) -> int:
-    """The characters of its texts."""
     values = (getattr(row, field.name) for field in dataclasses.fields(row))
     num_chars = sum(len(value) for value in values if isinstance(value, str))
     return num_chars + sum(len(sent["content"]) for sent in getattr(row, "messages", None) or ())

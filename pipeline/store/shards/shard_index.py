@@ -1,4 +1,4 @@
-"""The index of compacted shards: the position of each, and the facts in its footer; and their rows.
+"""The index of compacted shards, with the position and the footer's facts of each; and their rows.
 
 <warehouse>/compacted/index.<number>.parquet: the highest number counts. Each is written once and
 whole, so that a compaction becomes visible at one moment. A shard in the index counts as committed,
@@ -48,8 +48,6 @@ _NUMBER = re.compile(r"index\.([1-9]\d{0,15})\.parquet")
 
 @dataclass(frozen=True)
 class Entry:
-    """The position of a compacted shard's rows."""
-
     file: str
     row_group: int
     first_row: int
@@ -83,7 +81,6 @@ class Index:
         return self._parsed(self.path, lambda file: file.read(columns, use_threads=False))
 
     def _parsed(self, path: UPath, parse: Callable[[Any], Any]) -> Any:
-        """The result of `parse` on the file. Raises as `read`."""
         content = io.BytesIO(read(path))
         try:
             with flaws_of_content():
@@ -92,7 +89,7 @@ class Index:
             raise damaged_compaction(path, str(flaw)) from None
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
-        """The units of a step and their highest attempts."""
+        """Each unit of a step with its highest attempt."""
         return dict(self._attempts(table, step_id))  # a higher attempt comes later
 
     def names(self, table: str, step_id: str) -> set[str]:
@@ -113,8 +110,7 @@ class Index:
         return Entry(**row)
 
     def input_shas(self, table: str, step_id: str) -> Any:
-        """A table of the hashes of the questions of a step's units, a row each: `unit`, and
-        `input_sha`."""
+        """A table of `unit` and `input_sha`, a row per question of the step's units."""
         bounds = self._bounds(table, step_id)
         shas, units = (column.slice(*bounds).combine_chunks()
                        for column in (self._input_shas, self.rows["unit"]))  # fmt: skip
@@ -122,7 +118,7 @@ class Index:
         return pa.table({"unit": of_unit, "input_sha": pc.list_flatten(shas)})
 
     def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
-        """The unit and attempt of the step's shards whose rows have problems, and which."""
+        """The unit, attempt and problems of each shard of the step whose rows have some."""
         counts = self._problems.slice(*self._bounds(table, step_id)).to_pylist()
         for (unit, attempt), codes in zip(self._attempts(table, step_id), counts, strict=True):
             if codes not in (None, "{}"):
@@ -130,8 +126,6 @@ class Index:
 
     @cached_property
     def _problems(self) -> Any:
-        """The counts of problems in the footer of every entry."""
-
         def counts(file: Any) -> list[Any]:  # some at a time: a footer takes half a kilobyte
             batches = file.iter_batches(_FOOTERS_AT_ONCE, columns=["footer"], use_threads=False)
             return [pc.map_lookup(batch["footer"], PROBLEMS, "first") for batch in batches]
@@ -143,12 +137,11 @@ class Index:
         return self.read(["input_shas"])["input_shas"]
 
     def _attempts(self, table: str, step_id: str) -> Iterator[tuple[str, int]]:
-        """The unit and attempt of a step's entries in their order."""
         rows = self.rows.slice(*self._bounds(table, step_id))
         return zip(rows["unit"].to_pylist(), rows["attempt"].to_pylist(), strict=True)
 
     def _bounds(self, table: str, step_id: str) -> tuple[int, int]:
-        """The position of a step's first entry and the number of its entries."""
+        """The position of a step's first entry, and the number of its entries."""
         return self._bounds_of.get((table, step_id), (0, 0))
 
     @cached_property
@@ -163,7 +156,7 @@ class Index:
         }
 
     def steps(self) -> list[tuple[str, str]]:
-        """The table and step of all entries, each pair once."""
+        """Each pair of table and step once."""
         return list(self._bounds_of)
 
     def files(self) -> dict[str, int]:
@@ -174,7 +167,6 @@ class Index:
 
 
 def newest_index(folder: UPath) -> Index:
-    """The index of a warehouse's folder `compacted` as it is now."""
     return Index(max(generations(folder), key=generation_number, default=None))
 
 
@@ -189,7 +181,7 @@ def generation_number(file: UPath) -> int:
 
 
 def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
-    """Write the next generation; false if another process has written it before."""
+    """Write the next generation; False if another process has written it before."""
     rows = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
     if rows.num_rows:  # superseded: the next entry is of the same unit
         pairs = ((rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1)) for name in KEY[:3])
@@ -202,14 +194,13 @@ def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
 
 
 def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
-    """Which entries of an index are of these units (step_id and name), as an Arrow array."""
+    """An Arrow array, True for entries of these units (step_id and name)."""
     names = (entries[column].cast(pa.string()) for column in ("step_id", "unit"))
     wanted = pa.array(["/".join(unit) for unit in units], pa.string())
     return pc.is_in(pc.binary_join_element_wise(*names, "/"), wanted).combine_chunks()
 
 
 def damaged_compaction(path: UPath, what: str) -> DamagedError:
-    """The error for a file that a compaction wrote."""
     folder = next(above for above in path.parents if above.name == "compacted")
     return DamagedError(
         path,

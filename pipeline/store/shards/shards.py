@@ -79,8 +79,8 @@ def list_shard_files(root: UPath) -> ShardFiles:
 def loose_shards(
     root: UPath, files: ShardFiles, index: Index, are_current: bool = False
 ) -> dict[str, list[UPath]]:
-    """The shards of every table that are not compacted; `are_current`: those that count, the
-    highest attempts of their units, compacted ones included."""
+    """The shards of every table that are not compacted. `are_current`: only those that no higher
+    attempt of their unit replaces, loose or compacted."""
     loose: dict[str, list[UPath]] = {}
     for (table, step_id), names in files.items():
         if not names:
@@ -156,8 +156,7 @@ class Shards:
         return self.load(Call, step_id, unit, attempt) if self._is_committed(key) else None
 
     def committed(self, steps: Sequence[Step]) -> Committed:
-        """The committed units of `steps`, with the problems of their rows, and of their calls those
-        without a reply.
+        """The committed units of `steps`, with problems of their rows and of calls without a reply.
 
         Raises DamagedError if a shard holds more or fewer rows than were written, or the shard of
         the calls that its rows were made from is missing.
@@ -173,7 +172,6 @@ class Shards:
         return Committed(units=units, inputs=inputs, problems=problems)
 
     def _problems_of_step(self, step: Step, units: Mapping[str, int]) -> dict[str, frozenset[str]]:
-        """The problems of the units that have some. Raises as `committed`."""
         problems = self._problems(step.table, step.id, units)
         if not step.prompts:
             return problems
@@ -191,7 +189,6 @@ class Shards:
     def _problems(
         self, table: str, step_id: str, units: Mapping[str, int]
     ) -> dict[str, frozenset[str]]:
-        """The problems in the footers of these shards, of the units that have some."""
         problems = {
             unit: codes
             for unit, attempt, codes in self._compacted.index.problems(table, step_id)
@@ -205,7 +202,7 @@ class Shards:
         return problems
 
     def _inputs(self, step: Step, units: Mapping[str, int]) -> Any:
-        """The hashes of the questions of a step's units, as a table of `unit` and `input_sha`."""
+        """A table of `unit` and `input_sha`, a row per question of the units."""
 
         def shas_of(key: Key) -> list[str]:
             shas: list[str] = self._rows(key, ["input_sha"])["input_sha"].unique().to_pylist()
@@ -219,7 +216,6 @@ class Shards:
         return pa.concat_tables([compacted, pa.table(columns, compacted.schema)])
 
     def _loose(self, table: str, step_id: str, units: Mapping[str, int]) -> list[Key]:
-        """Those of a step's units that are not compacted."""
         compacted = self._compacted.index.units(table, step_id)
         return [(table, step_id, unit, attempt) for unit, attempt in units.items()
                 if compacted.get(unit) != attempt]  # fmt: skip
@@ -237,7 +233,7 @@ class Shards:
         self, key: Key, compacted: Callable[[Entry], A], loose: Callable[[UPath], A]
     ) -> A:
         """The result of `compacted` for a compacted shard, of `loose` for one in tables/. Looks
-        again if a compaction has moved it meanwhile."""
+        again if a compaction has moved the shard meanwhile."""
         for index in (self._compacted.index, None):
             entry = (index or self._compacted.refresh()).find(*key)
             try:
@@ -248,10 +244,10 @@ class Shards:
 
 
 class _Inputs(Mapping[str, str]):
-    """input_sha -> the unit that holds it; if two do, the one of the lower name.
+    """Maps an input_sha to the unit that holds it; if two do, to the one of the lower name.
 
-    `read` gives a table of both. It is called when an input is first asked for: a plan asks where a
-    chunk of questions is not committed as it is. A dictionary of a million takes ten times as much
+    `read` gives a table of both. It is called on the first lookup: a plan needs it only where a
+    chunk of questions is not committed unchanged. A dictionary of a million takes ten times as much
     memory.
     """
 
@@ -287,6 +283,5 @@ def _read(path: UPath, columns: list[str] | None = None) -> Any:
 
 
 def _problems(path: UPath) -> frozenset[str]:
-    """The problems of a shard's rows. Raises as `shard_footer` does."""
     metadata = shard_footer(path).metadata
     return frozenset(json.loads(metadata.get(PROBLEMS.encode(), b"[]")))

@@ -59,9 +59,8 @@ def accounts(connection: Any) -> list[StepCounts]:
 
 
 def parts_of_run(connection: Any, table: str = "planned") -> Iterator[str]:
-    """Conditions on `step_id`, for the run's steps that have rows in `table`, under which DuckDB
-    reads its views part by part: of a large run's inputs together it would hold kilobytes a
-    question."""
+    """Conditions on `step_id` that split the run's steps with rows in `table` into parts: DuckDB
+    would hold kilobytes a question for all inputs of a large run together."""
     rows = query(connection, _ROWS.format(table))
     if sum(row["n"] for row in rows) <= _MOST_INPUTS:
         yield "true"
@@ -70,7 +69,7 @@ def parts_of_run(connection: Any, table: str = "planned") -> Iterator[str]:
 
 
 def _first_lost(connection: Any, step_id: str) -> str:
-    """The first input of a step that has a committed unit, but no row there."""
+    """The first input of a step whose unit is committed, but which has no row there."""
     lost = connection.execute(
         """select unit, document_id, question_id from inputs
         where step_id = ? and not not_done and not has_rows order by all limit 1""",
@@ -84,8 +83,8 @@ def _first_lost(connection: Any, step_id: str) -> str:
 
 
 def _refuse_doubles(connection: Any, table: str, part: str) -> None:
-    """Compares hashes first, also with rows of other runs' units of the same steps: to leave those
-    out takes longer, and the keys many times the memory."""
+    """Compare hashes before keys, which would take many times the memory. Rows of other runs' units
+    of the same steps are compared, too: to leave them out takes longer."""
     keys = ", ".join(("step_id", *RECORDS[table].key))
     own = "coalesce(step_id in (select step_id from steps), false)"
     for rows in (f"(from raw_{table} where {own})", table):
@@ -108,7 +107,7 @@ def answering_models(connection: Any) -> dict[str, list[str]]:
 
 
 def other_models(connection: Any) -> list[str]:
-    """A line per engine that another model than it, or several, answered for."""
+    """A line per engine for which another model, or several, answered."""
     rows = [row for row in query(connection, _ANSWERED) if row["is_other"]]
     return [
         f"{engine} was answered by {', '.join(models)}, as the server says"

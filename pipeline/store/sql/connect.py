@@ -71,9 +71,9 @@ def connect(
 
     It sees the files committed so far; later ones need a new connection. It is locked
     (sql_sandbox.py) unless `unsafe`. Damaged files are left out with a LeftOutWarning each; the
-    view `left_out` has them. Raises UsageError where the warehouse or the run does not exist,
-    DamagedError where the run's planned inputs cannot be read; the connection raises UsageError
-    where a view is named of which the SQL of a table is wrong (`unsafe`: this does).
+    view `left_out` lists them. Raises UsageError if the warehouse or the run does not exist,
+    DamagedError if the run's planned inputs cannot be read. A view made of a table's wrong SQL
+    raises UsageError when a statement names it; with `unsafe`, at once.
     """
     folder, left_out = as_path(warehouse), DamagedFiles()
     left_out.unless_damaged(lambda: check_layout(folder), None)
@@ -128,8 +128,8 @@ def readable_run(warehouse: AnyPath) -> str:
 
 
 def _by_last_start(folder: UPath) -> list[UPath]:
-    """The planned inputs of every run, in the order of their last start; first those of audits,
-    whose results are in the report of the run that they audit."""
+    """The planned inputs of every run, by last start. Audits come first, as their results are in
+    the report of the run that they audit."""
     audits = {file.parent for file in known_answers_files(folder)}
     return sorted(
         planned_files(folder), key=lambda file: (file.parent not in audits, modified_at(file))

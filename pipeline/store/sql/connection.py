@@ -39,9 +39,9 @@ _OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executema
 
 @dataclass(frozen=True)
 class View:
-    """A view, or table, to make. `statement`: `create view NAME as ...`; `parts`: those of its
-    queries that stand in tables' .sql files, each after the file and section; `before`: makes what
-    it reads beside other views."""
+    """A view, or table, to make by `statement`: `create view NAME as ...`. `parts`: its queries
+    from tables' .sql files, each after the file and section; `before`: makes what it reads beside
+    other views."""
 
     statement: str
     parts: Sequence[tuple[str, str]] = ()
@@ -58,12 +58,13 @@ class View:
 
 
 class Connection:
-    """DuckDB's in-memory connection, with all of its methods; like that, for one thread at a time.
+    """DuckDB's in-memory connection, with all of its methods. Use it from one thread at a time.
 
-    To make a view takes milliseconds, and a warehouse has more than a hundred of them, of which a
-    command reads a few: `execute` makes those that follow FROM or JOIN in its statement, each after
-    those that it reads itself; what lists views, names one in another way, and other methods make
-    all.
+    Making a view takes milliseconds, and a warehouse has more than a hundred, of which a command
+    reads a few. So `execute` makes only the views that follow FROM or JOIN in its statement, and
+    those that they read. Statements that list views or name one in another way, and DuckDB's other
+    methods, make all.
+
     `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
@@ -88,16 +89,15 @@ class Connection:
     def add_rows(
         self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]], statement: str = ""
     ) -> None:
-        """Add a view of rows of Python, which are the table <name>_rows for its `statement`."""
+        """Add a view of Python rows, which its `statement` reads from the table <name>_rows."""
         make = partial(self.create_table, f"{name}_rows", columns, rows)
         self.add(View(statement or f"create view {name} as from {name}_rows", before=make))
 
     def create_table(self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]]) -> None:
         """Create a table of `rows`, which have all `columns`, an Arrow schema.
 
-        Not by way of an Arrow table: to make one of Python's values PyArrow imports pandas, which
-        takes a fifth of a second of every command, and DuckDB 1.5 hands it filters that it does not
-        know.
+        An Arrow table is not used: to make one of Python values imports pandas, 0.2 s of every
+        command, and DuckDB 1.5 hands it filters that it does not know.
         """
         types = self.raw.from_arrow(empty_table(columns)).types
         typed = ", ".join(f'"{n}" {t}' for n, t in zip(columns.names, types, strict=True))
@@ -108,8 +108,7 @@ class Connection:
             self.raw.execute(f"insert into {name} select {selected}", lists)
 
     def make_all(self) -> None:
-        """Make every view that is not there. Raises UsageError, naming file and section, for wrong
-        SQL of a table."""
+        """Make all missing views. Raises UsageError naming file and section of wrong SQL."""
         self._made.clear()  # a transaction may have been rolled back, and what it made with it
         self._make(self._views.keys())
         for name in self._views.keys() - self._made:
@@ -122,7 +121,7 @@ class Connection:
             self._create(self._views[name])
 
     def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
-        """DuckDB's `execute`, once the views that the statement names are made."""
+        """Make the views that the statement names, and execute it as DuckDB does."""
         code = _code(statement) if isinstance(statement, str) else "show"
         if has_all := bool(_OF_ALL_VIEWS.search(code)):
             self.make_all()
@@ -154,7 +153,7 @@ class Connection:
 
     def _make(self, names: Collection[str]) -> None:
         """Make the views among the names, each after those that it reads. One whose SQL is wrong is
-        left out: a name may be of a common table expression."""
+        left out: the name may be a common table expression's."""
         for name in (self._views.keys() & names) - self._made:
             if name in self._made:
                 continue  # since, for another of them
@@ -206,8 +205,8 @@ def expression(key: str, text: str) -> str:
 @contextmanager
 def errors_of(connection: Any) -> Iterator[None]:
     """Turn DuckDB's errors in the `with` block into UsageError, or DamagedError if a file caused
-    them. Those of a later batch, such as of a value that is no number, come through Arrow as an
-    OSError without a number."""
+    them. Errors of a later batch, such as a value that is no number, come through Arrow as an
+    OSError without an errno."""
     try:
         yield
     except (*_OF_STATEMENTS, *_OF_LIMITS) as error:

@@ -65,8 +65,7 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
 
 
 class _LocalFile:
-    """A file of this machine. DuckDB seeks and reads in several threads at once, so that each has
-    a position of its own."""
+    """A local file with a position per thread, as DuckDB seeks and reads in several at once."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_RDONLY)

@@ -63,14 +63,14 @@ def run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Ite
 
 
 def _of_table(table: str, files: TableFiles, kind: str) -> Iterator[str]:
-    """The views of a table. If two units have rows of the same question, as runs overlapped, each
-    run shows those of the unit it planned; if no run planned it, those of the lower unit are shown,
-    with a null in the column `run`.
+    """The views of a table. If units of overlapping runs have rows of the same question, each run
+    shows the rows of the unit that it planned; if no run planned it, the lower unit's are shown,
+    with null in the column `run`.
 
     A run's view looks its rows up among the planned units of the table's steps, by hashes of 128
-    bits, which take a third of the memory of the ids. `coalesce` keeps DuckDB from a join that
-    holds the rows of the table instead, if it takes them for fewer. Of a small warehouse the rows
-    are looked up once, and the view is a table.
+    bits, which take a third of the memory of the ids. `coalesce` prevents a join that holds the
+    table's rows instead, which DuckDB chooses if it estimates them to be fewer. In a small
+    warehouse the rows are looked up once, and the view is a table.
     """
     key, on, once, ids = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", "", "unit"
     if "question_id" in files.columns.names:
@@ -96,7 +96,6 @@ qualify u.run is not null or (max(u.run) over same is null and r.unit = min(r.un
 
 
 def _parts(records: list[type[Record]], name: str) -> list[tuple[str, str]]:
-    """The sections of that name, each after its file and name."""
     return [(_place(record, name), record.sql()[name]) for record in records
             if record.sql().get(name)]  # fmt: skip
 
@@ -106,7 +105,6 @@ def _place(record: type[Record], name: str) -> str:
 
 
 def _outcomes(columns: Mapping[str, Any]) -> str:
-    """The outcomes of the inputs of the tables' steps."""
     return " union all ".join(
         filled(
             _SQL["outcomes"],
@@ -120,8 +118,8 @@ def _outcomes(columns: Mapping[str, Any]) -> str:
 
 
 def _of_methods(columns: Mapping[str, Any]) -> str:
-    """The methods of rows and the memories that they refer to: all rows of a step to the same, its
-    calls, too. `coalesce` as in `_of_table`."""
+    """The methods of rows and the memories that they refer to, which all rows and calls of a step
+    share. `coalesce` as in `_of_table`."""
     return " union all ".join(
         f"select method, memory from raw_{table} where coalesce(step_id in (from own), false)"
         for table, names in columns.items()
@@ -130,7 +128,6 @@ def _of_methods(columns: Mapping[str, Any]) -> str:
 
 
 def _of_memories(columns: Mapping[str, Any]) -> str:
-    """The memories of index rows."""
     return " union all ".join(
         f"select memory from {table}"
         for table, names in columns.items()

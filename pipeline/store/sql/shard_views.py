@@ -54,9 +54,8 @@ class TableFiles:
 def shard_views(
     connection: Connection, folder: UPath, left_out: DamagedFiles
 ) -> tuple[dict[str, TableFiles], bool]:
-    """Add the views. Returns the files of every table, and whether they take so little memory that
-    rows are read once, when a query first names their table: a view would open them whenever a
-    query names it."""
+    """Add the views. Returns each table's files, and True if these take so little memory that rows
+    are read once, when a query first names the table; else every query that names it opens them."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
     of_others: set[str] = set()  # tables with shards of another version
 
@@ -92,7 +91,6 @@ def shard_views(
 
 
 def _index_rows(connection: Connection, index: Index) -> None:
-    """Add `index_rows`, the index."""
     if index.path is not None and not is_remote(index.path):
         source = f"read_parquet({text(address(index.path))})"
         connection.add(View(f"create view index_rows as from {source}"))
@@ -104,7 +102,6 @@ def _index_rows(connection: Connection, index: Index) -> None:
 def _compacted_files(
     connection: Connection, folder: UPath, left_out: DamagedFiles
 ) -> dict[str, list[UPath]]:
-    """The compacted files of every table, but for damaged ones."""
     found: dict[str, list[UPath]] = {}
     files = connection.execute(  # not by `Index.files`: PyArrow's group_by imports pandas
         "select table_name, file, sum(num_rows) from index_rows group by all order by all"
@@ -118,8 +115,8 @@ def _compacted_files(
 def _readable_tables(
     connection: Connection, loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
 ) -> dict[str, Any]:
-    """The tables with their Arrow schemas: of the record class, else (a table of a plugin that is
-    not loaded) of a shard, if that has the columns of every record and a view may have the name."""
+    """The tables with their Arrow schemas: the record class's, or, without one (the plugin is not
+    loaded), a shard's, if it has the columns of every record and a view may have the name."""
     import_installed("tables")
     found = {table: schema(record) for table, record in RECORDS.items()}
     others = sorted({*loose, *compacted} - {*found})
@@ -217,8 +214,8 @@ def _register_remote(connection: Connection, name: str, files: list[UPath], colu
 
 
 def _views_of_files(connection: Connection, tables: Mapping[str, TableFiles]) -> None:
-    """Add the views of the shards, of the keys in their footers, and of the size of calls; footers
-    are read when a query asks for them."""
+    """Add the views of shards, of the keys in their footers, and of the size of calls. Only queries
+    read footers."""
     rows = [
         {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
         for table, files in tables.items()

@@ -2,8 +2,8 @@
 PyArrow, with the restrictions in place.
 
 DuckDB itself keeps files, settings and extensions locked, and reads through a filesystem that
-cannot write: a statement may change what is in memory, which goes with the connection, and no more.
-Works with DuckDB 1.5 and 2.0.
+cannot write: a statement can change only what is in memory, until the connection ends. Works with
+DuckDB 1.5 and 2.0.
 """
 
 import shutil
@@ -45,8 +45,8 @@ def lock(connection: Any, files: Iterable[UPath]) -> None:
 def rows_within(
     connection: Any, statement: str, most_rows: int, seconds: float
 ) -> tuple[list[dict[str, Any]], bool]:
-    """The first rows of a query, and whether there are more. Raises as `query` does, and UsageError
-    where they take longer than `seconds`."""
+    """The first rows of a query, and True if there are more. Raises as `query` does, and UsageError
+    if they take longer than `seconds`."""
     timer = threading.Timer(seconds, connection.raw.interrupt)
     timer.start()
     try:
@@ -67,9 +67,9 @@ _ROWS = 20_000  # at once in memory
 def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
     """Write the rows of a view for which `where` holds; returns their number. `path` is replaced.
 
-    The file appears whole or not at all; its folder is created. Raises UsageError if `view` is no
-    view that users read or `where` no condition, or one that fails for some row, or if a remote
-    store has no such bucket; StorageError.
+    The file appears whole or not at all; its folder is created. Raises UsageError if users cannot
+    read `view`, if `where` is no condition or fails for some row, or if a remote store has no such
+    bucket; StorageError.
     """
     names = [row["name"] for row in query(connection, "show tables")]
     names = [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
@@ -93,7 +93,7 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
 
 @contextmanager
 def _new_folder(path: UPath) -> Iterator[Path]:
-    """A folder beside a local file, of this machine's temporary files for a remote one."""
+    """A folder beside a local file; for a remote one, among this machine's temporary files."""
     if is_remote(path):
         folder = own_folder("view")
     else:

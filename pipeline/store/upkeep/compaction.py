@@ -77,7 +77,7 @@ class _Piece:
 
 
 def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
-    """Compact each table with `least` loose shards or more; None if another process is at it.
+    """Compact each table with `least` loose shards or more; None if another process compacts.
 
     Shards that cannot be read or lack rows stay as they are. Raises DamagedError if a compacted
     file that is written again cannot be read, and StorageError.
@@ -119,7 +119,6 @@ def rewrite(
 
 
 def _worth(root: UPath, index: Index, least: float) -> dict[str, list[UPath]]:
-    """The loose shards of the tables that have `least` or more."""
     loose = loose_shards(root, list_shard_files(root), index)
     return {table: files for table, files in loose.items() if len(files) >= least}
 
@@ -128,8 +127,8 @@ def _to_rewrite(
     root: UPath, entries: Any, table: str, num_new: int, gone: Collection[UnitKey]
 ) -> tuple[Any, Any]:
     """The entries that stay, and those that are written again: of the table's files that hold some
-    of `gone`, and of small files with no more shards than are written before them, `num_new` of
-    them loose. So a shard is written again only into a file with twice as many, however often a
+    of `gone`, and of small files with no more shards than are written before them, `num_new` loose
+    ones first. So a shard is written again only into a file with twice as many, however often a
     warehouse is compacted. Raises DamagedError if a file that is written again is not whole."""
     of_table = entries.filter(pc.equal(entries["table_name"], table))
     again = {*of_table.filter(is_among(of_table, gone))["file"].to_pylist()}
@@ -190,7 +189,7 @@ def _loose_piece(path: UPath) -> _Piece | None:
 
 
 def _cut(pieces: Iterable[_Piece], most_bytes: int) -> Iterator[list[_Piece]]:
-    """The pieces in groups of about so many bytes in memory, of a batch's shards at most."""
+    """Groups of pieces of about `most_bytes` in memory, with at most a batch's shards each."""
     run: list[_Piece] = []
     num_bytes = 0
     for piece in pieces:
@@ -204,9 +203,9 @@ def _cut(pieces: Iterable[_Piece], most_bytes: int) -> Iterator[list[_Piece]]:
 
 
 def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Iterator[Any]:
-    """Write compacted files of one table, and add them to `written`; yields the entries of their
-    shards. Shards with different columns go into different files, so that a column that an earlier
-    version did not write stays missing and does not become null."""
+    """Write compacted files of one table, and add them to `written`; yields their shards' entries.
+    Shards with different columns go into different files, so that a column that an earlier version
+    did not write stays missing instead of null."""
     yield empty_table(SCHEMA)
     for batch in _cut(pieces, _BATCH_BYTES):
         by_columns: dict[str, list[_Piece]] = defaultdict(list)
@@ -224,7 +223,7 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Ite
 
 
 def _file(pieces: list[_Piece], is_of_calls: bool) -> tuple[bytes, list[dict[str, Any]]]:
-    """The content of a compacted file, and the entries of its shards without its name."""
+    """A compacted file's content, and the entries of its shards without the file's name."""
     entries = []
     groups = [*_cut(pieces, _GROUP_BYTES_OF_CALLS if is_of_calls else _GROUP_BYTES)]
     for number, group in enumerate(groups):

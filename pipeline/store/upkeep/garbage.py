@@ -5,13 +5,13 @@ replaced, what removed runs alone had planned, and what killed processes left be
 <warehouse>/removed/<run>.<hex>.parquet. Until a collection the rows of its units are in the views
 `all_...`, with no run, and a run that plans some of them again has them without a call.
 
-`collect` deletes what was replaced, or removed, 24 hours ago or earlier, so that a reader has the
-files that it chose for so long. The clock is this machine's, against the time that storage gave the
-index that replaced a file, or the record. With `older_than=0` it takes the files of open queries
-away: these name a missing file, and a new one succeeds.
+`collect` deletes what was replaced, or removed, 24 hours ago or earlier, so that a reader keeps its
+files for that long. The clock is this machine's, against the time that storage gave the index that
+replaced a file, or the record. With `older_than=0` open queries lose their files: they fail, naming
+a missing file, and a new query succeeds.
 
-What removed runs had planned stays while any run is executed, as it may plan that again, and while
-the plan of any run cannot be read. What a compaction replaced no run needs.
+Planned units of removed runs stay while any run is executed, as it may plan them again, and while
+the plan of any run cannot be read. No run needs files that a compaction replaced.
 """
 
 import time
@@ -50,8 +50,8 @@ _SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
 
 @dataclass(frozen=True)
 class Removed:
-    """The units of a removed run, how many of them stay, as other runs use them, and the labels
-    that people gave to its answers."""
+    """The numbers of a removed run's units, of those that stay, as other runs use them, and of
+    labels that people gave to its answers."""
 
     units: int = 0
     kept_units: int = 0
@@ -59,18 +59,17 @@ class Removed:
 
 
 def run_names(root: UPath) -> list[str]:
-    """The runs that can be removed."""
     folders = {file.parent.name for file in list_paths(root / "runs", "*/*")}
     return sorted(name for name in folders if not name.startswith("."))
 
 
 def removal_records(root: UPath) -> list[UPath]:
-    """The planned units of every run that was removed, until what it alone had used is deleted."""
+    """The planned units of removed runs, until what a run alone had used is deleted."""
     return list_paths(root / "removed", "*.parquet")
 
 
 def remove_run(root: UPath, name: str) -> Removed:
-    """Delete a run's folder, and leave a record of its units. Hold its lease.
+    """Delete a run's folder, and leave a record of its units. The caller holds the run's lease.
 
     Raises DamagedError if planned units cannot be read.
     """
@@ -89,8 +88,8 @@ def remove_run(root: UPath, name: str) -> Removed:
 
 @dataclass(frozen=True)
 class Freed:
-    """The files that a collection deleted, and their bytes. `is_waiting`: those of removed runs
-    stay, as a run is at work that may plan them."""
+    """The files that a collection deleted, and their bytes. `is_waiting`: files of removed runs
+    stay, as a run that is executed may plan them."""
 
     files: int = 0
     bytes: int = 0
@@ -121,8 +120,8 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
 
 
 def _delete_removed(root: UPath, held: Lease, records: list[UPath]) -> list[int] | None:
-    """Delete what these removed runs alone had planned, then their records; the sizes of the files,
-    or None if another process has taken the lease over. A run that begins now waits."""
+    """Delete what these removed runs alone had planned, then their records; returns the files'
+    sizes, or None if another process has taken the lease over. A run that begins now waits."""
     used = units_in({*removal_records(root), *_plans(root)} - {*records})
     gone = units_in(records) - used
     sizes = [*map(_delete_counted, _files_of(root, gone))]
@@ -145,8 +144,8 @@ def _plans(root: UPath) -> list[UPath]:
 
 
 def _files_of(root: UPath, gone: set[UnitKey]) -> list[UPath]:
-    """The files of these units in tables/, of every attempt, and in journal/, of calls that a
-    killed process has left uncommitted."""
+    """The units' shards in tables/, of every attempt, and their journals, of calls that a killed
+    process has left uncommitted."""
     shards = [
         root / "tables" / table / step_id / name
         for (table, step_id), names in list_shard_files(root).items()
@@ -158,9 +157,8 @@ def _files_of(root: UPath, gone: set[UnitKey]) -> list[UPath]:
 
 
 def _replaced(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]:
-    """Shards in tables/, compacted files and indexes that were replaced before that time: by an
-    index that was written before it. Compacted files that no index names are of a compaction that
-    was killed."""
+    """Shards in tables/, compacted files and indexes that were replaced by an index written before
+    that time. Compacted files that no index names come from a killed compaction."""
     folder = root / "compacted"
     indexes = sorted(generations(folder), key=generation_number)
     old = [file for file in indexes if _modified(file) <= before]
@@ -207,7 +205,7 @@ def _modified(file: UPath) -> float:
 
 
 def _delete_counted(file: UPath) -> int:
-    """Delete a file, which may no longer exist; returns its bytes."""
+    """Returns the file's bytes, 0 if it no longer exists."""
     try:
         num_bytes = file_size(file)
     except FileNotFoundError:
