@@ -155,13 +155,12 @@ def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool:
     _set_context(60 * pool.cluster.wait_minutes)
     source = PlanSource(work.documents, words_per_block(work, size))
     here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
+    make = pickle_with_plugins(make_worker)
     return ray.data.read_datasource(
         source, override_num_blocks=1, num_cpus=0, label_selector=here
     ).map_batches(
         Actor,
-        fn_constructor_args=(
-            pickle_with_plugins(make_worker), tags, pool.cluster.storage_seconds, num_documents
-        ),
+        fn_constructor_args=(make, tags, pool.cluster.storage_seconds, num_documents),
         batch_size=1,  # the whole block; Ray Data requires a number if num_gpus is set
         batch_format="pyarrow",
         num_cpus=pool.needs["CPU"],
@@ -173,7 +172,7 @@ def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool:
             max_tasks_in_flight_per_actor=in_flight,
             max_concurrent_calls_per_actor=in_flight,
         ),
-    )  # fmt: skip
+    )
 
 
 def _set_context(seconds_to_wait: float) -> None:

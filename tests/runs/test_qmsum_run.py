@@ -68,16 +68,28 @@ def test_answers_and_gists(at_430: dict[str, Any]) -> None:
 PAPER = dict(zip(range(1, 7), (95.69, 91.48, 86.93, 82.55, 78.13, 73.97), strict=True))
 
 
-def test_compression_is_the_papers(warehouse: Path) -> None:
+TRUNCATED = {
+    f"truncated(keep={keep},num_words=6000)": pytest.approx(rate, abs=0.005)
+    for keep, rate in (("first", 32.59), ("last", 32.38))
+}
+
+
+@pytest.mark.parametrize(
+    ("experiment", "within", "truncated"),
+    [("readagent_table3", 0.33, TRUNCATED), ("qmsum", 0.25, {})],
+    ids=["okapi_on_words", "plus_on_stems"],
+)
+def test_compression_is_the_papers(
+    warehouse: Path, experiment: str, within: float, truncated: dict[str, float]
+) -> None:
     """ReadAgent table 3, where no model has a part: BM25's pages where these have 360 words, as the
     paper's must have had about, and truncated texts as printed."""
-    methods = "methods=bm25(top_k=1..6),truncated(keep=first|last,num_words=6000)"
-    found = report(warehouse, methods, "run=table3", experiment="readagent_table3")
-    rates = {method: means.get("compression_rate") for method, means in found.items()}
-    for top_k, rate in PAPER.items():
-        assert rates[f"bm25(top_k={top_k})"] == pytest.approx(rate, abs=0.33)
-    for keep, rate in (("first", 32.59), ("last", 32.38)):
-        assert rates[f"truncated(keep={keep},num_words=6000)"] == pytest.approx(rate, abs=0.005)
+    methods = ",".join(["bm25(top_k=1..6)", *truncated])
+    words = (f"methods={methods}", "memory.words=360", f"run={experiment}")
+    found = report(warehouse, *words, experiment=experiment)
+    ranked = {f"bm25(top_k={n})": pytest.approx(rate, abs=within) for n, rate in PAPER.items()}
+    for method, rate in {**ranked, **truncated}.items():
+        assert found[method]["compression_rate"] == rate
 
 
 def test_counts_reconcile(warehouse: Path, at_430: dict[str, Any]) -> None:
