@@ -54,7 +54,9 @@ class GracefulStop:
         self._is_refused = False
 
     def __enter__(self) -> Self:
-        numbers = [n for n in (signal.SIGTERM, signal.SIGINT) if not _is_ignored(n)]
+        # `nohup` and a shell's & make a process ignore Ctrl-C.
+        numbers = [n for n in (signal.SIGTERM, signal.SIGINT)
+                   if signal.getsignal(n) is not signal.SIG_IGN]  # fmt: skip
         self._before = {number: signal.signal(number, self._signalled) for number in numbers}
         return self
 
@@ -165,8 +167,3 @@ class GracefulStop:
             self._why, self._over_at = "Ctrl-C", 0.0
         else:
             self._begin("SIGTERM")
-
-
-def _is_ignored(number: int) -> bool:
-    """True for Ctrl-C in a process that `nohup` or a shell's & has started."""
-    return signal.getsignal(number) is signal.SIG_IGN

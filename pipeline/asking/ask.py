@@ -67,7 +67,6 @@ class Ask(EngineFacts):
 
     async def _call(self, prompt: Prompt[Any], subject: Subject, is_shared: bool) -> Call | None:
         """The call that answers the prompt; None if it does not fit the context."""
-        is_shared = is_shared and self._replies.shared is not None
         if self._replies.is_empty and not is_shared:
             return await self._new_call(prompt, subject, is_shared)
         wanted = self._wanted(prompt, subject, is_shared)
