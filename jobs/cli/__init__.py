@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from jobs.cli.app import app, complain, warn
+from jobs.config.options import WORDS
 from jobs.output.print_tables import warn_in_lines
 from jobs.run.interruption import INTERRUPTED, raise_at_ctrl_c
 from pipeline.core.errors import CommandError, IncompleteError, UsageError
@@ -61,7 +62,11 @@ def main() -> None:
             code = _complain(IncompleteError(INTERRUPTED))
     except _CLICK_ERROR as error:
         path = error.ctx.command_path if getattr(error, "ctx", None) else "gistmill"
+        option = getattr(error, "option_name", "")  # of an unknown one
+        key = option.lstrip("-").replace("-", "_")
         line = f"{error.format_message().rstrip('.')}; see {path} --help"
+        if key in WORDS:
+            line = f"{option}: write {key}=VALUE, after the verb and its arguments"
         code = _complain(UsageError(line))
     except CommandError as error:
         code = _complain(error)

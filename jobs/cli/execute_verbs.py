@@ -104,9 +104,7 @@ def submit(
 def ask(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FILE... QUESTION [KEY=VALUE]...", show_default=False, autocompletion=completed
-        ),
+        typer.Argument(metavar="FILE|QUESTION|KEY=VALUE", hidden=True, autocompletion=completed),
     ],
     each: Annotated[bool, typer.Option("--each", help="Every document answers by itself.")] = False,
     most_words: Annotated[
@@ -216,7 +214,7 @@ def _problems(resolved: ResolvedRun) -> dict[str, int]:
 @app.command(rich_help_panel=MAKE)
 def bench(
     words: Annotated[
-        list[str], typer.Argument(metavar="PART... [KEY=VALUE]...", autocompletion=completed)
+        list[str], typer.Argument(metavar="PART|KEY=VALUE", hidden=True, autocompletion=completed)
     ],
     pairs: Annotated[
         int, typer.Option("--pairs", min=1, metavar="NUMBER", help="Repetitions, by default 3.")

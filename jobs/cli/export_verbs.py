@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jobs.cite.cite import cite_parts, statement
-from jobs.cli.app import LOOK, RUN, Force, Json, Verbs, app, reading, warn
+from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, verb_group, warn
 from jobs.config.options import ReadOptions
 from jobs.export.export_predictions import exported_predictions as predictions_text
 from jobs.export.export_report import exported_report
@@ -17,7 +17,7 @@ from pipeline.core.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.sql.sql_sandbox import write_view
 
-export = Verbs(help="Write answers, the report or a view to a file.")
+export = verb_group(help="Write answers, the report or a view to a file.")
 app.add_typer(export, name="export", rich_help_panel=LOOK)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import KEEP, RUN, Json, Verbs, app, reading
+from jobs.cli.app import KEEP, RUN, Json, app, reading, verb_group
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
@@ -90,7 +90,7 @@ def verify(options: ReadOptions, json: Json = False) -> None:
         raise AccountingError(f"{counted(len(damaged), 'file')} damaged; see above")
 
 
-plugin = Verbs(help="Begin a plugin.")
+plugin = verb_group(help="Begin a plugin.")
 app.add_typer(plugin, name="plugin", rich_help_panel=KEEP)
 
 
@@ -121,7 +121,7 @@ def new(  # noqa: PLR0913  # they are its options
     print_found({"files": files}, lambda _: [lines, f"pytest {name} tests it"], json)
 
 
-prompts = Verbs(help="Check or copy a family of prompts.")
+prompts = verb_group(help="Check or copy a family of prompts.")
 app.add_typer(prompts, name="prompts", rich_help_panel=KEEP)
 
 _ALL_GOOD = "all prompts render and all example replies are read"

@@ -9,11 +9,11 @@ from jobs.cli.app import (
     Force,
     Json,
     VerbGroup,
-    Verbs,
     WholeTables,
     Words,
     app,
     reading,
+    verb_group,
 )
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
@@ -45,7 +45,7 @@ class _WithDefault(VerbGroup):
         return list(super().parse_args(ctx, args))
 
 
-verbs = Verbs(cls=_WithDefault)
+verbs = verb_group(_WithDefault)
 
 
 @verbs.callback()

@@ -2,21 +2,19 @@
 choices for a run."""
 
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from upath import UPath
 
-from jobs.cli.app import RUN, Json, WholeTables, reading
+from jobs.cli.app import RUN, Json, Methods, WholeTables, reading
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
-from jobs.config.options import ReadOptions
+from jobs.config.options import WAREHOUSE, ReadOptions
 from jobs.output.print_tables import exact_rows, print_found, print_json, print_parts
 from jobs.trace.show import document_parts, show_trace, shown_document
 from jobs.warehouse.ls import listing, listing_parts
 from jobs.warehouse.schema import named, named_parts, read_schema, schema_page, schema_parts
 from jobs.warehouse.status import show_status
-from pipeline.files.storage import as_path
 from pipeline.store import connect
 from pipeline.store.sql.sql_sandbox import rows_within
 
@@ -38,17 +36,13 @@ def view(options: ReadOptions, json: Json = False) -> None:
     serve(options, json)
 
 
-@reading(*RUN, "address")
+@reading(*RUN, "cluster.address", "every")
 def status(
     options: ReadOptions,
     steps: Annotated[bool, typer.Option("--steps", help="A row per step, not per stage.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Every 5 s, until the run is no longer at work.")
     ] = False,
-    every: Annotated[
-        float | None,
-        typer.Option(min=0.1, max=86_400, metavar="SECONDS", help="Watch, but so often."),
-    ] = None,
     json: Json = False,
 ) -> None:
     """Say what of a run is done, running and failed.
@@ -57,7 +51,7 @@ def status(
     Example:
       gistmill status --watch
     """
-    seconds = every or (_SECONDS_BETWEEN_LOOKS if watch else None)
+    seconds = options.every or (_SECONDS_BETWEEN_LOOKS if watch else None)
     with suppress(KeyboardInterrupt):  # the run goes on
         show_status(options, json, steps, seconds)
 
@@ -81,20 +75,8 @@ def trace(
     show_trace(options, question_id, full, prompts, json)
 
 
-def _completed(ctx: Any, incomplete: str) -> list[str]:
-    return list(ctx.command.completed(incomplete))
-
-
 @reading(*RUN, "metric", "where", "rater")
-def compare(
-    methods: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[A [B]]", show_default=False, autocompletion=_completed),
-    ] = None,
-    *,
-    options: ReadOptions,
-    json: Json = False,
-) -> None:
+def compare(methods: Methods = None, *, options: ReadOptions, json: Json = False) -> None:
     """Compare two methods on the questions that both have.
 
     Difference, interval, p-value, the questions that differ. A alone: against every other; none:
@@ -144,13 +126,10 @@ def sql(
         typer.echo(f"gistmill: only the first {options.rows} rows; add rows=N for more", err=True)
 
 
-@reading("plugins")
+@reading("warehouse", "plugins")
 def ls(
     kind: Annotated[
         str | None, typer.Argument(help="List these alone: methods, stages, prompts ...")
-    ] = None,
-    warehouse: Annotated[
-        UPath | None, typer.Option(parser=as_path, metavar="DIR", help="Its runs and steps.")
     ] = None,
     *,
     options: ReadOptions,
@@ -164,8 +143,9 @@ def ls(
 
     \b
     Example:
-      gistmill ls --warehouse warehouse
+      gistmill ls warehouse=warehouse
     """
+    warehouse = None if options.warehouse is WAREHOUSE else options.warehouse
     print_found(listing(warehouse, options.plugins, kind), listing_parts, json, markdown)
 
 

@@ -1,4 +1,4 @@
-"""`gistmill report --html FILE`: the page of a run in one file that needs nothing else."""
+"""`gistmill report html=FILE`: the page of a run in one file that needs nothing else."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ class Written:
 def check_page_name(file: Path) -> None:
     """Raise UsageError unless the name ends in .html and its folder exists."""
     if file.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"--html {file}: not a name that ends in .html; write --html FILE.html")
+        raise UsageError(f"html={file}: not a name that ends in .html; write html=FILE.html")
     if not file.parent.is_dir():
-        raise UsageError(f"--html {file}: no folder {file.parent}; write it elsewhere")
+        raise UsageError(f"html={file}: no folder {file.parent}; write it elsewhere")
 
 
 def write_page(options: ReadOptions, file: Path) -> Written:
@@ -59,7 +59,7 @@ def write_page(options: ReadOptions, file: Path) -> Written:
             made.dump(str(beside), encoding="utf-8")
             beside.replace(file)
         except OSError as error:
-            raise UsageError(f"--html {file}: {error.strerror}; write it elsewhere") from None
+            raise UsageError(f"html={file}: {error.strerror}; write it elsewhere") from None
         finally:
             beside.unlink(missing_ok=True)
         num_bytes = file.stat().st_size

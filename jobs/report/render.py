@@ -68,10 +68,10 @@ _MONEY_OF = ("own stages", "memory", "judging", "all")
 _DIVIDED = "divided among them"
 _IN_EACH = "all of it in the row of each (--split-shared divides it)"
 GROUPS = {group.lower(): group for group in (SCORES, READING, COST)}
-"""The groups by the names that `--only` takes."""
+"""The groups by the names that `only=` takes."""
 _MOST_FINDINGS = 3  # in a headline
 _BEST_OF_ALL = "*: the highest mean, and those that do not differ significantly from it."
-_MORE = "More: gistmill report --all, or --only scores, reading or cost."
+_MORE = "More: gistmill report --all, or only=scores, reading or cost."
 _NO_INTERVALS = f"No intervals, as there are fewer than {LEAST_DOCUMENTS} documents."
 
 
