@@ -10,9 +10,8 @@ from jobs.config.options import ReadOptions
 from jobs.export.export_predictions import exported_predictions as predictions_text
 from jobs.export.export_report import exported_report
 from jobs.export.frontier import exported_frontier
-from jobs.export.target import Target
 from jobs.output.cells import counted
-from jobs.output.print_tables import print_found, print_json
+from jobs.output.print_tables import Target, print_found, print_json
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.sql.sql_sandbox import write_view

@@ -18,8 +18,7 @@ from jobs.cli.app import (
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
 from jobs.config.options import ReadOptions
-from jobs.export.target import Target
-from jobs.output.print_tables import print_found, print_line
+from jobs.output.print_tables import Target, print_found, print_line
 from jobs.people.labels import (
     LABELS,
     agreements,

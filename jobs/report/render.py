@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs.audit.judge_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
-from jobs.output.markdown import markdown
+from jobs.output.formats import markdown
 from jobs.report.chosen import FALLBACK
 from jobs.report.columns import COST, READING, SCORES, group_of
 from jobs.report.memory_sizes import distribution_table

@@ -1,14 +1,12 @@
 """Rows and texts for `gistmill ls` and `gistmill schema`: everything registered, each of one class
 or function (stages, prompts, engines, metrics ...), and the YAML files of `conf`."""
 
-import ast
 import inspect
-import io
+import re
 import textwrap
-import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from itertools import count, groupby, takewhile
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -100,36 +98,30 @@ def conf_files(folders: Sequence[Path]) -> Rows:
     return rows
 
 
+_FIELD = re.compile(r"    (\w+): ")
+
+
 def field_comments(cls: type) -> dict[str, str]:
-    """The comment of every field, inherited ones included, by name: on the field's own lines, else
-    right above it.
-
-    Fields without a comment are left out, and all fields of a class whose source cannot be found.
-    """
-    found: dict[str, str] = {}
+    """The comment of every field, inherited ones included, by name: behind the field, else right
+    above it. Fields without a comment are left out, and all of a class without a source file."""
+    comments: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        if base.__module__ != "builtins":
-            found |= dict(_own_comments(base))
-    return found
-
-
-def _own_comments(cls: type) -> Iterator[tuple[str, str]]:
-    try:
-        source = textwrap.dedent(inspect.getsource(cls))
-    except (OSError, TypeError):
-        return
-    comments = {
-        token.start[0]: token
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT and "fmt:" not in token.string
-    }
-    alone = {line for line, token in comments.items() if token.line.lstrip().startswith("#")}
-    (tree,) = ast.parse(source).body
-    assert isinstance(tree, ast.ClassDef)
-    for node in tree.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            beside = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            above = takewhile(alone.__contains__, count(node.lineno - 1, -1))
-            lines = [line for line in beside if line in comments] or sorted(above)
-            if lines:
-                yield node.target.id, " ".join(comments[n].string.lstrip("# ") for n in lines)
+        try:
+            source = textwrap.dedent(inspect.getsource(base))
+        except (OSError, TypeError):
+            continue
+        name, above = "", list[str]()
+        for line in source.splitlines():
+            code, _, comment = f" {line}".partition(" # ")
+            if not code.strip():
+                above = [*above, comment] if comment else []
+                continue
+            if field := _FIELD.match(line):
+                name = field[1]
+                comments |= {name: " ".join(above)} if above else {}
+            elif line[:5].strip():  # a method, or the end of a value
+                name = name if line[:5] in ("    ]", "    )", "    }") else ""
+            if name and comment and "fmt:" not in comment:
+                comments[name] = comment
+            above = []
+    return comments

@@ -169,7 +169,7 @@ def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
     view = ("view", f"warehouse={run.warehouse}")
     for number in ("http", "65536", "-1", "1" * 5000):
         assert refused(*view, f"port={number}").startswith(f"port={number}: ")
-    assert refused(*view, "prt=1").startswith("'prt=1': unknown option; there are warehouse, ")
+    assert refused(*view, "prt=1").startswith("'prt=1': unknown word; there are warehouse, ")
 
 
 class Served:
