@@ -13,10 +13,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.options import ReadOptions
-from jobs.export.export_predictions import warn_incomplete
 from jobs.output.cells import printable
 from jobs.output.formats import csv_text, json_text
-from jobs.output.print_tables import STANDARD_OUTPUT
+from jobs.output.print_tables import STANDARD_OUTPUT, warn_incomplete
 from jobs.report.columns import measures_by_name
 from jobs.report.names import PAPER, read_names
 from jobs.report.render import notes
