@@ -12,9 +12,8 @@ from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
 from jobs.plugin.new_plugin import new_plugin
-from jobs.warehouse.delete import removal_line, remove, run_to_remove, show_gc
-from jobs.warehouse.verify import verified_lines
-from jobs.warehouse.verify import verify as verify_files
+from jobs.warehouse.upkeep import removal_line, remove, run_to_remove, show_gc, verified_lines
+from jobs.warehouse.upkeep import verify as verify_files
 from pipeline.core.errors import AccountingError, UsageError
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.settings import CONF

@@ -14,9 +14,8 @@ from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Heading, Part
 from jobs.output.print_tables import is_fitted, print_found
-from jobs.report.columns import with_columns
+from jobs.report.columns import CANONICAL, named, read_names, with_columns
 from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
-from jobs.report.names import CANONICAL, named, read_names
 from jobs.report.published import published as published_figures
 from jobs.report.published import published_parts
 from jobs.report.render import GROUPS, group_parts, headline_parts, parts_of, score_parts
@@ -67,7 +66,7 @@ def report(  # noqa: PLR0913  # they are its options
                 draw_histograms(connection, Path(options.picture))
         print_found(sizes, lambda sizes: [distribution_table(sizes)], json, markdown)
     elif options.html:
-        from jobs.html.page_file import show_written  # imported here: it imports the stages
+        from jobs.html.source import show_written  # imported here: it imports the stages
 
         show_written(options, Path(options.html), json)
     else:

@@ -11,8 +11,7 @@ from jobs.config.options import ReadOptions
 from jobs.output.cells import Marks, Measured, Part, Table, cell, counted, on_one_line
 from jobs.output.formats import csv_text
 from jobs.output.print_tables import warn_incomplete
-from jobs.report.columns import COST_COLUMNS, COUNTS, with_columns
-from jobs.report.names import PAPER, named, read_names
+from jobs.report.columns import COST_COLUMNS, COUNTS, PAPER, named, read_names, with_columns
 from jobs.report.render import ANSWERED, REPEATED, report_page, score_table
 from jobs.report.report import Report, Row, make_report
 from pipeline.core.errors import UsageError

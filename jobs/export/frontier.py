@@ -16,8 +16,7 @@ from jobs.config.options import ReadOptions
 from jobs.output.cells import printable
 from jobs.output.formats import csv_text, json_text
 from jobs.output.print_tables import STANDARD_OUTPUT, warn_incomplete
-from jobs.report.columns import measures_by_name
-from jobs.report.names import PAPER, read_names
+from jobs.report.columns import PAPER, measures_by_name, read_names
 from jobs.report.render import notes
 from jobs.report.report import Report, make_report
 from pipeline.core.errors import UsageError

@@ -20,9 +20,8 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.html.page_file import write_page
 from jobs.html.run_page import compressed_chunk, with_line_numbers
-from jobs.html.source import Source
+from jobs.html.source import Source, write_page
 from tests.support.command import ROOT, gistmill, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.page_run import finished, write_corpus

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.warehouse.delete import remove
+from jobs.warehouse.upkeep import remove
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.files.lease import RUN, lease
