@@ -1,17 +1,14 @@
-"""The verb that prints the report of a run."""
+"""What `gistmill report` prints: the report, one of its parts, or another page of the run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from jobs.cli.app import RUN, Json, WholeTables, reading
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
-from jobs.config.options import ReadOptions
+from jobs.config.options import REPORT, ReadOptions
 from jobs.output.cells import Heading, Part
 from jobs.output.print_tables import is_fitted, print_found
 from jobs.report.columns import CANONICAL, named, read_names, with_columns
@@ -23,40 +20,21 @@ from jobs.report.report import Report, make_report
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
 
-# What each page that --published, --corpus or html= makes takes, and the printed report.
-_KEYS: Mapping[str, Sequence[str]] = {
+_USED: Mapping[str, Sequence[str]] = {
     "--published": ("by", "where", "rater"),
     "--corpus": ("picture",),
     "html=": ("by", "where", "rater", "columns", "names", "plugins"),
-    "": ("by", "where", "rater", "columns", "names", "plugins", "price", "baseline", "only"),
+    "": REPORT,
 }
+"""The keys that each page takes, and the printed report, whose page is ""."""
 
 
-@reading(*RUN, *_KEYS[""], "html", "picture")
-def report(  # noqa: PLR0913  # they are its options
-    options: ReadOptions,
-    corpus: Annotated[
-        bool, typer.Option("--corpus", help="Words, pages and compression instead of scores.")
-    ] = False,
-    published: Annotated[
-        bool, typer.Option("--published", help="The paper's figures beside the run's.")
-    ] = False,
-    split_shared: Annotated[
-        bool, typer.Option("--split-shared", help="Divide costs of memories among their methods.")
-    ] = False,
-    whole: Annotated[bool, typer.Option("--all", help="In a terminal, too, all of it.")] = False,
-    json: Json = False,
-    markdown: WholeTables = False,
+def show_report(
+    options: ReadOptions, corpus: bool, published: bool, whole: bool, json: bool, markdown: bool
 ) -> None:
-    """Print the table of a run: methods, scores, costs.
-
-    In a terminal its headline; into pipes and files, and with --all, all of it.
-
-    \b
-    Example:
-      gistmill report by=question_type only=scores
-    """
-    page = _page(replace(options, split_shared=split_shared), published, corpus, whole)
+    """Print the report, or the page that --corpus, --published or html= names. Raises UsageError
+    for options that would do nothing."""
+    page = _page(options, published, corpus, whole)
     if page == "--published":
         print_found(published_figures(options), published_parts, json, markdown)
     elif page == "--corpus":
@@ -71,12 +49,12 @@ def report(  # noqa: PLR0913  # they are its options
         show_written(options, Path(options.html), json)
     else:
         chosen_parts = _chosen_parts(options.only, options.columns, is_fitted(markdown or whole))
-        printed, parts = _printed(replace(options, split_shared=split_shared), chosen_parts)
+        printed, parts = _printed(options, chosen_parts)
         print_found(printed, lambda _: parts, json, markdown)
 
 
 def _page(options: ReadOptions, published: bool, corpus: bool, whole: bool) -> str:
-    """The key of `_KEYS` that is asked for. Raises UsageError for several, and for options that
+    """The key of `_USED` that is asked for. Raises UsageError for several, and for options that
     would do nothing."""
     wanted = {
         "--published": published,
@@ -87,8 +65,8 @@ def _page(options: ReadOptions, published: bool, corpus: bool, whole: bool) -> s
     if len(pages) > 1:
         raise UsageError(f"{', '.join(pages)}: one of them at a time")
     page = pages[0] if pages else ""
-    keys = dict.fromkeys(key for keys in _KEYS.values() for key in keys)
-    unused = [f"{key}=" for key in keys if key not in _KEYS[page] and getattr(options, key)]
+    keys = dict.fromkeys(key for keys in _USED.values() for key in keys)
+    unused = [f"{key}=" for key in keys if key not in _USED[page] and getattr(options, key)]
     switches = {"--split-shared": options.split_shared, "--all": whole}
     unused += [switch for switch, is_on in switches.items() if is_on and page]
     if unused:

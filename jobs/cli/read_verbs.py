@@ -2,23 +2,46 @@
 choices for a run."""
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from jobs.cli.app import RUN, Json, Methods, WholeTables, reading
-from jobs.compare.compare import compare as compare_methods
-from jobs.compare.show_compare import comparison_parts
-from jobs.config.options import WAREHOUSE, ReadOptions
+from jobs.config.options import REPORT, WAREHOUSE, ReadOptions
 from jobs.output.print_tables import exact_rows, print_found, print_json, print_parts
-from jobs.trace.show import document_parts, show_trace, shown_document
-from jobs.warehouse.ls import listing, listing_parts
-from jobs.warehouse.schema import named, named_parts, read_schema, schema_page, schema_parts
-from jobs.warehouse.status import show_status
-from pipeline.store import connect
-from pipeline.store.sql.sql_sandbox import rows_within
 
 _SECONDS_BETWEEN_LOOKS = 5.0
+
+
+@reading(*RUN, *REPORT, "html", "picture")
+def report(  # noqa: PLR0913  # they are its options
+    options: ReadOptions,
+    corpus: Annotated[
+        bool, typer.Option("--corpus", help="Words, pages and compression instead of scores.")
+    ] = False,
+    published: Annotated[
+        bool, typer.Option("--published", help="The paper's figures beside the run's.")
+    ] = False,
+    split_shared: Annotated[
+        bool, typer.Option("--split-shared", help="Divide costs of memories among their methods.")
+    ] = False,
+    whole: Annotated[bool, typer.Option("--all", help="In a terminal, too, all of it.")] = False,
+    json: Json = False,
+    markdown: WholeTables = False,
+) -> None:
+    """Print the table of a run: methods, scores, costs.
+
+    In a terminal its headline; into pipes and files, and with --all, all of it.
+
+    \b
+    Example:
+      gistmill report by=question_type only=scores
+    """
+    from jobs.cli.print_report import show_report
+
+    options = replace(options, split_shared=split_shared)
+    show_report(options, corpus, published, whole, json, markdown)
 
 
 @reading(*RUN, "by", "where", "rater", "columns", "names", "plugins", "port")
@@ -51,6 +74,9 @@ def status(
     Example:
       gistmill status --watch
     """
+
+    from jobs.warehouse.status import show_status
+
     seconds = options.every or (_SECONDS_BETWEEN_LOOKS if watch else None)
     with suppress(KeyboardInterrupt):  # the run goes on
         show_status(options, json, steps, seconds)
@@ -72,6 +98,9 @@ def trace(
     Example:
       gistmill trace meeting-02 method=readagent_p
     """
+
+    from jobs.trace.show import show_trace
+
     show_trace(options, question_id, full, prompts, json)
 
 
@@ -86,6 +115,10 @@ def compare(methods: Methods = None, *, options: ReadOptions, json: Json = False
     Example:
       gistmill compare gist_only full_text metric=accuracy
     """
+
+    from jobs.compare.compare import compare as compare_methods
+    from jobs.compare.show_compare import comparison_parts
+
     found = compare_methods(options, methods or [])
     print_found(found, lambda found: comparison_parts(found, options.warehouse), json)
 
@@ -98,6 +131,9 @@ def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
     Example:
       gistmill show tide_mill_handbook page=1
     """
+
+    from jobs.trace.show import document_parts, shown_document
+
     print_found(shown_document(options, document_id), document_parts, json)
 
 
@@ -119,6 +155,10 @@ def sql(
     Example:
       gistmill sql 'select method, count(*) from answers group by method'
     """
+
+    from pipeline.store import connect
+    from pipeline.store.sql.sql_sandbox import rows_within
+
     with connect(options.warehouse, options.run, unsafe, options.memory_limit) as connection:
         found, is_cut = rows_within(connection, query, options.rows, options.seconds)
     print_found(found, exact_rows, json, markdown)
@@ -145,6 +185,9 @@ def ls(
     Example:
       gistmill ls warehouse=warehouse
     """
+
+    from jobs.warehouse.ls import listing, listing_parts
+
     warehouse = None if options.warehouse is WAREHOUSE else options.warehouse
     print_found(listing(warehouse, options.plugins, kind), listing_parts, json, markdown)
 
@@ -171,6 +214,9 @@ def schema(
     Example:
       gistmill schema answers
     """
+
+    from jobs.warehouse.schema import named, named_parts, read_schema, schema_page, schema_parts
+
     found = read_schema(options.plugins)
     if markdown:
         print_parts(schema_page(found), whole=True)

@@ -4,17 +4,17 @@ several verbs take."""
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from upath import UPath
 
-from pipeline.core.engine import Price
 from pipeline.core.errors import UsageError, refuse_secret
 from pipeline.files.storage import as_path
-from pipeline.store import connect
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import run_name
+
+if TYPE_CHECKING:
+    from pipeline.core.engine import Price
+    from pipeline.store.runs.run_folder import RunFolder
 
 WAREHOUSE = as_path("warehouse")
 # The keys of verbs that continue a stored run.
@@ -68,13 +68,19 @@ class ReadOptions:
     only: str | None = None
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[RunFolder, Any]]:
+    def opened(self) -> Iterator[tuple["RunFolder", Any]]:
         """The folder of the run, and a connection that shows its rows. Raises UsageError."""
+        from pipeline.store import connect  # imported here, as `gistmill --help` needs none of it
+        from pipeline.store.runs.run_folder import RunFolder
+        from pipeline.store.sql.connect import run_name
+
         name = run_name(self.warehouse, self.run)
         with connect(self.warehouse, name) as connection:
             yield RunFolder(self.warehouse, name), connection
 
 
+REPORT = ("by", "where", "rater", "columns", "names", "plugins", "price", "baseline", "only")
+"""The keys of a printed report."""
 _ADDRESS = "cluster.address"  # the key that runs have for the field `address`
 # The keys, and for `--help` the form of each one's value, and what it is for.
 WORDS: Mapping[str, tuple[str, str]] = {
@@ -136,8 +142,10 @@ def read_options(words: Sequence[str], keys: Sequence[str]) -> ReadOptions:
         raise UsageError(f"{key}={values[key]}: {first['msg']}") from None
 
 
-def price_of(written: str) -> Price:
+def price_of(written: str) -> "Price":
     """Parse PROMPT,REPLY[,CACHED]. Raises UsageError for another form."""
+    from pipeline.core.engine import Price
+
     prompt, reply, *cached = numbers("price", written, "PROMPT,REPLY[,CACHED]")
     try:
         return Price(input=prompt, output=reply, cached_input=cached[0] if cached else None)
