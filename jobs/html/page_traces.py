@@ -4,13 +4,11 @@ the page of a run."""
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby
 from typing import Any
 
 from jobs.html.run_page import with_line_numbers
 from jobs.trace.reading_map import PAGE_SPANS, READINGS, lane, pages_lane
-from jobs.trace.trace import STEPS, TABLES, Rows, SentCalls
-from pipeline.core.rows import RECORDS, Record
+from jobs.trace.trace import Rows, Section, SentCalls, read_sections
 from pipeline.core.sql_files import sql_beside
 from pipeline.core.trace_lines import PLACE, Line, RawText, columns_line, lines_of
 from pipeline.store.sql.connection import query
@@ -31,8 +29,6 @@ class Traces:
 
     def __init__(self, connection: Any, stages: Sequence[str]) -> None:
         self._connection, self._sent = connection, SentCalls(connection, stages)
-        self._tables = query(connection, TABLES)
-        self._steps = {row["step_id"]: row["stage"] for row in query(connection, STEPS)}
         self._upstream = {row["step_id"]: row["upstream"] for row in query(connection, _UPSTREAM)}
 
     def contents(self, parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
@@ -44,13 +40,14 @@ class Traces:
         found = {row["document_id"]: row for row in query(self._connection, _SQL["documents"])}
         asked = {row["question_id"]: row for row in query(self._connection, _SQL["questions"])}
         page_spans, readings = self._grouped(PAGE_SPANS), self._grouped(READINGS)
-        index, made = self._sections("document_id"), self._sections("question_id")
+        index = self._sections("document_id", documents)
+        made = self._sections("question_id", ids)
         indexing, asking = self._sent.of_documents(documents), self._sent.of_questions(ids)
         for part in parts:
             own = found[part.document_id]
             document = {
                 **own,
-                "sections": index.get(part.document_id, []),
+                "sections": index[part.document_id],
                 "calls": _calls(indexing[part.document_id]),
                 "page_lanes": {
                     row["memory"]: pages_lane(own["num_chars"], row["spans"])
@@ -60,7 +57,7 @@ class Traces:
             questions = {
                 name: {
                     **asked[name],
-                    "sections": made.get(name, []),
+                    "sections": made[name],
                     "calls": _calls(asking[name]),
                     **_lanes(own["num_chars"], asked[name]["evidence"], readings.get(name, ())),
                 }
@@ -74,59 +71,27 @@ class Traces:
             found[next(iter(row.values()))].append(row)
         return found
 
-    def _sections(self, key: str) -> dict[str, Rows]:
+    def _sections(self, key: str, ids: Sequence[str]) -> dict[str, Rows]:
         """The sections of each document (key document_id) or question, in the order of stages."""
-        places = {(of["stage"], of["table_name"]): n for n, of in enumerate(self._tables)}
-        of_questions = key == "question_id"
-        tables = {t["table_name"] for t in self._tables if t["per_question"] == of_questions}
-        found: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
-        for table in sorted(tables):
-            record = RECORDS.get(table)
-            for (_, name), rows in groupby(self._rows(table, record, key), _section_of(key)):
-                section = self._section(table, record, list(rows))
-                found[name].append((places[section["stage"], table], section))
-        return {
-            name: [section for _, section in sorted(sections, key=lambda pair: pair[0])]
-            for name, sections in found.items()
-        }
+        sections = read_sections(self._connection, key, ids, as_drawn=True)
+        return {name: [*map(self._section, own)] for name, own in sections.items()}
 
-    def _rows(self, table: str, record: type[Record] | None, key: str) -> Rows:
-        """The rows of a table, grouped by section, in order of their key, or of all columns without
-        a record. Rows of a step that cannot be read are left out."""
-        traced = record.sql().get("traced") if record and not record.drawn else None
-        source = f"({traced}\n)" if traced else table
-        order = ", ".join(["step_id", key, *(record.key if record else ["columns(*)"])])
-        variable = key.replace("_id", "s")
-        return query(
-            self._connection,
-            f"from {source} where {key} in (select unnest(getvariable('{variable}')))"
-            f" and step_id in (select step_id from steps) order by {order}",
-        )
-
-    def _section(self, table: str, record: type[Record] | None, rows: Rows) -> dict[str, Any]:
+    def _section(self, section: Section) -> dict[str, Any]:
         """By column, or as the lines of `trace`."""
-        (first, *_) = rows
-        step_id = first["step_id"]
+        record, rows = section.record, section.rows
+        first, step_id = rows[0], rows[0]["step_id"]
         places: dict[str, Any] = {
             name: first[name] for name in ("memory", "method", "repeat") if name in first
         }
+        shown: dict[str, Any]
         if record is not None and record.drawn:
             shown = {"rows": [{k: v for k, v in r.items() if k not in PLACE} for r in rows]}
         else:
             lines = lines_of(record.trace_all, rows) if record else map(columns_line, rows)
             shown = {"lines": [_line(line) for line in lines]}
-        return {
-            "stage": self._steps[step_id],
-            "table": table,
-            "step_id": step_id,
-            "upstream": self._upstream[step_id],
-            **places,
-            **shown,
-        }
-
-
-def _section_of(key: str) -> Any:
-    return lambda row: (row["step_id"], row[key])
+        upstream = self._upstream[step_id]
+        about = {"stage": section.stage, "table": section.table, "step_id": step_id}
+        return {**about, "upstream": upstream, **places, **shown}
 
 
 def _line(line: Line) -> Any:

@@ -1,8 +1,11 @@
 """Collects all rows of one question, of its document's memories and of every method; and the calls
 of questions and of memories, with the messages sent for them."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from jobs.config.options import ReadOptions
@@ -14,14 +17,13 @@ from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED
 
 _SQL = sql_beside(__file__)
-TABLES = _SQL["tables"]
-STEPS = "select step_id, stage from steps"
+_STEPS = "select step_id, stage from steps"
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Section:
-    """The rows that a stage wrote for one question, or for its document in one memory.
+    """The rows that a step wrote for one question, or for its document.
 
     `record` is None if it belongs to a plugin that is not loaded.
     """
@@ -98,79 +100,65 @@ def trace(options: ReadOptions, question_id: str, with_calls: bool = False) -> T
     Raises UsageError if the run has no such question or method.
     """
     with options.opened() as (folder, connection):
-        stages = folder.report_facts()["stages"]
-        return _Reader(connection, question_id, stages).trace(options.method, with_calls)
-
-
-class _Reader:
-    """Reads each table of a run once for a question, as a run may have thousands of files."""
-
-    def __init__(self, connection: Any, question_id: str, stages: Sequence[str]) -> None:
-        self.connection, self.stages = connection, stages
+        sent = SentCalls(connection, folder.report_facts()["stages"])
         question_id = stored_id(connection, "question", question_id)
         connection.execute("set variable question = ?", [question_id])
-        connection.execute("set variable stages = ?", [list(stages)])
-        (self.question,) = query(connection, _SQL["question"])
-        connection.execute("set variable document = ?", [self.question["document_id"]])
-        self.steps = {row["step_id"]: row["stage"] for row in query(connection, STEPS)}
-        self.tables = query(connection, TABLES)
-
-    def trace(self, prefix: str | None, with_calls: bool) -> Trace:
-        sections = self._sections(True, "question_id = getvariable('question')")
-        found = sorted({(row["method"], row["repeat"]) for s in sections for row in s.rows})
-        methods = [pair for pair in found if prefix is None or pair[0].startswith(prefix)]
+        (question,) = query(connection, _SQL["question"])
+        document_id = question["document_id"]
+        methods: dict[tuple[str, int], list[Section]] = defaultdict(list)
+        for section in read_sections(connection, "question_id", [question_id])[question_id]:
+            methods[section.rows[0]["method"], section.rows[0]["repeat"]].append(section)
+        prefix = options.method
+        methods = {k: methods[k] for k in sorted(methods) if k[0].startswith(prefix or "")}
         if prefix is not None and not methods:
-            question_id = self.question["question_id"]
             raise UsageError(f"method={prefix}: no such method has answered {question_id}")
-        of_documents = self._sections(False, "document_id = getvariable('document')")
-        self.connection.execute("set variable methods = ?", [[method for method, _ in methods]])
-        names = [SHARED, *(row["memory"] for row in query(self.connection, _SQL["rests_on"]))]
-        memories = {name: _where(of_documents, memory=name) for name in names}
+        connection.execute("set variable methods = ?", [[method for method, _ in methods]])
+        of_document = read_sections(connection, "document_id", [document_id])[document_id]
+        names = [SHARED, *(row["memory"] for row in query(connection, _SQL["rests_on"]))]
+        memories = {name: [s for s in of_document if s.rows[0]["memory"] == name] for name in names}
+        calls: Rows = []
+        if with_calls:
+            calls += sent.of_documents([document_id])[document_id]
+            calls += sent.of_questions([question_id])[question_id]
         return Trace(
-            self.question,
-            {name: own for name, own in memories.items() if own},
-            {(m, repeat): _where(sections, method=m, repeat=repeat) for m, repeat in methods},
-            self._calls() if with_calls else [],
-            query(self.connection, "from left_out"),
+            question,
+            {name: sections for name, sections in memories.items() if sections},
+            methods,
+            calls,
+            query(connection, "from left_out"),
         )
 
-    def _calls(self) -> Rows:
-        sent = SentCalls(self.connection, self.stages)
-        of_document = sent.of_documents([self.question["document_id"]])
-        of_question = sent.of_questions([self.question["question_id"]])
-        return [
-            call for calls in (of_document, of_question) for own in calls.values() for call in own
-        ]
 
-    def _sections(self, per_question: bool, where: str) -> list[Section]:
-        tables = [row for row in self.tables if row["per_question"] == per_question]
-        rows = {name: self._rows(name, where) for name in {row["table_name"] for row in tables}}
-        return [
-            Section(
-                of["stage"],
-                of["table_name"],
-                RECORDS.get(of["table_name"]),
-                [r for r in rows[of["table_name"]] if self.steps.get(r["step_id"]) == of["stage"]],
-            )
-            for of in tables
-        ]
-
-    def _rows(self, table: str, where: str) -> Rows:
-        """The rows of a table without vectors, ordered by step and key."""
+def read_sections(
+    connection: Any, key: str, ids: Sequence[str], as_drawn: bool = False
+) -> dict[str, list[Section]]:
+    """The sections of each document or question (`key` is document_id or question_id), in the order
+    of the stages in the variable `stages`; without vectors, and without rows of steps that cannot
+    be read. `as_drawn`: tables that a page draws have all their columns, in place of those that a
+    trace reads."""
+    connection.execute("set variable ids = ?", [list(ids)])
+    tables = query(connection, _SQL["tables"])
+    stages = {row["step_id"]: row["stage"] for row in query(connection, _STEPS)}
+    places = {(of["stage"], of["table_name"]): place for place, of in enumerate(tables)}
+    of_questions = key == "question_id"
+    found: dict[str, list[Section]] = {name: [] for name in ids}
+    for table in {of["table_name"] for of in tables if of["per_question"] == of_questions}:
         record = RECORDS.get(table)
-        traced = record.sql().get("traced") if record else None
+        is_drawn = as_drawn and record is not None and record.drawn
+        traced = record.sql().get("traced") if record and not is_drawn else None
         source = f"({traced}\n)" if traced else table
-        order = ", ".join(["step_id", *record.key]) if record else "all"
-        found = query(self.connection, f"from {source} where {where} order by {order}")
-        return [{k: v for k, v in row.items() if not is_vector(v)} for row in found]
-
-
-def _where(sections: Iterable[Section], **values: Any) -> list[Section]:
-    found = [
-        replace(s, rows=[r for r in s.rows if all(r[k] == v for k, v in values.items())])
-        for s in sections
-    ]
-    return [section for section in found if section.rows]
+        order = ", ".join(["step_id", key, *(record.key if record else ["columns(*)"])])
+        rows = query(
+            connection,
+            f"from {source} where {key} in (select unnest(getvariable('ids')))"
+            f" and step_id in (select step_id from steps) order by {order}",
+        )
+        for (step_id, name), own in groupby(rows, itemgetter("step_id", key)):
+            shown = [{k: v for k, v in row.items() if not is_vector(v)} for row in own]
+            found[name].append(Section(stages[step_id], table, record, shown))
+    for sections in found.values():
+        sections.sort(key=lambda section: places[section.stage, section.table])
+    return found
 
 
 class SentCalls:
