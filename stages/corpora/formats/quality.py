@@ -13,7 +13,9 @@ from pipeline.core.rows import Document, Question
 from stages.corpora.reading.corpus import FileCorpus, Loaded, document_or_bad
 from stages.corpora.reading.corpus_row import (
     BadInputError,
+    Ids,
     Row,
+    Value,
     index_of,
     json_text,
     label_of,
@@ -23,8 +25,7 @@ from stages.corpora.reading.corpus_row import (
     texts_of,
 )
 from stages.corpora.reading.files import files_of, rows_of
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.questions import Asked, Value
+from stages.corpora.reading.questions import Asked
 from stages.text.article_text import article_text
 
 _ABOUT = ("author", "year", "source", "topic", "url")
@@ -55,8 +56,8 @@ class QualityCorpus(FileCorpus):
             articles.setdefault(place, []).append(row)
         document_ids, question_ids = Ids(), Ids()
         for rows in articles.values():
-            found = document_id, _ = document_ids.of_given(rows[0], "article_id")
-            copies = (document_or_bad(row, found, self._document) for row in rows)
+            given = document_id, _ = document_ids.of_given(rows[0], "article_id")
+            copies = (document_or_bad(row, given, self._document) for row in rows)
             document = next(copies)
             if document.problem:
                 document = next((copy for copy in copies if not copy.problem), document)
@@ -80,9 +81,9 @@ def _questions(row: Row, document_id: str, ids: Ids) -> Iterator[Question]:
     for entry in rows_within(row, "questions"):
         value = entry.value or {}
         content = (document_id, value.get("question"), value.get("options"))
-        found = ids.of_row(entry, "question_unique_id", *content)
+        given = ids.of_row(entry, "question_unique_id", *content)
         whole = replace(entry, value={**value, **of_line}) if value else entry
-        yield _ASKED.read(whole, document_id, found)
+        yield _ASKED.read(whole, document_id, given)
 
 
 def _options(value: Value) -> tuple[str, ...]:

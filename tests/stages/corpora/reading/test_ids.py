@@ -9,8 +9,7 @@ import pytest
 from upath import UPath
 
 from stages.corpora import Loaded
-from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.corpus_row import Ids, Row
 from tests.support.texts.loading import asked, details, loaded, written
 
 MADE = re.compile("[0-9a-f]{16}")
