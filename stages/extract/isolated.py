@@ -16,7 +16,6 @@ from dataclasses import asdict
 from pathlib import Path
 from signal import SIGKILL
 from threading import Timer
-from types import TracebackType
 from typing import Any, Self
 
 from pipeline.core.plugins import load_plugins, loaded_folders
@@ -38,12 +37,7 @@ class Extractor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._child:
             self._child.end()
 
@@ -90,26 +84,25 @@ class _Child:
     def reply(self, kind: str, content: bytes, seconds: float) -> dict[str, Any] | None:
         """The reply about a file; None where the process ends instead, or is killed after
         `seconds`."""
-        process, timer = self._process, Timer(seconds, self._kill)
-        assert process.stdin and process.stdout
+
+        def kill() -> None:
+            self.is_late = True
+            self._process.kill()
+
+        timer = Timer(seconds, kill)
+        assert self._process.stdin and self._process.stdout
         timer.start()
         try:
-            asked = {"kind": kind, "bytes": len(content)}
-            process.stdin.write(json.dumps(asked).encode() + b"\n" + content)
-            process.stdin.flush()
-            line = process.stdout.readline()
+            request = {"kind": kind, "bytes": len(content)}
+            self._process.stdin.write(json.dumps(request).encode() + b"\n" + content)
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
         except BrokenPipeError:
             return None
         finally:
             timer.cancel()
-        if not line.endswith(b"\n"):
-            return None
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-    def _kill(self) -> None:
-        self.is_late = True
-        self._process.kill()
+        reply: dict[str, Any] | None = json.loads(line) if line.endswith(b"\n") else None
+        return reply
 
     def end(self) -> tuple[int, str]:
         """End the process; return its exit code and the last line of its standard error."""
@@ -132,8 +125,8 @@ def _serve() -> None:
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # libraries may print, which must not mix with replies
     for line in sys.stdin.buffer:
-        asked = json.loads(line)
-        reply = _reply(asked["kind"], sys.stdin.buffer.read(asked["bytes"]))
+        request = json.loads(line)
+        reply = _reply(request["kind"], sys.stdin.buffer.read(request["bytes"]))
         replies.write(f"{json.dumps(reply)}\n")
         replies.flush()
 
@@ -142,15 +135,15 @@ def _reply(kind: str, content: bytes) -> dict[str, Any]:
     if kind not in EXTRACTORS:
         load_plugins(sys.argv[1:])
     try:
-        found = EXTRACTORS[kind](content)
+        extracted = EXTRACTORS[kind](content)
     except UnreadableError as wrong:
         return {"wrong": str(wrong)}
     except ImportError as missing:
         return {"wrong": f"needs {missing.name or missing}, which is not installed; {EXTRA}"}
-    if not isinstance(found, Extracted):
-        what = type(found).__name__
+    if not isinstance(extracted, Extracted):
+        what = type(extracted).__name__
         return {"wrong": f"its extractor returned {what}; return Extracted"}
-    return asdict(found)
+    return asdict(extracted)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ import time
 
 import pytest
 
-from stages.extract import html_markdown
-from stages.extract.documents import epub_text, web_text, word_text
+from stages.extract import documents
+from stages.extract.documents import epub_text, html_tree, web_text, word_text
 from stages.extract.extracted import Extracted, UnreadableError
-from stages.extract.html_markdown import html_tree
 from tests.support.texts.documents import epub, word, word_of, zipped
 
 PROSE = "<h1>The Tower</h1><p>The keeper climbed the tower at six.</p>"
@@ -24,7 +23,7 @@ def web(html: str) -> str:
 
 
 def markdown(html: str) -> str:
-    return html_markdown.markdown(html_tree(html))
+    return documents.markdown(html_tree(html))
 
 
 # Markdown of HTML.
