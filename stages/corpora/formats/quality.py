@@ -16,7 +16,7 @@ from stages.corpora.reading.corpus_row import (
     Ids,
     Row,
     Value,
-    index_of,
+    choice_of,
     json_text,
     label_of,
     present,
@@ -96,6 +96,6 @@ def _options(value: Value) -> tuple[str, ...]:
 _ASKED = Asked(
     question="question",
     options=_options,
-    right=lambda value, num_options: index_of(value, "gold_label", 1, num_options),
+    right=lambda value, num_options: choice_of(value, "gold_label", 1, num_options),
     metadata=lambda value: json_text(present(value, ("difficult", *_OF_LINE))),
 )

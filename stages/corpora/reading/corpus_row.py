@@ -198,41 +198,24 @@ def whole_number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def index_of(row: Value, key: str, first: int, num_options: int) -> int | None:
-    """The option's position from 0, None where absent; the file numbers options from `first`."""
+def choice_of(row: Value, key: str, first: int | None, num_options: int) -> int | None:
+    """The option's position from 0, None where absent, by its letter or its number, which may be
+    text, as in CSV. The file numbers options from `first`; None: only letters name them."""
     value = row.get(key)
     if value is None:
         return None
-    number = whole_number(value)
+    text = value.strip().upper() if isinstance(value, str) and num_options else ""
+    number = int(float(text)) if _NUMBER.fullmatch(text) else whole_number(value)
+    if first is None or (text and not text.isdecimal() and number is None):
+        letters = ascii_uppercase[:num_options]
+        if len(text) != 1 or text not in letters:
+            raise BadInputError(f"`{key}` {shown(value)} is no letter of {letters}; fix it")
+        return letters.index(text)
     if number is None or not first <= number < first + num_options:
         last = first + num_options - 1
         legal = f"a number from {first} to {last}" if num_options else "possible without options"
         raise BadInputError(f"`{key}` {shown(value)} is not {legal}; fix it")
     return number - first
-
-
-def letter_of(row: Value, key: str, num_options: int) -> int | None:
-    """The option's position from 0, None where absent; the file names options by letter."""
-    value = optional_text(row, key)
-    if value is None:
-        return None
-    letters = ascii_uppercase[:num_options]
-    letter = value.strip().upper()
-    if len(letter) != 1 or letter not in letters:
-        raise BadInputError(f"`{key}` {shown(value)} is no letter of {letters}; fix it")
-    return letters.index(letter)
-
-
-def choice_of(row: Value, key: str, first: int, num_options: int) -> int | None:
-    """The option's position from 0, None where absent, by its number or its letter. A number may be
-    text, as in CSV."""
-    value = row.get(key)
-    if isinstance(value, str) and num_options:
-        if _NUMBER.fullmatch(value.strip()):
-            return index_of({key: int(float(value))}, key, first, num_options)
-        if not value.strip().isdecimal():
-            return letter_of(row, key, num_options)
-    return index_of(row, key, first, num_options)
 
 
 def json_object(row: Value, key: str) -> Value:

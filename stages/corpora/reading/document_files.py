@@ -101,6 +101,7 @@ def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
     whole = prefix.rstrip("/") or str(folder)
     try:
         files = sorted(folder.iterdir(), key=lambda file: file.name)
+        folders = {file.name for file in files if file.is_dir() and not is_book(file)}
     except OSError as error:
         yield Entry(folder, whole, wrong=f"{error.strerror}; fix or delete it")
         return
@@ -112,11 +113,7 @@ def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
         name = prefix + file.name
         if is_warehouse and file.name in FOLDERS:
             continue
-        try:
-            is_folder = file.is_dir() and not is_book(file)
-        except OSError as error:
-            yield Entry(file, name, wrong=f"{error.strerror}; fix or delete it")
-            continue
+        is_folder = file.name in folders
         if is_folder and not file.name.startswith(".") and not _is_read_elsewhere(file, read):
             yield from _walked(file, f"{name}/", read)
         else:
@@ -148,9 +145,7 @@ def _is_read_elsewhere(folder: UPath, read: set[UPath]) -> bool:
 
 def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
     """The text of a file by its suffix; an unknown suffix is plain text. gzip is decompressed.
-
-    Raises BadInputError where no text can be read.
-    """
+    Raises BadInputError where no text can be read."""
     suffix = suffix_of(file.name) or ".txt"
     try:
         content = _archived(file) if is_book(file) else read_whole(file)
@@ -183,10 +178,8 @@ def _archived(folder: UPath) -> bytes:
 
 
 def decoded(content: bytes) -> Decoded:
-    """Decode a text file of any encoding, gzip or not.
-
-    Raises BadInputError where the gzip is damaged, the file is no text, or its encoding is unknown.
-    """
+    """Decode a text file of any encoding, gzip or not. Raises BadInputError where the gzip is
+    damaged, the file is no text, or its encoding is unknown."""
     content = _unpacked(content)
     try:
         refuse_binary(content)
