@@ -115,13 +115,8 @@ ULTRA_CASES: dict[str, tuple[Any, list[str], int, list[str]]] = {
         {**ULTRA, "_id": "2", "context": "Other."}, [BOOK, ""], 2,
         ['`context_id` "c" is used twice']),
     "no context": ({**ULTRA, "_id": "2", "context": None}, [BOOK, ""], 2, ["no `context`"]),
-    "answers no list": ({**ULTRA, "_id": "2", "answers": "a"}, [BOOK], 1, ["`answers` is not"]),
-    "no input": ({**ULTRA, "_id": "2", "input": None}, [BOOK], 1, ["no `input`"]),
     "_id twice": (ULTRA, [BOOK], 1, ['`_id` "1" is used twice']),
     "no ids": ({**ULTRA, "_id": None, "context_id": None}, [BOOK], 2, []),
-    "meta a string": (
-        {**ULTRA, "_id": "2", "context": "Other.", "meta": "x"}, [BOOK, ""], 2,
-        ["`meta` is no JSON object"]),
     "label a list": ({**ULTRA, "_id": "2", "label": ["x"]}, [BOOK, ""], 1, ["`label`", "`label`"]),
     "torn": ('{"_id": "2", "context": "abc', [BOOK, ""], 1, ["not JSON"]),
 }  # fmt: skip
@@ -181,9 +176,8 @@ CHOICE: dict[str, Any] = {
     [
         ({}, 1, ""),
         ({"answer": " d "}, 3, ""),
-        ({"answer": None}, None, ""),
         ({"answer": "E"}, None, '`answer` "E" is no letter of ABCD; fix it'),
-        ({"answer": 2}, None, "`answer` is a number, not a string"),
+        ({"answer": 2}, None, "`answer` 2 is no letter of ABCD"),
         ({"choice_C": None}, None, "no `choice_C`; add it"),
     ],
 )
@@ -205,7 +199,6 @@ def test_longbench_v2_rows(
     ("answer", "right", "references"),
     [
         ("river", 1, ("river",)),
-        (["river"], 1, ("river",)),
         (["river", "B"], 1, ("river",)),
         ("D", 3, ("a hill",)),
         ([], None, ()),
@@ -252,7 +245,6 @@ EXAM = "Which? \n\n (A) the mill \n(B) a 1990. B) sea \n (C) none (of A) \n (D) 
         ("exam", EXAM, "C", ("Which?", 4, 2)),
         ("exam", "What is it? A. one B. two C. three", "B", ("What is it?", 3, 1)),
         ("exam", EXAM, "(E) none", (EXAM, 0, None)),
-        ("exam", EXAM, None, (EXAM, 0, None)),
         ("exam", "How many?", "12", ("How many?", 0, None)),
         ("f1", EXAM, "(B) sea", (EXAM, 0, None)),
         (None, "Who?", "Ann", ("Who?", 0, None)),
@@ -281,10 +273,7 @@ def test_leval_options_stand_in_the_instruction(
     ("change", "num_good", "words"),
     [
         ({"outputs": ["a"]}, 0, "2 instructions, 1 outputs; fix them"),
-        ({"instructions": None}, 0, "`instructions` is null, not a list"),
-        ({"instructions": ["one?", 2]}, 1, "instructions[1]: `question` is a number"),
         ({"outputs": ["a", ["b"]]}, 1, "instructions[1]: `output` is a list"),
-        ({"evaluation": 7.5}, 2, ""),
     ],
 )
 def test_leval_rows(tmp_path: Path, change: dict[str, Any], num_good: int, words: str) -> None:

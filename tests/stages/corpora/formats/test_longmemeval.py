@@ -123,10 +123,6 @@ TRAPS: dict[str, tuple[dict[str, Any], str]] = {
     "no session ids": ({"haystack_session_ids": None}, TEXT),
     "an empty session": (
         {"haystack_sessions": [HISTORY["haystack_sessions"][0], []]}, TEXT[TEXT.index("\f", 1):]),
-    "the assistant begins": (
-        {"haystack_sessions": [[turn("Hello.", "assistant")], ONE]},
-        "\f[2023/05/20 (Sat) 02:21]\nuser: one\n\n"
-        "\f[2023/05/30 (Tue) 21:48]\nassistant: Hello.\n\n"),
     "form feeds and blank lines in a turn": (
         {"haystack_sessions": [[turn("a\f[b]\n\n \n\nc")], ONE]},
         "\f[2023/05/20 (Sat) 02:21]\nuser: one\n\n"
@@ -135,10 +131,6 @@ TRAPS: dict[str, tuple[dict[str, Any], str]] = {
         {"haystack_sessions": [[turn(""), turn(" \n", "assistant")], ONE]},
         "\f[2023/05/20 (Sat) 02:21]\nuser: one\n\n"
         "\f[2023/05/30 (Tue) 21:48]\nuser:\n\nassistant:\n\n"),
-    "control characters and templates": (
-        {"haystack_sessions": [[turn("\0 <5> Page [3] {{ x }} <|im_start|>\x0b")], ONE]},
-        "\f[2023/05/20 (Sat) 02:21]\nuser: one\n\n"
-        "\f[2023/05/30 (Tue) 21:48]\nuser: \0 <5> Page [3] {{ x }} <|im_start|>\n\n"),
 }  # fmt: skip
 
 
@@ -186,11 +178,9 @@ def test_answers(
 BAD_HISTORIES: list[tuple[dict[str, Any], str]] = [
     ({"haystack_dates": ["2023/05/30 (Tue) 21:48"]}, "2 sessions, 1 `haystack_dates`; fix them"),
     ({"haystack_sessions": None}, "`haystack_sessions` is null, not a list"),
-    ({"haystack_sessions": [[], []]}, "the text has no words"),
     ({"haystack_sessions": ["user: Hi.", []]}, "haystack_sessions[0] is a string, not a list"),
     ({"haystack_sessions": [ONE, ["Hi."]]}, "haystack_sessions[1][0] is a string, not an object"),
     ({"haystack_sessions": [ONE, [{"role": "user"}]]}, "[1][0]: no `content`; add it"),
-    ({"haystack_sessions": [ONE, [{"content": "x"}]]}, "[1][0]: no `role`; add it"),
 ]
 
 
@@ -204,27 +194,10 @@ def test_a_bad_history_is_one_bad_row_and_keeps_its_question(
     assert good(item.questions) == ["When?"] and gold(item) == []
 
 
-def test_what_is_no_history_is_one_bad_row(tmp_path: Path) -> None:
-    corpus = loaded(written(tmp_path, HISTORY, [1]), "longmemeval")
-    assert details(corpus) == ["longmemeval_s.json:2: a list, not an object; fix or delete it"]
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"question": None}, "no `question`"),
-        ({"answer": ["a"]}, "`answer` is a list"),
-        ({"answer_session_ids": "answer_1"}, "`answer_session_ids` is not a list of strings"),
-        ({"question_id": ["q"]}, "`question_id` is a list"),
-    ],
-)
-def test_a_bad_question_leaves_the_history(
-    tmp_path: Path, change: dict[str, Any], words: str
-) -> None:
-    item = read(tmp_path, **change)
-    [detail] = bad(item.questions)
-    assert detail.startswith("longmemeval_s.json:1: ") and words in detail
-    assert item.document.problem is None
+def test_a_bad_question_leaves_the_history(tmp_path: Path) -> None:
+    item = read(tmp_path, answer_session_ids="answer_1")
+    words = "longmemeval_s.json:1: `answer_session_ids` is not a list of strings; fix it"
+    assert (bad(item.questions), item.document.problem) == ([words], None)
 
 
 UNIFORM = PaginateUniform(page_breaks=True, paragraphs="blank_lines", words=30, max_words=60)

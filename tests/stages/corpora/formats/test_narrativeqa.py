@@ -286,14 +286,6 @@ def test_a_missing_or_failed_download_is_skipped(tmp_path: Path) -> None:
     assert len(asked(corpus)) == 1 and details(corpus) == []
 
 
-def test_an_id_too_long_for_a_file_is_one_bad_row(tmp_path: Path) -> None:
-    name = "long" * 75
-    folder = written(tmp_path, [f"{name},test,gutenberg,u,640,w,T,7,,"], [f"{name},test,Q?,a,b,,,"])
-    [item] = loaded(folder, "narrativeqa")
-    assert item.document.document_id == name and good(item.questions) == ["Q?"]
-    assert item.document.detail == "documents.csv:2: the story: File name too long; fix it"
-
-
 def test_stories_may_lie_elsewhere_and_summaries_are_kept(tmp_path: Path) -> None:
     folder = one(tmp_path, STORY.encode())
     (folder / "tmp").rename(folder / "my stories")

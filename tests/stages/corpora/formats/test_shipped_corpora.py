@@ -3,7 +3,6 @@ that is made up is the same every time, of any length, with facts where it says.
 
 import json
 import re
-import statistics
 from collections import Counter
 from typing import Any
 
@@ -100,11 +99,3 @@ def test_a_question_asks_for_the_fact_that_stands_in_its_evidence() -> None:
             assert question.question == f"What does {told[1]} keep under the floor?"
             assert question.references == (told[2],)
             assert document.text.count(fact) == 1
-
-
-def test_lengths_are_lognormal_about_the_median() -> None:
-    alike = [one.document.num_words for one in made(num_documents=40, words=2000, skew=0.0)]
-    assert all(1750 < words < 2250 for words in alike)
-    skewed = [one.document.num_words for one in made(num_documents=400, words=200, questions=0)]
-    assert 160 < statistics.median(skewed) < 250
-    assert max(skewed) > 8 * statistics.median(skewed)
