@@ -133,8 +133,7 @@ LONG, OTHER = page_of("Anna", 24), page_of("Bert", 24)
 @pytest.mark.parametrize(
     "pages",
     [
-        (A, A), (A, A, C), (C, A, A, B, page_of("Dora", 4)), (LONG, LONG, OTHER), (A, C, A, C),
-        (A, A, A), (LONG, OTHER, LONG), (["Anna said so."], ["Anna said so."]),
+        (A, A, C), (C, A, A, B, page_of("Dora", 4)), (LONG, LONG, OTHER), (A, C, A, C), (A, A, A),
         (A, page_of("Anna", 4, changed=1)), (LONG, page_of("Anna", 24, changed=20), OTHER),
         ([*LONG[:6], *OTHER[6:]], LONG, page_of("Cleo", 24)),  # the first lines of two pages
     ],
@@ -238,14 +237,6 @@ def test_a_bold_line_is_a_heading_of_the_lowest_level() -> None:
     found = read(drawn([*lines("*On the Stairs", top=712), *lines(*PROSE)]))
     assert found == ["# On the Stairs", " ".join(PROSE)]
     assert read(drawn(lines("*Note that it is bold.", *PROSE)))[0] == "Note that it is bold."
-
-
-def test_items_of_a_list_are_lines_of_one() -> None:
-    items = [(60, 700, "\u2022"), (72, 700, PROSE[0]), (72, 688, "and down"), (60, 676, "\u2022"),
-             (72, 676, "oil"), *lines(*PROSE, top=664)]  # fmt: skip
-    assert read(drawn(items)) == [f"- {PROSE[0]} and down\n- oil", " ".join(PROSE)]
-    numbers = lines("1. oil", "2. bread", "10. a rope")
-    assert read(drawn(numbers)) == ["1. oil\n2. bread", "10. a rope"]
 
 
 # Tables.

@@ -2,7 +2,6 @@
 InfiniteBench, L-Eval."""
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,8 @@ from typing import Any
 import pytest
 
 from stages.corpora import Loaded
-from tests.support.command import WHOLE
 from tests.support.texts.loading import asked, bad, details, good, loaded, written
 
-SCROLLS = WHOLE / "scrolls_style"
 BOOK = "The mill stood by the river.\n\nAnn kept it."
 
 
@@ -25,35 +22,6 @@ def read(folder: Path, name: str, *rows: Any, **changed: Any) -> list[Loaded]:
 
 def questions(corpus: Sequence[Loaded]) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     return [(q.question, q.options, q.references) for q in asked(corpus) if q.problem is None]
-
-
-@pytest.mark.slow
-@pytest.mark.whole
-@pytest.mark.parametrize(
-    ("task", "num_documents", "num_questions", "num_references"),
-    [("qmsum", 5, 31, 1), ("narrative_qa", 1, 10, 2)],
-)
-def test_scrolls_rows_of_a_document_are_one(
-    task: str, num_documents: int, num_questions: int, num_references: int
-) -> None:
-    lines = (SCROLLS / task / "validation.jsonl").read_text(encoding="utf-8").split("\n")
-    native: list[dict[str, str]] = [json.loads(line) for line in lines if line]
-    texts: dict[str, dict[str, list[str]]] = {}  # text -> question -> references
-    for row in native:
-        question, text = row["input"].split("\n\n", 1)
-        texts.setdefault(text, {}).setdefault(question, []).append(row["output"])
-    corpus = loaded(SCROLLS / task, "scrolls", split="validation")
-    assert len(corpus) == len(texts) == num_documents and details(corpus) == []
-    assert {len(q.references) for q in asked(corpus)} == {num_references}
-    for item, (text, by_question) in zip(corpus, texts.items(), strict=True):
-        assert item.document.text == text
-        assert item.document.num_words == len(text.split())
-        blocks = re.split(r"\n[ \t\r]*\n", text) if "\n\n" in text.strip() else text.split("\n")
-        assert item.document.num_paragraphs == sum(bool(b.strip()) for b in blocks)
-        if task == "narrative_qa":
-            assert {q.question: list(q.references) for q in item.questions} == by_question
-    assert len(asked(corpus)) == len({row["id"] for row in native}) == num_questions
-    assert loaded(SCROLLS / task / "validation.jsonl", "scrolls") == corpus
 
 
 def test_scrolls_rows(tmp_path: Path) -> None:

@@ -3,14 +3,11 @@ sessions, and a session is gisted once for all documents."""
 
 import json
 import re
-import tempfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from upath import UPath
 
 from pipeline.asking.known_replies import SharedReplies
@@ -207,40 +204,20 @@ BY_MODEL = PaginateByModel(
 )  # fmt: skip
 GIST = GistPages(page_breaks=True)
 
-WORDS = st.integers(1, 90).map(lambda n: "word " * n)
-CONTENTS = st.one_of(WORDS, st.text("ab. \n\f[]中", max_size=40))
-SESSIONS = st.lists(st.lists(st.builds(turn, CONTENTS), max_size=5), min_size=1, max_size=6)
 
-
-@settings(max_examples=60, deadline=None)
-@given(
-    sessions=SESSIONS,
-    stage=st.sampled_from([UNIFORM, BY_MODEL]),
-    how=st.sampled_from(["blank_lines", "lines", "auto"]),
-    date=st.sampled_from(["2023/05/20 (Sat) 02:21", "Sept. 5, in the year 2023. At noon."]),
-)
+@pytest.mark.parametrize("stage", [UNIFORM, BY_MODEL])
 def test_pages_tile_a_history_and_never_span_two_sessions(
-    sessions: list[list[dict[str, Any]]],
-    stage: PaginateUniform | PaginateByModel,
-    how: str,
-    date: str,
+    tmp_path: Path, stage: PaginateUniform | PaginateByModel
 ) -> None:
-    stage = stage.model_copy(update={"paragraphs": how})
-    dates = [date] * len(sessions)
-    change = {"haystack_sessions": sessions, "haystack_dates": dates, "haystack_session_ids": None}
-    assume(any(sessions))
-    with tempfile.TemporaryDirectory() as folder:
-        history = read(Path(folder), **change).document
-    made, _ = run(stage, UnitRows(document=history), always("<3>"))
-    assert "".join(page.text for page in made) == history.text
-    assert all("\f" not in page.text[1:] for page in made)
-    starts = [page.text for page in made if page.text.startswith("\f")]
-    assert len(starts) == sum(bool(session) for session in sessions)
-    assert [page.text.partition("\n")[0] for page in made if "[" + date in page.text] == [
-        f"\f[{date}]"
-    ] * len(starts)
-    assert all(page.num_words > 0 for page in made)
-    assert sum(page.num_words for page in made) == history.num_words
+    sessions = [[turn("word " * n) for n in sizes] for sizes in ([50, 1, 90], [], [3], [29, 2])]
+    change = {"haystack_sessions": sessions, "haystack_session_ids": None}
+    dates = ["2023/05/20 (Sat) 02:21"] * 4
+    history = read(tmp_path, haystack_dates=dates, **change).document
+    pages, _ = run(stage, UnitRows(document=history), always("<3>"))
+    assert "".join(page.text for page in pages) == history.text
+    assert all("\f" not in page.text[1:] and page.num_words > 0 for page in pages)
+    assert sum(page.text.startswith(f"\f[{dates[0]}]\n") for page in pages) == 3
+    assert sum(page.num_words for page in pages) == history.num_words
 
 
 def paginated(item: Loaded) -> UnitRows:

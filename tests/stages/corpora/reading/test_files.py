@@ -168,6 +168,7 @@ USELESS: dict[str, tuple[str, bytes, str]] = {
     "Parquet damaged within": ("a.parquet", b"", r"a\.parquet.*; "),
     "Parquet without rows": ("a.parquet", b"", r"a\.parquet: no line or row in it is an object"),
     "a picture": ("a.jsonl", b"\x89PNG\r\n\x1a\n\0\0", r"a\.jsonl: a picture, not text; "),
+    "two columns": ("a.csv", b"text,n,text\n", r"a.csv:1: two columns are called .text.; "),
     "misspelt column": ("a.csv", b"txt\none\n", r"fields\.text=text: not in a\.csv:2, which has t"),
 }  # fmt: skip
 
