@@ -225,11 +225,9 @@ def _has_links_alone(element: Any) -> bool:
 @extractor("epub")
 def epub_text(content: bytes) -> Extracted:
     """The text of all files that the book's spine names, in its order, without the table of
-    contents; without a usable spine, that of all its pages, by name.
-
-    Chapters that are encrypted, damaged or not in the archive are `missing`. Raises UnreadableError
-    for what is torn, no EPUB, encrypted, or has no text.
-    """
+    contents; without a usable spine, that of all its pages, by name. Chapters that are encrypted,
+    damaged or not in the archive are `missing`. Raises UnreadableError for what is torn, no EPUB,
+    encrypted, or has no text."""
     book = _Book(content)
     names, missing = book.spine()
     wrong = [] if names else ["no order of chapters in it, read by name"]
@@ -356,10 +354,7 @@ def _xml_parser(etree: Any, recover: bool) -> Any:
 def word_text(content: bytes) -> Extracted:
     """The text of a .docx: headings, paragraphs, lists, tables and notes, equations on a line, text
     boxes behind the paragraph that has them; without pictures. Embedded objects, charts and
-    diagrams are `missing`.
-
-    Raises UnreadableError for one that is torn or encrypted.
-    """
+    diagrams are `missing`. Raises UnreadableError for one that is torn or encrypted."""
     import mammoth
     from lxml import etree
 
@@ -410,7 +405,6 @@ def _write_runs(root: Any) -> None:
 
 
 def _linear(part: Any) -> str:
-    """An equation, or a part of it, on one line."""
     name = _name(part)
     if name in ("t", "chr"):
         return part.text or next(iter(part.values()), "")

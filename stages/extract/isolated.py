@@ -42,10 +42,8 @@ class Extractor:
             self._end(self._process)
 
     def extract(self, kind: str, content: bytes) -> Extracted:
-        """The text of a file. `kind`: a key of EXTRACTORS.
-
-        Raises UnreadableError where the file cannot be read, or its process has crashed.
-        """
+        """The text of a file. `kind`: a key of EXTRACTORS. Raises UnreadableError where the file
+        cannot be read, or its process has crashed."""
         process = self._process = self._process or self._start()
         is_late = Event()
 

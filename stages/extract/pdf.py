@@ -189,7 +189,6 @@ def _edge_rows(page: int, lines: Sequence[Line]) -> list[_Row]:
 
 
 def _bands(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
-    """Groups of rows of several pages that stand at one height."""
     band: list[_Row] = []
     for row in sorted(rows, key=lambda row: (row.is_top, row.lines[0].bottom)):
         if band and (
@@ -298,7 +297,6 @@ def _begin_alike(column: Sequence[Line], index: int) -> bool:
 
 
 def _is_alike(line: Line, other: Line) -> bool:
-    """True if they are of about one height, and both bold or neither."""
     low, high = sorted((line.height, other.height))
     return high <= _TALLER * low and line.is_bold == other.is_bold
 

@@ -57,7 +57,6 @@ KINDS: Mapping[str, Kind] = {
 
 
 def known_method(kind: str) -> str:
-    """The method name under which answers of a kind are rated."""
     return f"known_answer(kind={kind})"
 
 

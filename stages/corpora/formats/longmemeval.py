@@ -59,10 +59,8 @@ def written(session: Session) -> str:
 
 
 def session_of(turns: Any, place: str, date: str | None, session_id: str | None) -> Session:
-    """Read a list of objects with `role`, `content` and perhaps `has_answer`.
-
-    `place`: position of the list in its row, for messages. Raises BadInputError.
-    """
+    """Read a list of objects with `role`, `content` and perhaps `has_answer`. `place`: position of
+    the list in its row, for messages. Raises BadInputError."""
     if not isinstance(turns, list):
         raise BadInputError(f"{place} is {kind_of(turns)}, not a list; fix it")
     lines, marked = [], []
@@ -90,7 +88,6 @@ def by_date(sessions: Sequence[Session]) -> list[Session]:
 
 
 def starts(sessions: Sequence[Session]) -> list[int]:
-    """The position of each session in the document's text."""
     return [*accumulate((len(written(session)) for session in sessions[:-1]), initial=0)]
 
 

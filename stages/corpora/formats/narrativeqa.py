@@ -91,12 +91,9 @@ class Story:
 
 
 def story(content: bytes, start: str, end: str) -> Story:
-    """The story in a file.
-
-    `start` and `end` are the story_start and story_end of documents.csv: its first and last tokens,
-    separated by spaces. In books of Project Gutenberg they include the licence, so the lines with
-    which Gutenberg frames a book are tried first.
-    """
+    """The story in a file. `start` and `end` are the story_start and story_end of documents.csv:
+    its first and last tokens, separated by spaces. In books of Project Gutenberg they include the
+    licence, so the lines with which Gutenberg frames a book are tried first."""
     read = decoded(content)
     whole = article_text(read.text) if _IS_PAGE.match(read.text[:10_000]) else read.text
     text, cut_by = whole, "nothing"
@@ -133,7 +130,6 @@ def _by_markers(text: str, start: str, end: str) -> str | None:
 
 
 def _cut(text: str, start: int, end: int, least: float) -> str | None:
-    """`text[start:end]`, stripped; None where it has less than the share `least` of all words."""
     between = text[start:end].strip()
     return between if len(between.split()) >= least * len(text.split()) else None
 
@@ -159,10 +155,8 @@ class NarrativeQACorpus(FileCorpus):
             refuse_missing(self.stories, "corpus.stories", "folder")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per row of documents.csv that is of the kind and split.
-
-        Raises UsageError where documents.csv or qaps.csv is missing or unreadable.
-        """
+        """Yield one Loaded per row of documents.csv that is of the kind and split. Raises
+        UsageError where documents.csv or qaps.csv is missing or unreadable."""
         documents = list(rows_of([self._file("documents.csv")]))
         all_ids = {row.given_id("document_id") for row in documents}
         chosen = [row for row in documents if self._is_chosen(row)]
@@ -234,7 +228,6 @@ class NarrativeQACorpus(FileCorpus):
 
 
 def _question_row(row: Row) -> Row:
-    """A row of qaps.csv in the columns of reading/questions.py, without the tokenized copies."""
     if row.value is None:
         return row
     answers = [row.value.get(key) for key in ("answer1", "answer2")]

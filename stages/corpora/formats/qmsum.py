@@ -45,12 +45,10 @@ class QMSumCorpus(FileCorpus):
     splits: ClassVar[tuple[str, ...]] = ("train", "val", "test")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per meeting; general queries come first.
-
-        Of a folder, *.jsonl are read, or *.json where there are none; with `split` the file or
-        folder of that name. A meeting with a turn that cannot be read is bad_input as a whole; its
-        queries are kept. Raises UsageError where no line can be read.
-        """
+        """Yield one Loaded per meeting; general queries come first. Of a folder, *.jsonl are read,
+        or *.json where there are none; with `split` the file or folder of that name. A meeting with
+        a turn that cannot be read is bad_input as a whole; its queries are kept. Raises UsageError
+        where no line can be read."""
         document_ids, question_ids = Ids(), Ids()
         for row in self.rows():
             yield self._meeting(row, document_ids, question_ids)

@@ -44,12 +44,10 @@ class QualityCorpus(FileCorpus):
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per article_id, its questions in line order; all are in memory.
-
-        In a folder, *.jsonl and QuALITY*.{train,dev,test} are read; with `split`, those of that
-        name. Writers' copies of an article may differ: the first readable one is used. Raises
-        UsageError where no line can be read.
-        """
+        """Yield one Loaded per article_id, its questions in line order; all are in memory. In a
+        folder, *.jsonl and QuALITY*.{train,dev,test} are read; with `split`, those of that name.
+        Writers' copies of an article may differ: the first readable one is used. Raises UsageError
+        where no line can be read."""
         articles: dict[Any, list[Row]] = {}  # by id or, without one, by place
         for row in self.rows():
             place = row.given_id("article_id") or (row.file, row.line)

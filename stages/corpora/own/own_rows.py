@@ -60,7 +60,6 @@ class Fields(Settings):
         return {**single, **dict.fromkeys(self.options, "options")}
 
     def with_paths(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows, with a key for each path that leads to a value."""
         paths = [key for key in self.named() if "." in key]
         for row in rows:
             if row.value is not None:
@@ -188,10 +187,8 @@ class HuggingFaceCorpus(OwnRows):
 
 def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
     """Raise UsageError where no row has one of the keys, or none of the first 100 readable rows has
-    the key of text or question.
-
-    A misspelt key would make every row bad, or leave its field empty; this reports it once.
-    """
+    the key of text or question. A misspelt key would make every row bad, or leave its field empty;
+    this reports it once."""
     lacking, needed = fields.named(), list[str]()
     keys: dict[str, None] = {}  # of all rows, in order, and `key.inner` for those of objects
     where, num_rows = "", 0
@@ -253,11 +250,9 @@ class TablesCorpus(FileCorpus):
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document, in file order, then the questions without a document.
-
         Where an id is used twice, the second document is bad_input and the first has the questions.
         Raises UsageError where documents are missing, or a table is unreadable, has no rows, or
-        exists both as JSON lines and as Parquet.
-        """
+        exists both as JSON lines and as Parquet."""
         documents, asked = (
             one_of(self.path, name, "jsonl", "parquet") for name in ("documents", "questions")
         )

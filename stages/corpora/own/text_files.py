@@ -47,12 +47,10 @@ class TextCorpus(FileCorpus):
     version: ClassVar[int] = DOCUMENTS_VERSION
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per file, sorted by name, sub-folders included.
-
-        A document that cannot be read or has no words is bad_input. A file that is no document is a
-        skipped one that says why. Raises UsageError where no document can be read, or where the
-        question file holds no question.
-        """
+        """Yield one Loaded per file, sorted by name, sub-folders included. A document that cannot
+        be read or has no words is bad_input. A file that is no document is a skipped one that says
+        why. Raises UsageError where no document can be read, or where the question file holds no
+        question."""
         asked = one_of(self.path, "questions", *_ENDS) if self.path.is_dir() else None
         questions = QuestionFile(rows_of([asked]) if asked else ())
         ids = Ids()
@@ -101,9 +99,7 @@ class AskCorpus(FileCorpus):
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document, with the question, if any, where the document can be read.
-
-        Raises UsageError where no document can be read.
-        """
+        Raises UsageError where no document can be read."""
         for _, loaded in documents_of(self, _entries(self.paths), Ids()):
             document_id = loaded.document.document_id
             if self.question and not loaded.document.why_unusable():
@@ -165,11 +161,9 @@ def documents_of(
 
 
 def ids_of(entries: Sequence[Entry], ids: Ids) -> list[GivenId]:
-    """The id of each entry, and why the entry cannot have it, or None.
-
-    Ids are names without suffixes, unless two would be the same. Files that are left out claim
-    theirs last and keep their whole names.
-    """
+    """The id of each entry, and why the entry cannot have it, or None. Ids are names without
+    suffixes, unless two would be the same. Files that are left out claim theirs last and keep their
+    whole names."""
     documents = [entry for entry in entries if not entry.left_out]
     names = [name_of(_stem(entry.name)) for entry in documents]
     longer: list[str] = []

@@ -85,7 +85,6 @@ class Corpus(Settings):
         return self.model_dump(mode="json", include={*self.unhashed - {"family", "licence"}})
 
     def licences_by_name(self) -> Mapping[str, str]:
-        """The licence configured for this corpus, else those of the format."""
         return self.licences if self.licence is None else {self.name: self.licence}
 
     def check(self) -> None:
@@ -127,7 +126,6 @@ class FileCorpus(Corpus):
     files: ClassVar[tuple[str, ...]] = ("*.jsonl",)  # patterns of a folder's
 
     def rows(self) -> Iterator[Row]:
-        """The rows of the file, or of the folder's files, in order. Raises UsageError."""
         return rows_of(files_of(split_of(self.path, self.split, "jsonl"), *self.files))
 
     def check(self) -> None:
@@ -139,7 +137,6 @@ class FileCorpus(Corpus):
 
 
 def refuse_missing(path: UPath, key: str, kind: str = "file or folder") -> None:
-    """Raise UsageError where the path does not exist or is not of that kind."""
     with refuse_unreachable_path(path, key):
         is_there = path.is_dir() if kind == "folder" else path.exists()
     if not is_there:

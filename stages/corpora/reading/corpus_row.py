@@ -84,7 +84,6 @@ def rows_within(row: Row, key: str) -> Iterator[Row]:
 
 
 def kind_of(value: Any) -> str:
-    """The name of a JSON value's type, for messages."""
     return _KINDS.get(type(value), type(value).__name__)
 
 
@@ -149,7 +148,6 @@ def label_of(row: Value, key: str) -> str | None:
 
 
 def labels_of(row: Value, keys: Iterable[str]) -> Value:
-    """The labels under these keys that are neither absent nor empty."""
     return {key: label for key in keys if (label := label_of(row, key))}
 
 

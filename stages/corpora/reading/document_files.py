@@ -77,13 +77,11 @@ def is_book(folder: UPath) -> bool:
 
 
 def walk(folder: UPath, without: Collection[str] = ()) -> list[Entry]:
-    """The entries of a folder and its sub-folders, by name.
-
-    `without`: names of files to ignore. Entries with `left_out` are hidden files and folders, links
-    to a folder that is read anyway (so circular links end), and warehouses in sub-folders. If the
-    folder is a warehouse itself, the warehouse's own folders are ignored. After 100 left-out
-    entries, one last entry stands for the others.
-    """
+    """The entries of a folder and its sub-folders, by name. `without`: names of files to ignore.
+    Entries with `left_out` are hidden files and folders, links to a folder that is read anyway (so
+    circular links end), and warehouses in sub-folders. If the folder is a warehouse itself, the
+    warehouse's own folders are ignored. After 100 left-out entries, one last entry stands for the
+    others."""
     walked = _walked(folder, "", {folder if is_remote(folder) else folder.resolve()})
     entries = [entry for entry in walked if entry.name not in without]
     entries.sort(key=lambda entry: name_of(entry.name))
@@ -121,7 +119,6 @@ def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
 
 
 def _left_out(name: str, is_folder: bool) -> str | None:
-    """Why a file or folder is no document; None for one that is."""
     if name.startswith("."):
         return "hidden; rename it to have it read"
     if is_folder:
@@ -214,7 +211,6 @@ def without_front_matter(text: str) -> Extracted:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON: keys, and numbers that are not finite, as text."""
     if isinstance(value, dict):
         return {str(key): _plain(value[key]) for key in value}
     if isinstance(value, list):
@@ -240,7 +236,6 @@ def extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted
 
 @cache
 def _code() -> str:
-    """A hash of the extracting modules and of their libraries' versions."""
     files = sorted(Path(extract.__file__).parent.glob("*.py"))
     sources = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     versions: list[str | None] = []

@@ -107,10 +107,8 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
 
 def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]:
     """The rows of one file, by its suffix without a final `.gz`: `.parquet`; `.csv`, `.tsv`;
-    `.json` is a list of objects, one object, or JSON lines; anything else is JSON lines.
-
-    Raises UsageError, ending in `advice`, where the file cannot be opened or is no Parquet.
-    """
+    `.json` is a list of objects, one object, or JSON lines; anything else is JSON lines. Raises
+    UsageError, ending in `advice`, where the file cannot be opened or is no Parquet."""
     suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
     read = _CONTAINERS.get(suffixes[-1] if suffixes else "", _json_lines)
     row = Row(file, 1, None)
@@ -153,7 +151,6 @@ def refuse_special(file: UPath) -> None:
 
 
 def read_whole(file: UPath) -> bytes:
-    """Raises OSError; NotTextError for a folder or special file."""
     refuse_special(file)
     return file.read_bytes()
 

@@ -65,7 +65,6 @@ class RowsCorpus(FileCorpus):
     layout: ClassVar[Layout]
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per text. Raises UsageError where no row can be read."""
         return load_grouped(self, self.layout)
 
 
@@ -91,9 +90,7 @@ class _Group:
 
 def load_grouped(corpus: FileCorpus, layout: Layout) -> Iterator[Loaded]:
     """Yield one Loaded per text, in the order of its first row, with the questions of all its rows.
-
-    A row without a readable text is a bad_input document of its own; its questions are kept.
-    """
+    A row without a readable text is a bad_input document of its own; its questions are kept."""
     groups: dict[bytes | int, _Group] = {}
     for number, row in enumerate(corpus.rows()):
         try:

@@ -120,7 +120,6 @@ def _read(
 def bad_question(
     row: Row, document_id: str, question_id: str, wrong: BadInputError | str
 ) -> Question:
-    """A Question with problem `bad_input`; it keeps the row's text."""
     value = row.value or {}
     text = value.get("question", value.get("query"))
     return Question(
