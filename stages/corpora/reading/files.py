@@ -110,7 +110,8 @@ def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]
     `.json` is a list of objects, one object, or JSON lines; anything else is JSON lines. Raises
     UsageError, ending in `advice`, where the file cannot be opened or is no Parquet."""
     suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
-    read = _CONTAINERS.get(suffixes[-1] if suffixes else "", _json_lines)
+    suffix = suffixes[-1] if suffixes else ""
+    read = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv}.get(suffix, _json)
     row = Row(file, 1, None)
     try:
         for row in read(file):
@@ -162,37 +163,33 @@ def refuse_binary(head: bytes) -> None:
             raise NotTextError(f"{what}, not text; convert it to text")
 
 
-def _json_lines(file: UPath) -> Iterator[Row]:
-    with opened(file) as content:
-        yield from _rows_of_lines(file, content)
-
-
-def _rows_of_lines(file: UPath, lines: Iterable[bytes]) -> Iterator[Row]:
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            yield _json_row(file, number, line)
-
-
 def _json(file: UPath) -> Iterator[Row]:
-    """A list of objects, streamed and numbered from 1; JSON lines, if the first line is an object
-    by itself; else one object."""
+    """JSON lines; in a file called .json also a list of objects, streamed and numbered from 1, or
+    one object, if the first line is none by itself."""
     with opened(file) as content:
-        head = content.read(1024)
-        content.seek(start := len(_BOM) if head.startswith(_BOM) else 0)
-        if head[start:].lstrip()[:1] == b"[":
-            number = 0
-            try:
-                for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
-                    yield _value_row(file, number, value, "fix or delete it")
-            except (ijson.JSONError, UnicodeDecodeError) as error:
-                wrong = f"not JSON from here on ({_reason(error)}); fetch it again"
-                yield Row(file, number + 1, None, wrong)
-            return
-        first = content.readline()
-        if _json_row(file, 1, first).value is None:
-            yield _json_row(file, 1, first + content.read())
-        else:
-            yield from _rows_of_lines(file, chain([first], content))
+        lines: Iterable[bytes] = content
+        if ".json" in file.suffixes:
+            head = content.read(1024)
+            content.seek(start := len(_BOM) if head.startswith(_BOM) else 0)
+            if head[start:].lstrip()[:1] == b"[":
+                yield from _list(file, content)
+                return
+            first = content.readline()
+            is_line = _json_row(file, 1, first).value is not None
+            lines = chain([first], content) if is_line else [first + content.read()]
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield _json_row(file, number, line)
+
+
+def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
+    number = 0
+    try:
+        for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
+            yield _value_row(file, number, value, "fix or delete it")
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        wrong = f"not JSON from here on ({_reason(error)}); fetch it again"
+        yield Row(file, number + 1, None, wrong)
 
 
 def _json_row(file: UPath, number: int, line: bytes) -> Row:
@@ -296,6 +293,3 @@ def _parquet(file: UPath) -> Iterator[Row]:
     refuse_special(file)
     for number, value in enumerate(read_parquet_rows(file), 1):
         yield Row(file, number, without_nan(value))
-
-
-_CONTAINERS = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv, ".json": _json}
