@@ -174,10 +174,10 @@ def web_text(content: bytes) -> Extracted:
     for element in [*root.iter()]:
         if element.getparent() is not None and (_is_beside(element) or _is_links(element)):
             element.drop_tree()
-    kept = markdown(root)
+    text = markdown(root)
     # Otherwise it is a page of links, or most of it is in an element that is never closed.
-    is_kept = len(kept) >= _LEAST_KEPT * len(everything)
-    return Extracted(kept if is_kept else everything, note=page.note)
+    is_text = len(text) >= _LEAST_KEPT * len(everything)
+    return Extracted(text if is_text else everything, note=page.note)
 
 
 def _page(content: bytes) -> Decoded:

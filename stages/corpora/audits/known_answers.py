@@ -102,7 +102,7 @@ def _read(file: UPath, written: float, num_bytes: int) -> Mapping[tuple[str, str
 
 
 @dataclass(frozen=True)
-class Asked:
+class FreeForm:
     """A free-form question that has references."""
 
     document_id: str
@@ -118,17 +118,17 @@ class Maker:
     """Makes known answers to `questions`, which also supply other references and names. `words`:
     the family's wordings by kind."""
 
-    questions: Sequence[Asked]
+    questions: Sequence[FreeForm]
     words: Mapping[str, Sequence[str]]
     seed: int
 
-    def sample(self, n: int) -> list[Asked]:
+    def sample(self, n: int) -> list[FreeForm]:
         """At most `n` questions drawn by the seed; their references are answers, not rubrics."""
         usable = [q for q in self.questions
                   if rubric_of(q.task, q.question_type) not in _UNLIKE_ANSWERS]  # fmt: skip
         return heapq.nsmallest(n, usable, key=lambda q: sha([self.seed, q.question_id]))
 
-    def made(self, question: Asked) -> Iterator[Known]:
+    def made(self, question: FreeForm) -> Iterator[Known]:
         """The known answers to a question, in the order of `KINDS`, without kinds that no rule can
         make."""
         first, *others = question.references
@@ -149,16 +149,16 @@ class Maker:
             if answer is not None:
                 yield Known(question.question_id, kind, KINDS[kind].worth, answer)
 
-    def _drawn(self, kind: str, question: Asked, texts: Sequence[str]) -> str | None:
+    def _drawn(self, kind: str, question: FreeForm, texts: Sequence[str]) -> str | None:
         return min(
             texts, key=lambda t: sha([self.seed, kind, question.question_id, t]), default=None
         )
 
-    def _worded(self, kind: str, question: Asked) -> str | None:
+    def _worded(self, kind: str, question: FreeForm) -> str | None:
         text = self._drawn(kind, question, self.words.get(kind, ()))
         return text and text.replace("{}", question.references[0])
 
-    def _of_another(self, question: Asked) -> str | None:
+    def _of_another(self, question: FreeForm) -> str | None:
         """The reference of another question, preferably of the same document, that agrees with none
         of this question's references."""
         for others in (self._by_document[question.document_id], self.questions):
@@ -168,7 +168,7 @@ class Maker:
                     return text
         return None
 
-    def _changed(self, question: Asked) -> str | None:
+    def _changed(self, question: FreeForm) -> str | None:
         """The first reference with its first number replaced throughout by one 2 to 9 higher (a
         rubric of LongMemEval accepts counts of days that are 1 off), else its first name by one,
         preferably of the same document, that neither the question nor its references have. None for
@@ -191,8 +191,8 @@ class Maker:
         return None
 
     @cached_property
-    def _by_document(self) -> Mapping[str, Sequence[Asked]]:
-        questions = defaultdict[str, list[Asked]](list)
+    def _by_document(self) -> Mapping[str, Sequence[FreeForm]]:
+        questions = defaultdict[str, list[FreeForm]](list)
         for question in self.questions:
             questions[question.document_id].append(question)
         return questions

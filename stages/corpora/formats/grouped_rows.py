@@ -26,7 +26,7 @@ from stages.corpora.reading.corpus_row import (
     texts_of,
 )
 from stages.corpora.reading.grouped import Layout, RowsCorpus, Text, load_grouped
-from stages.corpora.reading.questions import SUMMARY, Asked, question_or_summary, single
+from stages.corpora.reading.questions import SUMMARY, QuestionLayout, question_or_summary, single
 
 _CHOICES = tuple(f"choice_{letter}" for letter in "ABCD")
 _SUMMARIZE = ("gov_report", "multi_news", "vcsum")
@@ -58,7 +58,7 @@ class InfiniteBenchCorpus(RowsCorpus):
     layout: ClassVar[Layout] = Layout(
         text="context",
         makes_id=("task", "input", "options"),
-        asked=Asked(
+        asked=QuestionLayout(
             question_id="id",
             question=lambda value: question_or_summary(value, "input", "_sum_" in value["task"]),
             options="options",
@@ -125,7 +125,7 @@ class LEvalCorpus(RowsCorpus):
         text=lambda row: Text(text_of(row, "input"), metadata=labels_of(row, ["source"])),
         entries=_instructions,
         makes_id=("question",),
-        asked=Asked(
+        asked=QuestionLayout(
             question=lambda value: _exam(value)[0],
             options=lambda value: _exam(value)[1],
             right=lambda value, _: _exam(value)[2],
@@ -157,7 +157,7 @@ class LongBenchCorpus(RowsCorpus):
         ),
         without=("context",),
         makes_id=("input",),
-        asked=Asked(
+        asked=QuestionLayout(
             question_id="_id",
             question=lambda value: question_or_summary(value, "input", _task(value) in _SUMMARIZE),
             references="answers",
@@ -178,7 +178,7 @@ class LongBenchV2Corpus(RowsCorpus):
     layout: ClassVar[Layout] = Layout(
         text="context",
         makes_id=("question", *_CHOICES),
-        asked=Asked(
+        asked=QuestionLayout(
             question_id="_id",
             question="question",
             options=lambda value: tuple(text_of(value, choice) for choice in _CHOICES),
@@ -225,7 +225,7 @@ class ScrollsCorpus(RowsCorpus):
             text=lambda row: Text(parts(row)[1]),
             entries=entries,
             makes_id=("question",),
-            asked=Asked(question_id="id", question="question", references="output"),
+            asked=QuestionLayout(question_id="id", question="question", references="output"),
             joined="output",
         )
         return load_grouped(self, layout)
@@ -254,7 +254,7 @@ class UltraDomainCorpus(RowsCorpus):
         text=_book,
         without=("context", "meta"),
         makes_id=("input",),
-        asked=Asked(
+        asked=QuestionLayout(
             question_id="_id", question="input", references="answers", question_type=_domain
         ),
     )

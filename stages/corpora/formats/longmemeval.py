@@ -27,7 +27,7 @@ from stages.corpora.reading.corpus_row import (
     text_of,
     texts_of,
 )
-from stages.corpora.reading.questions import Asked, single
+from stages.corpora.reading.questions import QuestionLayout, single
 from stages.text.chat_text import NO_DATE
 from stages.text.words import PAGE_BREAK, merged
 
@@ -140,7 +140,7 @@ class LongMemEvalCorpus(FileCorpus):
             document = self.document(document_id, text, metadata=metadata)
         except BadInputError as wrong:
             sessions, document = [], bad_document(document_id, row.detail(wrong))
-        return Loaded(document, (_asked(sessions).read(row, document_id, given),))
+        return Loaded(document, (_question_layout(sessions).read(row, document_id, given),))
 
 
 def sessions_of(value: Value) -> list[Session]:
@@ -158,7 +158,7 @@ def sessions_of(value: Value) -> list[Session]:
     ]
 
 
-def _asked(sessions: Sequence[Session]) -> Asked:
+def _question_layout(sessions: Sequence[Session]) -> QuestionLayout:
     """`sessions`: the question's history, empty where it cannot be read."""
 
     def spans(value: Value, role: str = "") -> list[Span]:
@@ -177,7 +177,7 @@ def _asked(sessions: Sequence[Session]) -> Asked:
         }
         return json_text(about)
 
-    return Asked(
+    return QuestionLayout(
         question="question",
         references=lambda value: single(label_of(value, "answer")),
         question_type=lambda value: optional_text(value, "question_type"),

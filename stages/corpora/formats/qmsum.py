@@ -26,7 +26,7 @@ from stages.corpora.reading.corpus_row import (
     whole_number,
 )
 from stages.corpora.reading.files import files_of, rows_of, split_of
-from stages.corpora.reading.questions import Asked, single
+from stages.corpora.reading.questions import QuestionLayout, single
 from stages.text.words import merged
 
 _TAG = re.compile(r"\{[^{}]*\}")  # {vocalsound}, {disfmarker}, {gap}...
@@ -106,7 +106,7 @@ def _questions(
 ) -> Iterator[Question]:
     """`turns`: their spans in the text; None where they cannot be read."""
     for key, kind in _KINDS.items():
-        asked = Asked(
+        layout = QuestionLayout(
             question="query",
             references=lambda query: single(optional_text(query, "answer")),
             question_type=lambda query, kind=kind: kind,
@@ -116,7 +116,7 @@ def _questions(
         )
         for entry in rows_within(row, key):
             given = ids.of_row(entry, None, document_id, (entry.value or {}).get("query"))
-            yield asked.read(entry, document_id, given)
+            yield layout.read(entry, document_id, given)
 
 
 def _evidence(query: Value, turns: Sequence[Span] | None) -> tuple[Span, ...]:

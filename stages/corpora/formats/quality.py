@@ -25,7 +25,7 @@ from stages.corpora.reading.corpus_row import (
     texts_of,
 )
 from stages.corpora.reading.files import files_of, rows_of
-from stages.corpora.reading.questions import Asked
+from stages.corpora.reading.questions import QuestionLayout
 from stages.text.article_text import article_text
 
 _ABOUT = ("author", "year", "source", "topic", "url")
@@ -50,8 +50,8 @@ class QualityCorpus(FileCorpus):
         where no line can be read."""
         articles: dict[Any, list[Row]] = {}  # by id or, without one, by place
         for row in self.rows():
-            place = row.given_id("article_id") or (row.file, row.line)
-            articles.setdefault(place, []).append(row)
+            key = row.given_id("article_id") or (row.file, row.line)
+            articles.setdefault(key, []).append(row)
         document_ids, question_ids = Ids(), Ids()
         for rows in articles.values():
             given = document_id, _ = document_ids.of_given(rows[0], "article_id")
@@ -59,8 +59,8 @@ class QualityCorpus(FileCorpus):
             document = next(copies)
             if document.problem:
                 document = next((copy for copy in copies if not copy.problem), document)
-            asked = (q for row in rows for q in _questions(row, document_id, question_ids))
-            yield Loaded(document, tuple(asked))
+            questions = (q for row in rows for q in _questions(row, document_id, question_ids))
+            yield Loaded(document, tuple(questions))
 
     def _document(self, value: Value, document_id: str) -> Document:
         text = article_text(text_of(value, "article"))
@@ -81,7 +81,7 @@ def _questions(row: Row, document_id: str, ids: Ids) -> Iterator[Question]:
         content = (document_id, value.get("question"), value.get("options"))
         given = ids.of_row(entry, "question_unique_id", *content)
         whole = replace(entry, value={**value, **of_line}) if value else entry
-        yield _ASKED.read(whole, document_id, given)
+        yield _QUESTION.read(whole, document_id, given)
 
 
 def _options(value: Value) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def _options(value: Value) -> tuple[str, ...]:
     return options
 
 
-_ASKED = Asked(
+_QUESTION = QuestionLayout(
     question="question",
     options=_options,
     right=lambda value, num_options: choice_of(value, "gold_label", 1, num_options),

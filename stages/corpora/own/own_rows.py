@@ -33,7 +33,7 @@ from stages.corpora.reading.corpus_row import (
 )
 from stages.corpora.reading.files import files_of, one_of, rows_of
 from stages.corpora.reading.grouped import Layout, Text, load_grouped
-from stages.corpora.reading.questions import Asked, QuestionFile
+from stages.corpora.reading.questions import QuestionFile, QuestionLayout
 
 _FIRST_ROWS = 100  # in which the keys of text and question must occur
 _KEYS_SHOWN = 30  # in a message
@@ -94,7 +94,7 @@ class OwnRows(FileCorpus):
             entries=None if fields.question else lambda row: (),
             without=of_document,
             makes_id=[fields.question or "", *fields.options],
-            asked=Asked(
+            asked=QuestionLayout(
                 question_id=fields.question_id,
                 question=fields.question or "",
                 options=self._options,
@@ -138,8 +138,8 @@ class RecordsCorpus(OwnRows):
             super().check()
 
     def rows(self) -> Iterator[Row]:
-        found = files_of(self.path, *self.pattern.split("|"))
-        files = [file for file in found if self.split in (None, re.split("[-.]", file.name)[0])]
+        every = files_of(self.path, *self.pattern.split("|"))
+        files = [file for file in every if self.split in (None, re.split("[-.]", file.name)[0])]
         if not files:
             raise UsageError(f"{self.path}: no {self.split}.* or {self.split}-*; set corpus.split")
         return self.fields.with_paths(rows_of(files))
@@ -253,14 +253,13 @@ class TablesCorpus(FileCorpus):
         Where an id is used twice, the second document is bad_input and the first has the questions.
         Raises UsageError where documents are missing, or a table is unreadable, has no rows, or
         exists both as JSON lines and as Parquet."""
-        documents, asked = (
-            one_of(self.path, name, "jsonl", "parquet") for name in ("documents", "questions")
-        )
+        documents = one_of(self.path, "documents", "jsonl", "parquet")
         if documents is None:
             raise UsageError(
                 f"{self.path}: no documents.jsonl or documents.parquet here; set corpus.path=..."
             )
-        questions = QuestionFile(rows_of([asked]) if asked else ())
+        file = one_of(self.path, "questions", "jsonl", "parquet")
+        questions = QuestionFile(rows_of([file]) if file else ())
         ids = Ids()
         for row in rows_of([documents]):
             value = row.value or {}

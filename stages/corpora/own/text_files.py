@@ -51,8 +51,8 @@ class TextCorpus(FileCorpus):
         be read or has no words is bad_input. A file that is no document is a skipped one that says
         why. Raises UsageError where no document can be read, or where the question file holds no
         question."""
-        asked = one_of(self.path, "questions", *_ENDS) if self.path.is_dir() else None
-        questions = QuestionFile(rows_of([asked]) if asked else ())
+        file = one_of(self.path, "questions", *_ENDS) if self.path.is_dir() else None
+        questions = QuestionFile(rows_of([file]) if file else ())
         ids = Ids()
         for entry, loaded in documents_of(self, entries_of(self.path, QUESTION_FILES), ids):
             also = None if entry.left_out else name_of(entry.name)

@@ -60,19 +60,19 @@ def files_of(path: UPath, *patterns: str) -> list[UPath]:
         return [path]
     either = [name for pattern in patterns for name in (pattern, f"{pattern}.gz")]
     for folder in (path, path / "data"):
-        found = {file for pattern in either for file in folder.glob(pattern) if not file.is_dir()}
-        if found:
-            return sorted(found)
+        files = {file for pattern in either for file in folder.glob(pattern) if not file.is_dir()}
+        if files:
+            return sorted(files)
     raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set corpus.path=...")
 
 
 def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
     """The file of that name with one of the suffixes, or None. Raises UsageError where there are
     two."""
-    found = [path for end in suffixes if (path := folder / f"{name}.{end}").exists()]
-    if len(found) > 1:
-        raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")
-    return found[0] if found else None
+    files = [file for end in suffixes if (file := folder / f"{name}.{end}").exists()]
+    if len(files) > 1:
+        raise UsageError(f"{folder}: both {files[0].name} and {files[1].name}; keep one")
+    return files[0] if files else None
 
 
 def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:

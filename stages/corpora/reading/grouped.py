@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pipeline.core.rows import Document, Question
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
 from stages.corpora.reading.corpus_row import BadInputError, Ids, Row, Value, json_text, text_of
-from stages.corpora.reading.questions import Asked
+from stages.corpora.reading.questions import QuestionLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Layout:
     """
 
     text: str | Callable[[Value], Text]
-    asked: Asked
+    asked: QuestionLayout
     makes_id: Sequence[str]  # keys of what a question without an id is known by
     document_id: str | None = None  # the key of the document's id; None: the format has none
     entries: Callable[[Value], Iterable[tuple[str, Value]]] | None = None

@@ -59,7 +59,7 @@ def question_or_summary(value: Value, key: str, summarizes: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class QuestionLayout:
     """A reader of a row's question: each field by a key or a function, in this order; functions
     raise BadInputError.
 
@@ -157,7 +157,7 @@ class QuestionFile:
         if also is not None:
             rows = sorted([*rows, *self._rows.pop(also, [])], key=lambda row: row.line)
         num_chars = None if document.problem else len(document.text)
-        asked = Asked(
+        layout = QuestionLayout(
             question="question",
             options="options",
             right=lambda value, num_options: choice_of(value, "answer_index", 0, num_options),
@@ -167,7 +167,7 @@ class QuestionFile:
             evidence=lambda value: _evidence(value, num_chars),
             asked_at="asked_at",
         )
-        return tuple(asked.read(row, name, self._id(row, name)) for row in rows)
+        return tuple(layout.read(row, name, self._id(row, name)) for row in rows)
 
     def take_rest(self, document_ids: Ids) -> Iterator[Loaded]:
         """Yield the questions that were not taken, all with problem `bad_input`: one Loaded per
