@@ -3,7 +3,6 @@ that is made up is the same every time, of any length, with facts where it says.
 
 import json
 import re
-from collections import Counter
 from typing import Any
 
 from jobs.graph.read_run import read_run
@@ -14,7 +13,6 @@ DEMO = ROOT / "conf" / "demo"
 
 Question = dict[str, Any]
 
-QUESTION_TYPES = {"detail", "why", "two_places", "summary"}
 SENTENCE_END = re.compile(r"[.?!][\"')]?$")
 # A sentence starts at the top of a line, after a "Speaker: " label (tags allowed), or after
 # the end of another sentence on the same line.
@@ -24,17 +22,6 @@ SENTENCE_START = re.compile(r"(?:^|\n)(?:\w+: )?(?:\{\w+\} )?$|[.?!][\"')]? (?:\
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DEMO.glob("*.txt"))}
 LINES = (DEMO / "questions.jsonl").read_text(encoding="utf-8").splitlines()
 QUESTIONS: list[Question] = [json.loads(line) for line in LINES]
-
-
-def test_questions_cover_every_text() -> None:
-    for text in TEXTS.values():
-        assert len(text.split()) >= 2000 and text.endswith("\n")
-        assert not any(line != line.strip() for line in text.splitlines())
-    per_document = Counter(question["document_id"] for question in QUESTIONS)
-    assert len(QUESTIONS) >= 24 and len({q["question_id"] for q in QUESTIONS}) == len(QUESTIONS)
-    assert set(per_document) == set(TEXTS) and len(TEXTS) == 3
-    assert min(per_document.values()) >= 8
-    assert {question["question_type"] for question in QUESTIONS} == QUESTION_TYPES
 
 
 def test_evidence_is_whole_sentences_and_in_two_places_far_apart() -> None:

@@ -67,12 +67,6 @@ def test_what_a_file_says_of_itself_is_metadata(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_documents_of_one_name_have_ids_with_their_suffixes(tmp_path: Path) -> None:
-    files = {"a.pdf": pdf(["Pdf."]), "a.txt": b"A", "b.txt": b"B", "sub/a.txt": b"Below."}
-    corpus = loaded(placed(tmp_path, files), "text")
-    assert texts(corpus) == {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}
-
-
 def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
     placed(tmp_path, {
         "a.txt": LINE.encode(), "cover.jpg": b"\xff\xd8", "notes": b"x", ".DS_Store": b"x",
@@ -98,15 +92,23 @@ def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
     assert (said["cover.jpg"] or "").startswith("cover.jpg: none of .txt .md")
 
 
-def test_in_a_folder_that_is_the_warehouse_its_own_folders_are_not_read(tmp_path: Path) -> None:
-    files = {"a.txt": LINE.encode(), "gistmill.json": b"{}", "runs/n/report.md": b"# n",
-             "deep/runs/b.txt": b"Mine."}  # fmt: skip
+IN_WAREHOUSE = "its folder is a warehouse, whose own folders are not read; name another"
+# Files, the texts by id, what is left out.
+FOLDERS: dict[str, tuple[dict[str, bytes], dict[str, str], dict[str, str]]] = {
+    "a warehouse": (
+        {"a.txt": b"A", "gistmill.json": b"{}", "runs/n/report.md": b"# n", "x/runs/b.txt": b"B"},
+        {"a": "A", "x/runs/b": "B"}, {"gistmill.json": f"gistmill.json: {IN_WAREHOUSE}"}),
+    "documents of one name": (
+        {"a.pdf": pdf(["Pdf."]), "a.txt": b"A", "b.txt": b"B", "sub/a.txt": b"Below."},
+        {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_names_and_folders(tmp_path: Path, case: str) -> None:
+    files, read, said = FOLDERS[case]
     corpus = loaded(placed(tmp_path, files), "text")
-    assert texts(corpus) == {"a": LINE, "deep/runs/b": "Mine."}
-    assert left_out(corpus) == {
-        "gistmill.json": "gistmill.json: its folder is a warehouse, whose own folders are not "
-        "read; name another"
-    }
+    assert (texts(corpus), left_out(corpus)) == (read, said)
 
 
 def test_what_is_left_out_takes_no_name_of_a_document(tmp_path: Path) -> None:

@@ -52,12 +52,6 @@ def test_field_names_say_what_is_what(tmp_path: Path) -> None:
     assert json.loads(alone.document.metadata) == {"extra": 7, "q": "Where?"}
 
 
-def test_two_of_three_options_are_a_mistake(tmp_path: Path) -> None:
-    row = {**ROW, "a": "x", "b": "y", "label": None}
-    corpus = read(tmp_path, row, {**row, "no": "q2", "c": "z"}, fields={"options": ["a", "b", "c"]})
-    assert details(corpus) == ["mine.jsonl:1: 2 of 3 options; add or delete them"]
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -74,6 +68,10 @@ def test_a_key_for_each_option(tmp_path: Path, name: str, content: bytes) -> Non
     [question] = item.questions
     assert item.document.text == "One,\ntwo."
     assert (question.options, question.answer_index) == (("Ann", "Bob"), 1)
+    row = {"story": TEXT, "q": "Who?", "a": "Ann"}
+    rows = [row, {**row, "b": "Bob", "label": 1}]
+    [item] = loaded(written(tmp_path / "gap.jsonl", *rows), "records", fields=fields)
+    assert bad(item.questions) == ["gap.jsonl:1: 1 of 2 options; add or delete them"]
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
