@@ -106,17 +106,19 @@ def _questions(
 ) -> Iterator[Question]:
     """`turns`: their spans in the text; None where they cannot be read."""
     for key, kind in _KINDS.items():
-        layout = QuestionLayout(
-            question="query",
-            references=lambda query: single(optional_text(query, "answer")),
-            question_type=lambda query, kind=kind: kind,
-            evidence=lambda query, kind=kind: _evidence(
-                query, turns if kind == "specific" else None
-            ),
-        )
+        layout = _layout(kind, turns if kind == "specific" else None)
         for entry in rows_within(row, key):
             given = ids.of_row(entry, None, document_id, (entry.value or {}).get("query"))
             yield layout.read(entry, document_id, given)
+
+
+def _layout(kind: str, turns: Sequence[Span] | None) -> QuestionLayout:
+    return QuestionLayout(
+        question="query",
+        references=lambda query: single(optional_text(query, "answer")),
+        question_type=lambda query: kind,
+        evidence=lambda query: _evidence(query, turns),
+    )
 
 
 def _evidence(query: Value, turns: Sequence[Span] | None) -> tuple[Span, ...]:

@@ -109,8 +109,8 @@ def load_grouped(corpus: FileCorpus, layout: Layout) -> Iterator[Loaded]:
         questions: list[Question] = []
         for entry in by_first.pop(number).asked:
             content = [(entry.value or {}).get(key) for key in layout.makes_id]
-            key = layout.asked.question_id
-            given = question_ids.of_row(entry, key, document.document_id, content)
+            id_key = layout.asked.question_id
+            given = question_ids.of_row(entry, id_key, document.document_id, content)
             questions.append(layout.asked.read(entry, document.document_id, given))
         yield Loaded(document, tuple(questions))
 
