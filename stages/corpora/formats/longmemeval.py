@@ -53,9 +53,9 @@ class Session:
         date = _NOT_IN_HEADERS.sub(" ", self.date or NO_DATE).strip()
         return f"{PAGE_BREAK}[{date}]\n"
 
-
-def written(session: Session) -> str:
-    return session.header + "\n\n".join(session.turns) + "\n\n"
+    @property
+    def text(self) -> str:
+        return self.header + "\n\n".join(self.turns) + "\n\n"
 
 
 def session_of(turns: Any, place: str, date: str | None, session_id: str | None) -> Session:
@@ -88,7 +88,7 @@ def by_date(sessions: Sequence[Session]) -> list[Session]:
 
 
 def starts(sessions: Sequence[Session]) -> list[int]:
-    return [*accumulate((len(written(session)) for session in sessions[:-1]), initial=0)]
+    return [*accumulate((len(session.text) for session in sessions[:-1]), initial=0)]
 
 
 def evidence_turns(
@@ -136,7 +136,8 @@ class LongMemEvalCorpus(FileCorpus):
                 {"session_id": session.session_id, "date": session.date, "start_char": start}
                 for session, start in zip(sessions, starts(sessions), strict=False)
             ]
-            text, metadata = "".join(map(written, sessions)), json_text({"sessions": about})
+            text = "".join(session.text for session in sessions)
+            metadata = json_text({"sessions": about})
             document = self.document(document_id, text, metadata=metadata)
         except BadInputError as wrong:
             sessions, document = [], bad_document(document_id, row.detail(wrong))
