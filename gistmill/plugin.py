@@ -24,7 +24,7 @@ from pipeline.work.stage import Column, Stage
 from stages.corpora.reading.corpus import FileCorpus, Loaded
 from stages.corpora.reading.corpus_row import BadInputError, Row, text_of, texts_of
 from stages.corpora.reading.grouped import Layout, RowsCorpus
-from stages.corpora.reading.questions import Asked as QuestionLayout
+from stages.corpora.reading.questions import QuestionLayout
 from stages.extract.extracted import Extracted, UnreadableError, extractor
 from stages.index.context import Context, raw_pages
 from stages.index.memorize import Memorize

@@ -22,7 +22,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from stages.corpora.audits.known_answers import (
-    Asked,
+    FreeForm,
     Known,
     Maker,
     known_answers_text,
@@ -107,7 +107,7 @@ def _raters(config: RunConfig) -> list[Any]:
 def _known(config: RunConfig, warehouse: UPath, own: Mapping[str, int]) -> list[Known]:
     with connect(warehouse, config.run) as connection:
         rows = query(connection, _QUESTIONS)
-    questions = [Asked(**{**row, "references": tuple(row["references"])}) for row in rows]
+    questions = [FreeForm(**{**row, "references": tuple(row["references"])}) for row in rows]
     words = run_of(config.model_dump(mode="json")).family.known_answers
     maker = Maker(questions, words, own["seed"])
     sample = maker.sample(own["n"])

@@ -27,10 +27,8 @@ def corpus_of(section: Mapping[str, Any]) -> Corpus:
 
 
 def load(corpus: Corpus) -> Iterator[Loaded]:
-    """Load the corpus, one document at a time, as the module of its format describes.
-
-    Raises UsageError at once where the path or the split is missing, and on the first `next` where
-    the path holds nothing of this format.
-    """
+    """Load the corpus, one document at a time, as the module of its format describes. Raises
+    UsageError at once where the path or the split is missing, and on the first `next` where the
+    path holds nothing of this format."""
     corpus.check()
     return corpus.load() if is_ours(type(corpus)) else plugin_documents(corpus)

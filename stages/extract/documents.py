@@ -1,4 +1,8 @@
-"""Texts of web pages, EPUB books and Word files as Markdown."""
+"""Texts of web pages, EPUB books and Word files as Markdown.
+
+lxml parses HTML, and html-to-markdown writes headings, lists and tables; in between, the tree is
+reduced to the elements that shape the text.
+"""
 
 import io
 import re
@@ -11,9 +15,31 @@ from typing import Any
 from unicodedata import normalize
 from urllib.parse import unquote
 
-from stages.extract.extracted import Extracted, UnreadableError, extractor
-from stages.extract.html_markdown import HEADINGS, html_tree, markdown
+from stages.extract.extracted import SOFT_HYPHEN, Extracted, UnreadableError, extractor
+from stages.text.article_text import without_marked_sections
 from stages.text.encodings import Decoded, decoded
+
+_TEXT = "\ufdd0"  # around the text of a line, so that nothing in it is Markdown syntax
+_LIST = "\ufdd1"  # in a paragraph before a list; like _TEXT, no character of any text
+_BACKSLASH = "\ufdd2"  # in place of a backslash, which would be escaped
+_WORDS = re.compile(r"\S(?:.*\S)?")
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufdd0-\ufdd2\ufffe\uffff]")
+_HIDDEN = ("script", "style", "title", "template", "noscript", "svg")
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_CELLS = ("tr", "td", "th")
+_KEPT = {"html", "body", "div", "p", "br", "ul", "ol", "li", "table", *_CELLS, *HEADINGS}
+_BLOCKS = (
+    *("address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "dl"),
+    *("dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "main", "nav"),
+    *("pre", "section", "summary"),
+)
+_PRE = re.compile(r"<pre\b.*?(?:</pre\b|\Z)", re.DOTALL | re.IGNORECASE)
+_TAG_OR_LINE_END = re.compile(r"(<[^<>]*>)|\n")
+_TOO_DEEP = "//*[count(ancestor::*) > 900]"  # html-to-markdown leaves out what is below 1,000
+_LONGEST_CELL = 1000  # characters: a table with longer ones is for the page's layout
+_NUMBERS = ("start", "colspan", "rowspan")  # attributes that are kept
+_ITEM = re.compile(r" *(?:-|\d+\.) ")  # text that looks like an item has _TEXT before it
+_BARE = re.compile(r" *(?:(?:-|\d+\.) *)+|#+")
 
 # Web pages: navigation, headers, footers and cookie notices are recognized by the element, its
 # role, its class or id, or because a block has only links.
@@ -42,6 +68,104 @@ _BETWEEN = {"f": "/", "d": "|", "mr": ", ", "m": "; ", "eqArr": "; ", "func": " 
 _GROUPED = ("num", "den", "lim", "sub", "sup")
 
 
+# Markdown of HTML.
+
+
+def html_tree(html: str) -> Any:
+    """The root element of a page, without invisible elements; in <pre>, line ends become <br>."""
+    import lxml.html
+    from lxml import etree
+
+    html = _PRE.sub(lambda pre: _TAG_OR_LINE_END.sub(lambda m: m[1] or "<br>", pre[0]), html)
+    source = _NOT_IN_XML.sub("", without_marked_sections(html))
+    parser = lxml.html.HTMLParser(
+        encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True
+    )
+    try:
+        root = lxml.html.document_fromstring(source.encode(), parser=parser)
+    except etree.ParserError:  # empty
+        return lxml.html.Element("html")
+    etree.strip_elements(root, *_HIDDEN, with_tail=False)
+    return root
+
+
+def markdown(root: Any) -> str:
+    """The text of the tree, with blank lines between paragraphs; changes the tree. Raises
+    UnreadableError where elements are nested too deep."""
+    import html_to_markdown
+    from lxml import etree
+
+    _make_plain(etree, root)
+    if root.xpath(_TOO_DEEP):
+        raise UnreadableError("over 900 elements are within each other; fix or delete it")
+    options = html_to_markdown.ConversionOptions(
+        bullets="-", compact_tables=True, autolinks=False, extract_metadata=False,
+        preprocessing=html_to_markdown.PreprocessingOptions(enabled=False),
+    )  # fmt: skip
+    plain = etree.tostring(root, encoding="unicode", method="html")
+    return _with_whole_lists(html_to_markdown.convert(plain, options).content or "")
+
+
+def _make_plain(etree: Any, root: Any) -> None:
+    """Keep only elements that shape the text, and only the attributes of a list's start and a
+    cell's spans; white space becomes one space, as in a browser."""
+    for element in [*root.iter("caption")]:
+        if (table := element.getparent()) is not None and table.getparent() is not None:
+            table.addprevious(element)
+    etree.strip_tags(root, *{e.tag for e in root.iter()} - {*_KEPT, *_BLOCKS})
+    layout = {None, *filter(_is_layout, root.iter("table"))}
+    for element in [*root.iter(*_BLOCKS, "table", *_CELLS)]:
+        table = element if element.tag == "table" else next(element.iterancestors("table"), None)
+        if element.tag in _BLOCKS or table in layout:
+            element.tag = "div"
+    for element in [*root.iter("ul", "ol")]:
+        if next(element.iterancestors("ul", "ol", "td", "th"), None) is None:
+            begin = etree.Element("p")
+            begin.text = _LIST
+            element.addprevious(begin)
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            if name not in _NUMBERS or not re.fullmatch("[0-9]{1,4}", value):
+                del element.attrib[name]
+        element.text, element.tail = _plain(element.text), _plain(element.tail)
+
+
+def _is_layout(table: Any) -> bool:
+    """True for a table of one row or column, or with a table, a heading or a long text in a
+    cell; its cells become paragraphs."""
+    if next(table.iterdescendants("table", *HEADINGS), None) is not None:
+        return True
+    rows = [[" ".join(cell.itertext()).strip() for cell in row.iter("td", "th")]
+            for row in table.iter("tr")]  # fmt: skip
+    filled = [row for row in rows if any(row)]
+    longest = max((len(cell) for row in filled for cell in row), default=0)
+    return len(filled) < 2 or max(map(len, filled)) < 2 or longest > _LONGEST_CELL
+
+
+def _plain(text: str | None) -> str:
+    text = (text or "").replace(SOFT_HYPHEN, "").replace("\\", _BACKSLASH)
+    return _WORDS.sub(rf"{_TEXT}\g<0>{_TEXT}", re.sub(r"\s+", " ", text))
+
+
+def _with_whole_lists(text: str) -> str:
+    """The text without blank lines within lists and without empty items and headings."""
+    lines = [line.rstrip() for line in text.split("\n")]
+    written = "\n".join(line for line in lines if not _BARE.fullmatch(line))
+    blocks: list[str] = []
+    is_list = False
+    for block in re.split(r"\n{2,}", written.strip("\n")):
+        is_item = bool(_ITEM.match(block))
+        if is_list and (is_item or block.startswith(" ")):
+            blocks[-1] += f"\n{block}"
+            continue
+        blocks += [block] if block != f"{_TEXT}{_LIST}{_TEXT}" else []
+        is_list = is_item
+    return "\n\n".join(blocks).replace(_TEXT, "").replace(_LIST, "").replace(_BACKSLASH, "\\")
+
+
+# Web pages.
+
+
 @extractor("html", "htm", "xhtml")
 def web_text(content: bytes) -> Extracted:
     """The text of a page; empty where it has none."""
@@ -50,10 +174,10 @@ def web_text(content: bytes) -> Extracted:
     for element in [*root.iter()]:
         if element.getparent() is not None and (_is_beside(element) or _is_links(element)):
             element.drop_tree()
-    kept = markdown(root)
+    text = markdown(root)
     # Otherwise it is a page of links, or most of it is in an element that is never closed.
-    is_kept = len(kept) >= _LEAST_KEPT * len(everything)
-    return Extracted(kept if is_kept else everything, note=page.note)
+    is_text = len(text) >= _LEAST_KEPT * len(everything)
+    return Extracted(text if is_text else everything, note=page.note)
 
 
 def _page(content: bytes) -> Decoded:
@@ -101,11 +225,9 @@ def _has_links_alone(element: Any) -> bool:
 @extractor("epub")
 def epub_text(content: bytes) -> Extracted:
     """The text of all files that the book's spine names, in its order, without the table of
-    contents; without a usable spine, that of all its pages, by name.
-
-    Chapters that are encrypted, damaged or not in the archive are `missing`. Raises UnreadableError
-    for what is torn, no EPUB, encrypted, or has no text.
-    """
+    contents; without a usable spine, that of all its pages, by name. Chapters that are encrypted,
+    damaged or not in the archive are `missing`. Raises UnreadableError for what is torn, no EPUB,
+    encrypted, or has no text."""
     book = _Book(content)
     names, missing = book.spine()
     wrong = [] if names else ["no order of chapters in it, read by name"]
@@ -232,39 +354,31 @@ def _xml_parser(etree: Any, recover: bool) -> Any:
 def word_text(content: bytes) -> Extracted:
     """The text of a .docx: headings, paragraphs, lists, tables and notes, equations on a line, text
     boxes behind the paragraph that has them; without pictures. Embedded objects, charts and
-    diagrams are `missing`.
-
-    Raises UnreadableError for one that is torn or encrypted.
-    """
+    diagrams are `missing`. Raises UnreadableError for one that is torn or encrypted."""
     import mammoth
     from lxml import etree
 
-    made, lost = io.BytesIO(), Counter[str]()
-    with _archive(content, "Word file") as old, zipfile.ZipFile(made, "w") as new:
+    plain, lost = io.BytesIO(), Counter[str]()  # lost: objects whose text is not extracted
+    with _archive(content, "Word file") as old, zipfile.ZipFile(plain, "w") as new:
         if not {"word/document.xml", "[Content_Types].xml"} & {*old.namelist()}:
             raise UnreadableError("a zip archive, no Word file; unpack it or save it as .docx")
         for name in dict.fromkeys(n for n in old.namelist() if n.endswith((".xml", ".rels"))):
             part = old.read(name)
             if _PARTS.fullmatch(name):
                 root = etree.fromstring(part, _xml_parser(etree, recover=False))
-                lost += _lost(root)
+                for item in root.iter("{*}OLEObject"):
+                    lost[f"embedded {item.get('ProgID', 'object')}"] += 1
+                for tag, kind in (("chart", "chart"), ("relIds", "diagram")):
+                    lost += Counter(kind for _ in root.iter(f"{{*}}{tag}"))
                 _write_runs(root)
                 part = etree.tostring(root)
             new.writestr(name, part)
     no_pictures = mammoth.images.img_element(lambda image: {})
-    text = markdown(html_tree(mammoth.convert_to_html(made, convert_image=no_pictures).value))
+    text = markdown(html_tree(mammoth.convert_to_html(plain, convert_image=no_pictures).value))
     if not text:
         raise UnreadableError("no text in this Word file; add it or delete the file")
-    named = [f"{kind}: {times}" for kind, times in lost.items()]
-    return Extracted(text, f"not read: {', '.join(named)}" if named else None)
-
-
-def _lost(root: Any) -> Counter[str]:
-    """The number of objects whose text is not extracted, by kind."""
-    objects = root.iter("{*}OLEObject")
-    found = Counter(f"embedded {item.get('ProgID', 'object')}" for item in objects)
-    drawn = {"chart": "chart", "relIds": "diagram"}
-    return found + Counter({drawn[name]: len([*root.iter(f"{{*}}{name}")]) for name in drawn})
+    named = ", ".join(f"{kind}: {times}" for kind, times in lost.items())
+    return Extracted(text, f"not read: {named}" if named else None)
 
 
 def _write_runs(root: Any) -> None:
@@ -291,7 +405,6 @@ def _write_runs(root: Any) -> None:
 
 
 def _linear(part: Any) -> str:
-    """An equation, or a part of it, on one line."""
     name = _name(part)
     if name in ("t", "chr"):
         return part.text or next(iter(part.values()), "")
@@ -300,8 +413,12 @@ def _linear(part: Any) -> str:
     if name in _GROUPED and len(text) > 1 and not text.isdigit():
         text = f"({text})"
     if name == "d":
-        begin, end = (part.find(f"{{*}}dPr/{{*}}{sign}Chr") for sign in ("beg", "end"))
-        text = _sign(begin, "(") + text + _sign(end, ")")
+        signs = [part.find(f"{{*}}dPr/{{*}}{side}Chr") for side in ("beg", "end")]
+        begin, end = (
+            usual if sign is None else next(iter(sign.values()), "")
+            for sign, usual in zip(signs, "()", strict=True)
+        )
+        text = begin + text + end
     elif name == "nary" and texts:
         sign = "" if part.find("{*}naryPr/{*}chr") is not None else "∫"
         text = f"{sign}{''.join(texts[:-1])} {texts[-1]}"
@@ -310,10 +427,6 @@ def _linear(part: Any) -> str:
     elif name == "acc":
         text = "".join(reversed(texts))
     return _BEFORE.get(name, "") + text
-
-
-def _sign(element: Any, usual: str) -> str:
-    return usual if element is None else next(iter(element.values()), "")
 
 
 def _name(element: Any) -> str:

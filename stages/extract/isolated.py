@@ -15,8 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from signal import SIGKILL
-from threading import Timer
-from types import TracebackType
+from threading import Event, Timer
 from typing import Any, Self
 
 from pipeline.core.plugins import load_plugins, loaded_folders
@@ -33,52 +32,58 @@ class Extractor:
 
     def __init__(self, seconds: float = _SECONDS) -> None:
         self._seconds = seconds
-        self._child: _Child | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._child:
-            self._child.end()
+    def __exit__(self, *error: object) -> None:
+        if self._process:
+            self._end(self._process)
 
     def extract(self, kind: str, content: bytes) -> Extracted:
-        """The text of a file. `kind`: a key of EXTRACTORS.
+        """The text of a file. `kind`: a key of EXTRACTORS. Raises UnreadableError where the file
+        cannot be read, or its process has crashed."""
+        process = self._process = self._process or self._start()
+        is_late = Event()
 
-        Raises UnreadableError where the file cannot be read, or its process has crashed.
-        """
-        self._child = child = self._child or _Child()
-        reply = child.reply(kind, content, self._seconds)
-        if reply is None:
-            code, error = child.end()
-            self._child = None
-            if child.is_late:
-                raise UnreadableError(f"not read within {self._seconds:.0f} s; fix or delete it")
-            if code == -SIGKILL:
-                raise UnreadableError(
-                    "its process was killed, perhaps for lack of memory; free some and try again"
-                )
-            if error.startswith("MemoryError"):
-                raise UnreadableError("takes over 4 GiB of memory; fix or delete it")
-            raise UnreadableError(f"damaged ({error or f'exit code {code}'}); fetch it again")
-        if "wrong" in reply:
-            raise UnreadableError(reply["wrong"])
-        return Extracted(**reply)
+        def kill() -> None:
+            is_late.set()
+            process.kill()
 
+        timer = Timer(self._seconds, kill)
+        assert process.stdin and process.stdout
+        timer.start()
+        line = b""
+        try:
+            request = {"kind": kind, "bytes": len(content)}
+            process.stdin.write(json.dumps(request).encode() + b"\n" + content)
+            process.stdin.flush()
+            line = process.stdout.readline()
+        except BrokenPipeError:
+            pass
+        finally:
+            timer.cancel()
+        if line.endswith(b"\n"):
+            reply: dict[str, Any] = json.loads(line)
+            if "wrong" in reply:
+                raise UnreadableError(reply["wrong"])
+            return Extracted(**reply)
+        code, error = self._end(process)
+        if is_late.is_set():
+            raise UnreadableError(f"not read within {self._seconds:.0f} s; fix or delete it")
+        if code == -SIGKILL:
+            raise UnreadableError(
+                "its process was killed, perhaps for lack of memory; free some and try again"
+            )
+        if error.startswith("MemoryError"):
+            raise UnreadableError("takes over 4 GiB of memory; fix or delete it")
+        raise UnreadableError(f"damaged ({error or f'exit code {code}'}); fetch it again")
 
-class _Child:
-    """The process. `is_late`: it was killed because a file took too long."""
-
-    def __init__(self) -> None:
-        self.is_late = False
+    def _start(self) -> "subprocess.Popen[bytes]":
         path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # end closes it
-        self._process = subprocess.Popen(
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # _end closes it
+        return subprocess.Popen(
             # -P: no module of the folder that the command was started in.
             [sys.executable, "-P", "-m", "stages.extract.isolated", *map(str, loaded_folders())],
             stdin=subprocess.PIPE,
@@ -87,41 +92,16 @@ class _Child:
             env={**os.environ, "PYTHONPATH": path},
         )
 
-    def reply(self, kind: str, content: bytes, seconds: float) -> dict[str, Any] | None:
-        """The reply about a file; None where the process ends instead, or is killed after
-        `seconds`."""
-        process, timer = self._process, Timer(seconds, self._kill)
-        assert process.stdin and process.stdout
-        timer.start()
-        try:
-            asked = {"kind": kind, "bytes": len(content)}
-            process.stdin.write(json.dumps(asked).encode() + b"\n" + content)
-            process.stdin.flush()
-            line = process.stdout.readline()
-        except BrokenPipeError:
-            return None
-        finally:
-            timer.cancel()
-        if not line.endswith(b"\n"):
-            return None
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-    def _kill(self) -> None:
-        self.is_late = True
-        self._process.kill()
-
-    def end(self) -> tuple[int, str]:
+    def _end(self, process: "subprocess.Popen[bytes]") -> tuple[int, str]:
         """End the process; return its exit code and the last line of its standard error."""
-        assert self._process.stdin and self._process.stdout
+        self._process = None
         with suppress(BrokenPipeError):
-            self._process.stdin.close()
-        self._process.stdout.close()
-        code = self._process.wait()
+            process.communicate()
         with self._errors as errors:
             errors.seek(0)
             lines = errors.read().decode("utf-8", "replace").split("\n")
-        return code, next((line for line in reversed(lines) if line.strip()), "")[:200]
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        return process.returncode, last[:200]
 
 
 def _serve() -> None:
@@ -132,8 +112,8 @@ def _serve() -> None:
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # libraries may print, which must not mix with replies
     for line in sys.stdin.buffer:
-        asked = json.loads(line)
-        reply = _reply(asked["kind"], sys.stdin.buffer.read(asked["bytes"]))
+        request = json.loads(line)
+        reply = _reply(request["kind"], sys.stdin.buffer.read(request["bytes"]))
         replies.write(f"{json.dumps(reply)}\n")
         replies.flush()
 
@@ -142,15 +122,15 @@ def _reply(kind: str, content: bytes) -> dict[str, Any]:
     if kind not in EXTRACTORS:
         load_plugins(sys.argv[1:])
     try:
-        found = EXTRACTORS[kind](content)
+        extracted = EXTRACTORS[kind](content)
     except UnreadableError as wrong:
         return {"wrong": str(wrong)}
     except ImportError as missing:
         return {"wrong": f"needs {missing.name or missing}, which is not installed; {EXTRA}"}
-    if not isinstance(found, Extracted):
-        what = type(found).__name__
+    if not isinstance(extracted, Extracted):
+        what = type(extracted).__name__
         return {"wrong": f"its extractor returned {what}; return Extracted"}
-    return asdict(found)
+    return asdict(extracted)
 
 
 if __name__ == "__main__":

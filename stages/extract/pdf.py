@@ -53,9 +53,9 @@ _LEVELS = 3  # of headings, by their height
 def pdf_text(content: bytes) -> Extracted:
     """The text of all pages. Raises UnreadableError as `pages_of`."""
     pages, tables, missing = pages_of(content)
-    kept = enumerate(without_running_heads(pages))
-    found = paragraphs([with_tables(lines, tables.get(index, ())) for index, lines in kept])
-    return Extracted("\n\n".join(found), missing)
+    bodies = enumerate(without_running_heads(pages))
+    texts = paragraphs([with_tables(lines, tables.get(index, ())) for index, lines in bodies])
+    return Extracted("\n\n".join(texts), missing)
 
 
 class _Row(NamedTuple):
@@ -66,55 +66,69 @@ class _Row(NamedTuple):
     lines: tuple[Line, ...]
     text: str
 
+    @property
+    def without_digits(self) -> str:
+        return _without_digits(self.text)
+
+    @property
+    def is_number(self) -> bool:
+        return _ALONE.fullmatch(self.text) is not None
+
     def parts(self) -> set[str]:
         """The texts on the left, in the middle and on the right, without labels, which end in a
         colon."""
-        found = {cell.text for line in self.lines for cell in line.cells()}
-        return {text for text in found if not text.endswith(":")}
+        texts = {cell.text for line in self.lines for cell in line.cells()}
+        return {text for text in texts if not text.endswith(":")}
 
     def numbers(self, pattern: re.Pattern[str]) -> set[int]:
         """Numbers in the row, minus `page`; for a page number this difference is the same on all
         pages. If the row is only a number, that one; else those that match the pattern."""
         if alone := _ALONE.fullmatch(self.text):
-            return {_value(alone[1]) - self.page}
-        found = re.findall(r"\d+", " ".join(pattern.findall(self.text)))
-        return {int(number) - self.page for number in found}
+            if alone[1].isdigit():
+                return {int(alone[1]) - self.page}
+            values = [_ROMAN[letter] for letter in alone[1].lower()]
+            pairs = zip(values, [*values[1:], 0], strict=True)
+            return {sum(-value if value < after else value for value, after in pairs) - self.page}
+        numbers = re.findall(r"\d+", " ".join(pattern.findall(self.text)))
+        return {int(number) - self.page for number in numbers}
+
+
+def _without_digits(text: str) -> str:
+    return re.sub(r"\d", "", text)
 
 
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The lines of each page without heads and feet: rows that recur at one height of several
     pages, or have the page's number at an end. A page of nothing else is kept."""
-    rows = [_rows(page, lines) for page, lines in enumerate(pages)]
+    rows = [_edge_rows(page, lines) for page, lines in enumerate(pages)]
     first = _first_copies(pages)
     heads: dict[tuple[int, str], set[str]] = {}  # by row: parts that are on no other page
     steps = {1}  # a page's number minus its index in the file
     for whole in _bands([row for page in rows for row in page]):
-        band = [r for r in whole if first[r.page] == r.page or _ALONE.fullmatch(r.text)]
+        band = [row for row in whole if first[row.page] == row.page or row.is_number]
         times = Counter(step for row in band for step in row.numbers(_NUMBER))
         counted = {s for s, num in times.items() if num >= max(2, _LEAST_SHARE * len(band))}
         parts = Counter(part for row in band for part in row.parts())
         likes = Counter(_without_digits(part) for row in band for part in row.parts())
-        words = Counter(_without_digits(row.text) for row in band)
+        words = Counter(row.without_digits for row in band)
         again = {row for row in band if any(parts[part] > 1 for part in row.parts())}
         numbered = {row for row in band if row.numbers(_NUMBER) & counted}
         # "Exercise 3: ..." counts, too: its number is a page's only beside words that recur.
-        sure = again | {
-            r for r in numbered if words[_without_digits(r.text)] > 1 or _ALONE.fullmatch(r.text)
-        }
+        sure = again | {row for row in numbered if words[row.without_digits] > 1 or row.is_number}
         if len(sure) < max(2, _LEAST_PAGES * len({*first}), _LEAST_SHARE * len(band)):
             continue
         steps |= counted
         for row in band:
             if row in again or row.numbers(_AT_END) & counted:
                 alone = {part for part in row.parts() if likes[_without_digits(part)] == 1}
-                kept = alone if row in again - numbered else set[str]()
-                heads[row.page, _without_digits(row.text)] = kept
-    found: list[list[Line]] = []
+                is_kept = row in again and row not in numbered
+                heads[row.page, row.without_digits] = alone if is_kept else set()
+    bodies: list[list[Line]] = []
     for lines, edges in zip(pages, rows, strict=True):
-        keys = {row: (first[row.page], _without_digits(row.text)) for row in edges}
-        own = {row: heads[key] for row, key in keys.items() if key in heads}
-        found.append(_without(lines, edges, own, steps))
-    return found
+        keys = {row: (first[row.page], row.without_digits) for row in edges}
+        of_page = {row: heads[key] for row, key in keys.items() if key in heads}
+        bodies.append(_without(lines, edges, of_page, steps))
+    return bodies
 
 
 def _without(
@@ -124,7 +138,7 @@ def _without(
     More rows than a head can have are recurring text, which is kept."""
 
     def is_number(row: _Row) -> bool:
-        return bool(_ALONE.fullmatch(row.text)) and not row.numbers(_NUMBER).isdisjoint(steps)
+        return row.is_number and not row.numbers(_NUMBER).isdisjoint(steps)
 
     left: dict[int, Line] = {}  # the rest of each line, by id()
     for is_top in (True, False):
@@ -132,30 +146,31 @@ def _without(
         outer = [*takewhile(lambda row: row in heads or is_number(row), edge)]
         for row in outer if len(outer) <= _EDGE_ROWS else filter(is_number, outer):
             for line in row.lines:
-                kept = (cell.words for cell in line.cells() if cell.text in heads.get(row, ()))
-                left[id(line)] = line._replace(words=tuple(chain.from_iterable(kept)))
-    found = (left.get(id(line), line) for line in lines)
-    return [line for line in found if line.words] or [*lines]
+                rest = (cell.words for cell in line.cells() if cell.text in heads.get(row, ()))
+                left[id(line)] = line._replace(words=tuple(chain.from_iterable(rest)))
+    body = (left.get(id(line), line) for line in lines)
+    return [line for line in body if line.words] or [*lines]
 
 
 def _first_copies(pages: Sequence[Sequence[Line]]) -> list[int]:
     """For each page the earlier page that it is a copy of, or itself. Copies have most lines in
     common at the same places, so recurring lines in them are not evidence of heads."""
-    found: list[int] = []
-    kept: dict[int, set[tuple[str, int]]] = {}  # the lines of pages that are no copies
+    first: list[int] = []
+    originals: dict[int, set[tuple[str, int]]] = {}  # their lines by page
     for page, lines in enumerate(pages):
-        own = {(line.text, round(line.bottom)) for line in lines if not _ALONE.fullmatch(line.text)}
-        alike = (
-            other for other, theirs in [*kept.items()][-_MOST_PAGES:]
-            if len(own & theirs) > _MOST_ALIKE * max(len(own), len(theirs))
-        )  # fmt: skip
-        found.append(next(alike, page))
-        if found[-1] == page:
-            kept[page] = own
-    return found
+        texts = [line for line in lines if not _ALONE.fullmatch(line.text)]
+        here = {(line.text, round(line.bottom)) for line in texts}
+        first.append(page)
+        for other, there in [*originals.items()][-_MOST_PAGES:]:
+            if len(here & there) > _MOST_ALIKE * max(len(here), len(there)):
+                first[page] = other
+                break
+        else:
+            originals[page] = here
+    return first
 
 
-def _rows(page: int, lines: Sequence[Line]) -> list[_Row]:
+def _edge_rows(page: int, lines: Sequence[Line]) -> list[_Row]:
     """The rows at the page's top and bottom edges, and one more at each, from the top down."""
     rows: list[list[Line]] = []
     for line in sorted((line for line in lines if line.height), key=lambda line: -line.bottom):
@@ -166,31 +181,24 @@ def _rows(page: int, lines: Sequence[Line]) -> list[_Row]:
     top = min(_EDGE_ROWS + 1, (len(rows) + 1) // 2)
     foot = max(top, len(rows) - _EDGE_ROWS - 1)
     sides = (sorted(row, key=lambda line: line.left) for row in rows)
-    return [_Row(page, place < top, tuple(row), " ".join(line.text for line in row))
-            for place, row in enumerate(sides) if not top <= place < foot]  # fmt: skip
+    return [
+        _Row(page, number < top, tuple(row), " ".join(line.text for line in row))
+        for number, row in enumerate(sides)
+        if not top <= number < foot
+    ]
 
 
 def _bands(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
-    """Groups of rows of several pages that stand at one height."""
     band: list[_Row] = []
     for row in sorted(rows, key=lambda row: (row.is_top, row.lines[0].bottom)):
-        if band and (row.is_top != band[-1].is_top
-                     or row.lines[0].bottom - band[-1].lines[0].bottom > _SAME_HEIGHT):  # fmt: skip
+        if band and (
+            row.is_top != band[-1].is_top
+            or row.lines[0].bottom - band[-1].lines[0].bottom > _SAME_HEIGHT
+        ):
             yield band
             band = []
         band.append(row)
     yield band
-
-
-def _without_digits(text: str) -> str:
-    return re.sub(r"\d", "", text)
-
-
-def _value(number: str) -> int:
-    if number.isdigit():
-        return int(number)
-    values = [_ROMAN[letter] for letter in number.lower()]
-    return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
 
 
 class _Type(NamedTuple):
@@ -216,36 +224,36 @@ class _Block:
         edge = max(near.right for near in self.near)
         return self.last.is_cut or self.last.right + width > edge
 
-    def is_aside(self, usual: _Type) -> bool:
-        """True for a table, and for notes, which are smaller than the text."""
-        return self.first.height < _SMALLER * usual.height
+    def space(self) -> str:
+        """What stands between the text and a line that goes on with it."""
+        return "" if self.last.is_cut or _DASH.search(self.last.words[-1].text) else " "
 
 
 def paragraphs(pages: Sequence[Sequence[Line]]) -> list[str]:
     """Paragraphs, headings, lists and tables in reading order, as Markdown."""
-    usual = _usual(pages)
-    made: list[_Block] = []
-    for lines in pages:
-        for column in _columns(lines):
-            _join(made, [*_blocks(column, usual)], usual)
-    levels = _levels(made, usual)
-    found: list[str] = []
-    for text in (_markdown(block, levels) for block in made):
-        if found and _follows(found[-1], text):
-            found[-1] += f"\n{text}"
-        else:
-            found.append(text)
-    return found
-
-
-def _usual(pages: Sequence[Sequence[Line]]) -> _Type:
     lines = [[line for line in page if not line.is_table] for page in pages]
     heights: Counter[float] = Counter()
-    for line in (line for page in lines for line in page):
+    for line in chain.from_iterable(lines):
         heights[round(line.height, 1)] += len(line.text)
     steps = [above.bottom - line.bottom for page in lines for above, line in pairwise(page)]
     height = heights.most_common(1)[0][0] if heights else 0.0
-    return _Type(height, median([step for step in steps if step > 0] or [0.0]))
+    usual = _Type(height, median([step for step in steps if step > 0] or [0.0]))
+    blocks: list[_Block] = []
+    for page in pages:
+        for column in _columns(page):
+            _join(blocks, [*_blocks(column, usual)], usual)
+    levels = _levels(blocks, usual)
+    texts: list[str] = []
+    for text in (_markdown(block, levels) for block in blocks):
+        # An item continues the list above: another bullet, or the next number.
+        last = re.match(r"(\d+)\. ", texts[-1].rpartition("\n")[2]) if texts else None
+        if (text.startswith("- ") and texts and texts[-1].startswith("- ")) or (
+            last and text.startswith(f"{int(last[1]) + 1}. ")
+        ):
+            texts[-1] += f"\n{text}"
+        else:
+            texts.append(text)
+    return texts
 
 
 def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
@@ -264,8 +272,8 @@ def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
 def _blocks(column: Sequence[Line], usual: _Type) -> Iterator[_Block]:
     block: _Block | None = None
     for index, line in enumerate(column):
-        near = [other for other in column[max(0, index - _NEAR) : index + _NEAR + 1]
-                if _is_alike(other, line)]  # fmt: skip
+        around = column[max(0, index - _NEAR) : index + _NEAR + 1]
+        near = [other for other in around if _is_alike(other, line)]
         between = None
         if block and not (block.num_lines == 1 and _begin_alike(column, index)):
             between = _between(block, line, usual)
@@ -288,10 +296,9 @@ def _begin_alike(column: Sequence[Line], index: int) -> bool:
     return abs(indents[1] - indents[2]) < 0.1 and indents[2] > _INDENT > abs(indents[3])
 
 
-def _is_alike(one: Line, other: Line) -> bool:
-    """True if they are of about one height, and both bold or neither."""
-    low, high = sorted((one.height, other.height))
-    return high <= _TALLER * low and one.is_bold == other.is_bold
+def _is_alike(line: Line, other: Line) -> bool:
+    low, high = sorted((line.height, other.height))
+    return high <= _TALLER * low and line.is_bold == other.is_bold
 
 
 def _between(block: _Block, line: Line, usual: _Type) -> str | None:
@@ -305,22 +312,16 @@ def _between(block: _Block, line: Line, usual: _Type) -> str | None:
     gap = max(_GAP * usual.step, _TALL_STEP * line.height if is_tall else 0)
     if step > gap or not _is_alike(above, line) or _is_item(line, block):
         return None
+    is_end = above.text.endswith(_ENDS)
     if block.num_lines > 1:  # the first line of a paragraph is indented, or hangs
         indent = (line.left - above.left) / line.height
-        if indent > _INDENT or (indent < -_INDENT and above.text.endswith(_ENDS)):
+        if indent > _INDENT or (indent < -_INDENT and is_end):
             return None
-    is_full = block.is_full(line)
-    if not is_full and _is_marked(block.first) and line.left < block.first.words[1].left:
-        return None
-    if is_full:
-        return _space(above)
-    if above.text.endswith(_ENDS):
+    if block.is_full(line):
+        return block.space()
+    if is_end or (_is_marked(block.first) and line.left < block.first.words[1].left):
         return None
     return " " if line.text[:1].islower() else "\n"
-
-
-def _space(above: Line) -> str:
-    return "" if above.is_cut or _DASH.search(above.words[-1].text) else " "
 
 
 def _is_marked(line: Line) -> bool:
@@ -339,14 +340,16 @@ def _is_item(line: Line, block: _Block) -> bool:
 
 def _join(blocks: list[_Block], new: list[_Block], usual: _Type) -> None:
     """Append the blocks of a column, joining its first paragraph to the last one of earlier
-    columns if the end of a column cut that. Notes and tables may stand between."""
-    last = next((block for block in reversed(blocks) if not block.is_aside(usual)), None)
-    first = next((block for block in new if not block.is_aside(usual)), None)
+    columns if the end of a column cut that. Notes, which are smaller than the text, and tables may
+    stand between."""
+    least = _SMALLER * usual.height
+    last = next((block for block in reversed(blocks) if block.first.height >= least), None)
+    first = next((block for block in new if block.first.height >= least), None)
     is_near = bool(blocks and new) and blocks[-1] is last and new[0] is first
     if last and first and _goes_on(last, first, is_near):
         if first.text[:1].islower() and _CUT.search(last.text):  # PDFium sees no page but one
             last.text, last.last = last.text[:-1], last.last._replace(is_cut=True)
-        last.text += _space(last.last) + first.text
+        last.text += last.space() + first.text
         last.last, last.near = first.last, first.near
         new.remove(first)
     blocks += new
@@ -357,25 +360,25 @@ def _goes_on(last: _Block, first: _Block, is_near: bool) -> bool:
     between the two."""
     if not _is_alike(last.last, first.first) or _is_item(first.first, last):
         return False
+    is_full = last.is_full(first.first)
     if not last.text.endswith(_ENDS):
-        return (
-            last.last.is_cut or first.text[:1].islower() or (is_near and last.is_full(first.first))
-        )
+        return last.last.is_cut or first.text[:1].islower() or (is_near and is_full)
     # A sentence ends with the column's last line: a paragraph does so, too, where the line has
     # room for another word, the page for another line, or the next one is indented.
     indent = first.first.left - first.last.left
     is_indented = first.num_lines > 1 and indent > _INDENT * first.first.height
-    is_known = len(last.near) > _LEAST_NEAR
-    is_full = last.last.bottom < _LOW and last.is_full(first.first)
-    return is_near and is_known and is_full and not is_indented
+    is_low = last.last.bottom < _LOW and len(last.near) > _LEAST_NEAR
+    return is_near and is_low and is_full and not is_indented
 
 
 def _levels(blocks: Sequence[_Block], usual: _Type) -> dict[float, int]:
     """The level of headings by their height; 0.0 has the level of bold headings no taller than
     the text, one more than the lowest."""
-    tall = {round(block.first.height, 1) for block in blocks
-            if block.first.height >= _TALLER * usual.height > 0
-            and len(block.text) <= _LONGEST_HEADING}  # fmt: skip
+    tall = {
+        round(block.first.height, 1)
+        for block in blocks
+        if block.first.height >= _TALLER * usual.height > 0 and len(block.text) <= _LONGEST_HEADING
+    }
     levels: dict[float, int] = {}
     level, above = 0, float("inf")
     for height in sorted(tall, reverse=True):
@@ -386,20 +389,10 @@ def _levels(blocks: Sequence[_Block], usual: _Type) -> dict[float, int]:
 
 
 def _markdown(block: _Block, levels: Mapping[float, int]) -> str:
-    height = round(block.first.height, 1)
+    height, text = round(block.first.height, 1), block.text
     level = levels.get(height) if height else 0  # 0: without places
-    is_bold = (
-        block.first.is_bold and block.last.is_bold and not block.text.endswith((".", ",", ";"))
-    )
-    if len(block.text) > _LONGEST_HEADING or not (level or is_bold):
-        first, _, rest = block.text.partition(" ")
-        return f"- {rest}" if rest and _BULLET.match(first) else block.text
-    return "#" * (level or levels[0.0]) + " " + " ".join(block.text.split())
-
-
-def _follows(above: str, item: str) -> bool:
-    """True if the item continues the list `above`: another bullet, or the next number."""
-    if item.startswith("- "):
-        return above.startswith("- ")
-    last = re.match(r"(\d+)\. ", above.rpartition("\n")[2])
-    return last is not None and item.startswith(f"{int(last[1]) + 1}. ")
+    is_bold = block.first.is_bold and block.last.is_bold and not text.endswith((".", ",", ";"))
+    if len(text) > _LONGEST_HEADING or not (level or is_bold):
+        first, _, rest = text.partition(" ")
+        return f"- {rest}" if rest and _BULLET.match(first) else text
+    return "#" * (level or levels[0.0]) + " " + " ".join(text.split())

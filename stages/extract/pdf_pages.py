@@ -121,14 +121,15 @@ def pages_of(content: bytes) -> tuple[list[list[Line]], Mapping[int, Sequence[Ta
         )
     tables = _tables(content, ruled) if ruled else {}
     without = {
-        "text": [index + 1 for index, lines in enumerate(pages) if not lines],
-        "tables looked for": [index + 1 for index in ruled if index not in tables],
+        "text": [str(index + 1) for index, lines in enumerate(pages) if not lines],
+        "tables looked for": [str(index + 1) for index in ruled if index not in tables],
     }
     missing = [
-        f"no {what} in {len(found)} of {len(pages)} pages "
-        f"({', '.join(map(str, found[:10]))}{' ...' if found[10:] else ''})"
-        for what, found in without.items() if found
-    ]  # fmt: skip
+        f"no {what} in {len(numbers)} of {len(pages)} pages "
+        f"({', '.join(numbers[:10])}{' ...' if numbers[10:] else ''})"
+        for what, numbers in without.items()
+        if numbers
+    ]
     return pages, tables, "; ".join(missing) or None
 
 
@@ -140,7 +141,7 @@ def _lines(page: Any, raw: Any) -> list[Line]:
     # Beyond Unicode's first plane characters and positions do not correspond, and on a rotated page
     # positions refer to the unrotated paper; PDFium's lines are kept then.
     is_placed = len(text) == places.count_chars() and not page.get_rotation()
-    found: list[Line] = []
+    lines: list[Line] = []
     start = 0
     for written in re.split(f"(\r\n|{_HYPHEN})", text):
         spans = [(start + word.start(), start + word.end()) for word in _WORD.finditer(written)]
@@ -148,13 +149,13 @@ def _lines(page: Any, raw: Any) -> list[Line]:
         if not spans:
             continue
         if is_placed:
-            found += _placed(text, spans, places, raw)
+            lines += _placed(text, spans, places, raw)
         else:
-            found.append(Line(tuple(Word(_letters(text[first:end])) for first, end in spans)))
+            lines.append(Line(tuple(Word(_letters(text[first:end])) for first, end in spans)))
         if text.startswith(_HYPHEN, start) or _CUT.match(text, spans[-1][1] - 2):
-            found[-1] = _cut(found[-1], text[start:].lstrip(f"\r\n{_HYPHEN}")[:1])
+            lines[-1] = _cut(lines[-1], text[start:].lstrip(f"\r\n{_HYPHEN}")[:1])
     places.close()
-    return found
+    return lines
 
 
 def _placed(text: str, spans: Sequence[tuple[int, int]], places: Any, raw: Any) -> Iterator[Line]:
@@ -168,19 +169,14 @@ def _placed(text: str, spans: Sequence[tuple[int, int]], places: Any, raw: Any) 
             rows.append([])
         word = Word(_letters(text[first:end]), left, places.get_charbox(end - 1, loose=True)[2])
         rows[-1].append((word, bottom, top - bottom, first, end))
+    font, flags = ctypes.create_string_buffer(128), ctypes.c_int()
     for row in rows:
         _, bottom, height, *_ = max(row, key=lambda placed: len(placed[0].text))
-        is_bold = _is_bold(places, raw, row[0][3], row[-1][4])
+        is_bold = True
+        for index in (row[0][3], row[-1][4] - 1):  # the first character and the last
+            raw.FPDFText_GetFontInfo(places, index, font, len(font), flags)
+            is_bold = is_bold and bool(_BOLD.search(font.value.decode("utf-8", "replace")))
         yield Line(tuple(word for word, *_ in row), bottom, height, is_bold)
-
-
-def _is_bold(places: Any, raw: Any, first: int, end: int) -> bool:
-    name, flags = ctypes.create_string_buffer(128), ctypes.c_int()
-    for index in (first, end - 1):
-        raw.FPDFText_GetFontInfo(places, index, name, len(name), flags)
-        if not _BOLD.search(name.value.decode("utf-8", "replace")):
-            return False
-    return True
 
 
 def _cut(line: Line, below: str) -> Line:
@@ -201,29 +197,25 @@ def _letters(text: str) -> str:
 
 def _by_columns(lines: Sequence[Line]) -> list[Line]:
     """Split lines that go across two columns; the whole left column comes before the right one."""
-    if (gutter := _gutter(lines)) is None:
+    halves = [cells for line in lines if len(cells := line.cells()) == 2]
+    if len(halves) < max(_COLUMN_LINES, _COLUMN_SHARE * len(lines)):
         return list(lines)
-    found: list[Line] = []
+    begin, end = max(left.right for left, _ in halves), min(right.left for _, right in halves)
+    num_words = mean(min(len(cell.words) for cell in cells) for cells in halves)
+    if begin >= end or num_words < _COLUMN_WORDS:
+        return list(lines)
+    gutter = (begin + end) / 2
+    whole: list[Line] = []
     right: list[Line] = []
     for line in lines:
         before = tuple(word for word in line.words if word.right <= gutter)
         after = line.words[len(before) :]
         if after and after[0].left < gutter:  # it goes across: a heading of the page
-            found, right = [*found, *right, line], []
+            whole, right = [*whole, *right, line], []
             continue
-        found += [line._replace(words=before, is_cut=line.is_cut and not after)] if before else []
+        whole += [line._replace(words=before, is_cut=line.is_cut and not after)] if before else []
         right += [line._replace(words=after)] if after else []
-    return [*found, *right]
-
-
-def _gutter(lines: Sequence[Line]) -> float | None:
-    """The middle of the gap between columns written line by line; None without such columns."""
-    halves = [cells for line in lines if len(cells := line.cells()) == 2]
-    if len(halves) < max(_COLUMN_LINES, _COLUMN_SHARE * len(lines)):
-        return None
-    begin, end = max(left.right for left, _ in halves), min(right.left for _, right in halves)
-    num_words = mean(min(len(cell.words) for cell in cells) for cells in halves)
-    return (begin + end) / 2 if begin < end and num_words >= _COLUMN_WORDS else None
+    return [*whole, *right]
 
 
 def _tables(content: bytes, pages: Sequence[int]) -> dict[int, list[Table]]:
@@ -233,33 +225,34 @@ def _tables(content: bytes, pages: Sequence[int]) -> dict[int, list[Table]]:
     from pdfminer.psexceptions import PSException
     from pdfplumber.utils.exceptions import MalformedPDFException, PdfminerException
 
-    found: dict[int, list[Table]] = {}
+    tables: dict[int, list[Table]] = {}
     end = time.monotonic() + _SECONDS
     wrong = (PSException, PdfminerException, MalformedPDFException, *_MALFORMED)
     with suppress(*wrong), pdfplumber.open(io.BytesIO(content)) as document:
         for index in takewhile(lambda _: time.monotonic() < end, pages):
             page = document.pages[index]
-            found[index] = [
-                (_markdown(rows), left, page.height - foot, right, page.height - top)
+            tables[index] = [
+                (text, left, page.height - foot, right, page.height - top)
                 for table in page.find_tables()
-                if _is_table(rows := table.extract())
+                if (text := _markdown(table.extract()))
                 for left, top, right, foot in [table.bbox]
             ]
             page.close()
-    return found
-
-
-def _is_table(rows: Sequence[Sequence[str | None]]) -> bool:
-    """True if several rows and columns, and most cells, have words; not so in frames and forms."""
-    num_filled = sum(bool(cell) for row in rows for cell in row)
-    is_wide = sum(map(any, rows)) > 1 < sum(map(any, zip(*rows, strict=True)))
-    return is_wide and 2 * num_filled >= len(rows) * len(rows[0])
+    return tables
 
 
 def _markdown(rows: Sequence[Sequence[str | None]]) -> str:
-    """Rows of equal length as a Markdown table; the first one is its head."""
-    cells = [[" ".join(_letters(cell or "").split()).replace("|", "\\|") for cell in row]
-             for row in rows if any(row)]  # fmt: skip
+    """Rows of equal length as a Markdown table; the first one is its head. "" for frames and forms:
+    a table has words in several rows and columns, and in most cells."""
+    num_filled = sum(bool(cell) for row in rows for cell in row)
+    is_wide = sum(map(any, rows)) > 1 < sum(map(any, zip(*rows, strict=True)))
+    if not is_wide or 2 * num_filled < len(rows) * len(rows[0]):
+        return ""
+    cells = [
+        [" ".join(_letters(cell or "").split()).replace("|", "\\|") for cell in row]
+        for row in rows
+        if any(row)
+    ]
     head, *others = [f"| {' | '.join(row)} |" for row in cells]
     return "\n".join([head, "|" + " --- |" * len(rows[0]), *others])
 
@@ -267,16 +260,17 @@ def _markdown(rows: Sequence[Sequence[str | None]]) -> str:
 def with_tables(lines: Sequence[Line], tables: Sequence[Table]) -> list[Line]:
     """The lines, with each table in place of its first word; tables without words are left out."""
     for text, left, bottom, right, top in tables:
-        found: list[Line] = []
+        rest: list[Line] = []
         for line in lines:
             is_beside = not bottom <= line.bottom + line.height / 2 <= top
             words = tuple(
-                word for word in line.words
+                word
+                for word in line.words
                 if is_beside or not left <= (word.left + word.right) / 2 <= right
-            )  # fmt: skip
+            )
             if text and len(words) < len(line.words):
-                found.append(Line((Word(text, left, right),), bottom, is_table=True))
+                rest.append(Line((Word(text, left, right),), bottom, is_table=True))
                 text = ""
-            found += [line._replace(words=words)] if words else []
-        lines = found
+            rest += [line._replace(words=words)] if words else []
+        lines = rest
     return list(lines)

@@ -88,7 +88,7 @@ HOMES = {
     "pdfminer": ("stages/extract/pdf_pages.py",),
     "mammoth": ("stages/extract/documents.py",),
     "lxml": ("stages/extract/",),
-    "html_to_markdown": ("stages/extract/html_markdown.py",),
+    "html_to_markdown": ("stages/extract/documents.py",),
     "datasets": ("stages/corpora/own/own_rows.py",),
 }
 BROAD_HANDLER = "pipeline/core/errors.py"

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Literal
 
 import regex
@@ -56,7 +57,6 @@ KINDS: Mapping[str, Kind] = {
 
 
 def known_method(kind: str) -> str:
-    """The method name under which answers of a kind are rated."""
     return f"known_answer(kind={kind})"
 
 
@@ -70,10 +70,8 @@ class Known:
 
 def known_answers_text(known: Iterable[Known]) -> bytes:
     """The content of an audit's file, kinds in the order of `KINDS`."""
-    places = [*KINDS]
-    ordered = sorted(known, key=lambda one: places.index(one.kind))
-    lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in ordered)
-    return "".join(lines).encode()
+    ordered = sorted(known, key=lambda answer: [*KINDS].index(answer.kind))
+    return "".join(f"{json.dumps(asdict(a), ensure_ascii=False)}\n" for a in ordered).encode()
 
 
 def read_known_answers(path: str) -> Mapping[tuple[str, str], Known]:
@@ -83,29 +81,28 @@ def read_known_answers(path: str) -> Mapping[tuple[str, str], Known]:
     file = as_path(path)
     if not exists(file):
         raise UsageError(f"{path}: no such file; gistmill rate audit run=NAME makes it")
-    found = _read(file, modified_at(file), file_size(file))
-    for kind in dict.fromkeys(kind for kind, _ in found if kind not in KINDS):
-        raise UsageError(
-            f"{path}: answers of the kind {kind}, which no rule makes; gistmill rm "
-            f"run={file.parent.name} and audit again"
-        )
-    return found
+    answers = _read(file, modified_at(file), file_size(file))
+    for kind, _ in answers:
+        if kind not in KINDS:
+            raise UsageError(
+                f"{path}: answers of the kind {kind}, which no rule makes; gistmill rm "
+                f"run={file.parent.name} and audit again"
+            )
+    return answers
 
 
 @lru_cache(maxsize=8)
 def _read(file: UPath, written: float, num_bytes: int) -> Mapping[tuple[str, str], Known]:
     try:
-        rows = [json.loads(line) for line in read(file).decode().splitlines()]
-        found = [
-            Known(row["question_id"], row["kind"], row["worth"], row["answer"]) for row in rows
-        ]
+        rows = [json.loads(line) for line in read(file).splitlines()]
+        answers = [Known(r["question_id"], r["kind"], r["worth"], r["answer"]) for r in rows]
     except (ValueError, TypeError, KeyError):
         raise UsageError(f"{file}: damaged; delete it and audit again") from None
-    return {(one.kind, one.question_id): one for one in found}
+    return {(answer.kind, answer.question_id): answer for answer in answers}
 
 
 @dataclass(frozen=True)
-class Asked:
+class FreeForm:
     """A free-form question that has references."""
 
     document_id: str
@@ -121,22 +118,25 @@ class Maker:
     """Makes known answers to `questions`, which also supply other references and names. `words`:
     the family's wordings by kind."""
 
-    questions: Sequence[Asked]
+    questions: Sequence[FreeForm]
     words: Mapping[str, Sequence[str]]
     seed: int
 
-    def sample(self, n: int) -> list[Asked]:
+    def sample(self, n: int) -> list[FreeForm]:
         """At most `n` questions drawn by the seed; their references are answers, not rubrics."""
         usable = [q for q in self.questions
                   if rubric_of(q.task, q.question_type) not in _UNLIKE_ANSWERS]  # fmt: skip
         return heapq.nsmallest(n, usable, key=lambda q: sha([self.seed, q.question_id]))
 
-    def made(self, question: Asked) -> Iterator[Known]:
+    def made(self, question: FreeForm) -> Iterator[Known]:
         """The known answers to a question, in the order of `KINDS`, without kinds that no rule can
         make."""
+        first, *others = question.references
+        # Not one that differs from the first only in case or punctuation.
+        second = next((text for text in others if _plain(text) != _plain(first)), None)
         answers = {
-            "reference": question.references[0],
-            "reworded": self._second(question),
+            "reference": first,
+            "reworded": second,
             "more_detail": self._worded("more_detail", question),
             "vague": self._worded("vague", question),
             "other_question": self._of_another(question),
@@ -149,90 +149,76 @@ class Maker:
             if answer is not None:
                 yield Known(question.question_id, kind, KINDS[kind].worth, answer)
 
-    def _drawn(self, kind: str, question: Asked, found: Sequence[str]) -> str | None:
+    def _drawn(self, kind: str, question: FreeForm, texts: Sequence[str]) -> str | None:
         return min(
-            found, key=lambda t: sha([self.seed, kind, question.question_id, t]), default=None
+            texts, key=lambda t: sha([self.seed, kind, question.question_id, t]), default=None
         )
 
-    def _worded(self, kind: str, question: Asked) -> str | None:
+    def _worded(self, kind: str, question: FreeForm) -> str | None:
         text = self._drawn(kind, question, self.words.get(kind, ()))
         return text and text.replace("{}", question.references[0])
 
-    def _second(self, question: Asked) -> str | None:
-        """The second reference, unless it differs from the first only in case or punctuation."""
-        first, *others = question.references
-        return next((text for text in others if _plain(text) != _plain(first)), None)
-
-    def _of_another(self, question: Asked) -> str | None:
+    def _of_another(self, question: FreeForm) -> str | None:
         """The reference of another question, preferably of the same document, that agrees with none
         of this question's references."""
-        own = self._by_document[question.document_id]
-        for others in (own, self.questions):
+        for others in (self._by_document[question.document_id], self.questions):
             texts = [q.references[0] for q in others if q.question_id != question.question_id]
-            drawn = sorted(texts, key=lambda t: sha([self.seed, question.question_id, t]))
-            for text in drawn:
+            for text in sorted(texts, key=lambda t: sha([self.seed, question.question_id, t])):
                 if all(agreement(text, reference) < AGREES for reference in question.references):
                     return text
         return None
 
-    def _changed(self, question: Asked) -> str | None:
-        """The first reference with another number, else another name. None for a long one, most of
-        which would stay right."""
-        if num_words(question.references[0]) > _MOST_CHANGED:
+    def _changed(self, question: FreeForm) -> str | None:
+        """The first reference with its first number replaced throughout by one 2 to 9 higher (a
+        rubric of LongMemEval accepts counts of days that are 1 off), else its first name by one,
+        preferably of the same document, that neither the question nor its references have. None for
+        a long one, most of which would stay right."""
+        reference = question.references[0]
+        if num_words(reference) > _MOST_CHANGED:
             return None
-        return self._with_another_number(question) or self._with_another_name(question)
-
-    def _with_another_number(self, question: Asked) -> str | None:
-        """The first reference with its first number replaced throughout by one 2 to 9 higher: a
-        rubric of LongMemEval accepts counts of days that are 1 off."""
-        if not (found := _NUMBER.search(question.references[0])):
-            return None
-        by = 2 + int(sha([self.seed, question.question_id]), 16) % 8
-        other = str(int(found[0]) + by).zfill(len(found[0]))
-        return _replaced(question.references[0], found[0], other)
-
-    def _with_another_name(self, question: Asked) -> str | None:
-        """The first reference with its first name replaced throughout by one, preferably of the
-        same document, that neither the question nor its references have."""
-        own = " ".join([question.question, *question.references])
-        for text, begins in _capitals(question.references[0]):
+        if number := _NUMBER.search(reference):
+            by = 2 + int(sha([self.seed, question.question_id]), 16) % 8
+            other = str(int(number[0]) + by).zfill(len(number[0]))
+            return _replaced(reference, number[0], other)
+        taken = " ".join([question.question, *question.references])
+        for text, begins in _capitals(reference):
             if begins and text not in self._names:
                 continue  # any word that begins a sentence
-            for of in (self._names_by_document[question.document_id], self._names):
-                others = [name for name in of if name not in own]
-                if other := self._drawn("changed", question, others):
-                    return _replaced(question.references[0], text, other)
+            for names in (self._names_by_document[question.document_id], self._names):
+                others = [name for name in names if name not in taken]
+                if drawn := self._drawn("changed", question, others):
+                    return _replaced(reference, text, drawn)
         return None
 
     @cached_property
-    def _by_document(self) -> Mapping[str, Sequence[Asked]]:
-        found = defaultdict[str, list[Asked]](list)
+    def _by_document(self) -> Mapping[str, Sequence[FreeForm]]:
+        questions = defaultdict[str, list[FreeForm]](list)
         for question in self.questions:
-            found[question.document_id].append(question)
-        return found
+            questions[question.document_id].append(question)
+        return questions
 
     @cached_property
     def _names_by_document(self) -> Mapping[str, Sequence[str]]:
         """Capitalized words within sentences of questions and references, by document_id."""
         return {
             document_id: list(dict.fromkeys(
-                name for q in own for text in (q.question, *q.references)
+                name for q in questions for text in (q.question, *q.references)
                 for name, begins in _capitals(text) if not begins
             ))
-            for document_id, own in self._by_document.items()
+            for document_id, questions in self._by_document.items()
         }  # fmt: skip
 
     @cached_property
     def _names(self) -> Mapping[str, None]:
-        return dict.fromkeys(name for own in self._names_by_document.values() for name in own)
+        return dict.fromkeys(chain.from_iterable(self._names_by_document.values()))
 
 
 def _capitals(text: str) -> Iterator[tuple[str, bool]]:
     """Runs of capitalized words, each with True if it begins a sentence; such a first word is
     apart."""
-    for found in _NAME.finditer(text):
-        begins = bool(_BEGINS.search(text[: found.start()]))
-        first, _, others = found[0].partition(" ") if begins else ("", "", found[0])
+    for name in _NAME.finditer(text):
+        begins = bool(_BEGINS.search(text[: name.start()]))
+        first, _, others = name[0].partition(" ") if begins else ("", "", name[0])
         if first:
             yield first, True
         if others:

@@ -3,20 +3,21 @@ hold one or more questions and the whole document that they are about."""
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 from itertools import pairwise
 from pathlib import PurePath
 from string import ascii_uppercase
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 from stages.corpora.reading.corpus import Loaded
 from stages.corpora.reading.corpus_row import (
     BadInputError,
     Row,
+    Value,
+    choice_of,
     json_object,
-    kind_of,
     label_of,
-    letter_of,
+    labels_of,
+    list_of,
     one_or_more,
     optional_text,
     question_of,
@@ -25,7 +26,7 @@ from stages.corpora.reading.corpus_row import (
     texts_of,
 )
 from stages.corpora.reading.grouped import Layout, RowsCorpus, Text, load_grouped
-from stages.corpora.reading.questions import SUMMARY, Asked, Value, about, question_or_summary
+from stages.corpora.reading.questions import SUMMARY, QuestionLayout, question_or_summary, single
 
 _CHOICES = tuple(f"choice_{letter}" for letter in "ABCD")
 _SUMMARIZE = ("gov_report", "multi_news", "vcsum")
@@ -57,7 +58,7 @@ class InfiniteBenchCorpus(RowsCorpus):
     layout: ClassVar[Layout] = Layout(
         text="context",
         makes_id=("task", "input", "options"),
-        asked=Asked(
+        asked=QuestionLayout(
             question_id="id",
             question=lambda value: question_or_summary(value, "input", "_sum_" in value["task"]),
             options="options",
@@ -77,56 +78,37 @@ class InfiniteBenchCorpus(RowsCorpus):
             yield row
 
 
-def _instructions(row: Value) -> list[tuple[str, Value]]:
-    asked, outputs = row.get("instructions"), row.get("outputs")
-    if not isinstance(asked, list) or not isinstance(outputs, list):
-        wrong = "instructions" if not isinstance(asked, list) else "outputs"
-        raise BadInputError(f"`{wrong}` is {kind_of(row.get(wrong))}, not a list; fix it")
-    if len(asked) != len(outputs):
-        raise BadInputError(f"{len(asked)} instructions, {len(outputs)} outputs; fix them")
-    kept: dict[str, Any] = {key: row.get(key) for key in ("evaluation", "source")}
-    return [
-        (f"instructions[{index}]", {"question": question, "output": output, **kept})
-        for index, (question, output) in enumerate(zip(asked, outputs, strict=True))
-    ]
+def _instructions(row: Value) -> Iterator[tuple[str, Value]]:
+    questions, outputs = list_of(row, "instructions"), list_of(row, "outputs")
+    if len(questions) != len(outputs):
+        raise BadInputError(f"{len(questions)} instructions, {len(outputs)} outputs; fix them")
+    shared = {key: row.get(key) for key in ("evaluation", "source")}
+    for index, (question, output) in enumerate(zip(questions, outputs, strict=True)):
+        yield f"instructions[{index}]", {"question": question, "output": output, **shared}
 
 
-class _Exam(NamedTuple):
-    question: str
-    options: tuple[str, ...] = ()
-    right: int | None = None
-
-
-def _exam(value: Value) -> _Exam:
-    """An instruction with several right letters, or a number, is free-form, too."""
+def _exam(value: Value) -> tuple[str, tuple[str, ...], int | None]:
+    """An instruction's question, its options and the right one's position. One with several right
+    letters, or a number, is free-form, too."""
     whole, output = question_of(value, "question"), optional_text(value, "output")
-    if label_of(value, "evaluation") != "exam":
-        return _Exam(whole)
-    question, options = exam(whole)
-    letter = _LETTER.match(output or "")
-    right = ascii_uppercase.index(letter[1]) if letter else len(options)
-    return _Exam(question, options, right) if right < len(options) else _Exam(whole)
+    if label_of(value, "evaluation") == "exam" and (letter := _LETTER.match(output or "")):
+        question, options = exam(whole)
+        if (right := ascii_uppercase.index(letter[1])) < len(options):
+            return question, options, right
+    return whole, (), None
 
 
 def exam(instruction: str) -> tuple[str, tuple[str, ...]]:
     """Split an instruction into question and options; no options unless two are in order."""
     marks: list[re.Match[str]] = []
-    for found in _OPTION.finditer(instruction):
-        if found[1] == ascii_uppercase[len(marks) : len(marks) + 1]:
-            marks.append(found)
+    for mark in _OPTION.finditer(instruction):
+        if mark[1] == ascii_uppercase[len(marks) : len(marks) + 1]:
+            marks.append(mark)
     if len(marks) < 2:
         return instruction, ()
-    ends = [*(mark.start() for mark in marks), len(instruction)]
-    options = [
-        instruction[mark.end() : end].strip()
-        for mark, (_, end) in zip(marks, pairwise(ends), strict=True)
-    ]
-    return instruction[: ends[0]].strip(), tuple(options)
-
-
-def _output(value: Value) -> tuple[str, ...]:
-    output = optional_text(value, "output")
-    return (output,) if output and not _exam(value).options else ()
+    bounds = pairwise([*(mark.span() for mark in marks), (len(instruction), 0)])
+    options = tuple(instruction[start:end].strip() for (_, start), (end, _) in bounds)
+    return instruction[: marks[0].start()].strip(), options
 
 
 class LEvalCorpus(RowsCorpus):
@@ -140,14 +122,16 @@ class LEvalCorpus(RowsCorpus):
     licences: ClassVar[Mapping[str, str]] = {"L-Eval": "GPL-3.0; the datasets in it have their own"}
     format: Literal["leval"]
     layout: ClassVar[Layout] = Layout(
-        text=lambda row: Text(text_of(row, "input"), metadata=about(row, "source")),
+        text=lambda row: Text(text_of(row, "input"), metadata=labels_of(row, ["source"])),
         entries=_instructions,
         makes_id=("question",),
-        asked=Asked(
-            question=lambda value: _exam(value).question,
-            options=lambda value: _exam(value).options,
-            right=lambda value, _: _exam(value).right,
-            references=_output,
+        asked=QuestionLayout(
+            question=lambda value: _exam(value)[0],
+            options=lambda value: _exam(value)[1],
+            right=lambda value, _: _exam(value)[2],
+            references=lambda value: (
+                () if _exam(value)[1] else single(optional_text(value, "output") or None)
+            ),
             question_type="evaluation",
             metadata=("source",),
         ),
@@ -168,10 +152,12 @@ class LongBenchCorpus(RowsCorpus):
     licences: ClassVar[Mapping[str, str]] = {"LongBench": "MIT; the datasets in it have their own"}
     format: Literal["longbench"]
     layout: ClassVar[Layout] = Layout(
-        text=lambda row: Text(text_of(row, "context"), metadata=about(row, "dataset", "language")),
+        text=lambda row: Text(
+            text_of(row, "context"), metadata=labels_of(row, ["dataset", "language"])
+        ),
         without=("context",),
         makes_id=("input",),
-        asked=Asked(
+        asked=QuestionLayout(
             question_id="_id",
             question=lambda value: question_or_summary(value, "input", _task(value) in _SUMMARIZE),
             references="answers",
@@ -192,11 +178,11 @@ class LongBenchV2Corpus(RowsCorpus):
     layout: ClassVar[Layout] = Layout(
         text="context",
         makes_id=("question", *_CHOICES),
-        asked=Asked(
+        asked=QuestionLayout(
             question_id="_id",
             question="question",
             options=lambda value: tuple(text_of(value, choice) for choice in _CHOICES),
-            right=lambda value, num_options: letter_of(value, "answer", num_options),
+            right=lambda value, num_options: choice_of(value, "answer", None, num_options),
             question_type="domain",
             metadata=("sub_domain", "difficulty", "length"),
         ),
@@ -221,37 +207,34 @@ class ScrollsCorpus(RowsCorpus):
     splits: ClassVar[tuple[str, ...]] = ("train", "validation", "test")
 
     def load(self) -> Iterator[Loaded]:
+        def parts(row: Value) -> tuple[str, str]:
+            whole = text_of(row, "input")
+            if not self.has_question:
+                return SUMMARY, whole
+            question, blank, text = whole.lstrip().partition("\n\n")
+            if not blank:
+                raise BadInputError("`input` has no blank line after the question; fix it")
+            return question, text
+
+        def entries(row: Value) -> Iterator[tuple[str, Value]]:
+            output = row.get("output")
+            references = [] if output is None else [output]  # test rows have none
+            yield "", {"id": row.get("id"), "question": parts(row)[0], "output": references}
+
         layout = Layout(
-            text=lambda row: Text(_parts(self.has_question, row)[1]),
-            entries=partial(_entries, self.has_question),
+            text=lambda row: Text(parts(row)[1]),
+            entries=entries,
             makes_id=("question",),
-            asked=Asked(question_id="id", question="question", references="output"),
+            asked=QuestionLayout(question_id="id", question="question", references="output"),
             joined="output",
         )
         return load_grouped(self, layout)
 
 
-def _parts(has_question: bool, row: Value) -> tuple[str, str]:
-    both = text_of(row, "input")
-    if not has_question:
-        return SUMMARY, both
-    question, blank, text = both.lstrip().partition("\n\n")
-    if not blank:
-        raise BadInputError("`input` has no blank line after the question; fix it")
-    return question, text
-
-
-def _entries(has_question: bool, row: Value) -> list[tuple[str, Value]]:
-    output = row.get("output")
-    question = _parts(has_question, row)[0]
-    references = [] if output is None else [output]  # test rows have none
-    return [("", {"id": row.get("id"), "question": question, "output": references})]
-
-
 def _book(row: Value) -> Text:
     meta = json_object(row, "meta")
-    known = {"domain": _domain(row), "authors": meta.get("authors")}
-    metadata = {key: fact for key, fact in known.items() if fact}
+    facts = {"domain": _domain(row), "authors": meta.get("authors")}
+    metadata = {key: fact for key, fact in facts.items() if fact}
     return Text(text_of(row, "context"), label_of(meta, "title") or "", metadata)
 
 
@@ -271,7 +254,7 @@ class UltraDomainCorpus(RowsCorpus):
         text=_book,
         without=("context", "meta"),
         makes_id=("input",),
-        asked=Asked(
+        asked=QuestionLayout(
             question_id="_id", question="input", references="answers", question_type=_domain
         ),
     )

@@ -9,14 +9,16 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 from pipeline.core.rows import Span
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
 from stages.corpora.reading.corpus_row import (
     BadInputError,
+    Ids,
     Row,
+    Value,
     json_text,
     kind_of,
     label_of,
@@ -25,14 +27,16 @@ from stages.corpora.reading.corpus_row import (
     text_of,
     texts_of,
 )
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.questions import Asked, Value, single
+from stages.corpora.reading.questions import QuestionLayout, single
 from stages.text.chat_text import NO_DATE
 from stages.text.words import PAGE_BREAK, merged
 
 _DATE = "%Y/%m/%d (%a) %H:%M"
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _NOT_IN_HEADERS = re.compile(r"[\[\]\s]+")
+_MAKES_ID = ("question", "question_date", "haystack_dates", "haystack_sessions")
+# Answers of these types are rubrics, with which word overlap is meaningless.
+_ONLY_JUDGED = ("single-session-preference",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +49,18 @@ class Session:
     marked: Sequence[int]
 
     @property
-    def when(self) -> datetime | None:
-        """The date; None where it is not in the format of the published files."""
-        try:
-            return datetime.strptime(self.date or "", _DATE)
-        except ValueError:
-            return None
+    def header(self) -> str:
+        date = _NOT_IN_HEADERS.sub(" ", self.date or NO_DATE).strip()
+        return f"{PAGE_BREAK}[{date}]\n"
+
+    @property
+    def text(self) -> str:
+        return self.header + "\n\n".join(self.turns) + "\n\n"
 
 
 def session_of(turns: Any, place: str, date: str | None, session_id: str | None) -> Session:
-    """Read a list of objects with `role`, `content` and perhaps `has_answer`.
-
-    `place`: position of the list in its row, for messages. Raises BadInputError.
-    """
+    """Read a list of objects with `role`, `content` and perhaps `has_answer`. `place`: position of
+    the list in its row, for messages. Raises BadInputError."""
     if not isinstance(turns, list):
         raise BadInputError(f"{place} is {kind_of(turns)}, not a list; fix it")
     lines, marked = [], []
@@ -76,27 +79,16 @@ def session_of(turns: Any, place: str, date: str | None, session_id: str | None)
 
 def by_date(sessions: Sequence[Session]) -> list[Session]:
     """The sessions that have turns, by date; in the given order if any date cannot be read."""
-    dated = [(session.when, session) for session in sessions]
-    if all(when for when, _ in dated):
-        dated.sort(key=lambda pair: pair[0] or datetime.min)
-    return [session for _, session in dated if session.turns]
-
-
-def written(session: Session) -> str:
-    return _header(session) + "\n\n".join(session.turns) + "\n\n"
-
-
-def _header(session: Session) -> str:
-    date = _NOT_IN_HEADERS.sub(" ", session.date or NO_DATE).strip()
-    return f"{PAGE_BREAK}[{date}]\n"
+    try:
+        dates = [datetime.strptime(session.date or "", _DATE) for session in sessions]
+    except ValueError:
+        dates = [datetime.min] * len(sessions)
+    order = sorted(range(len(sessions)), key=dates.__getitem__)
+    return [sessions[index] for index in order if sessions[index].turns]
 
 
 def starts(sessions: Sequence[Session]) -> list[int]:
-    """The position of each session in the document's text."""
-    found = [0]
-    for session in sessions:
-        found.append(found[-1] + len(written(session)))
-    return found[:-1]
+    return [*accumulate((len(session.text) for session in sessions[:-1]), initial=0)]
 
 
 def evidence_turns(
@@ -105,19 +97,14 @@ def evidence_turns(
     """Position and text of each turn marked as containing the answer; without marks, of all turns
     of the answer sessions."""
     is_marked = any(session.marked for session in sessions if session.session_id in evidence_ids)
-    for session, start in zip(sessions, starts(sessions), strict=True):
+    for session, start in zip(sessions, starts(sessions), strict=False):
         if session.session_id not in evidence_ids:
             continue
-        at = start + len(_header(session))
+        at = start + len(session.header)
         for number, turn in enumerate(session.turns):
             if (number in session.marked or not is_marked) and turn:
                 yield at, turn
             at += len(turn) + 2
-
-
-_MAKES_ID = ("question", "question_date", "haystack_dates", "haystack_sessions")
-# Answers of these types are rubrics, with which word overlap is meaningless.
-_ONLY_JUDGED = ("single-session-preference",)
 
 
 class LongMemEvalCorpus(FileCorpus):
@@ -142,73 +129,64 @@ class LongMemEvalCorpus(FileCorpus):
                 yield self._history(row, row.value, ids)
 
     def _history(self, row: Row, value: Value, ids: Ids) -> Loaded:
-        found = document_id, _ = ids.of_row(row, "question_id", [value.get(k) for k in _MAKES_ID])
+        given = document_id, _ = ids.of_row(row, "question_id", [value.get(k) for k in _MAKES_ID])
         try:
             sessions = by_date(sessions_of(value))
             about = [
                 {"session_id": session.session_id, "date": session.date, "start_char": start}
-                for session, start in zip(sessions, starts(sessions), strict=True)
+                for session, start in zip(sessions, starts(sessions), strict=False)
             ]
-            text, metadata = "".join(map(written, sessions)), json_text({"sessions": about})
+            text = "".join(session.text for session in sessions)
+            metadata = json_text({"sessions": about})
             document = self.document(document_id, text, metadata=metadata)
         except BadInputError as wrong:
             sessions, document = [], bad_document(document_id, row.detail(wrong))
-        return Loaded(document, (_asked(sessions).read(row, document_id, found),))
+        return Loaded(document, (_question_layout(sessions).read(row, document_id, given),))
 
 
-def sessions_of(value: dict[str, Any]) -> list[Session]:
+def sessions_of(value: Value) -> list[Session]:
     """The sessions of a question's row, in file order. Raises BadInputError."""
-    found = list_of(value, "haystack_sessions")
-    dates, ids = (texts_of(value, f"haystack_{key}") for key in ("dates", "session_ids"))
-    for key, beside in (("dates", dates), ("session_ids", ids)):
-        if beside and len(beside) != len(found):
-            raise BadInputError(f"{len(found)} sessions, {len(beside)} `haystack_{key}`; fix them")
+    sessions = list_of(value, "haystack_sessions")
+    beside = []
+    for key in ("haystack_dates", "haystack_session_ids"):
+        texts = texts_of(value, key)
+        if texts and len(texts) != len(sessions):
+            raise BadInputError(f"{len(sessions)} sessions, {len(texts)} `{key}`; fix them")
+        beside.append(texts or [None] * len(sessions))
     return [
-        session_of(
-            turns,
-            f"haystack_sessions[{index}]",
-            dates[index] if dates else None,
-            ids[index] if ids else None,
-        )
-        for index, turns in enumerate(found)
+        session_of(turns, f"haystack_sessions[{index}]", date, session_id)
+        for index, (turns, date, session_id) in enumerate(zip(sessions, *beside, strict=True))
     ]
 
 
-def _asked(sessions: Sequence[Session]) -> Asked:
+def _question_layout(sessions: Sequence[Session]) -> QuestionLayout:
     """`sessions`: the question's history, empty where it cannot be read."""
-    return Asked(
+
+    def spans(value: Value, role: str = "") -> list[Span]:
+        turns = evidence_turns(sessions, texts_of(value, "answer_session_ids"))
+        return [Span(at, at + len(turn)) for at, turn in turns if turn.startswith(role)]
+
+    def is_abstention(value: Value) -> bool:
+        return (label_of(value, "question_id") or "").endswith("_abs")
+
+    def metadata(value: Value) -> str:
+        about = {
+            "answer_session_ids": texts_of(value, "answer_session_ids"),
+            "is_abstention": is_abstention(value),
+            # LongMemEval's metrics of retrieval count no other evidence.
+            "user_evidence": [[s.start_char, s.end_char] for s in spans(value, "user:")],
+        }
+        return json_text(about)
+
+    return QuestionLayout(
         question="question",
         references=lambda value: single(label_of(value, "answer")),
         question_type=lambda value: optional_text(value, "question_type"),
-        metadata=partial(_metadata, sessions),
-        evidence=lambda value: merged(Span(at, at + len(t)) for at, t in _turns(sessions, value)),
+        metadata=metadata,
+        evidence=lambda value: merged(spans(value)),
         asked_at="question_date",
-        more=_more,
+        more=lambda value: {
+            "only_judged": is_abstention(value) or value.get("question_type") in _ONLY_JUDGED,
+            "task": "abstention" if is_abstention(value) else None,
+        },
     )
-
-
-def _turns(sessions: Sequence[Session], value: Value) -> Iterator[tuple[int, str]]:
-    return evidence_turns(sessions, texts_of(value, "answer_session_ids"))
-
-
-def _metadata(sessions: Sequence[Session], value: Value) -> str:
-    turns = _turns(sessions, value)
-    about = {
-        "answer_session_ids": texts_of(value, "answer_session_ids"),
-        "is_abstention": _is_abstention(value),
-        # Half-open spans: LongMemEval's metrics of retrieval count no other evidence.
-        "user_evidence": [[at, at + len(turn)] for at, turn in turns if turn.startswith("user:")],
-    }
-    return json_text(about)
-
-
-def _is_abstention(value: Value) -> bool:
-    return (label_of(value, "question_id") or "").endswith("_abs")
-
-
-def _more(value: Value) -> Mapping[str, Any]:
-    is_abstention = _is_abstention(value)
-    return {
-        "only_judged": is_abstention or value.get("question_type") in _ONLY_JUDGED,
-        "task": "abstention" if is_abstention else None,
-    }

@@ -22,11 +22,18 @@ from stages.corpora.reading.corpus import (
     document_or_bad,
     refuse_missing,
 )
-from stages.corpora.reading.corpus_row import BadInputError, Row, json_text, label_of, optional_text
+from stages.corpora.reading.corpus_row import (
+    BadInputError,
+    Ids,
+    Row,
+    Value,
+    json_text,
+    label_of,
+    optional_text,
+)
 from stages.corpora.reading.document_files import decoded
 from stages.corpora.reading.files import read_whole, rows_of
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.questions import QuestionFile, Value
+from stages.corpora.reading.questions import QuestionFile
 from stages.text.article_text import article_text
 
 _IS_PAGE = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype|html|head|body|pre|p|b|table|center)\b",
@@ -66,6 +73,10 @@ _EDGE_CHARS = 3000  # at the beginning and the end of a story, where that would 
 # The least share of words that a cut must leave: if it leaves less, the marker also occurs within
 # the story. Project Gutenberg's licence makes up half of a short book.
 _MIN_SHARE_OF_BOOK, _MIN_SHARE_BETWEEN = 0.1, 0.5
+# The official script counts a file under 19 kB as a failed download; but shorter stories exist.
+_SHORT_BYTES = 19_000
+_MOJIBAKE = re.compile(r"[\xc2-\xf4][\x80-\xbf]{1,3}")  # UTF-8 that was read as Latin-1
+_ABOUT = ("kind", "set", "story_url", "wiki_url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +91,9 @@ class Story:
 
 
 def story(content: bytes, start: str, end: str) -> Story:
-    """The story in a file.
-
-    `start` and `end` are the story_start and story_end of documents.csv: its first and last tokens,
-    separated by spaces. In books of Project Gutenberg they include the licence, so the lines with
-    which Gutenberg frames a book are tried first.
-    """
+    """The story in a file. `start` and `end` are the story_start and story_end of documents.csv:
+    its first and last tokens, separated by spaces. In books of Project Gutenberg they include the
+    licence, so the lines with which Gutenberg frames a book are tried first."""
     read = decoded(content)
     whole = article_text(read.text) if _IS_PAGE.match(read.text[:10_000]) else read.text
     text, cut_by = whole, "nothing"
@@ -102,41 +110,28 @@ def story(content: bytes, start: str, end: str) -> Story:
 def _by_gutenberg(text: str) -> str | None:
     first = _START.search(text)
     last = _END.search(text, first.end() if first else len(text) // 2)
-    if first is None and last is None:
-        return None
     start, end = first.end() if first else 0, last.start() if last else len(text)
-    for head in _START.finditer(text, start, min(end, start + _MOST_OF_HEAD)) if first else ():
-        start = head.end()
-    return _kept(text, start, end, _MIN_SHARE_OF_BOOK)
+    if first:
+        for head in _START.finditer(text, start, min(end, start + _MOST_OF_HEAD)):
+            start = head.end()
+    return _cut(text, start, end, _MIN_SHARE_OF_BOOK) if first or last else None
 
 
 def _by_markers(text: str, start: str, end: str) -> str | None:
-    """From the first `start` to the last `end`; either may be missing."""
-    first = next(_found(text, start), None)
-    *_, last = [None, *_found(text, end)]
-    if first is None and last is None:
+    """From the first `start` to the last `end`, with or without white space between their tokens;
+    either may be missing."""
+    patterns = (r"\s*".join(map(re.escape, marker.split())) for marker in (start, end))
+    firsts, lasts = ([*re.finditer(pattern, text)] if pattern else [] for pattern in patterns)
+    if not firsts and not lasts:
         return None
-    start_char, end_char = first.start() if first else 0, last.end() if last else len(text)
-    return _kept(text, start_char, end_char, _MIN_SHARE_BETWEEN)
+    start_char = firsts[0].start() if firsts else 0
+    end_char = lasts[-1].end() if lasts else len(text)
+    return _cut(text, start_char, end_char, _MIN_SHARE_BETWEEN)
 
 
-def _found(text: str, marker: str) -> Iterator[re.Match[str]]:
-    """Matches of the marker's tokens, with or without white space between them."""
-    tokens = marker.split()
-    return iter(re.finditer(r"\s*".join(map(re.escape, tokens)), text) if tokens else ())
-
-
-def _kept(text: str, start: int, end: int, least: float) -> str | None:
-    """`text[start:end]`, stripped; None where it has less than the share `least` of all words."""
+def _cut(text: str, start: int, end: int, least: float) -> str | None:
     between = text[start:end].strip()
-    enough = len(between.split()) >= least * len(text.split())
-    return between if enough else None
-
-
-# The official script counts a file under 19 kB as a failed download; but shorter stories exist.
-_SHORT_BYTES = 19_000
-_MOJIBAKE = re.compile(r"[\xc2-\xf4][\x80-\xbf]{1,3}")  # UTF-8 that was read as Latin-1
-_ABOUT = ("kind", "set", "story_url", "wiki_url")
+    return between if len(between.split()) >= least * len(text.split()) else None
 
 
 class NarrativeQACorpus(FileCorpus):
@@ -160,25 +155,27 @@ class NarrativeQACorpus(FileCorpus):
             refuse_missing(self.stories, "corpus.stories", "folder")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per row of documents.csv that is of the kind and split.
-
-        Raises UsageError where documents.csv or qaps.csv is missing or unreadable.
-        """
+        """Yield one Loaded per row of documents.csv that is of the kind and split. Raises
+        UsageError where documents.csv or qaps.csv is missing or unreadable."""
         documents = list(rows_of([self._file("documents.csv")]))
-        known = {row.given_id("document_id") for row in documents}
+        all_ids = {row.given_id("document_id") for row in documents}
         chosen = [row for row in documents if self._is_chosen(row)]
         ids = {row.given_id("document_id") for row in chosen}
-        asked = (_asked(row) for row in rows_of([self._file("qaps.csv")]))
+        pairs = map(_question_row, rows_of([self._file("qaps.csv")]))
         # A question about a document of another kind or split is left out without a message; about
         # a document that documents.csv does not have, it is bad input.
         questions = QuestionFile(
-            row for row in asked if (i := row.given_id("document_id")) in ids or i not in known
+            row for row in pairs if (i := row.given_id("document_id")) in ids or i not in all_ids
         )
-        summaries = self._summaries()
+        file = self.path / "summaries.csv"
+        summaries = {
+            row.given_id("document_id"): _repaired(str((row.value or {}).get("summary") or ""))
+            for row in (rows_of([file]) if file.exists() else ())
+        }
         document_ids = Ids()
         for row in chosen:
-            found = document_ids.of_given(row, "document_id")
-            document = document_or_bad(row, found, partial(self._document, summaries))
+            given = document_ids.of_given(row, "document_id")
+            document = document_or_bad(row, given, partial(self._document, summaries))
             taken = questions.take(document)
             yield Loaded(document, () if document.skipped else taken)
         yield from questions.take_rest(document_ids)
@@ -191,18 +188,10 @@ class NarrativeQACorpus(FileCorpus):
 
     def _is_chosen(self, row: Row) -> bool:
         """True if the row is of the kind and split, or is unreadable, which is reported later."""
-        value = row.value or {}
-        kinds = {"all": (value.get("kind"),)}.get(self.kind, (self.kind,))
-        sets = (self.split,) if self.split else (value.get("set"),)
-        return row.value is None or (value.get("kind") in kinds and value.get("set") in sets)
-
-    def _summaries(self) -> dict[str | None, str]:
-        file = self.path / "summaries.csv"
-        rows = rows_of([file]) if file.exists() else iter(())
-        return {
-            row.given_id("document_id"): _repaired(str((row.value or {}).get("summary") or ""))
-            for row in rows
-        }
+        if row.value is None:
+            return True
+        is_kind = self.kind in ("all", row.value.get("kind"))
+        return is_kind and self.split in (None, row.value.get("set"))
 
     def _document(
         self, summaries: Mapping[str | None, str], value: Value, document_id: str
@@ -215,15 +204,15 @@ class NarrativeQACorpus(FileCorpus):
                 document_id=document_id, title=title, metadata=json_text(about), skipped=True
             )
         start, end = (optional_text(value, key) or "" for key in ("story_start", "story_end"))
-        found = story(content, start, end)
-        about["cut_by"] = found.cut_by
+        cut = story(content, start, end)
+        about["cut_by"] = cut.cut_by
         if summary := summaries.get(document_id):
             about["summary"] = summary
-        document = self.document(document_id, found.text, title, json_text(about))
-        note = f"{document_id}.content: {found.note}" if found.note else None
+        document = self.document(document_id, cut.text, title, json_text(about))
+        note = f"{document_id}.content: {cut.note}" if cut.note else None
         return replace(document, detail=note)
 
-    def _content(self, value: dict[str, Any], document_id: str) -> bytes | None:
+    def _content(self, value: Value, document_id: str) -> bytes | None:
         """The story's file; None where it is missing or clearly incomplete."""
         folder = self.stories or self.path / "tmp"
         try:
@@ -238,8 +227,7 @@ class NarrativeQACorpus(FileCorpus):
         return None if failed else content
 
 
-def _asked(row: Row) -> Row:
-    """A row of qaps.csv in the columns of reading/questions.py, without the tokenized copies."""
+def _question_row(row: Row) -> Row:
     if row.value is None:
         return row
     answers = [row.value.get(key) for key in ("answer1", "answer2")]
@@ -254,11 +242,11 @@ def _asked(row: Row) -> Row:
 
 def _repaired(text: str) -> str:
     """The text with mojibake decoded, stripped of white space."""
-    return _MOJIBAKE.sub(_read_as_utf8, text).strip()
 
+    def as_utf_8(wrong: re.Match[str]) -> str:
+        try:
+            return wrong[0].encode("latin-1").decode("utf-8")
+        except UnicodeDecodeError:
+            return wrong[0]
 
-def _read_as_utf8(found: re.Match[str]) -> str:
-    try:
-        return found[0].encode("latin-1").decode("utf-8")
-    except UnicodeDecodeError:
-        return found[0]
+    return _MOJIBAKE.sub(as_utf_8, text).strip()

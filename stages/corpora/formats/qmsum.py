@@ -13,7 +13,9 @@ from pipeline.core.rows import Question, Span
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
 from stages.corpora.reading.corpus_row import (
     BadInputError,
+    Ids,
     Row,
+    Value,
     json_text,
     kind_of,
     list_of,
@@ -24,13 +26,11 @@ from stages.corpora.reading.corpus_row import (
     whole_number,
 )
 from stages.corpora.reading.files import files_of, rows_of, split_of
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.questions import Asked, Value, single
+from stages.corpora.reading.questions import QuestionLayout, single
 from stages.text.words import merged
 
 _TAG = re.compile(r"\{[^{}]*\}")  # {vocalsound}, {disfmarker}, {gap}...
 _LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
-Turns = Sequence[tuple[int, int]] | None  # start and end character of each turn; None: unknown
 _KINDS = {"general_query_list": "general", "specific_query_list": "specific"}
 
 
@@ -45,12 +45,10 @@ class QMSumCorpus(FileCorpus):
     splits: ClassVar[tuple[str, ...]] = ("train", "val", "test")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per meeting; general queries come first.
-
-        Of a folder, *.jsonl are read, or *.json where there are none; with `split` the file or
-        folder of that name. A meeting with a turn that cannot be read is bad_input as a whole; its
-        queries are kept. Raises UsageError where no line can be read.
-        """
+        """Yield one Loaded per meeting; general queries come first. Of a folder, *.jsonl are read,
+        or *.json where there are none; with `split` the file or folder of that name. A meeting with
+        a turn that cannot be read is bad_input as a whole; its queries are kept. Raises UsageError
+        where no line can be read."""
         document_ids, question_ids = Ids(), Ids()
         for row in self.rows():
             yield self._meeting(row, document_ids, question_ids)
@@ -63,94 +61,81 @@ class QMSumCorpus(FileCorpus):
 
     def _meeting(self, row: Row, document_ids: Ids, question_ids: Ids) -> Loaded:
         meeting = row.value or {}
-        document_id, wrong = _document_id(row, meeting, document_ids)
-        turns: Turns = None
+        turns = meeting.get("meeting_transcripts")
+        if isinstance(turns, list):
+            document_id, wrong = document_ids.of_row(row, None, turns)
+        else:
+            document_id, wrong = document_ids.of_place(row), row.wrong
+        spans: list[Span] | None = None
         try:
             if wrong:
                 raise BadInputError(wrong)
-            lines = _lines(meeting, self.clean)
-            turns = _tile(lines)
-            metadata = json_text({"topics": _topics(meeting)})
+            lines = self._lines(meeting)
+            starts = accumulate((len(line) + 1 for line in lines), initial=0)
+            spans = [Span(at, at + len(line)) for at, line in zip(starts, lines, strict=False)]
+            topics = meeting.get("topic_list")  # only metadata, so malformed ones are left out
+            objects = [t for t in topics if isinstance(t, dict)] if isinstance(topics, list) else []
+            names = [name for t in objects if isinstance(name := t.get("topic"), str)]
+            metadata = json_text({"topics": names})
             document = self.document(document_id, "\n".join(lines), metadata=metadata)
         except BadInputError as error:
             document = bad_document(document_id, row.detail(error))
         # A meeting that occurred in an earlier file had its queries there.
-        asked = () if wrong else _questions(row, document_id, turns, question_ids)
-        return Loaded(document, tuple(asked))
+        questions = () if wrong else _questions(row, document_id, spans, question_ids)
+        return Loaded(document, tuple(questions))
+
+    def _lines(self, meeting: Value) -> list[str]:
+        lines = []
+        for index, turn in enumerate(list_of(meeting, "meeting_transcripts")):
+            try:
+                if not isinstance(turn, dict):
+                    raise BadInputError(f"{kind_of(turn)}, not an object; fix it")
+                speaker, content = text_of(turn, "speaker"), text_of(turn, "content")
+            except BadInputError as wrong:
+                raise BadInputError(f"meeting_transcripts[{index}]: {wrong}") from wrong
+            if self.clean == "tags":
+                content = " ".join(_TAG.sub(" ", content).split())
+            # An empty turn keeps its line, as evidence counts turns, and its space, as ReadAgent's
+            # text.
+            lines.append(_LINE_BREAK.sub(" ", f"{speaker.strip()}: {content.strip()}"))
+        return lines
 
 
-def _document_id(row: Row, meeting: Value, ids: Ids) -> tuple[str, str | None]:
-    turns = meeting.get("meeting_transcripts")
-    return ids.of_content(row, turns) if isinstance(turns, list) else (ids.of_place(row), row.wrong)
-
-
-def _lines(meeting: Value, clean: Literal["none", "tags"]) -> list[str]:
-    lines = []
-    for index, turn in enumerate(list_of(meeting, "meeting_transcripts")):
-        try:
-            lines.append(_line(turn, clean))
-        except BadInputError as wrong:
-            raise BadInputError(f"meeting_transcripts[{index}]: {wrong}") from wrong
-    return lines
-
-
-def _line(turn: Any, clean: Literal["none", "tags"]) -> str:
-    if not isinstance(turn, dict):
-        raise BadInputError(f"{kind_of(turn)}, not an object; fix it")
-    speaker, content = text_of(turn, "speaker"), text_of(turn, "content")
-    if clean == "tags":
-        content = " ".join(_TAG.sub(" ", content).split())
-    # An empty turn keeps its line, as evidence counts turns, and its space, as ReadAgent's text.
-    return _LINE_BREAK.sub(" ", f"{speaker.strip()}: {content.strip()}")
-
-
-def _tile(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """Start and end of each line in the text that joins them by newlines."""
-    starts = accumulate((len(line) + 1 for line in lines), initial=0)
-    return [(start, start + len(line)) for start, line in zip(starts, lines, strict=False)]
-
-
-def _topics(meeting: Value) -> list[str]:
-    """Names of the topics; only metadata, so malformed ones are left out."""
-    topics = meeting.get("topic_list")
-    entries = topics if isinstance(topics, list) else []
-    names = (entry.get("topic") for entry in entries if isinstance(entry, dict))
-    return [name for name in names if isinstance(name, str)]
-
-
-def _questions(row: Row, document_id: str, turns: Turns, ids: Ids) -> Iterator[Question]:
+def _questions(
+    row: Row, document_id: str, turns: Sequence[Span] | None, ids: Ids
+) -> Iterator[Question]:
+    """`turns`: their spans in the text; None where they cannot be read."""
     for key, kind in _KINDS.items():
-        asked = _asked(kind, turns)
+        layout = _layout(kind, turns if kind == "specific" else None)
         for entry in rows_within(row, key):
-            found = ids.of_row(entry, None, document_id, (entry.value or {}).get("query"))
-            yield asked.read(entry, document_id, found)
+            given = ids.of_row(entry, None, document_id, (entry.value or {}).get("query"))
+            yield layout.read(entry, document_id, given)
 
 
-def _asked(kind: str, turns: Turns) -> Asked:
-    return Asked(
+def _layout(kind: str, turns: Sequence[Span] | None) -> QuestionLayout:
+    return QuestionLayout(
         question="query",
         references=lambda query: single(optional_text(query, "answer")),
         question_type=lambda query: kind,
-        evidence=lambda query: _evidence(query, turns) if kind == "specific" else (),
+        evidence=lambda query: _evidence(query, turns),
     )
 
 
-def _evidence(query: Value, turns: Turns) -> tuple[Span, ...]:
+def _evidence(query: Value, turns: Sequence[Span] | None) -> tuple[Span, ...]:
     """The spans of `relevant_text_span`, a list of pairs of first and last turn, both inclusive."""
     if turns is None or query.get("relevant_text_span") is None:
         return ()
-    return merged(_characters(pair, turns) for pair in list_of(query, "relevant_text_span"))
-
-
-def _characters(pair: Any, turns: Sequence[tuple[int, int]]) -> Span:
-    numbers = [_turn(number) for number in pair] if isinstance(pair, list) else []
-    match numbers:
-        case [int(first), int(last)] if 0 <= first <= last < len(turns):
-            return Span(turns[first][0], turns[last][1])
-    raise BadInputError(
-        f"`relevant_text_span` {shown(pair)} is no pair of first and last turn, "
-        f"0 to {len(turns) - 1}; fix it"
-    )
+    spans = []
+    for pair in list_of(query, "relevant_text_span"):
+        match [_turn(number) for number in pair] if isinstance(pair, list) else []:
+            case [int(first), int(last)] if 0 <= first <= last < len(turns):
+                spans.append(Span(turns[first].start_char, turns[last].end_char))
+            case _:
+                raise BadInputError(
+                    f"`relevant_text_span` {shown(pair)} is no pair of first and last turn, "
+                    f"0 to {len(turns) - 1}; fix it"
+                )
+    return merged(spans)
 
 
 def _turn(number: Any) -> int | None:

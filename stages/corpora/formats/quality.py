@@ -13,8 +13,10 @@ from pipeline.core.rows import Document, Question
 from stages.corpora.reading.corpus import FileCorpus, Loaded, document_or_bad
 from stages.corpora.reading.corpus_row import (
     BadInputError,
+    Ids,
     Row,
-    index_of,
+    Value,
+    choice_of,
     json_text,
     label_of,
     present,
@@ -23,8 +25,7 @@ from stages.corpora.reading.corpus_row import (
     texts_of,
 )
 from stages.corpora.reading.files import files_of, rows_of
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.questions import Asked, Value
+from stages.corpora.reading.questions import QuestionLayout
 from stages.text.article_text import article_text
 
 _ABOUT = ("author", "year", "source", "topic", "url")
@@ -43,25 +44,23 @@ class QualityCorpus(FileCorpus):
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per article_id, its questions in line order; all are in memory.
-
-        In a folder, *.jsonl and QuALITY*.{train,dev,test} are read; with `split`, those of that
-        name. Writers' copies of an article may differ: the first readable one is used. Raises
-        UsageError where no line can be read.
-        """
+        """Yield one Loaded per article_id, its questions in line order; all are in memory. In a
+        folder, *.jsonl and QuALITY*.{train,dev,test} are read; with `split`, those of that name.
+        Writers' copies of an article may differ: the first readable one is used. Raises UsageError
+        where no line can be read."""
         articles: dict[Any, list[Row]] = {}  # by id or, without one, by place
         for row in self.rows():
-            place = row.given_id("article_id") or (row.file, row.line)
-            articles.setdefault(place, []).append(row)
+            key = row.given_id("article_id") or (row.file, row.line)
+            articles.setdefault(key, []).append(row)
         document_ids, question_ids = Ids(), Ids()
         for rows in articles.values():
-            found = document_id, _ = document_ids.of_given(rows[0], "article_id")
-            copies = (document_or_bad(row, found, self._document) for row in rows)
+            given = document_id, _ = document_ids.of_given(rows[0], "article_id")
+            copies = (document_or_bad(row, given, self._document) for row in rows)
             document = next(copies)
             if document.problem:
                 document = next((copy for copy in copies if not copy.problem), document)
-            asked = (q for row in rows for q in _questions(row, document_id, question_ids))
-            yield Loaded(document, tuple(asked))
+            questions = (q for row in rows for q in _questions(row, document_id, question_ids))
+            yield Loaded(document, tuple(questions))
 
     def _document(self, value: Value, document_id: str) -> Document:
         text = article_text(text_of(value, "article"))
@@ -80,9 +79,9 @@ def _questions(row: Row, document_id: str, ids: Ids) -> Iterator[Question]:
     for entry in rows_within(row, "questions"):
         value = entry.value or {}
         content = (document_id, value.get("question"), value.get("options"))
-        found = ids.of_row(entry, "question_unique_id", *content)
+        given = ids.of_row(entry, "question_unique_id", *content)
         whole = replace(entry, value={**value, **of_line}) if value else entry
-        yield _ASKED.read(whole, document_id, found)
+        yield _QUESTION.read(whole, document_id, given)
 
 
 def _options(value: Value) -> tuple[str, ...]:
@@ -92,9 +91,9 @@ def _options(value: Value) -> tuple[str, ...]:
     return options
 
 
-_ASKED = Asked(
+_QUESTION = QuestionLayout(
     question="question",
     options=_options,
-    right=lambda value, num_options: index_of(value, "gold_label", 1, num_options),
+    right=lambda value, num_options: choice_of(value, "gold_label", 1, num_options),
     metadata=lambda value: json_text(present(value, ("difficult", *_OF_LINE))),
 )

@@ -8,9 +8,8 @@ document's id, question and options.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt
@@ -21,7 +20,9 @@ from pipeline.core.settings import Settings
 from stages.corpora.reading.corpus import FileCorpus, Loaded, document_or_bad
 from stages.corpora.reading.corpus_row import (
     BadInputError,
+    Ids,
     Row,
+    Value,
     choice_of,
     label_of,
     metadata_of,
@@ -32,8 +33,7 @@ from stages.corpora.reading.corpus_row import (
 )
 from stages.corpora.reading.files import files_of, one_of, rows_of
 from stages.corpora.reading.grouped import Layout, Text, load_grouped
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.questions import Asked, QuestionFile, Value
+from stages.corpora.reading.questions import QuestionFile, QuestionLayout
 
 _FIRST_ROWS = 100  # in which the keys of text and question must occur
 _KEYS_SHOWN = 30  # in a message
@@ -54,23 +54,19 @@ class Fields(Settings):
     question_type: str | None
     asked_at: str | None
 
-    def of_documents(self) -> set[str]:
-        return {key for key in (self.text, self.document_id, self.title) if key}
-
     def named(self) -> dict[str, str]:
         """The name of the field that each key is mapped to."""
         single = {key: name for name, key in self if name != "options" and key}
         return {**single, **dict.fromkeys(self.options, "options")}
 
     def with_paths(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows, with a key for each path that leads to a value."""
         paths = [key for key in self.named() if "." in key]
         for row in rows:
             if row.value is not None:
                 for path in paths:
-                    found, rest = _taken(row.value, path)
-                    if found is not _NOTHING:
-                        row = replace(row, value={**rest, path: found})
+                    value, rest = _taken(row.value, path)
+                    if value is not _NOTHING:
+                        row = replace(row, value={**rest, path: value})
             yield row
 
 
@@ -84,7 +80,48 @@ class OwnRows(FileCorpus):
         """Yield one Loaded per document. Raises UsageError where no row can be used, or the dataset
         cannot be loaded."""
         refuse_unnamed(self.fields, self.rows())
-        return load_grouped(self, layout_of(self.fields, self.first_option))
+        fields, index, gold = self.fields, self.fields.answer_index, self.fields.references
+
+        def right(value: Value, num_options: int) -> int | None:
+            if not index or not num_options:
+                return None
+            return choice_of(value, index, self.first_option, num_options)
+
+        of_document = [key for key in (fields.text, fields.document_id, fields.title) if key]
+        layout = Layout(
+            document_id=fields.document_id,
+            text=self._text,
+            entries=None if fields.question else lambda row: (),
+            without=of_document,
+            makes_id=[fields.question or "", *fields.options],
+            asked=QuestionLayout(
+                question_id=fields.question_id,
+                question=fields.question or "",
+                options=self._options,
+                right=right,
+                references=(lambda value: one_or_more(value, gold)) if gold else None,
+                question_type=fields.question_type,
+                metadata=lambda value: metadata_of(value, fields.named()),
+                asked_at=fields.asked_at,
+            ),
+        )
+        return load_grouped(self, layout)
+
+    def _text(self, row: Value) -> Text:
+        fields = self.fields
+        title = label_of(row, fields.title) if fields.title else None
+        named = fields.named()
+        about = {} if fields.question else {k: v for k, v in row.items() if k not in named}
+        return Text(text_of(row, fields.text), title or "", about)
+
+    def _options(self, value: Value) -> tuple[str, ...]:
+        keys = self.fields.options
+        if len(keys) < 2:
+            return texts_of(value, keys[0]) if keys else ()
+        options = tuple(text_of(value, key) for key in keys if value.get(key) is not None)
+        if 0 < len(options) < len(keys):
+            raise BadInputError(f"{len(options)} of {len(keys)} options; add or delete them")
+        return options
 
 
 class RecordsCorpus(OwnRows):
@@ -101,8 +138,8 @@ class RecordsCorpus(OwnRows):
             super().check()
 
     def rows(self) -> Iterator[Row]:
-        found = files_of(self.path, *self.pattern.split("|"))
-        files = [file for file in found if self.split in (None, re.split("[-.]", file.name)[0])]
+        every = files_of(self.path, *self.pattern.split("|"))
+        files = [file for file in every if self.split in (None, re.split("[-.]", file.name)[0])]
         if not files:
             raise UsageError(f"{self.path}: no {self.split}.* or {self.split}-*; set corpus.split")
         return self.fields.with_paths(rows_of(files))
@@ -125,127 +162,76 @@ class HuggingFaceCorpus(OwnRows):
             raise UsageError("corpus.split is not set; name the dataset's split")
 
     def rows(self) -> Iterator[Row]:
-        rows = (without_nan(dict(value)) for value in self._dataset())
-        found = (Row(self.path, number, value) for number, value in enumerate(rows, 1))
-        return self.fields.with_paths(found)
-
-    def _dataset(self) -> Any:
         try:
             from datasets import load_dataset
-        except ImportError:
-            raise UsageError(
-                "corpus=huggingface needs datasets; pip install 'gistmill[huggingface]'"
-            ) from None
-        try:
-            return load_dataset(
+
+            dataset = load_dataset(
                 str(self.path),
                 self.subset,
                 split=self.split,
                 revision=self.revision,
                 streaming=True,
             )
+        except ImportError:
+            raise UsageError(
+                "corpus=huggingface needs datasets; pip install 'gistmill[huggingface]'"
+            ) from None
         except (OSError, ValueError, RuntimeError) as error:
             line = " ".join(str(error).split())
             raise UsageError(
                 f"corpus.path={self.path}: the dataset cannot be loaded: {line}"
             ) from None
-
-
-def layout_of(fields: Fields, first_option: int) -> Layout:
-    key, gold = fields.answer_index, fields.references
-    return Layout(
-        document_id=fields.document_id,
-        text=partial(_text, fields),
-        entries=None if fields.question else lambda row: (),
-        without=tuple(fields.of_documents()),
-        makes_id=[fields.question or "", *fields.options],
-        asked=Asked(
-            question_id=fields.question_id,
-            question=fields.question or "",
-            options=partial(_options, fields.options),
-            right=(lambda row, num: choice_of(row, key, first_option, num) if num else None)
-            if key
-            else None,
-            references=partial(one_or_more, key=gold) if gold else None,
-            question_type=fields.question_type,
-            metadata=lambda value: metadata_of(value, fields.named()),
-            asked_at=fields.asked_at,
-        ),
-    )
+        rows = (Row(self.path, n, without_nan(dict(value))) for n, value in enumerate(dataset, 1))
+        return self.fields.with_paths(rows)
 
 
 def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
     """Raise UsageError where no row has one of the keys, or none of the first 100 readable rows has
-    the key of text or question.
-
-    A misspelt key would make every row bad, or leave its field empty; this reports it once.
-    """
-    lacking = fields.named()
-    known: dict[str, None] = {}  # in order
+    the key of text or question. A misspelt key would make every row bad, or leave its field empty;
+    this reports it once."""
+    lacking, needed = fields.named(), list[str]()
+    keys: dict[str, None] = {}  # of all rows, in order, and `key.inner` for those of objects
     where, num_rows = "", 0
     for row in rows:
         if row.value is None:
             continue
         where, num_rows = where or f"{row.file.name}:{row.line}", num_rows + 1
-        known |= dict.fromkeys(_keys(row.value))
-        lacking = {key: name for key, name in lacking.items() if key not in known}
-        if not lacking or (num_rows >= _FIRST_ROWS and _needed(lacking)):
+        for key, inner in row.value.items():
+            keys[key] = None
+            objects = inner if isinstance(inner, list) else [inner]
+            keys |= {f"{key}.{name}": None for o in objects if isinstance(o, dict) for name in o}
+        lacking = {key: name for key, name in lacking.items() if key not in keys}
+        needed = [key for key, name in lacking.items() if name in ("text", "question")]
+        if not lacking or (num_rows >= _FIRST_ROWS and needed):
             break
-    for key in (_needed(lacking) or [*lacking]) if where else ():
-        has = ", ".join([*known][:_KEYS_SHOWN])
+    for key in (needed or [*lacking]) if where else ():
+        has = ", ".join([*keys][:_KEYS_SHOWN])
         raise UsageError(f"corpus.fields.{lacking[key]}={key}: not in {where}, which has {has}")
-
-
-def _needed(lacking: Mapping[str, str]) -> list[str]:
-    return [key for key, name in lacking.items() if name in ("text", "question")]
-
-
-def _keys(value: Value) -> Iterator[str]:
-    """The keys of a row, and `key.inner` for those of objects in it."""
-    for key, inner in value.items():
-        yield key
-        objects = inner if isinstance(inner, list) else [inner]
-        yield from (f"{key}.{own}" for one in objects if isinstance(one, dict) for own in one)
 
 
 _NOTHING = object()
 
 
 def _taken(value: Any, path: str) -> tuple[Any, Any]:
-    """Follow the path: return the value found and the rest of `value`, or _NOTHING and all of
-    `value`. In a list the values found in all of its objects are returned."""
+    """Follow the path: return the value there and the rest of `value`, or _NOTHING and all of
+    `value`. In a list the values in all of its objects are returned."""
     if isinstance(value, list):
-        pairs = [_taken(one, path) for one in value]
-        found = [own for own, _ in pairs if own is not _NOTHING]
-        flat = [one for own in found for one in (own if isinstance(own, list) else [own])]
-        texts = [one for one in flat if one is not None]
-        return texts if found else _NOTHING, [rest for _, rest in pairs if rest != {}]
+        pairs = [_taken(entry, path) for entry in value]
+        inner = [entry for entry, _ in pairs if entry is not _NOTHING]
+        flat = [text for entry in inner for text in (entry if isinstance(entry, list) else [entry])]
+        texts = [text for text in flat if text is not None]
+        return texts if inner else _NOTHING, [rest for _, rest in pairs if rest != {}]
     if not isinstance(value, dict):
         return _NOTHING, value
     if path in value:
         return value[path], {key: inner for key, inner in value.items() if key != path}
     for key in value:
         if path.startswith(f"{key}."):
-            found, rest = _taken(value[key], path.removeprefix(f"{key}."))
-            if found is not _NOTHING:
-                others = {name: own for name, own in value.items() if name != key}
-                return found, {**value, key: rest} if rest else others
+            entry, rest = _taken(value[key], path.removeprefix(f"{key}."))
+            if entry is not _NOTHING:
+                without = {name: inner for name, inner in value.items() if name != key}
+                return entry, {**value, key: rest} if rest else without
     return _NOTHING, value
-
-
-def _text(fields: Fields, row: Value) -> Text:
-    title = label_of(row, fields.title) if fields.title else None
-    about = {} if fields.question else {k: v for k, v in row.items() if k not in fields.named()}
-    return Text(text_of(row, fields.text), title or "", about)
-
-
-def _options(keys: Sequence[str], value: Value) -> tuple[str, ...]:
-    if len(keys) < 2:
-        return texts_of(value, keys[0]) if keys else ()
-    found = tuple(text_of(value, key) for key in keys if value.get(key) is not None)
-    if 0 < len(found) < len(keys):
-        raise BadInputError(f"{len(found)} of {len(keys)} options; add or delete them")
-    return found
 
 
 _COLUMNS = frozenset({"document_id", "title", "text", "metadata"})
@@ -264,24 +250,22 @@ class TablesCorpus(FileCorpus):
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document, in file order, then the questions without a document.
-
         Where an id is used twice, the second document is bad_input and the first has the questions.
         Raises UsageError where documents are missing, or a table is unreadable, has no rows, or
-        exists both as JSON lines and as Parquet.
-        """
+        exists both as JSON lines and as Parquet."""
         documents = one_of(self.path, "documents", "jsonl", "parquet")
         if documents is None:
             raise UsageError(
                 f"{self.path}: no documents.jsonl or documents.parquet here; set corpus.path=..."
             )
-        asked = one_of(self.path, "questions", "jsonl", "parquet")
-        questions = QuestionFile(rows_of([asked]) if asked else ())
+        file = one_of(self.path, "questions", "jsonl", "parquet")
+        questions = QuestionFile(rows_of([file]) if file else ())
         ids = Ids()
         for row in rows_of([documents]):
             value = row.value or {}
-            found = ids.of_row(row, "document_id", value.get("title"), value.get("text"))
-            document = document_or_bad(row, found, self._document)
-            yield Loaded(document, () if found[1] else questions.take(document))
+            given = ids.of_row(row, "document_id", value.get("title"), value.get("text"))
+            document = document_or_bad(row, given, self._document)
+            yield Loaded(document, () if given[1] else questions.take(document))
         yield from questions.take_rest(ids)
 
     def _document(self, value: Value, document_id: str) -> Document:

@@ -21,7 +21,7 @@ from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
 from pipeline.files.storage import is_remote, refuse_unreachable_path
 from stages.corpora.reading.corpus import Address, FileCorpus, Loaded, bad_document
-from stages.corpora.reading.corpus_row import BadInputError, Row, json_text, name_of
+from stages.corpora.reading.corpus_row import BadInputError, GivenId, Ids, Row, json_text, name_of
 from stages.corpora.reading.document_files import (
     Entry,
     is_book,
@@ -31,7 +31,6 @@ from stages.corpora.reading.document_files import (
     walk,
 )
 from stages.corpora.reading.files import one_of, rows_of
-from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.questions import QuestionFile
 from stages.extract.isolated import Extractor
 
@@ -48,14 +47,12 @@ class TextCorpus(FileCorpus):
     version: ClassVar[int] = DOCUMENTS_VERSION
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per file, sorted by name, sub-folders included.
-
-        A document that cannot be read or has no words is bad_input. A file that is no document is a
-        skipped one that says why. Raises UsageError where no document can be read, or where the
-        question file holds no question.
-        """
-        asked = one_of(self.path, "questions", *_ENDS) if self.path.is_dir() else None
-        questions = QuestionFile(rows_of([asked]) if asked else ())
+        """Yield one Loaded per file, sorted by name, sub-folders included. A document that cannot
+        be read or has no words is bad_input. A file that is no document is a skipped one that says
+        why. Raises UsageError where no document can be read, or where the question file holds no
+        question."""
+        file = one_of(self.path, "questions", *_ENDS) if self.path.is_dir() else None
+        questions = QuestionFile(rows_of([file]) if file else ())
         ids = Ids()
         for entry, loaded in documents_of(self, entries_of(self.path, QUESTION_FILES), ids):
             also = None if entry.left_out else name_of(entry.name)
@@ -87,50 +84,45 @@ class AskCorpus(FileCorpus):
     def named_files(self) -> dict[str, str]:
         """The names of the files to read by document_id. Raises UsageError where there are none."""
         entries = _entries(self.paths)
-        named = zip(entries, ids_of(entries, Ids()), strict=True)
-        return {own: name_of(entry.name) for entry, (own, _) in named if not entry.left_out}
+        given = zip(entries, ids_of(entries, Ids()), strict=True)
+        return {name: name_of(entry.name) for entry, (name, _) in given if not entry.left_out}
 
     def check(self) -> None:
         for path in self.paths:
             with refuse_unreachable_path(path, "FILE"):
                 is_there = path.exists()
             if not is_there:
-                raise UsageError(f"{path}: no such file or folder; {_nearest(path)}")
+                files = path.parent.iterdir() if path.parent.is_dir() else ()
+                names = sorted(file.name for file in files)
+                advice = hint(path.name, names) if names else "name one that is there"
+                raise UsageError(f"{path}: no such file or folder; {advice}")
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document, with the question, if any, where the document can be read.
-
-        Raises UsageError where no document can be read.
-        """
+        Raises UsageError where no document can be read."""
         for _, loaded in documents_of(self, _entries(self.paths), Ids()):
-            document = loaded.document
-            is_asked = self.question and not document.why_unusable()
-            yield replace(loaded, questions=(self._asked(document),)) if is_asked else loaded
-
-    def _asked(self, document: Document) -> Question:
-        question_id = sha([document.document_id, self.question], _HEX_DIGITS)
-        return Question(
-            document_id=document.document_id, question_id=question_id, question=self.question
-        )
-
-
-def _nearest(path: UPath) -> str:
-    folder = path.parent
-    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
-    return hint(path.name, sorted(names)) if names else "name one that is there"
+            document_id = loaded.document.document_id
+            if self.question and not loaded.document.why_unusable():
+                question = Question(
+                    document_id=document_id,
+                    question_id=sha([document_id, self.question], _HEX_DIGITS),
+                    question=self.question,
+                )
+                loaded = replace(loaded, questions=(question,))
+            yield loaded
 
 
 def _entries(paths: tuple[UPath, ...]) -> list[Entry]:
     """The entries of all paths, each file once even if it is named twice; entries with the same
     name are named by the whole path instead."""
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for entry in (entry for path in paths for entry in entries_of(path, (), "name another")):
         file = entry.file if is_remote(entry.file) else entry.file.resolve()
-        found.setdefault(str(file), entry)
-    times = Counter(name_of(entry.name) for entry in found.values())
+        entries.setdefault(str(file), entry)
+    times = Counter(name_of(entry.name) for entry in entries.values())
     return [
         entry if times[name_of(entry.name)] == 1 else replace(entry, name=str(entry.file))
-        for entry in found.values()
+        for entry in entries.values()
     ]
 
 
@@ -141,13 +133,12 @@ def entries_of(
     in `advice`, where the folder has no document."""
     if not path.is_dir() or is_book(path):
         return [Entry(path, path.name)]
-    found = walk(path, without)
-    if all(entry.left_out for entry in found):
-        kinds = " ".join(suffixes())
-        named = ", ".join(entry.name for entry in found[:3])
-        others = f"; files of other kinds: {len(found)} ({named})" if found else ""
-        raise UsageError(f"{path}: no {kinds} in this folder{others}; {advice}")
-    return found
+    entries = walk(path, without)
+    if all(entry.left_out for entry in entries):
+        named = ", ".join(entry.name for entry in entries[:3])
+        others = f"; files of other kinds: {len(entries)} ({named})" if entries else ""
+        raise UsageError(f"{path}: no {' '.join(suffixes())} in this folder{others}; {advice}")
+    return entries
 
 
 def documents_of(
@@ -158,8 +149,8 @@ def documents_of(
     waiting: list[tuple[Entry, Loaded]] = []
     is_any_read = False
     with Extractor() as extractor:
-        for entry, claimed in zip(entries, ids_of(entries, ids), strict=True):
-            waiting.append((entry, _loaded(corpus, entry, claimed, extractor)))
+        for entry, given in zip(entries, ids_of(entries, ids), strict=True):
+            waiting.append((entry, _loaded(corpus, entry, given, extractor)))
             is_any_read = is_any_read or not waiting[-1][1].document.why_unusable()
             if is_any_read:
                 yield from waiting
@@ -169,64 +160,56 @@ def documents_of(
         raise UsageError(f"{corpus.path}: no document in it can be read: {bad[0]}")
 
 
-def ids_of(entries: Sequence[Entry], ids: Ids) -> list[tuple[str, str | None]]:
-    """The id of each entry, and why the entry cannot have it, or None.
-
-    Ids are names without suffixes, unless two would be the same. Files that are left out claim
-    theirs last and keep their whole names.
-    """
-    read = [entry for entry in entries if not entry.left_out]
+def ids_of(entries: Sequence[Entry], ids: Ids) -> list[GivenId]:
+    """The id of each entry, and why the entry cannot have it, or None. Ids are names without
+    suffixes, unless two would be the same. Files that are left out claim theirs last and keep their
+    whole names."""
+    documents = [entry for entry in entries if not entry.left_out]
+    names = [name_of(_stem(entry.name)) for entry in documents]
+    longer: list[str] = []
+    while longer != names:  # whole names, where two would be the same
+        names, times = longer or names, Counter(longer or names)
+        longer = [
+            name_of(entry.name) if times[name] > 1 else name
+            for entry, name in zip(documents, names, strict=True)
+        ]
+    given: dict[str, GivenId] = {}
     left_out = [entry for entry in entries if entry.left_out]
-    wanted = zip([*read, *left_out], [*_stems(read), *(e.name for e in left_out)], strict=True)
-    found = {entry.name: _claimed(entry, name, ids) for entry, name in wanted}
-    return [found[entry.name] for entry in entries]
-
-
-def _stems(entries: Sequence[Entry]) -> list[str]:
-    """Names without suffixes; whole where two would be the same."""
-    whole = [name_of(entry.name) for entry in entries]
-    found = [name_of(_stem(entry.name)) for entry in entries]
-    while True:
-        times, named = Counter(found), zip(found, whole, strict=True)
-        longer = [name if times[made] > 1 else made for made, name in named]
-        if longer == found:
-            return found
-        found = longer
-
-
-def _claimed(entry: Entry, wanted: str, ids: Ids) -> tuple[str, str | None]:
-    document_id, whole = name_of(wanted), Row(entry.file, 1, None)
-    if (first := ids.claim(document_id, whole)) is None:
-        return document_id, None
-    wrong = f"its document_id would be that of {first.removesuffix(':1')}; rename or delete it"
-    return ids.of_place(whole), None if entry.left_out else wrong
+    wanted = [*names, *(name_of(entry.name) for entry in left_out)]
+    for entry, document_id in zip([*documents, *left_out], wanted, strict=True):
+        row, wrong = Row(entry.file, 1, None), None
+        if (first := ids.claim(document_id, row)) is not None:
+            document_id = ids.of_place(row)
+            if not entry.left_out:
+                first = first.removesuffix(":1")
+                wrong = f"its document_id would be that of {first}; rename or delete it"
+        given[entry.name] = document_id, wrong
+    return [given[entry.name] for entry in entries]
 
 
 def _stem(name: str) -> str:
     suffix = suffix_of(name)
     if suffix is None:  # a single file of any name
-        folder, slash, own = name.rpartition("/")
-        return folder + slash + (own.rpartition(".")[0] or own)
+        folder, slash, last = name.rpartition("/")
+        return folder + slash + (last.rpartition(".")[0] or last)
     is_packed = name.lower().endswith(".gz")
     return name[: -len(suffix) - 3 * is_packed] or name
 
 
-def _loaded(
-    corpus: FileCorpus, entry: Entry, claimed: tuple[str, str | None], extractor: Extractor
-) -> Loaded:
-    name, (document_id, wrong) = name_of(entry.name), claimed
+def _loaded(corpus: FileCorpus, entry: Entry, given: GivenId, extractor: Extractor) -> Loaded:
+    name, (document_id, wrong) = name_of(entry.name), given
     if entry.left_out:
         detail = f"{name}: {entry.left_out}"
         return Loaded(Document(document_id=document_id, skipped=True, detail=detail), ())
     try:
         if wrong := wrong or entry.wrong:
             raise BadInputError(wrong)
-        found = text_of_file(entry.file, extractor)
-        missing = {"missing": found.missing} if found.missing else {}
-        about = json_text({**found.metadata, **missing})
-        document = corpus.document(document_id, found.text, document_id, about)
-        if found.note:
-            document = replace(document, detail=f"{name}: {found.note}")
-        return Loaded(document, (), f"{name}: {found.missing}" if found.missing else None)
+        extracted = text_of_file(entry.file, extractor)
+        missing = {"missing": extracted.missing} if extracted.missing else {}
+        about = json_text({**extracted.metadata, **missing})
+        document = corpus.document(document_id, extracted.text, document_id, about)
+        if extracted.note:
+            document = replace(document, detail=f"{name}: {extracted.note}")
+        return Loaded(document, (), f"{name}: {extracted.missing}" if missing else None)
     except BadInputError as wrong_text:
         return Loaded(bad_document(document_id, f"{name}: {wrong_text}"), ())

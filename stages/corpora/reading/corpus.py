@@ -1,5 +1,4 @@
-"""Settings in the `corpus` section that all corpus formats share, and the documents and questions
-that their loaders yield."""
+"""Settings that all corpus formats share, and the documents and questions that loaders yield."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,7 @@ from pipeline.core.registry import Registry, file_of
 from pipeline.core.rows import Document, Question
 from pipeline.core.settings import Settings
 from pipeline.files.storage import AnyPath, as_path, refuse_unreachable_path
-from stages.corpora.reading.corpus_row import BadInputError, Row
+from stages.corpora.reading.corpus_row import BadInputError, GivenId, Row, Value
 from stages.corpora.reading.files import files_of, rows_of, split_of
 from stages.text.encodings import without_c1
 from stages.text.words import (
@@ -55,10 +54,7 @@ Address = Annotated[UPath, BeforeValidator(_to_path), PlainSerializer(str)]  # a
 
 
 class Corpus(Settings):
-    """Settings of a corpus; each format adds fields of its own. Default values: conf/corpus/.
-
-    A format is found by its name in `FORMATS` once its module is imported.
-    """
+    """Settings of a corpus; each format adds fields of its own. Default values: conf/corpus/."""
 
     format: str  # of a subclass that can be loaded: a Literal
     name: str
@@ -89,7 +85,6 @@ class Corpus(Settings):
         return self.model_dump(mode="json", include={*self.unhashed - {"family", "licence"}})
 
     def licences_by_name(self) -> Mapping[str, str]:
-        """The licence configured for this corpus, else those of the format."""
         return self.licences if self.licence is None else {self.name: self.licence}
 
     def check(self) -> None:
@@ -98,18 +93,14 @@ class Corpus(Settings):
 
     @abstractmethod
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per document.
-
-        Raises UsageError, on the first `next`, where the corpus has nothing of this format.
-        """
+        """Yield one Loaded per document. Raises UsageError, on the first `next`, where the corpus
+        has nothing of this format."""
 
     def document(
         self, document_id: str, text: str, title: str = "", metadata: str = "{}"
     ) -> Document:
         """A Document with its words and paragraphs counted and C1 control characters replaced.
-
-        Raises BadInputError where the text has no words.
-        """
+        Raises BadInputError where the text has no words."""
         text = without_c1(text)
         words = num_words(text)
         if not words:
@@ -135,7 +126,6 @@ class FileCorpus(Corpus):
     files: ClassVar[tuple[str, ...]] = ("*.jsonl",)  # patterns of a folder's
 
     def rows(self) -> Iterator[Row]:
-        """The rows of the file, or of the folder's files, in order. Raises UsageError."""
         return rows_of(files_of(split_of(self.path, self.split, "jsonl"), *self.files))
 
     def check(self) -> None:
@@ -147,9 +137,8 @@ class FileCorpus(Corpus):
 
 
 def refuse_missing(path: UPath, key: str, kind: str = "file or folder") -> None:
-    """Raise UsageError where the path does not exist or is not of that kind."""
     with refuse_unreachable_path(path, key):
-        is_there = {"file": path.is_file, "folder": path.is_dir}.get(kind, path.exists)()
+        is_there = path.is_dir() if kind == "folder" else path.exists()
     if not is_there:
         raise UsageError(f"{path}: no such {kind}; set {key}=...")
 
@@ -158,14 +147,9 @@ def bad_document(document_id: str, detail: str) -> Document:
     return Document(document_id=document_id, problem="bad_input", detail=detail)
 
 
-def document_or_bad(
-    row: Row, found: tuple[str, str | None], make: Callable[[dict[str, Any], str], Document]
-) -> Document:
-    """The Document that `make` returns for the row's value and id; problem: bad_input.
-
-    `found`: its id and why it is bad input, as Ids returns them.
-    """
-    document_id, wrong = found
+def document_or_bad(row: Row, given: GivenId, make: Callable[[Value, str], Document]) -> Document:
+    """The Document that `make` returns for the row's value and id; problem: bad_input."""
+    document_id, wrong = given
     try:
         if wrong:
             raise BadInputError(wrong)
@@ -173,21 +157,6 @@ def document_or_bad(
         return replace(document, detail=document.detail or row.note)
     except BadInputError as error:
         return bad_document(document_id, row.detail(error))
-
-
-def bad_question(
-    row: Row, document_id: str, question_id: str, wrong: BadInputError | str
-) -> Question:
-    """A Question with problem `bad_input`; it keeps the row's text."""
-    value = row.value or {}
-    text = value.get("question", value.get("query"))
-    return Question(
-        document_id=document_id,
-        question_id=question_id,
-        question=text if isinstance(text, str) else "",
-        problem="bad_input",
-        detail=row.detail(wrong),
-    )
 
 
 def without_spaces(document: Document) -> str | None:
@@ -201,15 +170,15 @@ def without_spaces(document: Document) -> str | None:
 def plugin_documents(corpus: Corpus) -> Iterator[Loaded]:
     """The documents that a plugin's `load` yields. Raises UsageError, naming the plugin's file, for
     any error in it, for items of the wrong type and for repeated ids."""
-    place, ids = f"{file_of(type(corpus))}: {type(corpus).__name__}.load", set[str]()
+    where, ids = f"{file_of(type(corpus))}: {type(corpus).__name__}.load", set[str]()
     with contained(CommandError) as raised:
         for number, loaded in enumerate(corpus.load()):
             if why := _wrong(loaded, ids):
-                raise UsageError(f"{place}: item {number}: {why}; fix it")
+                raise UsageError(f"{where}: item {number}: {why}; fix it")
             text = without_c1(loaded.document.text)
             yield replace(loaded, document=replace(loaded.document, text=text))
     if raised.error:
-        raise UsageError(f"{place}: {raised.line()}; fix it, or what it reads")
+        raise UsageError(f"{where}: {raised.line()}; fix it, or what it reads")
 
 
 def _wrong(loaded: Any, ids: set[str]) -> str | None:
@@ -222,12 +191,13 @@ def _wrong(loaded: Any, ids: set[str]) -> str | None:
             return f"{type(row).__name__}, not {kind.__name__}"
     if why := wrong_value(Document, [document]) or wrong_value(Question, questions):
         return why
+    names = [f"document {document.document_id!r}"]
     for question in questions:
+        names.append(f"question {question.question_id!r}")
         if question.document_id != document.document_id:
-            return f"question {question.question_id!r}: its document_id is not the document's"
-    for own in (f"document {document.document_id!r}",
-                *(f"question {question.question_id!r}" for question in questions)):  # fmt: skip
-        if own in ids:
-            return f"another {own} came before"
-        ids.add(own)
+            return f"{names[-1]}: its document_id is not the document's"
+    for name in names:
+        if name in ids:
+            return f"another {name} came before"
+        ids.add(name)
     return None

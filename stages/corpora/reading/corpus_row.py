@@ -1,10 +1,12 @@
-"""One row of a corpus's file, and typed access to its values. None counts as absent; a value of the
-wrong type raises BadInputError."""
+"""One row of a corpus's file, typed access to its values, and the ids of what it holds. None counts
+as absent; a value of the wrong type raises BadInputError."""
 
+import hashlib
 import json
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,7 +18,11 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 
+Value = dict[str, Any]
+_KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "a string",
+          list: "a list", dict: "an object", type(None): "null"}  # fmt: skip
 _NUMBER = re.compile(r"[0-9]{1,9}(\.0*)?")
+_HEX_DIGITS = 16  # of an id that is made
 
 
 class BadInputError(Exception):
@@ -30,7 +36,7 @@ class Row:
 
     file: UPath
     line: int  # from 1; in Parquet and JSON lists the number of the row
-    value: dict[str, Any] | None
+    value: Value | None
     wrong: str = ""
     inside: str = ""  # `key[index]` of an object within the line's object
     note: str | None = None
@@ -71,24 +77,19 @@ def rows_within(row: Row, key: str) -> Iterator[Row]:
         yield replace(row, value=None, wrong=wrong, inside=key)
         return
     for index, entry in enumerate(entries):
-        value = entry if isinstance(entry, dict) else None
-        wrong = "" if value is not None else f"{kind_of(entry)}, not an object; fix or delete it"
+        is_object = isinstance(entry, dict)
+        wrong = "" if is_object else f"{kind_of(entry)}, not an object; fix or delete it"
+        value = entry if is_object else None
         yield replace(row, value=value, wrong=wrong, inside=f"{key}[{index}]")
 
 
 def kind_of(value: Any) -> str:
-    """The name of a JSON value's type, for messages."""
-    kinds = {bool: "a boolean", int: "a number", float: "a number", str: "a string",
-             list: "a list", dict: "an object", type(None): "null"}  # fmt: skip
-    return kinds.get(type(value), type(value).__name__)
+    return _KINDS.get(type(value), type(value).__name__)
 
 
 def shown(value: Any) -> str:
     """A value as JSON for messages, cut after 80 characters."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except RecursionError:
-        return "(nested too deeply)"
+    text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
@@ -102,7 +103,7 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, float):
         return None if math.isnan(value) else value
     if isinstance(value, dict):
-        return {key: without_nan(one) for key, one in value.items()}
+        return {key: without_nan(inner) for key, inner in value.items()}
     return [*map(without_nan, value)] if isinstance(value, (list, tuple)) else value
 
 
@@ -112,14 +113,14 @@ def name_of(text: str) -> str:
     return unicodedata.normalize("NFC", without_lone_surrogates(text))
 
 
-def text_of(row: dict[str, Any], key: str) -> str:
+def text_of(row: Value, key: str) -> str:
     text = optional_text(row, key)
     if text is None:
         raise BadInputError(f"no `{key}`; add it")
     return text
 
 
-def optional_text(row: dict[str, Any], key: str) -> str | None:
+def optional_text(row: Value, key: str) -> str | None:
     """The string under `key`, None where absent; a date from Parquet is returned in ISO format."""
     value = row.get(key)
     if isinstance(value, date):
@@ -129,14 +130,14 @@ def optional_text(row: dict[str, Any], key: str) -> str | None:
     raise BadInputError(f"`{key}` is {kind_of(value)}, not a string; fix it")
 
 
-def question_of(row: dict[str, Any], key: str) -> str:
+def question_of(row: Value, key: str) -> str:
     text = text_of(row, key)
     if not text.strip():
         raise BadInputError(f"`{key}` is empty; write the question or delete it")
     return text
 
 
-def label_of(row: dict[str, Any], key: str) -> str | None:
+def label_of(row: Value, key: str) -> str | None:
     """The id or title under `key`, normalized by `name_of`, None where absent; a number is returned
     as its JSON text."""
     value = row.get(key)
@@ -146,46 +147,45 @@ def label_of(row: dict[str, Any], key: str) -> str | None:
     return None if label is None else name_of(label)
 
 
-def texts_of(row: dict[str, Any], key: str) -> tuple[str, ...]:
-    value = row.get(key)
-    if value is None:
+def labels_of(row: Value, keys: Iterable[str]) -> Value:
+    return {key: label for key in keys if (label := label_of(row, key))}
+
+
+def texts_of(row: Value, key: str) -> tuple[str, ...]:
+    texts = row.get(key)
+    if texts is None:
         return ()
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise BadInputError(f"`{key}` is not a list of strings; fix it")
-    return tuple(value)
+    return tuple(texts)
 
 
-def one_or_more(row: dict[str, Any], key: str) -> tuple[str, ...]:
-    """The texts under `key`, one or a list, empty where it is absent."""
+def one_or_more(row: Value, key: str) -> tuple[str, ...]:
+    """The texts under `key`, one or a list, empty where it is absent: strings and decimals as they
+    are, numbers and booleans as in JSON (4.0 as 4), dates in ISO format."""
     value = row.get(key)
-    entries = value if isinstance(value, list) else [] if value is None else [value]
-    texts = [_as_text(entry) for entry in entries]
-    if None in texts:
-        raise BadInputError(f"`{key}` is not a list of strings; fix it")
-    return tuple(text for text in texts if text is not None)
+    texts = []
+    for entry in value if isinstance(value, list) else [] if value is None else [value]:
+        if isinstance(entry, (str, Decimal)):
+            texts.append(str(entry))
+        elif isinstance(entry, date):
+            texts.append(entry.isoformat())
+        elif isinstance(entry, (bool, int, float)):
+            number = whole_number(entry)
+            texts.append(json.dumps(entry if number is None else number))
+        else:
+            raise BadInputError(f"`{key}` is not a list of strings; fix it")
+    return tuple(texts)
 
 
-def _as_text(value: Any) -> str | None:
-    """A string or decimal as it is, a number or boolean as in JSON (4.0 as 4), a date in ISO
-    format; None for anything else."""
-    if isinstance(value, (str, Decimal)):
-        return str(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, (bool, int, float)):
-        number = whole_number(value)
-        return json.dumps(value if number is None else number)
-    return None
-
-
-def list_of(row: dict[str, Any], key: str) -> list[Any]:
+def list_of(row: Value, key: str) -> list[Any]:
     value = row.get(key)
     if not isinstance(value, list):
         raise BadInputError(f"`{key}` is {kind_of(value)}, not a list; fix it")
     return value
 
 
-def present(row: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+def present(row: Value, keys: Iterable[str]) -> Value:
     return {key: value for key in keys if (value := row.get(key)) is not None}
 
 
@@ -196,12 +196,19 @@ def whole_number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def index_of(row: dict[str, Any], key: str, first: int, num_options: int) -> int | None:
-    """The option's position from 0, None where absent; the file numbers options from `first`."""
+def choice_of(row: Value, key: str, first: int | None, num_options: int) -> int | None:
+    """The option's position from 0, None where absent, by its letter or its number, which may be
+    text, as in CSV. The file numbers options from `first`; None: only letters name them."""
     value = row.get(key)
     if value is None:
         return None
-    number = whole_number(value)
+    text = value.strip().upper() if isinstance(value, str) and num_options else ""
+    number = int(float(text)) if _NUMBER.fullmatch(text) else whole_number(value)
+    if first is None or (text and not text.isdecimal() and number is None):
+        letters = ascii_uppercase[:num_options]
+        if len(text) != 1 or text not in letters:
+            raise BadInputError(f"`{key}` {shown(value)} is no letter of {letters}; fix it")
+        return letters.index(text)
     if number is None or not first <= number < first + num_options:
         last = first + num_options - 1
         legal = f"a number from {first} to {last}" if num_options else "possible without options"
@@ -209,31 +216,7 @@ def index_of(row: dict[str, Any], key: str, first: int, num_options: int) -> int
     return number - first
 
 
-def letter_of(row: dict[str, Any], key: str, num_options: int) -> int | None:
-    """The option's position from 0, None where absent; the file names options by letter."""
-    value = optional_text(row, key)
-    if value is None:
-        return None
-    letters = ascii_uppercase[:num_options]
-    letter = value.strip().upper()
-    if len(letter) != 1 or letter not in letters:
-        raise BadInputError(f"`{key}` {shown(value)} is no letter of {letters}; fix it")
-    return letters.index(letter)
-
-
-def choice_of(row: dict[str, Any], key: str, first: int, num_options: int) -> int | None:
-    """The option's position from 0, None where absent, by its number or its letter. A number may be
-    text, as in CSV."""
-    value = row.get(key)
-    if isinstance(value, str) and num_options:
-        if _NUMBER.fullmatch(value.strip()):
-            return index_of({key: int(float(value))}, key, first, num_options)
-        if not value.strip().isdecimal():
-            return letter_of(row, key, num_options)
-    return index_of(row, key, first, num_options)
-
-
-def json_object(row: dict[str, Any], key: str) -> dict[str, Any]:
+def json_object(row: Value, key: str) -> Value:
     """The object under `key`, which may be JSON text; empty where absent."""
     value = row.get(key)
     if value is None:
@@ -248,15 +231,88 @@ def json_object(row: dict[str, Any], key: str) -> dict[str, Any]:
     return value
 
 
-def json_text(values: dict[str, Any]) -> str:
+def json_text(values: Value) -> str:
     try:
         text = json.dumps(values, ensure_ascii=False, allow_nan=False, default=str)
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         raise BadInputError(f"metadata cannot be written as JSON ({error}); fix it") from error
     return without_lone_surrogates(text)
 
 
-def metadata_of(row: dict[str, Any], known: Collection[str]) -> str:
-    """The row's `metadata` and all columns that are not `known`, as one JSON text."""
-    others = present(row, (key for key in row if key not in known))
+def metadata_of(row: Value, columns: Collection[str]) -> str:
+    """The row's `metadata` and all that is not in these columns, as one JSON text."""
+    others = present(row, (key for key in row if key not in columns))
     return json_text({**others, **json_object(row, "metadata")})
+
+
+GivenId = tuple[str, str | None]  # an id, and why its row is bad input
+
+
+class Ids:
+    """Gives ids to the documents or the questions of a corpus; no two rows have the same id.
+
+    An id is one of three. None depends on `limit`, on the split or on other files:
+
+    1. The id in the file, where the format has ids. A second row with the same id is bad input.
+    2. Otherwise 16 hex digits: a hash of the row's content and of the number of earlier rows in the
+       same file with the same content. Copies within a file are all kept, each with its own id (126
+       questions in NarrativeQA are repeated, and its published scores count them all). A copy in
+       another file gets the same id; where both files are read it is bad input, since the corpus
+       would count it twice by mistake.
+    3. `file name:line`, for a row that is bad input for one of these reasons, or is not an object.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[str, str] = {}  # id -> the place of the row that has it
+        self._num_copies: Counter[tuple[str, str]] = Counter()  # by file name and content
+
+    def claim(self, wanted: str, row: Row) -> str | None:
+        """Give the id to the row, or return the place of the row that already has it."""
+        if wanted in self._places:
+            return self._places[wanted]
+        self._places[wanted] = row.place
+        return None
+
+    def of_place(self, row: Row) -> str:
+        """`file name:line`, hashed if another row has that as its id."""
+        row_id = row.place
+        while self.claim(row_id, row) is not None:
+            row_id = _sha(row_id)[:_HEX_DIGITS]
+        return row_id
+
+    def of_given(self, row: Row, key: str) -> GivenId:
+        """The id under `key`; and why the row is bad input, or None."""
+        if row.value is None:
+            return self.of_place(row), row.wrong
+        try:
+            given = label_of(row.value, key)
+        except BadInputError as wrong:
+            return self.of_place(row), str(wrong)
+        if not given:
+            return self.of_place(row), f"no `{key}`; add it"
+        first = self.claim(given, row)
+        if first is None:
+            return given, None
+        repeated = f"`{key}` {shown(given)} is used twice, first in {first}"
+        return self.of_place(row), f"{repeated}; give this row another or delete it"
+
+    def of_row(self, row: Row, key: str | None, *content: Any) -> GivenId:
+        """The id under `key`, else one made from `content`, JSON values as in the file before any
+        cleaning; and why the row is bad input, or None. `key` is None where the format has no
+        ids."""
+        if row.value is None or (key and row.value.get(key) not in (None, "")):
+            return self.of_given(row, key or "")
+        sha = _sha(content)
+        number = self._num_copies[row.file.name, sha]
+        self._num_copies[row.file.name, sha] += 1
+        row_id = _sha([sha, number])[:_HEX_DIGITS]
+        first = self.claim(row_id, row)
+        if first is None:
+            return row_id, None
+        wrong = f"the same content as in {first}; delete one of the two"
+        return self.of_place(row), f"{wrong} or give each a `{key}`" if key else wrong
+
+
+def _sha(content: Any) -> str:
+    text = json.dumps(content, ensure_ascii=True, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,5 +1,5 @@
-"""List the files of a folder that are documents, with reasons for those that are not; and extract
-the text of a file: plain text of any encoding, Markdown, HTML, PDF, EPUB, Word; gzip or not."""
+"""The documents in a folder, with reasons for files that are none; and the text of a file: plain
+text of any encoding, Markdown, HTML, PDF, EPUB, Word; gzip or not."""
 
 import gzip
 import hashlib
@@ -77,60 +77,52 @@ def is_book(folder: UPath) -> bool:
 
 
 def walk(folder: UPath, without: Collection[str] = ()) -> list[Entry]:
-    """The entries of a folder and its sub-folders, by name.
-
-    `without`: names of files to ignore. Entries with `left_out` are hidden files and folders, links
-    to a folder that is read anyway (so circular links end), and warehouses in sub-folders. If the
-    folder is a warehouse itself, the warehouse's own folders are ignored. After 100 left-out
-    entries, one last entry stands for the others.
-    """
-    read = {folder if is_remote(folder) else folder.resolve()}
-    found = [entry for entry in _walked(folder, "", read) if entry.name not in without]
-    found.sort(key=lambda entry: name_of(entry.name))
-    more = [entry for entry in found if entry.left_out][_MOST_LEFT_OUT:]
+    """The entries of a folder and its sub-folders, by name. `without`: names of files to ignore.
+    Entries with `left_out` are hidden files and folders, links to a folder that is read anyway (so
+    circular links end), and warehouses in sub-folders. If the folder is a warehouse itself, the
+    warehouse's own folders are ignored. After 100 left-out entries, one last entry stands for the
+    others."""
+    walked = _walked(folder, "", {folder if is_remote(folder) else folder.resolve()})
+    entries = [entry for entry in walked if entry.name not in without]
+    entries.sort(key=lambda entry: name_of(entry.name))
+    more = [entry for entry in entries if entry.left_out][_MOST_LEFT_OUT:]
     if not more:
-        return found
+        return entries
     named = ", ".join(entry.name for entry in more[:3])
     rest = f"{len(more)} more that are left out ({named} ...); move them to be rid of this line"
-    left = {entry.name for entry in more}
-    return [*(e for e in found if e.name not in left), Entry(folder, "(others)", left_out=rest)]
+    last = Entry(folder, "(others)", left_out=rest)
+    return [*(entry for entry in entries if entry not in more), last]
 
 
 def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
     """`read`: the resolved folders that are already being read."""
-    own = prefix.rstrip("/") or str(folder)
+    whole = prefix.rstrip("/") or str(folder)
     try:
         files = sorted(folder.iterdir(), key=lambda file: file.name)
+        folders = {file.name for file in files if file.is_dir() and not is_book(file)}
     except OSError as error:
-        yield Entry(folder, own, wrong=f"{error.strerror}; fix or delete it")
+        yield Entry(folder, whole, wrong=f"{error.strerror}; fix or delete it")
         return
     is_warehouse = any(file.name == WAREHOUSE for file in files)
     if is_warehouse and prefix:
-        yield Entry(folder, own, left_out="a warehouse of gistmill; move it elsewhere")
+        yield Entry(folder, whole, left_out="a warehouse of gistmill; move it elsewhere")
         return
     for file in files:
         name = prefix + file.name
         if is_warehouse and file.name in FOLDERS:
             continue
-        try:
-            is_folder = file.is_dir() and not is_book(file)
-        except OSError as error:
-            yield Entry(file, name, wrong=f"{error.strerror}; fix or delete it")
-            continue
-        if file.name.startswith("."):
-            yield Entry(file, name, left_out="hidden; rename it to have it read")
-        elif is_folder:
-            if _is_read_elsewhere(file, read):
-                why = "a link to a folder that is read under another name; delete it"
-                yield Entry(file, name, left_out=why)
-            else:
-                yield from _walked(file, f"{name}/", read)
+        is_folder = file.name in folders
+        if is_folder and not file.name.startswith(".") and not _is_read_elsewhere(file, read):
+            yield from _walked(file, f"{name}/", read)
         else:
-            yield Entry(file, name, left_out=_left_out(file.name))
+            yield Entry(file, name, left_out=_left_out(file.name, is_folder))
 
 
-def _left_out(name: str) -> str | None:
-    """Why a file is no document; None for one that is."""
+def _left_out(name: str, is_folder: bool) -> str | None:
+    if name.startswith("."):
+        return "hidden; rename it to have it read"
+    if is_folder:
+        return "a link to a folder that is read under another name; delete it"
     if name == WAREHOUSE:
         return "its folder is a warehouse, whose own folders are not read; name another"
     kinds = " ".join(suffixes())
@@ -150,22 +142,21 @@ def _is_read_elsewhere(folder: UPath, read: set[UPath]) -> bool:
 
 def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
     """The text of a file by its suffix; an unknown suffix is plain text. gzip is decompressed.
-
-    Raises BadInputError where no text can be read.
-    """
+    Raises BadInputError where no text can be read."""
     suffix = suffix_of(file.name) or ".txt"
     try:
         content = _archived(file) if is_book(file) else read_whole(file)
         if suffix in _TEXTS:
             read = decoded(content)
-            is_plain = suffix == ".txt"
-            found = Extracted(read.text) if is_plain else without_front_matter(read.text)
-            return replace(found, note=read.note)
+            extracted = (
+                Extracted(read.text) if suffix == ".txt" else without_front_matter(read.text)
+            )
+            return replace(extracted, note=read.note)
         content = _unpacked(content)
         if suffix in (".html", ".htm", ".xhtml"):
             refuse_binary(content)
-        found = extracted_once(suffix[1:], content, extractor)
-        return replace(found, text=without_lone_surrogates(found.text))
+        extracted = extracted_once(suffix[1:], content, extractor)
+        return replace(extracted, text=without_lone_surrogates(extracted.text))
     except UnreadableError as error:
         raise BadInputError(str(error)) from None
     except OSError as error:
@@ -174,20 +165,18 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
 
 def _archived(folder: UPath) -> bytes:
     """A book's folder as a zip archive without pictures and fonts; equal files give equal bytes."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
         for file in sorted(folder.rglob("*"), key=str):
             if file.name.lower().endswith(_OF_BOOKS) and not file.is_dir():
                 name = str(file).removeprefix(str(folder)).strip("/")
                 archive.writestr(zipfile.ZipInfo(name), read_whole(file))
-    return made.getvalue()
+    return content.getvalue()
 
 
 def decoded(content: bytes) -> Decoded:
-    """Decode a text file of any encoding, gzip or not.
-
-    Raises BadInputError where the gzip is damaged, the file is no text, or its encoding is unknown.
-    """
+    """Decode a text file of any encoding, gzip or not. Raises BadInputError where the gzip is
+    damaged, the file is no text, or its encoding is unknown."""
     content = _unpacked(content)
     try:
         refuse_binary(content)
@@ -209,23 +198,19 @@ def _unpacked(content: bytes) -> bytes:
 def without_front_matter(text: str) -> Extracted:
     """Markdown without its front matter (YAML between two lines `---`), which becomes the metadata.
     The whole text where there is none, or one that is no YAML object."""
-    found = _FRONT_MATTER.match(text[:_MOST_CHARS])
-    if found is None:
-        return Extracted(text)
-    try:
+    matter = _FRONT_MATTER.match(text[:_MOST_CHARS])
+    with suppress(yaml.YAMLError, ValueError, RecursionError):
         # Aliases can unfold to any size.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(found[1], YAML_LOADER)):
-            return Extracted(text)
-        values = _plain(yaml.load(found[1], YAML_LOADER))
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return Extracted(text)
-    if not isinstance(values, dict):
-        return Extracted(text)
-    return Extracted(text[found.end() :], metadata=values)
+        if matter and not any(
+            isinstance(event, yaml.AliasEvent) for event in yaml.parse(matter[1], YAML_LOADER)
+        ):
+            values = _plain(yaml.load(matter[1], YAML_LOADER))
+            if isinstance(values, dict):
+                return Extracted(text[matter.end() :], metadata=values)
+    return Extracted(text)
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON: keys, and numbers that are not finite, as text."""
     if isinstance(value, dict):
         return {str(key): _plain(value[key]) for key in value}
     if isinstance(value, list):
@@ -243,21 +228,20 @@ def extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted
     if (packed := kept(_KIND, entry)) is not None:
         with suppress(OSError, EOFError, zlib.error, ValueError, TypeError):  # damaged
             return Extracted(*json.loads(gzip.decompress(packed)))
-    found = extractor.extract(kind, content)
-    row = json.dumps([found.text, found.missing, {**found.metadata}, found.note])
-    keep(_KIND, entry, gzip.compress(row.encode(), 1, mtime=0))
-    return found
+    extracted = extractor.extract(kind, content)
+    row = [extracted.text, extracted.missing, {**extracted.metadata}, extracted.note]
+    keep(_KIND, entry, gzip.compress(json.dumps(row).encode(), 1, mtime=0))
+    return extracted
 
 
 @cache
 def _code() -> str:
-    """A hash of the extracting modules and of their libraries' versions."""
     files = sorted(Path(extract.__file__).parent.glob("*.py"))
     sources = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-    return sha([sources, [_version(name) for name in _LIBRARIES]], 32)
-
-
-def _version(name: str) -> str | None:
-    with suppress(PackageNotFoundError):
-        return version(name)
-    return None
+    versions: list[str | None] = []
+    for library in _LIBRARIES:
+        try:
+            versions.append(version(library))
+        except PackageNotFoundError:
+            versions.append(None)
+    return sha([sources, versions], 32)

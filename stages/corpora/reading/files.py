@@ -1,7 +1,7 @@
 """Find the files of a corpus and read their rows with line numbers: JSON lines, JSON lists, CSV and
 Parquet, gzip or not.
 
-Files are streamed, except UTF-16 and UTF-32. Where a damaged file cannot be read on, one row
+Files are streamed, but for UTF-16 and UTF-32. Where a damaged file cannot be read on, one row
 without a value stands for the rest.
 """
 
@@ -13,7 +13,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -41,7 +41,6 @@ _MAGIC = {
 # Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _BOM = b"\xef\xbb\xbf"
-_DELIMITERS = ",;\t|"  # of CSV, the usual one first
 _STATED = re.compile('"?sep=(.)"?[\r\n]*', re.IGNORECASE)  # Excel's line before the header
 csv.field_size_limit(2**31 - 1)  # a cell may be a book
 
@@ -61,19 +60,19 @@ def files_of(path: UPath, *patterns: str) -> list[UPath]:
         return [path]
     either = [name for pattern in patterns for name in (pattern, f"{pattern}.gz")]
     for folder in (path, path / "data"):
-        found = {file for pattern in either for file in folder.glob(pattern) if not file.is_dir()}
-        if found:
-            return sorted(found)
+        files = {file for pattern in either for file in folder.glob(pattern) if not file.is_dir()}
+        if files:
+            return sorted(files)
     raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set corpus.path=...")
 
 
 def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
     """The file of that name with one of the suffixes, or None. Raises UsageError where there are
     two."""
-    found = [path for end in suffixes if (path := folder / f"{name}.{end}").exists()]
-    if len(found) > 1:
-        raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")
-    return found[0] if found else None
+    files = [file for end in suffixes if (file := folder / f"{name}.{end}").exists()]
+    if len(files) > 1:
+        raise UsageError(f"{folder}: both {files[0].name} and {files[1].name}; keep one")
+    return files[0] if files else None
 
 
 def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
@@ -108,20 +107,19 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
 
 def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]:
     """The rows of one file, by its suffix without a final `.gz`: `.parquet`; `.csv`, `.tsv`;
-    `.json` is a list of objects, one object, or JSON lines; anything else is JSON lines.
-
-    Raises UsageError, ending in `advice`, where the file cannot be opened or is no Parquet.
-    """
+    `.json` is a list of objects, one object, or JSON lines; anything else is JSON lines. Raises
+    UsageError, ending in `advice`, where the file cannot be opened or is no Parquet."""
     suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
-    read = _CONTAINERS.get(suffixes[-1] if suffixes else "", _lines)
-    place = Row(file, 1, None)
+    suffix = suffixes[-1] if suffixes else ""
+    read = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv}.get(suffix, _json)
+    row = Row(file, 1, None)
     try:
-        for place in read(file):
-            yield place
+        for row in read(file):
+            yield row
     except GZIP_ERRORS as error:
         why = str(error).splitlines()[0]
         wrong = f"the file ends early or is damaged ({why}); fetch it again"
-        yield Row(file, place.line + 1, None, wrong)
+        yield Row(file, row.line + 1, None, wrong)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}; {advice}") from error
 
@@ -138,19 +136,12 @@ def opened(file: UPath) -> Iterator[IO[bytes]]:
         head = (content.read if content is raw else content.read1)(_HEAD_BYTES)
         refuse_binary(head)
         content.seek(0)
-        mark = marked(head)
-        is_wide = bool(mark or unmarked_utf_16(head)) and mark != "utf-8-sig"
-        yield _Utf8Copy(decoded(content.read())) if is_wide else content
-
-
-class _Utf8Copy(io.BytesIO):
-    """A file as UTF-8. Raises NotTextError where it is damaged."""
-
-    def __init__(self, found: Decoded) -> None:
-        if found.num_lost:
-            raise NotTextError(f"damaged {found.encoding.upper()}; save it as UTF-8")
-        super().__init__(found.text.encode("utf-8", "surrogatepass"))
-        self.found = found
+        if (marked(head) or unmarked_utf_16(head) or "utf-8-sig") != "utf-8-sig":
+            whole = decoded(content.read())
+            if whole.num_lost:
+                raise NotTextError(f"damaged {whole.encoding.upper()}; save it as UTF-8")
+            content = io.BytesIO(whole.text.encode("utf-8", "surrogatepass"))
+        yield content
 
 
 def refuse_special(file: UPath) -> None:
@@ -161,7 +152,6 @@ def refuse_special(file: UPath) -> None:
 
 
 def read_whole(file: UPath) -> bytes:
-    """Raises OSError; NotTextError for a folder or special file."""
     refuse_special(file)
     return file.read_bytes()
 
@@ -173,11 +163,33 @@ def refuse_binary(head: bytes) -> None:
             raise NotTextError(f"{what}, not text; convert it to text")
 
 
-def _lines(file: UPath) -> Iterator[Row]:
+def _json(file: UPath) -> Iterator[Row]:
+    """JSON lines; in a file called .json also a list of objects, streamed and numbered from 1, or
+    one object, if the first line is none by itself."""
     with opened(file) as content:
-        for number, line in enumerate(content, 1):
+        lines: Iterable[bytes] = content
+        if ".json" in file.suffixes:
+            head = content.read(1024)
+            content.seek(start := len(_BOM) if head.startswith(_BOM) else 0)
+            if head[start:].lstrip()[:1] == b"[":
+                yield from _list(file, content)
+                return
+            first = content.readline()
+            is_line = _json_row(file, 1, first).value is not None
+            lines = chain([first], content) if is_line else [first + content.read()]
+        for number, line in enumerate(lines, 1):
             if line.strip():
                 yield _json_row(file, number, line)
+
+
+def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
+    number = 0
+    try:
+        for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
+            yield _value_row(file, number, value, "fix or delete it")
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        wrong = f"not JSON from here on ({_reason(error)}); fetch it again"
+        yield Row(file, number + 1, None, wrong)
 
 
 def _json_row(file: UPath, number: int, line: bytes) -> Row:
@@ -214,62 +226,38 @@ def _finite(number: str) -> float:
     return value
 
 
-def _json(file: UPath) -> Iterator[Row]:
-    """A list of objects; JSON lines, if the first line is an object by itself; else one object."""
-    with opened(file) as content:
-        if content.read(1024).removeprefix(_BOM).lstrip()[:1] == b"[":
-            yield from _list(file, content)
-            return
-        content.seek(0)
-        first = content.readline()
-        if _json_row(file, 1, first).value is None:
-            yield _json_row(file, 1, first + content.read())
-            return
-    yield from _lines(file)
-
-
-def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
-    """A row per entry, streamed and numbered from 1."""
-    number = 0
-    content.seek(0)
-    if content.read(len(_BOM)) != _BOM:
-        content.seek(0)
-    try:
-        for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
-            yield _value_row(file, number, value, "fix or delete it")
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        wrong = f"not JSON from here on ({_reason(error)}); fetch it again"
-        yield Row(file, number + 1, None, wrong)
-
-
 def _csv(file: UPath) -> Iterator[Row]:
     """A row per record, keys from the header; `line` is where the record begins."""
     with opened(file) as content:
-        whole = content.found if isinstance(content, _Utf8Copy) and content.found.note else None
         uncertain: list[Decoded] = []  # lines of a record
 
         def texts() -> Iterator[str]:
             for line in decoded_lines(content):
-                uncertain.extend([whole or line] if whole or line.note else [])
+                uncertain.extend([line] if line.note else [])
                 yield line.text
 
-        lines = texts()
+        lines, names, before = texts(), list[str](), 0
         first = next(lines, "").removeprefix("\ufeff")
         stated = _STATED.fullmatch(first)
-        delimiter = "\t" if ".tsv" in file.suffixes else stated[1] if stated else _delimiter(first)
-        whole_file = chain(["\n" if stated else first], lines)
-        records = csv.reader(whole_file, delimiter=delimiter, strict=True)
-        names: list[str] = []
-        before = 0
         try:
+            delimiter = "\t" if ".tsv" in file.suffixes else stated[1] if stated else None
+            if delimiter is None:  # the one that splits the header into the most columns
+                columns = {sign: next(csv.reader([first], delimiter=sign), []) for sign in ",;\t|"}
+                delimiter = max(columns, key=lambda sign: len(columns[sign]))
+            whole = chain(["\n" if stated else first], lines)
+            records = csv.reader(whole, delimiter=delimiter, strict=True)
             for cells in records:
                 line, before = before + 1, records.line_num
-                if names and cells:
-                    yield replace(
-                        _record(file, line, names, cells), note=_note(file, line, uncertain)
+                if not names:
+                    names = [cell.strip() for cell in cells]
+                    for name in (name for name in names if name and names.count(name) > 1):
+                        twice = f"two columns are called {name!r}; rename one"
+                        raise UsageError(f"{file}:1: {twice}")
+                elif cells:
+                    yield _record(
+                        Row(file, line, None, note=_note(file, line, uncertain)), names, cells
                     )
                     uncertain.clear()
-                names = names or _header(file, cells)
         except csv.Error as error:
             wrong = f"no CSV from here on ({error}); fix the quotes"
             yield Row(file, before + 1, None, wrong)
@@ -280,52 +268,28 @@ def _note(file: UPath, line: int, uncertain: Sequence[Decoded]) -> str | None:
     same for all records."""
     if not uncertain:
         return None
-    lost = sum(found.num_lost for found in uncertain)
+    lost = sum(part.num_lost for part in uncertain)
     place = Row(file, line, None).place if lost else without_lone_surrogates(file.name)
     return f"{place}: {replace(uncertain[0], num_lost=lost).note}"
 
 
-def _delimiter(header: str) -> str:
-    """The sign that splits the header into the most columns."""
-
-    def columns(delimiter: str) -> int:
-        try:
-            return len(next(csv.reader([header], delimiter=delimiter), []))
-        except csv.Error:
-            return 0
-
-    return max(_DELIMITERS, key=columns)
-
-
-def _header(file: UPath, cells: list[str]) -> list[str]:
-    names = [cell.strip() for cell in cells]
-    for name in filter(None, names):
-        if names.count(name) > 1:
-            raise UsageError(f"{file}:1: two columns are called {name!r}; rename one")
-    return names
-
-
-def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
-    """A row without empty cells beyond the header. Where several columns have no name, each is
-    called by its number."""
+def _record(row: Row, names: Sequence[str], cells: Sequence[str]) -> Row:
+    """The row with its values, without empty cells beyond the header. Where several columns have no
+    name, each is called by its number."""
     if any(names[len(cells) :]) or any(cells[len(names) :]):
         wrong = f"{len(cells)} cells, the header has {len(names)}; quote what holds a separator"
-        return Row(file, line, None, wrong)
+        return replace(row, wrong=wrong)
     try:
         "".join(cells).encode()
     except UnicodeEncodeError:
-        wrong = "text of no known encoding; save the file as UTF-8"
-        return Row(file, line, None, wrong)
+        return replace(row, wrong="text of no known encoding; save the file as UTF-8")
     is_one = names.count("") == 1
     columns = enumerate(zip(names, cells, strict=False), 1)
     value = {name or ("" if is_one else f"column {n}"): cell or None for n, (name, cell) in columns}
-    return Row(file, line, value)
+    return replace(row, value=value)
 
 
 def _parquet(file: UPath) -> Iterator[Row]:
     refuse_special(file)
-    rows = map(without_nan, read_parquet_rows(file))
-    yield from (Row(file, number, value) for number, value in enumerate(rows, 1))
-
-
-_CONTAINERS = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv, ".json": _json}
+    for number, value in enumerate(read_parquet_rows(file), 1):
+        yield Row(file, number, without_nan(value))

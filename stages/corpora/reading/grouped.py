@@ -5,16 +5,14 @@ twice: first for the questions, which are kept in memory, then for the texts, wh
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar
 
 from pipeline.core.rows import Document, Question
-from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document, document_or_bad
-from stages.corpora.reading.corpus_row import BadInputError, Row, json_text, text_of
-from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.questions import Asked, Value
+from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
+from stages.corpora.reading.corpus_row import BadInputError, Ids, Row, Value, json_text, text_of
+from stages.corpora.reading.questions import QuestionLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +32,10 @@ class Layout:
     """
 
     text: str | Callable[[Value], Text]
-    asked: Asked
+    asked: QuestionLayout
     makes_id: Sequence[str]  # keys of what a question without an id is known by
     document_id: str | None = None  # the key of the document's id; None: the format has none
-    entries: Callable[[Value], Sequence[tuple[str, Value]]] | None = None
+    entries: Callable[[Value], Iterable[tuple[str, Value]]] | None = None
     without: Sequence[str] = ()
     joined: str | None = None  # key of lists to join over rows of equal id and question
 
@@ -67,72 +65,66 @@ class RowsCorpus(FileCorpus):
     layout: ClassVar[Layout]
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per text. Raises UsageError where no row can be read."""
         return load_grouped(self, self.layout)
 
 
 @dataclass(slots=True)
 class _Group:
+    """The questions of the rows with one text."""
+
     first: int  # the number of the row whose text is used
     asked: list[Row] = field(default_factory=list)
     by_id: dict[tuple[str, Any], Value] = field(default_factory=dict)
 
+    def add(self, layout: Layout, entry: Row) -> None:
+        """Add the question, or its references to the same question from another row."""
+        value = entry.value or {}
+        given = entry.given_id(layout.asked.question_id or "")
+        if layout.joined and given:
+            first = self.by_id.setdefault((given, value.get("question")), value)
+            if first is not value:
+                first[layout.joined] += value[layout.joined]
+                return
+        self.asked.append(entry)
+
 
 def load_grouped(corpus: FileCorpus, layout: Layout) -> Iterator[Loaded]:
     """Yield one Loaded per text, in the order of its first row, with the questions of all its rows.
-
-    A row without a readable text is a bad_input document of its own; its questions are kept.
-    """
+    A row without a readable text is a bad_input document of its own; its questions are kept."""
     groups: dict[bytes | int, _Group] = {}
     for number, row in enumerate(corpus.rows()):
-        group = groups.setdefault(_key(layout, row, number), _Group(number))
+        try:
+            key: bytes | int = hashlib.sha256(layout.text_of(row).text.encode()).digest()
+        except BadInputError:
+            key = number
+        group = groups.setdefault(key, _Group(number))
         for entry in layout.asked_in(row):
-            _add(layout, group, entry)
+            group.add(layout, entry)
     document_ids, question_ids = Ids(), Ids()
     by_first = {group.first: group for group in groups.values()}
     for number, row in enumerate(corpus.rows()):
-        if number in by_first:
-            asked = by_first.pop(number).asked
-            document = _document(corpus, layout, row, document_ids)
-            made = partial(_question, layout, document.document_id, question_ids)
-            yield Loaded(document, tuple(map(made, asked)))
-
-
-def _key(layout: Layout, row: Row, number: int) -> bytes | int:
-    """A hash of the row's text, or the row's number if the text cannot be read."""
-    try:
-        return hashlib.sha256(layout.text_of(row).text.encode()).digest()
-    except BadInputError:
-        return number
-
-
-def _add(layout: Layout, group: _Group, entry: Row) -> None:
-    """Add the question to the group, or its references to the same question from another row."""
-    value = entry.value or {}
-    given = entry.given_id(layout.asked.question_id or "")
-    if layout.joined and given:
-        first = group.by_id.setdefault((given, value.get("question")), value)
-        if first is not value:
-            first[layout.joined] += value[layout.joined]
-            return
-    group.asked.append(entry)
+        if number not in by_first:
+            continue
+        document = _document(corpus, layout, row, document_ids)
+        questions: list[Question] = []
+        for entry in by_first.pop(number).asked:
+            content = [(entry.value or {}).get(key) for key in layout.makes_id]
+            id_key = layout.asked.question_id
+            given = question_ids.of_row(entry, id_key, document.document_id, content)
+            questions.append(layout.asked.read(entry, document.document_id, given))
+        yield Loaded(document, tuple(questions))
 
 
 def _document(corpus: FileCorpus, layout: Layout, row: Row, ids: Ids) -> Document:
+    document_id: str | None = None
     try:
-        found = layout.text_of(row)
+        whole = layout.text_of(row)
+        document_id, wrong = ids.of_row(row, layout.document_id, whole.text)
+        if wrong:
+            raise BadInputError(wrong)
+        metadata = json_text(whole.metadata)
+        document = corpus.document(document_id, whole.text, whole.title, metadata)
+        return replace(document, detail=row.note)
     except BadInputError as error:
-        # Not the id in the row: a later row may have a readable text under it.
-        return bad_document(ids.of_place(row), row.detail(error))
-    return document_or_bad(
-        row,
-        ids.of_row(row, layout.document_id, found.text),
-        lambda _, name: corpus.document(name, found.text, found.title, json_text(found.metadata)),
-    )
-
-
-def _question(layout: Layout, document_id: str, ids: Ids, entry: Row) -> Question:
-    value = entry.value or {}
-    content = [value.get(key) for key in layout.makes_id]
-    found = ids.of_row(entry, layout.asked.question_id, document_id, content)
-    return layout.asked.read(entry, document_id, found)
+        # Without a text not the id in the row: a later row may have a readable text under it.
+        return bad_document(document_id or ids.of_place(row), row.detail(error))

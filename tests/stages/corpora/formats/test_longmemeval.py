@@ -3,14 +3,11 @@ sessions, and a session is gisted once for all documents."""
 
 import json
 import re
-import tempfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from upath import UPath
 
 from pipeline.asking.known_replies import SharedReplies
@@ -123,10 +120,6 @@ TRAPS: dict[str, tuple[dict[str, Any], str]] = {
     "no session ids": ({"haystack_session_ids": None}, TEXT),
     "an empty session": (
         {"haystack_sessions": [HISTORY["haystack_sessions"][0], []]}, TEXT[TEXT.index("\f", 1):]),
-    "the assistant begins": (
-        {"haystack_sessions": [[turn("Hello.", "assistant")], ONE]},
-        "\f[2023/05/20 (Sat) 02:21]\nuser: one\n\n"
-        "\f[2023/05/30 (Tue) 21:48]\nassistant: Hello.\n\n"),
     "form feeds and blank lines in a turn": (
         {"haystack_sessions": [[turn("a\f[b]\n\n \n\nc")], ONE]},
         "\f[2023/05/20 (Sat) 02:21]\nuser: one\n\n"
@@ -135,10 +128,6 @@ TRAPS: dict[str, tuple[dict[str, Any], str]] = {
         {"haystack_sessions": [[turn(""), turn(" \n", "assistant")], ONE]},
         "\f[2023/05/20 (Sat) 02:21]\nuser: one\n\n"
         "\f[2023/05/30 (Tue) 21:48]\nuser:\n\nassistant:\n\n"),
-    "control characters and templates": (
-        {"haystack_sessions": [[turn("\0 <5> Page [3] {{ x }} <|im_start|>\x0b")], ONE]},
-        "\f[2023/05/20 (Sat) 02:21]\nuser: one\n\n"
-        "\f[2023/05/30 (Tue) 21:48]\nuser: \0 <5> Page [3] {{ x }} <|im_start|>\n\n"),
 }  # fmt: skip
 
 
@@ -186,11 +175,9 @@ def test_answers(
 BAD_HISTORIES: list[tuple[dict[str, Any], str]] = [
     ({"haystack_dates": ["2023/05/30 (Tue) 21:48"]}, "2 sessions, 1 `haystack_dates`; fix them"),
     ({"haystack_sessions": None}, "`haystack_sessions` is null, not a list"),
-    ({"haystack_sessions": [[], []]}, "the text has no words"),
     ({"haystack_sessions": ["user: Hi.", []]}, "haystack_sessions[0] is a string, not a list"),
     ({"haystack_sessions": [ONE, ["Hi."]]}, "haystack_sessions[1][0] is a string, not an object"),
     ({"haystack_sessions": [ONE, [{"role": "user"}]]}, "[1][0]: no `content`; add it"),
-    ({"haystack_sessions": [ONE, [{"content": "x"}]]}, "[1][0]: no `role`; add it"),
 ]
 
 
@@ -204,27 +191,10 @@ def test_a_bad_history_is_one_bad_row_and_keeps_its_question(
     assert good(item.questions) == ["When?"] and gold(item) == []
 
 
-def test_what_is_no_history_is_one_bad_row(tmp_path: Path) -> None:
-    corpus = loaded(written(tmp_path, HISTORY, [1]), "longmemeval")
-    assert details(corpus) == ["longmemeval_s.json:2: a list, not an object; fix or delete it"]
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"question": None}, "no `question`"),
-        ({"answer": ["a"]}, "`answer` is a list"),
-        ({"answer_session_ids": "answer_1"}, "`answer_session_ids` is not a list of strings"),
-        ({"question_id": ["q"]}, "`question_id` is a list"),
-    ],
-)
-def test_a_bad_question_leaves_the_history(
-    tmp_path: Path, change: dict[str, Any], words: str
-) -> None:
-    item = read(tmp_path, **change)
-    [detail] = bad(item.questions)
-    assert detail.startswith("longmemeval_s.json:1: ") and words in detail
-    assert item.document.problem is None
+def test_a_bad_question_leaves_the_history(tmp_path: Path) -> None:
+    item = read(tmp_path, answer_session_ids="answer_1")
+    words = "longmemeval_s.json:1: `answer_session_ids` is not a list of strings; fix it"
+    assert (bad(item.questions), item.document.problem) == ([words], None)
 
 
 UNIFORM = PaginateUniform(page_breaks=True, paragraphs="blank_lines", words=30, max_words=60)
@@ -234,40 +204,20 @@ BY_MODEL = PaginateByModel(
 )  # fmt: skip
 GIST = GistPages(page_breaks=True)
 
-WORDS = st.integers(1, 90).map(lambda n: "word " * n)
-CONTENTS = st.one_of(WORDS, st.text("ab. \n\f[]中", max_size=40))
-SESSIONS = st.lists(st.lists(st.builds(turn, CONTENTS), max_size=5), min_size=1, max_size=6)
 
-
-@settings(max_examples=60, deadline=None)
-@given(
-    sessions=SESSIONS,
-    stage=st.sampled_from([UNIFORM, BY_MODEL]),
-    how=st.sampled_from(["blank_lines", "lines", "auto"]),
-    date=st.sampled_from(["2023/05/20 (Sat) 02:21", "Sept. 5, in the year 2023. At noon."]),
-)
+@pytest.mark.parametrize("stage", [UNIFORM, BY_MODEL])
 def test_pages_tile_a_history_and_never_span_two_sessions(
-    sessions: list[list[dict[str, Any]]],
-    stage: PaginateUniform | PaginateByModel,
-    how: str,
-    date: str,
+    tmp_path: Path, stage: PaginateUniform | PaginateByModel
 ) -> None:
-    stage = stage.model_copy(update={"paragraphs": how})
-    dates = [date] * len(sessions)
-    change = {"haystack_sessions": sessions, "haystack_dates": dates, "haystack_session_ids": None}
-    assume(any(sessions))
-    with tempfile.TemporaryDirectory() as folder:
-        history = read(Path(folder), **change).document
-    made, _ = run(stage, UnitRows(document=history), always("<3>"))
-    assert "".join(page.text for page in made) == history.text
-    assert all("\f" not in page.text[1:] for page in made)
-    starts = [page.text for page in made if page.text.startswith("\f")]
-    assert len(starts) == sum(bool(session) for session in sessions)
-    assert [page.text.partition("\n")[0] for page in made if "[" + date in page.text] == [
-        f"\f[{date}]"
-    ] * len(starts)
-    assert all(page.num_words > 0 for page in made)
-    assert sum(page.num_words for page in made) == history.num_words
+    sessions = [[turn("word " * n) for n in sizes] for sizes in ([50, 1, 90], [], [3], [29, 2])]
+    change = {"haystack_sessions": sessions, "haystack_session_ids": None}
+    dates = ["2023/05/20 (Sat) 02:21"] * 4
+    history = read(tmp_path, haystack_dates=dates, **change).document
+    pages, _ = run(stage, UnitRows(document=history), always("<3>"))
+    assert "".join(page.text for page in pages) == history.text
+    assert all("\f" not in page.text[1:] and page.num_words > 0 for page in pages)
+    assert sum(page.text.startswith(f"\f[{dates[0]}]\n") for page in pages) == 3
+    assert sum(page.num_words for page in pages) == history.num_words
 
 
 def paginated(item: Loaded) -> UnitRows:

@@ -104,9 +104,6 @@ HELD: dict[str, dict[str, Any]] = {
     "longmemeval": {"haystack_sessions": [[TURN]]},
     "records": {"text": CONTENT},
     "ultradomain": {"context": CONTENT},
-    "longbench": {"context": CONTENT},
-    "infinitebench": {"context": CONTENT},
-    "leval": {"input": CONTENT, "instructions": [], "outputs": []},
 }
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -68,12 +67,6 @@ def test_what_a_file_says_of_itself_is_metadata(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_documents_of_one_name_have_ids_with_their_suffixes(tmp_path: Path) -> None:
-    files = {"a.pdf": pdf(["Pdf."]), "a.txt": b"A", "b.txt": b"B", "sub/a.txt": b"Below."}
-    corpus = loaded(placed(tmp_path, files), "text")
-    assert texts(corpus) == {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}
-
-
 def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
     placed(tmp_path, {
         "a.txt": LINE.encode(), "cover.jpg": b"\xff\xd8", "notes": b"x", ".DS_Store": b"x",
@@ -92,22 +85,30 @@ def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
         "cover.jpg", "notes", ".DS_Store", ".git", "deep/table.xlsx", "deep/up", "twice",
         "warehouse", "zz",
     }  # fmt: skip
-    assert (said["twice"] or "").startswith("twice: a link to a folder that is read under another")
-    assert (said["zz"] or "").startswith("zz: a link to a folder that is read under another")
+    for name in ("deep/up", "twice", "zz"):
+        assert (said[name] or "").startswith(f"{name}: a link to a folder that is read under")
     assert said["warehouse"] == "warehouse: a warehouse of gistmill; move it elsewhere"
     assert said[".git"] == ".git: hidden; rename it to have it read"
     assert (said["cover.jpg"] or "").startswith("cover.jpg: none of .txt .md")
 
 
-def test_in_a_folder_that_is_the_warehouse_its_own_folders_are_not_read(tmp_path: Path) -> None:
-    files = {"a.txt": LINE.encode(), "gistmill.json": b"{}", "runs/n/report.md": b"# n",
-             "deep/runs/b.txt": b"Mine."}  # fmt: skip
+IN_WAREHOUSE = "its folder is a warehouse, whose own folders are not read; name another"
+# Files, the texts by id, what is left out.
+FOLDERS: dict[str, tuple[dict[str, bytes], dict[str, str], dict[str, str]]] = {
+    "a warehouse": (
+        {"a.txt": b"A", "gistmill.json": b"{}", "runs/n/report.md": b"# n", "x/runs/b.txt": b"B"},
+        {"a": "A", "x/runs/b": "B"}, {"gistmill.json": f"gistmill.json: {IN_WAREHOUSE}"}),
+    "documents of one name": (
+        {"a.pdf": pdf(["Pdf."]), "a.txt": b"A", "b.txt": b"B", "sub/a.txt": b"Below."},
+        {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_names_and_folders(tmp_path: Path, case: str) -> None:
+    files, read, said = FOLDERS[case]
     corpus = loaded(placed(tmp_path, files), "text")
-    assert texts(corpus) == {"a": LINE, "deep/runs/b": "Mine."}
-    assert left_out(corpus) == {
-        "gistmill.json": "gistmill.json: its folder is a warehouse, whose own folders are not "
-        "read; name another"
-    }
+    assert (texts(corpus), left_out(corpus)) == (read, said)
 
 
 def test_what_is_left_out_takes_no_name_of_a_document(tmp_path: Path) -> None:
@@ -252,27 +253,20 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
 def test_a_folder_that_may_not_be_entered_costs_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """root enters every folder, so looking at what is in it is refused instead."""
-    placed(tmp_path, {"a.txt": LINE.encode(), "e/f.txt": b"x", "e/g.txt": LINE.encode()})
-    placed(tmp_path, {"z/c.txt": b"x"})
-    stat, listdir = os.stat, os.listdir
+    """root enters every folder, so listing it is refused instead."""
+    placed(tmp_path, {"a.txt": LINE.encode(), "z/c.txt": b"x"})
+    listdir = os.listdir
 
-    def forbidden_stat(path: Any, *given: Any, **more: Any) -> os.stat_result:
-        if str(path).endswith("/e/f.txt"):
-            raise PermissionError(13, "Permission denied")
-        return stat(path, *given, **more)
-
-    def forbidden_listdir(folder: Any) -> list[str]:
+    def forbidden(folder: Path) -> list[str]:
         if str(folder).endswith("/z"):
             raise PermissionError(13, "Permission denied")
         return listdir(folder)
 
-    monkeypatch.setattr(os, "stat", forbidden_stat)
-    monkeypatch.setattr(os, "listdir", forbidden_listdir)
+    monkeypatch.setattr(os, "listdir", forbidden)
     corpus = loaded(tmp_path, "text")
-    assert texts(corpus) == {"a": LINE, "e/g": LINE}
-    said = [f"{name}: Permission denied; fix or delete it" for name in ("e/f.txt", "z")]
-    assert details(corpus) == said
+    assert (texts(corpus), details(corpus)) == (
+        {"a": LINE}, ["z: Permission denied; fix or delete it"],
+    )  # fmt: skip
 
 
 def unpacked_book(folder: Path) -> Path:

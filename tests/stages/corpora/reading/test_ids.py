@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from upath import UPath
 
 from stages.corpora import Loaded
-from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.ids import Ids
 from tests.support.texts.loading import asked, details, loaded, written
 
 MADE = re.compile("[0-9a-f]{16}")
@@ -22,7 +19,6 @@ ROWS: dict[str, dict[str, Any]] = {
         "specific_query_list": [{"query": "Who?", "answer": "x"}] * 2,
     },
     "records": {"text": "The mill {}.", "question": "Whose?", "options": ["a", "b"]},
-    "leval": {"input": "The mill {}.", "instructions": ["Who?", "Why?"], "outputs": ["a", "b"]},
     "longbench": {"context": "The mill {}.", "input": "Who?", "answers": ["a"]},
 }
 
@@ -88,22 +84,3 @@ def test_what_is_not_asked_is_no_part_of_a_questions_id(tmp_path: Path, name: st
     before = loaded(written(tmp_path / "a.jsonl", row(name, 1)), name)
     after = loaded(written(tmp_path / "a.jsonl", {**row(name, 1), **given[name]}), name)
     assert good_ids(before) == good_ids(after)
-
-
-def made(files: dict[str, list[tuple[str, Any]]]) -> dict[str, list[tuple[str, str | None]]]:
-    """The id of every row and what is wrong with it, by file."""
-    ids = Ids()
-    return {
-        name: [
-            ids.of_row(Row(UPath(name), line, {"id": given}), "id", content)
-            for line, (content, given) in enumerate(rows, 1)
-        ]
-        for name, rows in files.items()
-    }
-
-
-def test_an_id_that_looks_like_a_place_is_no_second_row_of_it() -> None:
-    ids, file = Ids(), UPath("a.jsonl")
-    assert ids.of_given(Row(file, 1, {"id": "a.jsonl:2"}), "id") == ("a.jsonl:2", None)
-    torn, wrong = ids.of_given(Row(file, 2, None, "torn"), "id")
-    assert MADE.fullmatch(torn) and wrong == "torn"

@@ -6,35 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from jobs.graph.preparation import chosen_documents
 from jobs.graph.read_run import read_run
-from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from stages.corpora import load
-from stages.corpora.reading.corpus import FORMATS
 from tests.support.texts.loading import corpus_of
 from tests.support.texts.small_corpus import document, question, write
 
 NAMES = sorted(file.stem for file in (CONF / "corpus").glob("*.yaml"))
 BESIDE_PATH = {"narrativeqa": ["stories"]}  # the first test shows that these are all
 OF_FILES = [name for name in NAMES if name != "synthetic"]
-
-
-def addresses(section: type[BaseModel]) -> list[str]:
-    """The fields that hold a path, found by how their types are printed."""
-    fields = section.model_fields.items()
-    return [name for name, field in fields if "Path" in str(field.annotation)]
-
-
-def test_the_fields_that_hold_a_path_are_found() -> None:
-    found = {each.__name__: addresses(each) for each in FORMATS.values()}
-    assert found.pop("SyntheticCorpus") == []
-    assert found.pop("NarrativeQACorpus") == ["path", "stories"]
-    assert found.pop("AskCorpus") == ["path", "paths"]
-    assert len(found) == 13 and all(names == ["path"] for names in found.values())
 
 
 @pytest.mark.parametrize("name", OF_FILES)
@@ -59,12 +42,6 @@ def test_how_it_is_read_is_hashed_and_nothing_else(tmp_path: Path, name: str) ->
     other = "lines" if corpus.paragraphs != "lines" else "blank_lines"
     assert corpus_of(tmp_path, name, paragraphs=other).hashed() != corpus.hashed()
     assert corpus.model_copy(update={"name": "other"}).hashed() != corpus.hashed()
-
-
-def test_a_synthetic_corpus_is_hashed_by_what_it_is_made_of() -> None:
-    section = compose(["corpus=synthetic"])["corpus"]
-    corpus = FORMATS["synthetic"].model_validate(section)
-    assert set(corpus.hashed()) == set(section) - {"seed", "family", "licence"}
 
 
 def test_a_folder_of_stories_that_is_missing_is_refused(tmp_path: Path) -> None:
