@@ -15,7 +15,7 @@ from jobs.output.cells import counted
 from jobs.output.print_tables import print_found, print_json
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
-from pipeline.store.sql.sql_sandbox import write_view
+from pipeline.store.sql.connection import write_view
 
 export = Verbs(help="Write answers, the report or a view to a file.")
 app.add_typer(export, name="export", rich_help_panel=LOOK)

@@ -19,7 +19,7 @@ from pipeline.core.errors import AccountingError, UsageError
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family_copy import export_family
-from pipeline.store.runs.people import num_labels
+from pipeline.store.runs.run_folder import num_labels
 from pipeline.work.check_family import check_family
 
 

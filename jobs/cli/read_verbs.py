@@ -18,7 +18,7 @@ from jobs.warehouse.schema import named, named_parts, read_schema, schema_page, 
 from jobs.warehouse.status import show_status
 from pipeline.files.storage import as_path
 from pipeline.store import connect
-from pipeline.store.sql.sql_sandbox import rows_within
+from pipeline.store.sql.connection import rows_within
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 

@@ -53,11 +53,6 @@ def planned_files(warehouse: UPath) -> list[UPath]:
     return list_paths(warehouse / "runs", "*/units.parquet")
 
 
-def known_answers_files(warehouse: UPath) -> list[UPath]:
-    """The known answers of every run that audits raters."""
-    return list_paths(warehouse / "runs", f"*/{KNOWN_ANSWERS}")
-
-
 def units_in(files: Iterable[UPath]) -> set[UnitKey]:
     """The units in plans, or in files of `write_unit_keys`. Raises DamagedError."""
     units: set[UnitKey] = set()

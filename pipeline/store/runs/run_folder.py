@@ -1,7 +1,9 @@
-"""The files of one run: config, planned inputs, provenance, report, progress, heartbeats.
+"""The files of one run: config, planned inputs, provenance, report, progress, heartbeats; and labels
+that people gave to its answers, runs/<name>/people/<person>.parquet.
 
 Config and planned inputs are written before execution. Progress and heartbeats are advisory:
-committed shards are the only record of progress.
+committed shards are the only record of progress. Labels are kept apart from the rows that stages
+make: no step plans them, and no run redoes them.
 """
 
 import json
@@ -9,18 +11,22 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from errno import ENOENT
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.settings import YAML_LOADER
+from pipeline.files.parquet import parquet_content, read_parquet
 from pipeline.files.storage import (
     Advisory,
     AnyPath,
@@ -37,10 +43,29 @@ from pipeline.files.storage import (
     write_json,
 )
 from pipeline.store.runs.planned_units import KNOWN_ANSWERS, left_out_of_plan
-from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
+from pipeline.store.shards.damaged_files import (
+    MOVE_STEP,
+    DamagedFiles,
+    check_table,
+    read_parsed,
+)
 from pipeline.work.steps import Step
 
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
+PEOPLE = pa.schema(
+    [
+        ("rater", pa.string()),  # human:NAME
+        ("method", pa.string()),
+        ("repeat", pa.int64()),
+        ("document_id", pa.string()),
+        ("question_id", pa.string()),
+        ("answer_sha", pa.string()),  # sha256 of the answer's text, as it was
+        ("label", pa.string()),
+        ("comment", pa.string()),
+    ]
+)
+ALL_PEOPLE = pa.schema([("run", pa.string()), *PEOPLE])  # of all runs of a warehouse
+_LABELED = itemgetter("method", "repeat", "document_id", "question_id", "answer_sha")
 
 
 class _Facts(BaseModel, extra="allow"):
@@ -147,7 +172,7 @@ class RunFolder:
         (None, []) if nothing is running. Either may come without the other: a worker may write a
         last heartbeat after its driver has ended, and a driver may write while no worker does.
         """
-        state = self.left_out.unless_damaged(lambda: read_parsed(self._progress, _JSON), None)
+        state = self.left_out.unless_damaged(partial(read_parsed, self._progress, _JSON), None)
         if state is None:
             return None, []
         heartbeats = self._heartbeats(str(state.get("launch")))
@@ -174,15 +199,10 @@ class RunFolder:
         none: list[dict[str, Any]] = []
         return self.left_out.unless_damaged(self.launches, none)
 
-    @property
-    def is_planned(self) -> bool:
-        """True if the run was started before."""
-        return exists(self._units)
-
     def missing_from(self, plan: Path, column: str) -> set[str]:
         """The values of `column` (document_id or question_id) that the run has planned and the file
         `plan` lacks. Raises DamagedError."""
-        return left_out_of_plan(plan, self._units, column) if self.is_planned else set()
+        return left_out_of_plan(plan, self._units, column) if exists(self._units) else set()
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
@@ -248,3 +268,43 @@ def _config(content: bytes) -> dict[str, Any]:
         return _OBJECT.validate_python(yaml.load(content, YAML_LOADER))
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {error}") from None
+
+
+def add_labels(run: UPath, person: str, labels: Sequence[Mapping[str, Any]]) -> int:
+    """Add a person's labels to those of earlier imports into a run's folder; a label of the same
+    answer is replaced. Returns the number of new or changed labels; nothing is written if there are
+    none. Raises DamagedError, StorageError.
+    """
+    file = run / "people" / f"{person}.parquet"
+    before = {_LABELED(row): row for row in _labels(file)} if exists(file) else {}
+    of_person = {**dict.fromkeys(PEOPLE.names), "rater": f"human:{person}"}
+    rows = [of_person | dict(label) for label in labels]
+    changed = {_LABELED(row): row for row in rows if before.get(_LABELED(row)) != row}
+    if changed:
+        table = pa.Table.from_pylist(list((before | changed).values()), schema=PEOPLE)
+        write(file, parquet_content(PEOPLE, [table]))
+    return len(changed)
+
+
+def num_labels(run: UPath) -> int:
+    """The number of labels in a run's folder; those of damaged files are not counted."""
+    count = 0
+    for file in list_paths(run, "people/*.parquet"):
+        with suppress(DamagedError):
+            count += len(_labels(file))
+    return count
+
+
+def people_rows(warehouse: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
+    """The labels of all runs of a warehouse, as rows of ALL_PEOPLE."""
+    return [
+        {"run": file.parent.parent.name} | row
+        for file in sorted(list_paths(warehouse / "runs", "*/people/*.parquet"))
+        for row in left_out.unless_damaged(partial(_labels, file), [])
+    ]
+
+
+def _labels(file: UPath) -> list[dict[str, Any]]:
+    check_table(file, PEOPLE, "import the sheet again")
+    rows: list[dict[str, Any]] = read_parquet(read(file), PEOPLE.names).cast(PEOPLE).to_pylist()
+    return rows

@@ -10,7 +10,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -25,7 +25,7 @@ from pipeline.core.errors import DamagedError
 from pipeline.files.parquet import opened_parquet, parquet_content
 from pipeline.files.storage import commit, filesystem_errors, list_paths, map_files, read
 from pipeline.store.shards.damaged_files import FlawError, flaws_of_content, read_footer
-from pipeline.store.shards.shard_content import PROBLEMS
+from pipeline.store.shards.layout import PROBLEMS
 
 # superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
 # `file` in compacted/<table_name>/. num_bytes: of the rows in memory. input_shas: of its questions.
@@ -44,6 +44,7 @@ _LARGE = ("footer", "input_shas")  # columns that are read only where they are n
 _REPEATED = ["table_name", "step_id", "file"]
 _FOOTERS_AT_ONCE = 20_000
 _NUMBER = re.compile(r"index\.([1-9]\d{0,15})\.parquet")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,7 @@ class Index:
 
     def __init__(self, path: UPath | None) -> None:
         self.path = path
-
-    @property
-    def number(self) -> int:
-        return generation_number(self.path) if self.path else 0
+        self.number = _number(path) if path else 0
 
     @cached_property
     def rows(self) -> Any:
@@ -82,11 +80,8 @@ class Index:
 
     def _parsed(self, path: UPath, parse: Callable[[Any], Any]) -> Any:
         content = io.BytesIO(read(path))
-        try:
-            with flaws_of_content():
-                return parse(opened_parquet(content, read_dictionary=_REPEATED))
-        except FlawError as flaw:
-            raise damaged_compaction(path, str(flaw)) from None
+        with _damage(path), flaws_of_content():
+            return parse(opened_parquet(content, read_dictionary=_REPEATED))
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """Each unit of a step with its highest attempt."""
@@ -111,11 +106,15 @@ class Index:
 
     def input_shas(self, table: str, step_id: str) -> Any:
         """A table of `unit` and `input_sha`, a row per question of the step's units."""
+        columns = (self._input_shas, self.rows["unit"])
         bounds = self._bounds(table, step_id)
-        shas, units = (column.slice(*bounds).combine_chunks()
-                       for column in (self._input_shas, self.rows["unit"]))  # fmt: skip
+        shas, units = (column.slice(*bounds).combine_chunks() for column in columns)
         of_unit = units.take(pc.list_parent_indices(shas))
         return pa.table({"unit": of_unit, "input_sha": pc.list_flatten(shas)})
+
+    @cached_property
+    def _input_shas(self) -> Any:
+        return self.read(["input_shas"])["input_shas"]
 
     def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
         """The unit, attempt and problems of each shard of the step whose rows have some."""
@@ -131,10 +130,6 @@ class Index:
             return [pc.map_lookup(batch["footer"], PROBLEMS, "first") for batch in batches]
 
         return pa.chunked_array(self._parsed(self.path, counts) if self.path else [], pa.string())
-
-    @cached_property
-    def _input_shas(self) -> Any:
-        return self.read(["input_shas"])["input_shas"]
 
     def _attempts(self, table: str, step_id: str) -> Iterator[tuple[str, int]]:
         rows = self.rows.slice(*self._bounds(table, step_id))
@@ -166,15 +161,16 @@ class Index:
                 for row in sums.to_pylist()}  # fmt: skip
 
 
-def newest_index(folder: UPath) -> Index:
-    return Index(max(generations(folder), key=generation_number, default=None))
-
-
 def generations(folder: UPath) -> list[UPath]:
-    return [file for file in list_paths(folder, "index.*") if generation_number(file)]
+    """The files of all generations that are still there, the newest last."""
+    return sorted(filter(_number, list_paths(folder, "index.*")), key=_number)
 
 
-def generation_number(file: UPath) -> int:
+def newest_index(folder: UPath) -> Index:
+    return Index(next(reversed(generations(folder)), None))
+
+
+def _number(file: UPath) -> int:
     """The number of a generation; 0 for another file."""
     named = _NUMBER.fullmatch(file.name)
     return int(named[1]) if named else 0
@@ -200,25 +196,13 @@ def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
     return pc.is_in(pc.binary_join_element_wise(*names, "/"), wanted).combine_chunks()
 
 
-def damaged_compaction(path: UPath, what: str) -> DamagedError:
-    folder = next(above for above in path.parents if above.name == "compacted")
-    return DamagedError(
-        path,
-        f"{what}; put the file back from a copy, or delete {folder} and run the same command to "
-        "make its rows again",
-    )
-
-
-T = TypeVar("T")
-
-
 class Compacted:
     """Reads the compacted shards of one warehouse, by its newest index as of `refresh`."""
 
     def __init__(self, warehouse: UPath) -> None:
         self.folder = warehouse / "compacted"
         self._index: Index | None = None
-        self._footer = cache(_footer)
+        self._footer = cache(read_footer)
 
     @property
     def index(self) -> Index:
@@ -238,7 +222,8 @@ class Compacted:
     def read(self, table: str, entry: Entry, columns: list[str] | None = None) -> Any:
         """The rows of a shard. Raises FileNotFoundError if a later compaction replaced its file."""
         path = self.folder / table / entry.file
-        footer = self._footer(path)
+        with _damage(path):
+            footer = self._footer(path)
 
         def read_group(opened: BinaryIO) -> Any:
             file = opened_parquet(opened, metadata=footer)
@@ -250,26 +235,33 @@ class Compacted:
 
     def verify(self) -> None:
         """Raise DamagedError if a compacted file does not hold the rows that the index states."""
-        self._footer.cache_clear()
         files = ((self.folder / name, num_rows) for name, num_rows in self.index.files().items())
         map_files(lambda file: check_compacted(*file), files, self.folder)
 
 
 def check_compacted(path: UPath, num_rows: int) -> None:
     """Raise DamagedError unless the compacted file is there and holds `num_rows`."""
-    try:
-        stored = _footer(path).num_rows
-    except FileNotFoundError:
-        raise damaged_compaction(path, "is missing") from None
-    if stored != num_rows:
-        raise damaged_compaction(path, f"{stored} rows, {num_rows} were written")
+    with _damage(path):
+        try:
+            stored = read_footer(path).num_rows
+        except FileNotFoundError:
+            raise FlawError("is missing") from None
+        if stored != num_rows:
+            raise FlawError(f"{stored} rows, {num_rows} were written")
 
 
-def _footer(path: UPath) -> Any:
+@contextmanager
+def _damage(path: UPath) -> Iterator[None]:
+    """Turn FlawError in the `with` block into DamagedError of this compacted file or index."""
     try:
-        return read_footer(path)
+        yield
     except FlawError as flaw:
-        raise damaged_compaction(path, str(flaw)) from None
+        folder = next(above for above in path.parents if above.name == "compacted")
+        raise DamagedError(
+            path,
+            f"{flaw}; put the file back from a copy, or delete {folder} and run the same command "
+            "to make its rows again",
+        ) from None
 
 
 def parse_compacted(path: UPath, parse: Callable[[BinaryIO], T]) -> T:
@@ -281,8 +273,5 @@ def parse_compacted(path: UPath, parse: Callable[[BinaryIO], T]) -> T:
     with suppress(pa.ArrowException, *filesystem_errors()), path.open("rb") as opened:
         return parse(opened)
     content = io.BytesIO(read(path))
-    try:
-        with flaws_of_content():
-            return parse(content)
-    except FlawError as flaw:
-        raise damaged_compaction(path, str(flaw)) from None
+    with _damage(path), flaws_of_content():
+        return parse(content)

@@ -39,7 +39,7 @@ from pipeline.files.storage import (
     refusal_error,
 )
 from pipeline.store.shards.damaged_files import damaged_shard, shard_footer
-from pipeline.store.shards.shard_content import PROBLEMS, shard_content
+from pipeline.store.shards.layout import PROBLEMS, shard_content
 from pipeline.store.shards.shard_index import Compacted, Entry, Index
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed, Unit
@@ -47,10 +47,10 @@ from pipeline.work.units import Committed, Unit
 _NAME = re.compile(r"(?P<unit>[0-9a-f]+)\.(?P<attempt>[1-9]\d{0,8})\.parquet")
 ShardFiles = Mapping[tuple[str, str], list[str]]
 """The names in every folder <table>/<step_id>."""
-A = TypeVar("A")
-R = TypeVar("R", bound=Record)
 Key = tuple[str, str, str, int]
 """A shard's table, step_id, unit and attempt."""
+A = TypeVar("A")
+R = TypeVar("R", bound=Record)
 
 
 def highest_attempts(
@@ -177,8 +177,8 @@ class Shards:
             return problems
         calls = self.units(Call.table, step.id)
         for unit, attempt in sorted(units.items()):
-            key = (Call.table, step.id, unit, attempt)
             # A later attempt may have ended after its calls were committed.
+            key = (Call.table, step.id, unit, attempt)
             if calls.get(unit) != attempt and not self._is_committed(key):
                 path = self.path(step.table, step.id, unit, attempt)
                 raise damaged_shard(path, "the shard of its calls is missing")
@@ -194,12 +194,17 @@ class Shards:
             for unit, attempt, codes in self._compacted.index.problems(table, step_id)
             if units.get(unit) == attempt
         }
+
+        def of_footer(path: UPath) -> frozenset[str]:
+            metadata = shard_footer(path).metadata
+            return frozenset(json.loads(metadata.get(PROBLEMS.encode(), b"[]")))
+
         loose = self._loose(table, step_id, units)
-        read = partial(self._wherever, compacted=lambda entry: frozenset[str](), loose=_problems)
-        for key, codes in zip(loose, map_files(read, loose, self.warehouse), strict=True):
-            if codes:
-                problems[key[2]] = codes
-        return problems
+        codes_of = partial(self._wherever, compacted=lambda _: frozenset[str](), loose=of_footer)
+        of_loose = map_files(codes_of, loose, self.warehouse)
+        return problems | {
+            key[2]: codes for key, codes in zip(loose, of_loose, strict=True) if codes
+        }
 
     def _inputs(self, step: Step, units: Mapping[str, int]) -> Any:
         """A table of `unit` and `input_sha`, a row per question of the units."""
@@ -226,8 +231,13 @@ class Shards:
         return self._compacted.refresh().find(*key) is not None
 
     def _rows(self, key: Key, columns: list[str] | None = None) -> Any:
-        compacted = partial(self._compacted.read, key[0], columns=columns)
-        return self._wherever(key, compacted, partial(_read, columns=columns))
+        def loose(path: UPath) -> Any:
+            try:
+                return read_parquet(read(path), columns)
+            except pa.ArrowInvalid as error:
+                raise damaged_shard(path, f"cannot be read ({error})") from None
+
+        return self._wherever(key, partial(self._compacted.read, key[0], columns=columns), loose)
 
     def _wherever(
         self, key: Key, compacted: Callable[[Entry], A], loose: Callable[[UPath], A]
@@ -271,17 +281,3 @@ class _Inputs(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._rows["input_sha"].unique())
-
-
-def _read(path: UPath, columns: list[str] | None = None) -> Any:
-    try:
-        return read_parquet(read(path), columns)
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowInvalid, OSError) as error:
-        raise damaged_shard(path, f"cannot be read ({error})") from None
-
-
-def _problems(path: UPath) -> frozenset[str]:
-    metadata = shard_footer(path).metadata
-    return frozenset(json.loads(metadata.get(PROBLEMS.encode(), b"[]")))

@@ -1,21 +1,33 @@
-"""A DuckDB connection that makes a view when a statement first names it; queries and their errors.
-The only file that imports duckdb."""
+"""A DuckDB connection that makes a view when a statement first names it; queries, their errors and
+limits; the export of a view. The only file that imports duckdb."""
 
 import re
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.arrow import empty_table
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import nearest
+from pipeline.files.processes import own_folder, part_name
+from pipeline.files.storage import (
+    delete_abandoned,
+    is_remote,
+    make_folder,
+    move_file,
+    refuse_unreachable_path,
+)
 from pipeline.store.shards.damaged_files import damaged_inside
-from pipeline.store.sql.read_only_files import ReadOnlyFiles
+from pipeline.store.sql.sandbox import ReadOnlyFiles
 
 DatabaseError = duckdb.Error
 # Errors about a statement, its limits or the locks, which no file causes.
@@ -35,6 +47,7 @@ _OF_ALL_VIEWS = re.compile(
 )
 # DuckDB's other methods that read views: later calls on what they return may name any view.
 _OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executemany"}
+_ROWS = 20_000  # of a view that is written, at once in memory
 
 
 @dataclass(frozen=True)
@@ -53,7 +66,7 @@ class View:
         return self.statement.split(None, 3)[2].lower()
 
     @property
-    def body(self) -> str:
+    def query(self) -> str:
         return self.statement.split(None, 4)[4]
 
 
@@ -159,7 +172,7 @@ class Connection:
                 continue  # since, for another of them
             self._made.add(name)  # first: a common table expression may have a view's name
             try:
-                self._make(_READ.findall(_code(self._views[name].body)))
+                self._make(_READ.findall(_code(self._views[name].query)))
                 self._create(self._views[name])
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 self._made.discard(name)
@@ -231,3 +244,60 @@ def _sql_error(text: str) -> UsageError:
     if _OF_LOCKS.search(first):
         meant.append("(a query reads the views alone; gistmill sql --unsafe lifts the locks)")
     return UsageError(" ".join([f"sql: {first}", *meant]), hints)
+
+
+def rows_within(
+    connection: Any, statement: str, most_rows: int, seconds: float
+) -> tuple[list[dict[str, Any]], bool]:
+    """The first rows of a query, and True if there are more. Raises as `query` does, and UsageError
+    if they take longer than `seconds`."""
+    timer = threading.Timer(seconds, connection.raw.interrupt)
+    timer.start()
+    try:
+        rows = query(connection, statement, most_rows + 1)
+    except UsageError:
+        if timer.is_alive():
+            raise
+        more = "ask for less, or add seconds=N"
+        raise UsageError(f"sql: stopped after {seconds:g} seconds; {more}") from None
+    finally:
+        timer.cancel()
+    return rows[:most_rows], len(rows) > most_rows
+
+
+def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
+    """Write the rows of a view for which `where` holds, by PyArrow, with the locks in place;
+    returns their number. `path` is replaced.
+
+    The file appears whole or not at all; its folder is created. Raises UsageError if users cannot
+    read `view`, if `where` is no condition or fails for some row, or if a remote store has no such
+    bucket; StorageError.
+    """
+    names = [row["name"] for row in query(connection, "show tables")]
+    names = [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
+    if view not in names:
+        raise UsageError(f"{view}: no such view; nearest: {nearest(view, names, 5)}")
+    condition = expression("where", where or "true")
+    statement = f'from "{view}" where ({condition}\n)'
+    query(connection, f"{statement} limit 0")  # for its errors
+    if is_remote(path):
+        part = own_folder("view") / path.name
+    else:
+        make_folder(path.parent)
+        delete_abandoned(path)
+        part = Path(str(path.with_name(part_name(path.name))))
+    num_rows = 0
+    try:
+        with errors_of(connection):
+            reader = connection.sql(statement).to_arrow_reader(_ROWS)
+            with pq.ParquetWriter(str(part), reader.schema, compression="zstd") as writer:
+                for batch in reader:
+                    writer.write_batch(batch)
+                    num_rows += batch.num_rows
+        with refuse_unreachable_path(path, "to") if is_remote(path) else nullcontext():
+            move_file(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+        if is_remote(path):
+            part.parent.rmdir()
+    return num_rows

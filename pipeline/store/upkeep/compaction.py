@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,8 +30,7 @@ from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
 from pipeline.files.storage import AnyPath, as_path, commit, delete, map_in_threads, read
 from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.damaged_files import shard_footer
-from pipeline.store.shards.layout import raise_layout
-from pipeline.store.shards.shard_content import SEARCHED
+from pipeline.store.shards.layout import SEARCHED, raise_layout
 from pipeline.store.shards.shard_index import (
     ATTEMPT,
     SCHEMA,
@@ -63,17 +62,11 @@ class Compaction:
     files: int = 0
 
 
-@dataclass(frozen=True)
-class _Piece:
+class _Piece(NamedTuple):
     """The rows of one shard. `facts`: its entry in the index; its new position is missing there."""
 
     rows: Any
     facts: dict[str, Any]
-
-    @property
-    def position(self) -> tuple[str, str, str, int]:
-        document_id = self.rows["document_id"][0].as_py() if self.rows.num_rows else ""
-        return (document_id, *(self.facts[name] for name in ("step_id", "unit", "attempt")))
 
 
 def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
@@ -99,16 +92,15 @@ def rewrite(
     files = _worth(root, index, least)
     entries = index.read().cast(SCHEMA)
     is_gone = is_among(entries, gone)
-    tables = {*files, *entries.filter(is_gone)["table_name"].unique().to_pylist()}
     written: list[UPath] = []
     num_taken = 0
-    for table in sorted(tables):
+    for table in sorted({*files, *entries.filter(is_gone)["table_name"].unique().to_pylist()}):
         new = files.get(table, [])
-        kept, again = _to_rewrite(root, entries, table, len(new), gone)
+        stay, again = _to_rewrite(root, entries, table, len(new), gone)
         pieces = _pieces(root, table, new, again)
         added = pa.concat_tables(_write(root / "compacted" / table, pieces, written))
         num_taken += added.num_rows - again.num_rows
-        entries = pa.concat_tables([kept, added])
+        entries = pa.concat_tables([stay, added])
     is_needed = bool(num_taken or pc.any(is_gone).as_py())
     # `collect` may have deleted the files of a compaction that has lost its lease.
     if is_needed and held.is_held() and commit_next(root / "compacted", index, entries):
@@ -148,23 +140,21 @@ def _to_rewrite(
 
 
 def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator[_Piece]:
+    def read_groups(opened: BinaryIO) -> list[Any]:
+        file = opened_parquet(opened)
+        groups = [file.read_row_group(i, use_threads=False) for i in range(file.num_row_groups)]
+        return groups or [file.schema_arrow.empty_table()]
+
     for start in range(0, len(files), _READ_AT_ONCE):
         some = files[start : start + _READ_AT_ONCE]
         yield from (piece for piece in map_in_threads(_loose_piece, some) if piece)
     ordered = again.sort_by([("file", "ascending")]).to_pylist()
     for name, entries in groupby(ordered, key=lambda entry: entry["file"]):
-        groups = parse_compacted(root / "compacted" / table / name, _row_groups)
+        groups = parse_compacted(root / "compacted" / table / name, read_groups)
         for entry in entries:
             rows = groups[entry["row_group"]].slice(entry["first_row"], entry["num_rows"])
-            yield _Piece(rows.drop_columns([ATTEMPT]), entry)
-
-
-def _row_groups(opened: BinaryIO) -> list[Any]:
-    file = opened_parquet(opened)
-    groups = [file.read_row_group(i, use_threads=False) for i in range(file.num_row_groups)]
-    # Without the checksum that version 0.2 wrote: no two files would have the same columns.
-    none = file.schema_arrow.empty_table()
-    return [rows.replace_schema_metadata(None) for rows in groups or [none]]
+            # Without the checksum that version 0.2 wrote: no two files would have the same columns.
+            yield _Piece(rows.drop_columns([ATTEMPT]).replace_schema_metadata(None), entry)
 
 
 def _loose_piece(path: UPath) -> _Piece | None:
@@ -202,6 +192,11 @@ def _cut(pieces: Iterable[_Piece], most_bytes: int) -> Iterator[list[_Piece]]:
         yield run
 
 
+def _position(piece: _Piece) -> tuple[str, ...]:
+    document_id = piece.rows["document_id"][0].as_py() if piece.rows.num_rows else ""
+    return (document_id, *(piece.facts[name] for name in ("step_id", "unit", "attempt")))
+
+
 def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Iterator[Any]:
     """Write compacted files of one table, and add them to `written`; yields their shards' entries.
     Shards with different columns go into different files, so that a column that an earlier version
@@ -209,7 +204,7 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Ite
     yield empty_table(SCHEMA)
     for batch in _cut(pieces, _BATCH_BYTES):
         by_columns: dict[str, list[_Piece]] = defaultdict(list)
-        for piece in sorted(batch, key=lambda piece: piece.position):
+        for piece in sorted(batch, key=_position):
             by_columns[str(piece.rows.schema)].append(piece)
         for alike in by_columns.values():
             file = folder / f"{uuid.uuid4().hex}.parquet"

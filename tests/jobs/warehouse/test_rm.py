@@ -16,9 +16,8 @@ from pipeline.core.errors import DamagedError
 from pipeline.files.lease import RUN, lease
 from pipeline.files.storage import as_path
 from pipeline.store import Shards, connect
-from pipeline.store.runs.people import add_labels
 from pipeline.store.runs.planned_units import write_plan
-from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.runs.run_folder import RunFolder, add_labels
 from pipeline.store.shards.shard_index import is_among, newest_index
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import garbage

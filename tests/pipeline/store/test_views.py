@@ -127,7 +127,7 @@ def test_small_tables_are_read_into_memory_once(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, most: int, kind: str
 ) -> None:
     """A table that is not small is read again by every query. The rows are the same."""
-    monkeypatch.setattr("pipeline.store.sql.shard_views._MOST_BYTES", most)
+    monkeypatch.setattr("pipeline.store.sql.views._MOST_BYTES", most)
     warehouse.plan("mine", (ANSWERS, [commit_answers(warehouse, "q1", "q2")]))
     with opened(warehouse) as connection:
         rows = query(connection, "from answers order by question_id")
