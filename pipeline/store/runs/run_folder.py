@@ -1,9 +1,8 @@
-"""The files of one run: config, planned inputs, provenance, report, progress, heartbeats; and labels
-that people gave to its answers, runs/<name>/people/<person>.parquet.
+"""The files of one run: config, planned inputs, provenance, report, progress, heartbeats, and
+runs/<name>/people/<person>.parquet, labels that people gave to its answers.
 
 Config and planned inputs are written before execution. Progress and heartbeats are advisory:
-committed shards are the only record of progress. Labels are kept apart from the rows that stages
-make: no step plans them, and no run redoes them.
+committed shards are the only record of progress. No step plans labels, and no run redoes them.
 """
 
 import json

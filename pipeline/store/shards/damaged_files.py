@@ -1,5 +1,4 @@
-"""Find damaged files of a warehouse by their footers, which must match the files' paths, and leave
-them out with a warning each."""
+"""Find damaged files of a warehouse by their footers, and leave them out with a warning each."""
 
 import io
 import warnings
@@ -15,15 +14,12 @@ from pydantic import ValidationError
 from upath import UPath
 
 from pipeline.core.arrow import empty_table, schema
-from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError, LeftOutWarning
-from pipeline.core.rows import RECORDS, is_per_question
+from pipeline.core.rows import RECORDS
 from pipeline.files.parquet import read_parquet
 from pipeline.files.storage import ABSENT, is_remote, map_files, read, with_retries
 
-# Columns without which a row cannot be identified.
-OF_EVERY_TABLE = ("step_id", "unit", "document_id")
-OF_QUESTIONS = ("question_id", "input_sha")
+_NEEDED = ("step_id", "unit", "document_id")  # any other column may be missing, and is then null
 ROWS_WRITTEN = "gistmill.num_rows"  # in a shard's footer: the number of its rows
 MOVE_STEP = "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
 _UNREADABLE = (IsADirectoryError, PermissionError)  # the file, rather than the storage
@@ -40,18 +36,14 @@ def shard_footer(path: UPath) -> Any:
     of its table and as many rows as were written, all of the step and unit in its path;
     FileNotFoundError if it does not exist."""
     record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
-    needed = OF_EVERY_TABLE  # any other column may be missing, and is then null
-    if record is Call:
-        needed += Call.key
-    elif record and is_per_question(record):
-        needed += OF_QUESTIONS
     try:
         footer = read_footer(path)
         metadata = footer.metadata or {}
         written = metadata.get(ROWS_WRITTEN.encode(), b"none").decode(errors="replace")
         if written != str(footer.num_rows):
             raise FlawError(f"{footer.num_rows} rows, {written} were written")
-        _check_columns(footer, schema(record) if record else None, needed)
+        _check_columns(footer, schema(record) if record else None, _NEEDED)
+        # A shard copied to another step or unit: its rows would count twice.
         _check_constant(footer, "step_id", path.parent.name)
         _check_constant(footer, "unit", path.name.split(".")[0])
     except FlawError as flaw:
@@ -146,8 +138,7 @@ def _fits(stored: Any, wanted: Any) -> bool:
 
 
 def _check_constant(footer: Any, column: str, value: str) -> None:
-    """Raise FlawError if the column's statistics show another value, as in a shard copied to
-    another step or unit, whose rows would count twice."""
+    """Raise FlawError if the column's statistics show another value."""
     index = footer.schema.names.index(column)
     for group in range(footer.num_row_groups):
         statistics = footer.row_group(group).column(index).statistics

@@ -22,12 +22,7 @@ from pipeline.core.rows import Record, utc_now
 from pipeline.files.parquet import parquet_content
 from pipeline.files.processes import process_name
 from pipeline.files.storage import write
-from pipeline.store.shards.damaged_files import (
-    OF_EVERY_TABLE,
-    OF_QUESTIONS,
-    ROWS_WRITTEN,
-    read_parsed,
-)
+from pipeline.store.shards.damaged_files import ROWS_WRITTEN, read_parsed
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 
@@ -43,7 +38,7 @@ WHOLE_TEXT = "text"  # that of rows made from the document itself, without pages
 PROBLEMS = "gistmill.problems"
 STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"
 # Parquet has statistics of them: rows are searched by them. Those of long texts take memory.
-SEARCHED = [*OF_EVERY_TABLE, *OF_QUESTIONS, "method"]
+SEARCHED = ["step_id", "unit", "document_id", "question_id", "input_sha", "method"]
 # Most shards are small: zstd and dictionaries would take half of the CPU time to write one. That is
 # for compaction, of many together.
 _QUICKLY = {"compression": "lz4", "use_dictionary": False, "write_statistics": SEARCHED}
@@ -92,14 +87,8 @@ def shard_content(
     started_at: datetime | None = None,
 ) -> bytes:
     """The Parquet content of a shard; `started_at`: of the unit (UTC), by default now."""
-    stamps = {
-        "corpus": step.corpus,
-        "step_id": step.id,
-        "unit": unit.unit,
-        "method": step.method,
-        "repeat": step.repeat,
-        "memory": step.memory,
-    }
+    stamps = {"corpus": step.corpus, "step_id": step.id, "unit": unit.unit,
+              "method": step.method, "repeat": step.repeat, "memory": step.memory}  # fmt: skip
     footer = {
         ROWS_WRITTEN: str(len(rows)),
         PROBLEMS: json.dumps(Counter(row.problem for row in rows if row.problem)),

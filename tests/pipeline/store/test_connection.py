@@ -32,19 +32,13 @@ def test_a_view_is_made_after_those_that_it_reads(connection: Connection) -> Non
 
 
 @pytest.mark.parametrize(
-    "listing", ["show tables", "from pg_views where viewname in ('numbers', 'Doubled')"]
-)
-def test_what_lists_views_has_all(connection: Connection, listing: str) -> None:
-    assert len(connection.execute(listing).fetchall()) == 2
-
-
-@pytest.mark.parametrize(
     "statement",
-    ["from query_table('num' || 'bers')", "select n.number from range(1), numbers n",
+    ["show tables", "from pg_views where viewname in ('numbers', 'Doubled')",
+     "from query_table('num' || 'bers')", "select n.number from range(1), numbers n",
      "select number from numbers anti join (select 3 as number) wrong using (number)"],
 )  # fmt: skip
-def test_a_view_may_be_named_in_other_ways(connection: Connection, statement: str) -> None:
-    assert connection.execute(statement).fetchall() == [(1,), (2,)]
+def test_views_may_be_listed_or_named_in_other_ways(connection: Connection, statement: str) -> None:
+    assert len(connection.execute(statement).fetchall()) == 2
 
 
 def test_a_relation_may_read_any_view_later(connection: Connection) -> None:

@@ -94,17 +94,13 @@ def edited(**values: Any) -> Damage:
     return damage
 
 
-STEPS: dict[str, tuple[Damage, str]] = {
-    "empty": (written(""), "Invalid JSON: EOF"),
-    "another's": (written('{"name": "step"}'), "stage: Field required"),
-    "without settings": (edited(settings=None), "settings: Field required"),
-    "a folder": (folder, "cannot be read (Is a directory)"),
-}
-
-
-@pytest.mark.parametrize("kind", STEPS)
-def test_a_damaged_step(made: FinishedRun, warehouse: Path, kind: str) -> None:
-    damage, why = STEPS[kind]
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [(written(""), "Invalid JSON: EOF"), (written('{"name": "step"}'), "stage: Field required"),
+     (edited(settings=None), "settings: Field required"),
+     (folder, "cannot be read (Is a directory)")],
+)  # fmt: skip
+def test_a_damaged_step(made: FinishedRun, warehouse: Path, damage: Damage, why: str) -> None:
     file = warehouse / "steps" / f"{made.small.step('answers').id}.json"
     damage(file)
     found = survives(warehouse, "status", file, why)
@@ -118,15 +114,11 @@ def test_a_damaged_step(made: FinishedRun, warehouse: Path, kind: str) -> None:
     assert "move the file and the step's folders" in caught.value.why
 
 
-PROVENANCE: dict[str, tuple[Damage, str]] = {
-    "torn": (torn, "Invalid JSON"),
-    "numbers": (written('{"launches": [1, 2]}'), "launches.0: Input should be"),
-}
-
-
-@pytest.mark.parametrize("kind", PROVENANCE)
-def test_damaged_provenance(warehouse: Path, kind: str) -> None:
-    damage, why = PROVENANCE[kind]
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [(torn, "Invalid JSON"), (written('{"launches": [1, 2]}'), "launches.0: Input should be")],
+)
+def test_damaged_provenance(warehouse: Path, damage: Damage, why: str) -> None:
     file = warehouse / "runs" / "night" / "provenance.json"
     damage(file)
     found = survives(warehouse, "report", file, why)
@@ -136,18 +128,14 @@ def test_damaged_provenance(warehouse: Path, kind: str) -> None:
         RunFolder(warehouse, "night").start({}, {}, True)
 
 
-CONFIGS: dict[str, tuple[Damage, str]] = {
-    "torn": (written("report: {stages: [gist"), "not YAML"),
-    "empty": (written(""), "Input should be a valid dictionary"),
-}
-
-
-@pytest.mark.parametrize("kind", CONFIGS)
-def test_a_damaged_config(made: FinishedRun, warehouse: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("report: {stages: [gist", "not YAML"), ("", "Input should be a valid dictionary")],
+)
+def test_a_damaged_config(made: FinishedRun, warehouse: Path, content: str, why: str) -> None:
     """What it says is needed by some verbs, which name it; the others read on."""
-    damage, why = CONFIGS[kind]
     file = warehouse / "runs" / "night" / "config.yaml"
-    damage(file)
+    file.write_text(content)
     for verb in ("report", "status", "trace"):
         refuses(warehouse, verb, file, why)
     for verb in ("sql", "corpus"):
@@ -177,16 +165,12 @@ def other_types(file: Path) -> None:
     pq.write_table(rows.set_column(1, "unit", pa.array(range(rows.num_rows))), file)
 
 
-PLANNED: dict[str, tuple[Damage, str]] = {
-    "torn": (torn, "cannot be read"),
-    "other rows": (other_rows, "lacks the columns step_id"),
-    "other types": (other_types, "the column unit is int64, not string"),
-}
-
-
-@pytest.mark.parametrize("kind", PLANNED)
-def test_damaged_units_hide_their_run_alone(made: FinishedRun, warehouse: Path, kind: str) -> None:
-    damage, why = PLANNED[kind]
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [(torn, "cannot be read"), (other_rows, "lacks the columns step_id"),
+     (other_types, "the column unit is int64, not string")],
+)  # fmt: skip
+def test_damaged_units_hide_their_run_alone(warehouse: Path, damage: Damage, why: str) -> None:
     runs = warehouse / "runs"
     shutil.copytree(runs / "night", runs / "second")  # the later one
     file = runs / "second" / "units.parquet"
@@ -264,10 +248,6 @@ def test_many_are_named_in_a_few_lines(made: FinishedRun, warehouse: Path) -> No
     assert "left out 10 more files; gistmill sql 'from left_out'" in done.stderr
 
 
-def a_file_itself(folder: Path) -> None:
-    folder.write_text("no folder")
-
-
 def of_something_else(folder: Path) -> None:
     for name in ("tables", "runs", "steps/x.json", "runs/x"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -275,7 +255,7 @@ def of_something_else(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda folder: None, Path.mkdir, a_file_itself, of_something_else]
+    "make", [lambda folder: None, Path.mkdir, written("a file"), of_something_else]
 )
 def test_no_warehouse(tmp_path: Path, make: Damage) -> None:
     make(tmp_path / "elsewhere")

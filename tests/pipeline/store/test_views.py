@@ -3,10 +3,7 @@
 import os
 import re
 import socket
-import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -27,7 +24,6 @@ from pipeline.store.sql.accounts import accounts
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.compaction import compact
-from pipeline.work.steps import Step
 from stages.tables.answers import Answer
 from tests.support.runs.warehouse import (
     Warehouse,
@@ -35,7 +31,6 @@ from tests.support.runs.warehouse import (
     chunk,
     document_unit,
     gist,
-    question,
     score,
     step,
 )
@@ -207,14 +202,6 @@ def test_the_latest_run_is_shown_by_default(warehouse: Warehouse) -> None:
     assert ids(warehouse, "answers") == ["q0"]
 
 
-def test_a_run_shows_only_the_questions_it_planned(warehouse: Warehouse) -> None:
-    """A question taken out of the corpus leaves its row behind, in a unit that still counts."""
-    unit = commit_answers(warehouse, "q1", "q2")
-    warehouse.plan("r", (ANSWERS, [replace(unit, inputs={"q1": "input-q1"})]))
-    assert ids(warehouse, "answers") == ["q1"]
-    assert ids(warehouse, "all_answers") == ["q1", "q2"]
-
-
 def test_a_run_that_is_not_there(warehouse: Warehouse, tmp_path: Path) -> None:
     warehouse.plan("b")
     warehouse.plan("a")
@@ -277,54 +264,24 @@ def test_overlapping_runs_keep_every_row_of_the_unit_that_counts(warehouse: Ware
     ]  # fmt: skip
 
 
-def test_of_compacted_steps_a_run_shows_only_what_it_planned(warehouse: Warehouse) -> None:
-    """Of a step that it planned whole, without some units, without a question of a unit; and of a
-    whole one with a unit that is not compacted yet."""
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_a_run_shows_only_what_it_planned(warehouse: Warehouse, is_compacted: bool) -> None:
+    """Of a step that it planned whole, without some units, without a question of a unit (one that
+    was taken out of the corpus); and of a whole one with a unit that is not compacted yet."""
     units = [chunk(ANSWERS, "d1", "q1", "q2"), chunk(ANSWERS, "d2", "q3")]
     for unit in units:
         warehouse.commit(ANSWERS, unit, [answer(q) for q in unit.inputs])
-    compact(warehouse.folder, least=1)
+    if is_compacted:
+        compact(warehouse.folder, least=1)
     of_unit = replace(units[0], inputs={"q1": units[0].inputs["q1"]})
     for run, planned in (("all", units), ("some", units[:1]), ("part", [of_unit, units[1]])):
         warehouse.plan(run, (ANSWERS, planned))
-
-    def shown(run: str) -> list[str]:
-        asked = rows(warehouse, "select question_id from answers order by all", run)
-        return [row["question_id"] for row in asked]
-
-    assert shown("all") == ["q1", "q2", "q3"]
-    assert shown("some") == ["q1", "q2"]
-    assert shown("part") == ["q1", "q3"]
+    assert ids(warehouse, "answers", "some") == ["q1", "q2"]
+    assert ids(warehouse, "answers", "part") == ["q1", "q3"]
     warehouse.commit(ANSWERS, later := chunk(ANSWERS, "d3", "q4"), [answer("q4")])
-    assert shown("all") == ["q1", "q2", "q3"]
+    assert ids(warehouse, "answers", "all") == ["q1", "q2", "q3"]
     warehouse.plan("all", (ANSWERS, [*units, later]))
-    assert shown("all") == ["q1", "q2", "q3", "q4"]
-
-
-@pytest.mark.slow
-def test_readers_never_fail_while_shards_are_committed(warehouse: Warehouse) -> None:
-    """Four readers connect again and again; what they count never falls."""
-    units = [chunk(QUESTIONS, "d1", f"q{number}") for number in range(60)]
-    warehouse.plan("r", (QUESTIONS, units))
-    finished = threading.Event()
-
-    def read() -> list[int]:
-        counts: list[int] = []
-        while not finished.is_set():
-            (row,) = rows(warehouse, "select count(*) as n from questions")
-            counts.append(row["n"])
-        return counts
-
-    with ThreadPoolExecutor(4) as pool:
-        readers = [pool.submit(read) for _ in range(4)]
-        for unit in units:
-            warehouse.commit(QUESTIONS, unit, [question(q) for q in unit.inputs])
-            time.sleep(0.01)
-        finished.set()
-        seen = [reader.result(60) for reader in readers]
-    assert all(counts and counts == sorted(counts) for counts in seen)
-    (row,) = rows(warehouse, "select count(*) as n from questions")
-    assert row["n"] == len(units)
+    assert ids(warehouse, "answers", "all") == ["q1", "q2", "q3", "q4"]
 
 
 @pytest.mark.slow
@@ -345,9 +302,11 @@ def test_planning_again_replaces_the_plan(warehouse: Warehouse) -> None:
     assert [file.name for file in (warehouse.folder / "runs" / "r").iterdir()] == ["units.parquet"]
 
 
-@pytest.fixture
-def plugins(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> dict[str, Step]:
-    """Shards of two tables that a plugin brought, by their steps; it is not loaded here."""
+@pytest.mark.slow
+def test_tables_of_a_plugin_that_is_not_loaded_have_views_and_accounts(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two documents one has rows, of them one with a problem; of two questions one is none."""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Node(IndexRow):
@@ -363,51 +322,32 @@ def plugins(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
         note: str | None
         skipped: bool = False
 
-    steps = {
-        record.table: replace(ANSWERS, name=record.table, writes=record) for record in (Node, Note)
-    }
-    nodes = [
-        Node(document_id="d1", node_index=0, summary="All of it."),
-        Node(document_id="d1", node_index=1, summary=None, problem="timeout"),
-    ]
-    notes: list[Record] = [
+    nodes, notes = (replace(ANSWERS, name=of.table, writes=of) for of in (Node, Note))
+    unit, asked = document_unit(nodes, "d1"), chunk(notes, "d1", "q1", "q2")
+    failed = Node(document_id="d1", node_index=1, summary=None, problem="timeout")
+    warehouse.commit(nodes, unit, [Node(document_id="d1", node_index=0, summary="All."), failed])
+    noted: list[Record] = [
         Note(document_id="d1", question_id="q1", note="A mill."),
         Note(document_id="d1", question_id="q2", note=None, skipped=True),
     ]
-    of_document, of_questions = steps.values()
-    unit, asked = document_unit(of_document, "d1"), chunk(of_questions, "d1", "q1", "q2")
-    warehouse.commit(of_document, unit, nodes)
-    warehouse.commit(of_questions, asked, notes)
-    warehouse.plan("r", (of_document, [unit, document_unit(of_document, "d2")]),
-                   (of_questions, [asked]))  # fmt: skip
-    for table in steps:
+    warehouse.commit(notes, asked, noted)
+    warehouse.plan("r", (nodes, [unit, document_unit(nodes, "d2")]), (notes, [asked]))
+    for table in ("tree_nodes", "side_notes"):
         monkeypatch.delitem(RECORDS, table)
-    return steps
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("prefix", ["", "all_"])
-def test_tables_of_a_plugin_that_is_not_loaded_have_views(
-    warehouse: Warehouse, plugins: dict[str, Step], prefix: str
-) -> None:
-    found = rows(warehouse, f"select node_index, summary from {prefix}tree_nodes order by 1")
-    assert [tuple(row.values()) for row in found] == [(0, "All of it."), (1, None)]
-    found = rows(warehouse, f"select question_id, note, method from {prefix}side_notes order by 1")
-    assert [tuple(row.values()) for row in found] == [
-        ("q1", "A mill.", "full_text"), ("q2", None, "full_text"),
-    ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_their_accounts_are_counted(warehouse: Warehouse, plugins: dict[str, Step]) -> None:
-    """Of two documents one has rows, of them one with a problem; of two questions one is none."""
     with opened(warehouse) as connection:
+        for prefix in ("", "all_"):
+            read = f"select node_index, summary from {prefix}tree_nodes order by 1"
+            assert connection.execute(read).fetchall() == [(0, "All."), (1, None)]
+            read = f"select question_id, note, method from {prefix}side_notes order by 1"
+            written = [("q1", "A mill.", "full_text"), ("q2", None, "full_text")]
+            assert connection.execute(read).fetchall() == written
         counted = {step.step_id: step for step in accounts(connection)}
-    nodes, notes = (counted[step.id] for step in plugins.values())
-    assert (nodes.inputs, nodes.ok, nodes.problem, nodes.not_done) == (2, 0, 1, 1)
-    assert (notes.inputs, notes.ok, notes.skipped, notes.not_done) == (2, 1, 1, 0)
-    (row,) = rows(warehouse, "select problem from inputs where problem is not null")
-    assert row == {"problem": "timeout"}
+        problems = "select problem from inputs where problem is not null"
+        assert connection.execute(problems).fetchall() == [("timeout",)]
+    of = counted[nodes.id]
+    assert (of.inputs, of.ok, of.problem, of.not_done) == (2, 0, 1, 1)
+    of = counted[notes.id]
+    assert (of.inputs, of.ok, of.skipped, of.not_done) == (2, 1, 1, 0)
 
 
 @pytest.mark.slow
