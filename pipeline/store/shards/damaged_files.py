@@ -115,26 +115,16 @@ def _parquet_schema(columns: Any) -> Any:
 
 def _check_columns(footer: Any, columns: Any, needed: Iterable[str]) -> None:
     """Raise FlawError unless a file has the columns that are `needed`, and its columns have the
-    types in `columns` (an Arrow schema)."""
+    types in `columns` (an Arrow schema), except for fields that a struct gained or lost since."""
     if columns is not None and has_columns(footer, columns):
         return
     stored = footer.schema.to_arrow_schema()
     if missing := [name for name in needed if name not in stored.names]:
         raise FlawError(f"lacks the columns {', '.join(missing)}")
-    for field in columns or ():
-        type_ = stored.field(field.name).type if field.name in stored.names else field.type
-        if not _fits(type_, field.type):
-            raise FlawError(f"the column {field.name} is {type_}, not {field.type}")
-
-
-def _fits(stored: Any, wanted: Any) -> bool:
-    """True if the types agree, except for fields that a struct gained or lost since."""
-    if pa.types.is_list(stored) and pa.types.is_list(wanted):
-        return _fits(stored.value_type, wanted.value_type)
-    if pa.types.is_struct(stored) and pa.types.is_struct(wanted):
-        both = {field.name for field in stored} & {field.name for field in wanted}
-        return all(_fits(stored.field(name).type, wanted.field(name).type) for name in both)
-    return bool(stored == wanted)
+    try:
+        pa.unify_schemas([stored, columns or stored], promote_options="permissive")
+    except pa.ArrowException as error:
+        raise FlawError(str(error).removeprefix("Unable to merge: ")) from None
 
 
 def _check_constant(footer: Any, column: str, value: str) -> None:

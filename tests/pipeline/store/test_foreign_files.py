@@ -88,7 +88,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
                        "its rows are of the step_id answer-0"),
     "without step": (changed(lambda t: t.drop_columns(["step_id"])), "lacks the columns step_id"),
     "a number as text": (with_column("num_lookups", lambda t: pc.cast(t["num_lookups"], "string")),
-                         "the column num_lookups is string"),
+                         "Field num_lookups has incompatible types: string"),
 }  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -13,12 +12,12 @@ import pytest
 
 from pipeline.core.errors import DamagedError
 from pipeline.store.runs.run_folder import RunFolder
+from tests.pipeline.store.test_foreign_files import Damage, filled, half
 from tests.support.command import gistmill, one_line
 from tests.support.runs.finished_run import FinishedRun
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
-Damage = Callable[[Path], None]
 VERBS = {
     "report": ["report"], "status": ["status"], "trace": ["trace", "q1"],
     "sql": ["sql", "select question_id, answer from all_answers"], "ls": ["ls"],
@@ -67,18 +66,6 @@ def refuses(warehouse: Path, verb: str, file: Path, why: str, *words: str) -> No
     assert why in line
 
 
-def written(text: str) -> Damage:
-    def damage(file: Path) -> None:
-        file.write_bytes(text.encode())
-
-    return damage
-
-
-def torn(file: Path) -> None:
-    content = file.read_bytes()
-    file.write_bytes(content[: len(content) // 2])
-
-
 def folder(file: Path) -> None:
     file.unlink()
     file.mkdir()
@@ -96,7 +83,7 @@ def edited(**values: Any) -> Damage:
 
 @pytest.mark.parametrize(
     ("damage", "why"),
-    [(written(""), "Invalid JSON: EOF"), (written('{"name": "step"}'), "stage: Field required"),
+    [(filled(b""), "Invalid JSON: EOF"), (filled(b'{"name": "step"}'), "stage: Field required"),
      (edited(settings=None), "settings: Field required"),
      (folder, "cannot be read (Is a directory)")],
 )  # fmt: skip
@@ -116,7 +103,7 @@ def test_a_damaged_step(made: FinishedRun, warehouse: Path, damage: Damage, why:
 
 @pytest.mark.parametrize(
     ("damage", "why"),
-    [(torn, "Invalid JSON"), (written('{"launches": [1, 2]}'), "launches.0: Input should be")],
+    [(half, "Invalid JSON"), (filled(b'{"launches": [1, 2]}'), "launches.0: Input should be")],
 )
 def test_damaged_provenance(warehouse: Path, damage: Damage, why: str) -> None:
     file = warehouse / "runs" / "night" / "provenance.json"
@@ -167,8 +154,8 @@ def other_types(file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "why"),
-    [(torn, "cannot be read"), (other_rows, "lacks the columns step_id"),
-     (other_types, "the column unit is int64, not string")],
+    [(half, "cannot be read"), (other_rows, "lacks the columns step_id"),
+     (other_types, "Field unit has incompatible types: int64 vs string")],
 )  # fmt: skip
 def test_damaged_units_hide_their_run_alone(warehouse: Path, damage: Damage, why: str) -> None:
     runs = warehouse / "runs"
@@ -229,7 +216,7 @@ def test_all_at_once_in_every_verb(made: FinishedRun, warehouse: Path) -> None:
            for table in ("answers", "calls", "ratings")]  # fmt: skip
     bad += [warehouse / "steps" / f"{made.small.step('scores').id}.json"]
     for file in bad:
-        torn(file)
+        half(file)
     for verb in VERBS:
         done = read(warehouse, verb)
         assert done.returncode == 0, done.stderr
@@ -255,7 +242,7 @@ def of_something_else(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda folder: None, Path.mkdir, written("a file"), of_something_else]
+    "make", [lambda folder: None, Path.mkdir, filled(b"a file"), of_something_else]
 )
 def test_no_warehouse(tmp_path: Path, make: Damage) -> None:
     make(tmp_path / "elsewhere")

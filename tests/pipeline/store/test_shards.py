@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.core.calls import Call
-from pipeline.core.errors import StorageError, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.files.parquet import read_parquet_rows
 from pipeline.store import Shards
 from stages.tables.answers import Answer
@@ -72,22 +72,6 @@ def test_a_unit_without_rows_leaves_an_empty_shard(warehouse: Warehouse) -> None
     assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit: 1}
     assert warehouse.shards.load(Gist, GISTS.id, UNIT.unit) == ()
     warehouse.shards.committed([GISTS])
-
-
-@pytest.mark.parametrize("fails", ["fsync", "link"])
-def test_nothing_is_left_of_a_failed_write(
-    warehouse: Warehouse, fails: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, fails, full)
-        with pytest.raises(StorageError, match="No space left on device; free some space"):
-            warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0)])
-    assert files(warehouse.folder) == []
-    assert warehouse.shards.units("gists", GISTS.id) == {}
-    warehouse.commit(GISTS, UNIT, [gist(0)])
 
 
 def test_temporary_names_are_never_taken_for_shards(
