@@ -54,7 +54,7 @@ def planned_files(warehouse: UPath) -> list[UPath]:
 
 
 def units_in(files: Iterable[UPath]) -> set[UnitKey]:
-    """The units in plans, or in files of `write_unit_keys`. Raises DamagedError."""
+    """The units in plans, or in records of removed runs. Raises DamagedError."""
     units: set[UnitKey] = set()
     for file in files:
         for rows in _batches(file, UNIT_KEYS):
@@ -62,15 +62,10 @@ def units_in(files: Iterable[UPath]) -> set[UnitKey]:
     return units
 
 
-def write_unit_keys(file: UPath, units: Iterable[UnitKey]) -> None:
-    keys = sorted(units)
-    columns = {"step_id": [step_id for step_id, _ in keys], "unit": [unit for _, unit in keys]}
-    write(file, parquet_content(UNIT_KEYS, [pa.table(columns, UNIT_KEYS)]))
-
-
 def left_out_of_plan(plan: Path, before: UPath, column: str) -> set[str]:
     """The values of `column` (document_id or question_id) that the planned units in `before` have
     and the file `plan` lacks. Raises DamagedError."""
+    check_planned(before)
     planned = opened_parquet(plan).read([column], use_threads=False)[column].unique()
     missing = set[str]()
     for rows in _batches(before, pa.schema([UNITS.field(column)])):

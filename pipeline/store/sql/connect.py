@@ -49,14 +49,8 @@ def connect(
     unsafe: bool = False,
     memory_limit: str | None = None,
 ) -> Connection:
-    """An in-memory connection with the views of one run, by default the latest.
-
-    It sees the files committed so far; later ones need a new connection. It is locked (sandbox.py)
-    unless `unsafe`. Damaged files are left out with a LeftOutWarning each; the view `left_out`
-    lists them. Raises UsageError if the warehouse or the run does not exist, DamagedError if the
-    run's planned inputs cannot be read. A view made of a table's wrong SQL raises UsageError when a
-    statement names it; with `unsafe`, at once.
-    """
+    """As `pipeline.store.connect`. A view made of a table's wrong SQL raises UsageError when a
+    statement names it; with `unsafe`, at once."""
     folder, left_out = as_path(warehouse), DamagedFiles()
     left_out.unless_damaged(lambda: check_layout(folder), None)
     name = run_name(folder, run)

@@ -4,7 +4,7 @@ limits; the export of a view. The only file that imports duckdb."""
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -87,9 +87,7 @@ class Connection:
         self._views: dict[str, View] = {}
         self._made: set[str] = set()
         self.raw.register_filesystem(ReadOnlyFiles())
-        # In Jupyter without ipywidgets DuckDB has no progress bar, and refuses the setting.
-        ((has_bar,),) = self.raw.execute("select current_setting('enable_progress_bar')").fetchall()
-        if has_bar:
+        with suppress(duckdb.Error):  # in Jupyter without ipywidgets DuckDB has no progress bar
             self.raw.execute("set enable_progress_bar = false")
 
     def add(self, view: View) -> None:

@@ -169,10 +169,11 @@ def _superseded_rows(
 ) -> set[str]:
     """Create `superseded_rows`: the entries of the index that do not count, because a higher
     attempt is committed, or their file is damaged. Returns the tables that have some."""
-    sound = pa.array([file.name for files in compacted.values() for file in files], pa.string())
-    is_damaged = pc.invert(pc.is_in(index.rows["file"].cast(pa.string()), sound))
-    superseded = index.rows.filter(pc.or_(index.rows["superseded"], is_damaged))
-    entries = superseded.select(_KEY.names).cast(_KEY).to_pylist()
+    sound = {file.name for files in compacted.values() for file in files}
+    is_ended = index.rows["superseded"]
+    for damaged in {*index.rows["file"].unique().to_pylist()} - sound:
+        is_ended = pc.or_(is_ended, pc.equal(index.rows["file"], damaged))
+    entries = index.rows.filter(is_ended).select(_KEY.names).cast(_KEY).to_pylist()
     for table, files in loose.items():
         for step_id, of_step in groupby(files, key=lambda file: file.parent.name):
             attempts = index.units(table, step_id)  # read once per step

@@ -14,7 +14,6 @@ import math
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, BinaryIO, NamedTuple
 
@@ -47,15 +46,15 @@ WORTH_IT = 200  # loose shards of a table, from which on queries wait for them n
 _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
 # In memory. The prompts of a document share most of their text, which is stored once per page of a
 # column: 31 MB of prompts took 1.0 MB in groups of a megabyte and pages of the default size.
-_GROUP_BYTES_OF_CALLS, _PAGE_BYTES = 8_000_000, 64_000_000
-_ZSTD_LEVEL = 9  # its window is 8 MB; three times the seconds of the default
+_GROUP_BYTES_OF_CALLS = 8_000_000
+# The window of zstd's level 9 is 8 MB; it takes three times the seconds of the default.
+_DENSELY = {"compression_level": 9, "data_page_size": 64_000_000, "write_statistics": SEARCHED}
 # In memory at once, sorted, and one file if its columns are alike; a shard takes 60 KB besides.
 _BATCH_BYTES, _BATCH_SHARDS = 256_000_000, 4_000
 _READ_AT_ONCE = 256  # shards
 
 
-@dataclass(frozen=True)
-class Compaction:
+class Compaction(NamedTuple):
     """The counts of a compaction: shards taken in and files written, over all tables."""
 
     shards: int = 0
@@ -202,34 +201,25 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Ite
     Shards with different columns go into different files, so that a column that an earlier version
     did not write stays missing instead of null."""
     yield empty_table(SCHEMA)
+    group_bytes = _GROUP_BYTES_OF_CALLS if folder.name == Call.table else _GROUP_BYTES
     for batch in _cut(pieces, _BATCH_BYTES):
         by_columns: dict[str, list[_Piece]] = defaultdict(list)
         for piece in sorted(batch, key=_position):
             by_columns[str(piece.rows.schema)].append(piece)
         for alike in by_columns.values():
-            file = folder / f"{uuid.uuid4().hex}.parquet"
-            content, entries = _file(alike, is_of_calls=folder.name == Call.table)
-            written.append(file)
-            commit(file, content)
-            named = [{**entry, "file": file.name} for entry in entries]
-            yield pa.Table.from_pylist(named, schema=SCHEMA)
+            written.append(file := folder / f"{uuid.uuid4().hex}.parquet")
+            groups = [*_cut(alike, group_bytes)]
+            columns = _with_attempt(alike[:1]).schema
+            commit(file, parquet_content(columns, map(_with_attempt, groups), **_DENSELY))
+            entries = []
+            for number, group in enumerate(groups):
+                position, first_row = {"file": file.name, "row_group": number}, 0
+                for piece in group:
+                    entries.append({**piece.facts, **position, "first_row": first_row})
+                    first_row += piece.rows.num_rows
+            yield pa.Table.from_pylist(entries, schema=SCHEMA)
         # Each of PyArrow's footers and its schema refer to one another: 25 KB a shard would stay.
         gc.collect()
-
-
-def _file(pieces: list[_Piece], is_of_calls: bool) -> tuple[bytes, list[dict[str, Any]]]:
-    """A compacted file's content, and the entries of its shards without the file's name."""
-    entries = []
-    groups = [*_cut(pieces, _GROUP_BYTES_OF_CALLS if is_of_calls else _GROUP_BYTES)]
-    for number, group in enumerate(groups):
-        first_row = 0
-        for piece in group:
-            entries.append({**piece.facts, "row_group": number, "first_row": first_row})
-            first_row += piece.rows.num_rows
-    columns = _with_attempt(pieces[:1]).schema
-    how = {"compression_level": _ZSTD_LEVEL, "data_page_size": _PAGE_BYTES,
-           "write_statistics": SEARCHED}  # fmt: skip
-    return parquet_content(columns, map(_with_attempt, groups), **how), entries
 
 
 def _with_attempt(pieces: list[_Piece]) -> Any:

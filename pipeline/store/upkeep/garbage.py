@@ -1,7 +1,7 @@
 """Removal of runs, and garbage collection, the only deletion of tables' files: what compactions
 replaced, what removed runs alone had planned, and what killed processes left behind.
 
-`remove_run` deletes a run's folder and leaves a record of its planned units,
+`remove_run` deletes a run's folder and leaves its planned units as a record,
 <warehouse>/removed/<run>.<hex>.parquet. Until a collection the rows of its units are in the views
 `all_...`, with no run, and a run that plans some of them again has them without a call.
 
@@ -36,8 +36,10 @@ from pipeline.files.storage import (
     list_paths,
     modified_at,
     path_kind,
+    read,
+    write,
 )
-from pipeline.store.runs.planned_units import planned_files, units_in, write_unit_keys
+from pipeline.store.runs.planned_units import planned_files, units_in
 from pipeline.store.runs.run_folder import num_labels
 from pipeline.store.shards.shard_index import Index, generations, newest_index
 from pipeline.store.shards.shards import ShardFiles, highest_attempts, list_shard_files
@@ -95,7 +97,8 @@ def remove_run(root: UPath, name: str) -> Removed:
         units = units_in(of_run)
         used = units_in(file for file in _plans(root) if folder not in file.parents)
         removed = Removed(len(units), len(units & used), removed.labels)
-        write_unit_keys(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", units)
+        for file in of_run:
+            write(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", read(file))
         delete(folder / "units.parquet")  # from here on no command sees the run
     delete_folder(folder)
     return removed
