@@ -38,6 +38,7 @@ UnitKey = tuple[str, str]
 """A unit's step_id and name."""
 _ROWS_AT_ONCE = 20_000  # of a table or row group
 _MOST_TABLES = 16  # that are sorted together; a table takes some megabytes
+_NO_QUESTION: dict[Any, Any] = {None: None}
 _OF_UNIT = [field.name for field in fields(Unit) if field.name != "inputs"]
 _OF_DOCUMENT = [name for name in PlannedDocument._fields if name != "units"]
 _FIX = "delete it and start the run again, or name another with run="
@@ -110,7 +111,7 @@ def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
          place)
         for place, document in documents
         for unit in document.units
-        for question_id, input_sha in (unit.inputs or {None: None}).items()
+        for question_id, input_sha in (unit.inputs or _NO_QUESTION).items()
     ]  # fmt: skip
     columns = zip(*rows, strict=True) if rows else [()] * len(PLANNED)
     typed = zip(columns, PLANNED.types, strict=True)

@@ -102,9 +102,7 @@ class RunFolder:
 
     def report_facts(self, *needed: str) -> dict[str, Any]:
         """The part of the config that reading commands need: `stages`, and the facts in `needed`.
-
-        Raises UsageError for a run started by an earlier version, which stored fewer of them.
-        """
+        Raises UsageError for a run started by an earlier version, which stored fewer of them."""
         earlier = f"run={self.path.name}: started by an earlier version of gistmill; start it again"
         try:
             report = _Facts.model_validate((self.config() or {}).get("report", {}))
@@ -118,10 +116,8 @@ class RunFolder:
     def start(
         self, config: Mapping[str, Any], provenance: Mapping[str, Any], has_work: bool
     ) -> None:
-        """Write the config, and add this launch's `provenance` to those of earlier launches.
-
-        A launch without pending work makes no rows and is not added, unless it is the first.
-        """
+        """Write the config, and add this launch's `provenance` to those of earlier launches. A
+        launch without pending work makes no rows and is not added, unless it is the first."""
         text = yaml.safe_dump(dict(config), sort_keys=False)
         write(self.path / "config.yaml", text.encode())
         before = self.launches()
@@ -166,16 +162,14 @@ class RunFolder:
             write_json(self._progress, {"launch": launch, **state})
 
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-        """The progress of the current launch and the heartbeats of its live workers.
-
-        (None, []) if nothing is running. Either may come without the other: a worker may write a
-        last heartbeat after its driver has ended, and a driver may write while no worker does.
-        """
+        """The progress of the current launch and the heartbeats of its live workers; (None, []) if
+        nothing is running. A worker may write a last heartbeat after its driver has ended, and a
+        driver may write while no worker does."""
         state = self.left_out.unless_damaged(partial(read_parsed, self._progress, _JSON), None)
         if state is None:
             return None, []
         heartbeats = self._heartbeats(str(state.get("launch")))
-        alive = [heartbeat for age, heartbeat in heartbeats if age < _SECONDS_ALIVE]
+        alive = [beat for age, beat in heartbeats if age < _SECONDS_ALIVE]
         is_written = bool(heartbeats) and _age(self._progress) < _SECONDS_ALIVE
         return state if alive or is_written else None, alive
 
@@ -195,8 +189,7 @@ class RunFolder:
 
     def readable_launches(self) -> list[dict[str, Any]]:
         """As `launches`, but empty if the file is damaged."""
-        none: list[dict[str, Any]] = []
-        return self.left_out.unless_damaged(self.launches, none)
+        return self.left_out.unless_damaged(self.launches, [])
 
     def missing_from(self, plan: Path, column: str) -> set[str]:
         """The values of `column` (document_id or question_id) that the run has planned and the file
@@ -223,10 +216,8 @@ class RunFolder:
         return beats
 
     def all_gone(self) -> None:
-        """Delete progress, heartbeats and in-flight markers. All workers must have ended.
-
-        Advisory: later launches ignore any that remain.
-        """
+        """Delete progress, heartbeats and in-flight markers; later launches ignore any that remain.
+        All workers must have ended."""
         with self.advisory.attempt():
             for file in list_paths(self.path / "alive"):
                 delete(file)
@@ -271,9 +262,7 @@ def _config(content: bytes) -> dict[str, Any]:
 
 def add_labels(run: UPath, person: str, labels: Sequence[Mapping[str, Any]]) -> int:
     """Add a person's labels to those of earlier imports into a run's folder; a label of the same
-    answer is replaced. Returns the number of new or changed labels; nothing is written if there are
-    none. Raises DamagedError, StorageError.
-    """
+    answer is replaced. Returns the number of new or changed labels. Raises DamagedError."""
     file = run / "people" / f"{person}.parquet"
     before = {_LABELED(row): row for row in _labels(file)} if exists(file) else {}
     of_person = {**dict.fromkeys(PEOPLE.names), "rater": f"human:{person}"}
@@ -296,11 +285,11 @@ def num_labels(run: UPath) -> int:
 
 def people_rows(warehouse: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
     """The labels of all runs of a warehouse, as rows of ALL_PEOPLE."""
-    return [
-        {"run": file.parent.parent.name} | row
-        for file in sorted(list_paths(warehouse / "runs", "*/people/*.parquet"))
-        for row in left_out.unless_damaged(partial(_labels, file), [])
-    ]
+    rows: list[dict[str, Any]] = []
+    for file in sorted(list_paths(warehouse / "runs", "*/people/*.parquet")):
+        labels = left_out.unless_damaged(partial(_labels, file), [])
+        rows += [{"run": file.parent.parent.name, **label} for label in labels]
+    return rows
 
 
 def _labels(file: UPath) -> list[dict[str, Any]]:

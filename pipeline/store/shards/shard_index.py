@@ -69,10 +69,8 @@ class Index:
         return self.read([name for name in SCHEMA.names if name not in _LARGE]).combine_chunks()
 
     def read(self, columns: list[str] | None = None) -> Any:
-        """The columns of all entries, by table, step, unit and attempt.
-
-        Raises FileNotFoundError if a later generation has replaced the file and it was deleted.
-        """
+        """The columns of all entries, by table, step, unit and attempt. Raises FileNotFoundError
+        if a later generation has replaced the file and it was deleted."""
         if self.path is None:
             return empty_table(SCHEMA).select(columns or SCHEMA.names)
         # Not in threads: see `read_parquet`.
@@ -266,10 +264,8 @@ def _damage(path: UPath) -> Iterator[None]:
 
 def parse_compacted(path: UPath, parse: Callable[[BinaryIO], T]) -> T:
     """The result of `parse` on a compacted file, of which it reads a part. Raises DamagedError if
-    the content is not what a compaction wrote, FileNotFoundError, and StorageError.
-
-    An error may be Arrow's or an object store's: the whole content is read again, which tells.
-    """
+    the content is not what a compaction wrote, FileNotFoundError, and StorageError."""
+    # An error may be Arrow's or an object store's: the whole content is read again, which tells.
     with suppress(pa.ArrowException, *filesystem_errors()), path.open("rb") as opened:
         return parse(opened)
     content = io.BytesIO(read(path))

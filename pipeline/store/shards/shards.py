@@ -157,10 +157,8 @@ class Shards:
 
     def committed(self, steps: Sequence[Step]) -> Committed:
         """The committed units of `steps`, with problems of their rows and of calls without a reply.
-
         Raises DamagedError if a shard holds more or fewer rows than were written, or the shard of
-        the calls that its rows were made from is missing.
-        """
+        the calls that its rows were made from is missing."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
         problems = {step.id: self._problems_of_step(step, units[step.id]) for step in steps}
         self._compacted.verify()
@@ -254,12 +252,9 @@ class Shards:
 
 
 class _Inputs(Mapping[str, str]):
-    """Maps an input_sha to the unit that holds it; if two do, to the one of the lower name.
-
-    `read` gives a table of both. It is called on the first lookup: a plan needs it only where a
-    chunk of questions is not committed unchanged. A dictionary of a million takes ten times as much
-    memory.
-    """
+    """Maps an input_sha to the unit that holds it; if two do, to the one of the lower name. `read`
+    gives a table of both: it is called on the first lookup, as a plan needs it only where a chunk
+    of questions is not committed unchanged. A dictionary takes ten times as much memory."""
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read

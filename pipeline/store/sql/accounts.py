@@ -23,10 +23,8 @@ _ANSWERED = "from answered_by order by engine, calls desc, answered_by"
 
 @dataclass(frozen=True)
 class StepCounts:
-    """One step of a run: its inputs (documents or questions), counted by outcome.
-
-    `not_done` counts the inputs whose unit has no committed shard.
-    """
+    """One step of a run: its inputs (documents or questions), counted by outcome. `not_done`: those
+    whose unit has no committed shard."""
 
     step_id: str
     method: str | None

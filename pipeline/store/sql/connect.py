@@ -82,10 +82,8 @@ def connect(
 
 
 def run_name(warehouse: AnyPath, run: str | None) -> str:
-    """`run` if the warehouse has it; for None, the run that was started last.
-
-    Raises UsageError if the warehouse has no runs, or not this one.
-    """
+    """`run` if the warehouse has it; for None, the run that was started last. Raises UsageError if
+    the warehouse has no runs, or not this one."""
     folder = as_path(warehouse)
     with suppress(DamagedError):  # `connect` warns of it
         check_layout(folder)

@@ -73,11 +73,9 @@ class View:
 class Connection:
     """DuckDB's in-memory connection, with all of its methods. Use it from one thread at a time.
 
-    Making a view takes milliseconds, and a warehouse has more than a hundred, of which a command
-    reads a few. So `execute` makes only the views that follow FROM or JOIN in its statement, and
-    those that they read. Statements that list views or name one in another way, and DuckDB's other
-    methods, make all.
-
+    Making a view takes milliseconds, and a command reads few of more than a hundred. So `execute`
+    makes only the views that follow FROM or JOIN in its statement, and those that they read.
+    Statements that list views or name one in another way, and DuckDB's other methods, make all.
     `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
@@ -105,11 +103,9 @@ class Connection:
         self.add(View(statement or f"create view {name} as from {name}_rows", before=make))
 
     def create_table(self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Create a table of `rows`, which have all `columns`, an Arrow schema.
-
-        An Arrow table is not used: to make one of Python values imports pandas, 0.2 s of every
-        command, and DuckDB 1.5 hands it filters that it does not know.
-        """
+        """Create a table of `rows`, which have all `columns`, an Arrow schema."""
+        # Not of an Arrow table: to make one of Python values imports pandas, 0.2 s of every
+        # command, and DuckDB 1.5 hands it filters that it does not know.
         types = self.raw.from_arrow(empty_table(columns)).types
         typed = ", ".join(f'"{n}" {t}' for n, t in zip(columns.names, types, strict=True))
         self.raw.execute(f"create or replace table {name} ({typed})")
@@ -265,12 +261,9 @@ def rows_within(
 
 def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
     """Write the rows of a view for which `where` holds, by PyArrow, with the locks in place;
-    returns their number. `path` is replaced.
-
-    The file appears whole or not at all; its folder is created. Raises UsageError if users cannot
-    read `view`, if `where` is no condition or fails for some row, or if a remote store has no such
-    bucket; StorageError.
-    """
+    returns their number. `path` is replaced, as a whole or not at all; its folder is created.
+    Raises UsageError if users cannot read `view`, if `where` is no condition or fails for some row,
+    or if a remote store has no such bucket; StorageError."""
     names = [row["name"] for row in query(connection, "show tables")]
     names = [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
     if view not in names:

@@ -3,10 +3,6 @@
 `raw_<table>` has the rows of all shards, loose and compacted; `answers` those of one run, of the
 units that it planned; `all_answers` those of every run with `run` before the other columns: a row
 that two runs planned was made once and appears for both, one that no run plans any more has null.
-
-Some combine sections of the tables' .sql files (`measures`, `memories`, `sizes`, `counts`,
-`page_texts`, `results`); others are derived from the columns of tables (`inputs`, `accounting`,
-`runs`, `rests_on`) or from files (`raw_shards`, `footers`, `call_bytes`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -93,7 +89,7 @@ def shard_views(
     current = loose_shards(folder, listed, index, are_current=True)
     loose = {table: left_out.sound(files, check) for table, files in current.items()}
     compacted = _compacted_files(connection, folder, index, left_out)
-    superseded = _superseded_rows(connection, index, loose, compacted)
+    _superseded_rows(connection, index, loose, compacted)
     connection.files += chain(*loose.values(), *compacted.values())
     is_small = (
         len(connection.files) <= _MOST_FILES
@@ -117,7 +113,7 @@ def shard_views(
         for table, columns in _readable_tables(connection, loose, compacted).items()
     }
     for table, files in tables.items():
-        _raw_view(connection, table, files, table in superseded, is_small)
+        _raw_view(connection, table, files, is_small)
     _views_of_files(connection, tables)
     return tables, is_small
 
@@ -166,9 +162,9 @@ def _superseded_rows(
     index: Index,
     loose: Mapping[str, list[UPath]],
     compacted: Mapping[str, list[UPath]],
-) -> set[str]:
+) -> None:
     """Create `superseded_rows`: the entries of the index that do not count, because a higher
-    attempt is committed, or their file is damaged. Returns the tables that have some."""
+    attempt is committed, or their file is damaged."""
     sound = {file.name for files in compacted.values() for file in files}
     is_ended = index.rows["superseded"]
     for damaged in {*index.rows["file"].unique().to_pylist()} - sound:
@@ -181,12 +177,9 @@ def _superseded_rows(
             keys = [(table, step_id, unit, attempts[unit]) for unit in units if unit in attempts]
             entries += [dict(zip(_KEY.names, key, strict=True)) for key in keys]
     connection.create_table("superseded_rows", _KEY, entries)
-    return {str(entry["table_name"]) for entry in entries}
 
 
-def _raw_view(
-    connection: Connection, table: str, files: TableFiles, is_superseded: bool, is_small: bool
-) -> None:
+def _raw_view(connection: Connection, table: str, files: TableFiles, is_small: bool) -> None:
     """Add the view, or table, of all rows of a table; columns that a shard lacks are null, others
     that it has are left out."""
     loose, compacted = files.loose, files.compacted
@@ -196,7 +189,7 @@ def _raw_view(
     if loose:
         sources.append(_source(f"{table}_loose_rows", loose, files.are_alike))
     if compacted:
-        conditions = _NOT_SUPERSEDED.format(table=table) if is_superseded else ""
+        conditions = _NOT_SUPERSEDED.format(table=table)
         sources.append(f"{_source(f'{table}_compacted_rows', compacted, False)} c {conditions}")
 
     def register() -> None:
@@ -286,8 +279,8 @@ def run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Ite
     for prefix in ("", "all_"):
         for record in records:
             for name, statement in table_views(record.sql(), prefix):
-                view = View(statement)
-                yield View(statement, [(_section(record, name), view.query)])
+                query = View(statement).query
+                yield View(statement, [(_section(record, name), query)])
     outcomes = union(_outcomes(tables))
     for prefix, rows_of, run_column in (("", "", ""), ("all_", "raw_", "run, ")):
         values = {"prefix": prefix, "rows_of": rows_of, "run": run_column, "outcomes": outcomes}

@@ -70,10 +70,8 @@ class _Piece(NamedTuple):
 
 def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
     """Compact each table with `least` loose shards or more; None if another process compacts.
-
     Shards that cannot be read or lack rows stay as they are. Raises DamagedError if a compacted
-    file that is written again cannot be read, and StorageError.
-    """
+    file that is written again cannot be read, and StorageError."""
     root = as_path(warehouse)
     if not _worth(root, newest_index(root / "compacted"), least):
         return Compaction()

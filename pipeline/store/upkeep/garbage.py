@@ -87,9 +87,7 @@ def _plans(root: UPath) -> list[UPath]:
 
 def remove_run(root: UPath, name: str) -> Removed:
     """Delete a run's folder, and leave a record of its units. The caller holds the run's lease.
-
-    Raises DamagedError if planned units cannot be read.
-    """
+    Raises DamagedError if planned units cannot be read."""
     folder = root / "runs" / name
     removed = Removed(labels=num_labels(folder))
     of_run = [file for file in _plans(root) if folder in file.parents]
@@ -106,10 +104,8 @@ def remove_run(root: UPath, name: str) -> Removed:
 
 def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
     """Delete files that were replaced, or whose run was removed, `older_than` seconds ago or
-    earlier, and left-over ones; None if another process compacts or collects.
-
-    Raises DamagedError if a run's planned units cannot be read, and StorageError.
-    """
+    earlier, and left-over ones; None if another process compacts or collects. Raises DamagedError
+    if a run's planned units cannot be read, and StorageError."""
     root = as_path(warehouse)
     with lease(root, UPKEEP) as held:
         if held is None:
