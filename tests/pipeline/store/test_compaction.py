@@ -27,6 +27,7 @@ from pipeline.store.upkeep.compaction import Compaction, compact
 from pipeline.store.upkeep.garbage import collect
 from pipeline.work.units import Unit
 from stages.tables.pages import Gist
+from tests.pipeline.store.test_foreign_files import garbled
 from tests.support.command import gistmill
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
@@ -254,12 +255,6 @@ def shortened(file: UPath) -> None:
 
 def torn(file: UPath) -> None:
     file.write_bytes(file.read_bytes()[:-9])
-
-
-def garbled(file: UPath) -> None:
-    """Head and footer are whole."""
-    content = file.read_bytes()
-    file.write_bytes(content[:4] + b"\xff" * 396 + content[400:])
 
 
 _AT_TIMES = [pytest.mark.slow, pytest.mark.sampled]

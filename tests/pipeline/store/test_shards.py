@@ -1,11 +1,10 @@
 """Shards: committed once and whole, never half, and noticed when changed afterwards."""
 
-import multiprocessing
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -109,38 +108,20 @@ def test_what_is_committed_is_known_by_input(warehouse: Warehouse) -> None:
     assert committed.inputs == {ANSWERS.id: dict(zip(shas, units, strict=True))}
 
 
-NUM_RACES = 40
+def test_of_two_at_once_one_commits_each_unit(tmp_path: Path) -> None:
+    units = [chunk(ANSWERS, "d1", f"q{number}") for number in range(40)]
 
+    def race(who: str) -> list[bool]:
+        shards = Shards(tmp_path)
+        return [shards.commit(Answer, ANSWERS, unit, [answer(reader=who)]) for unit in units]
 
-def race(folder: str, who: str, barrier: Any, wins: Any) -> None:
-    """Commit the same units as everybody else, and say which commits were ours."""
-    shards = Shards(Path(folder))
-    barrier.wait(60)
-    for number in range(NUM_RACES):
-        unit = chunk(ANSWERS, "d1", f"q{number}")
-        wins.put((who, number, shards.commit(Answer, ANSWERS, unit, [answer(reader=who)])))
-
-
-@pytest.mark.slow
-def test_two_processes_at_once_leave_one_file_a_unit(tmp_path: Path) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    barrier, wins = spawn.Barrier(2), spawn.Queue()
-    racers = [
-        spawn.Process(target=race, args=(str(tmp_path), who, barrier, wins)) for who in ("a", "b")
-    ]
-    for racer in racers:
-        racer.start()
-    said = [wins.get(timeout=60) for _ in range(2 * NUM_RACES)]
-    for racer in racers:
-        racer.join(60)
-        assert racer.exitcode == 0
-    winners = [(number, who) for who, number, won in said if won]
-    assert sorted(number for number, _ in winners) == [*range(NUM_RACES)]
-    assert len(files(tmp_path)) == NUM_RACES
-    for number, who in winners:
-        unit = chunk(ANSWERS, "d1", f"q{number}").unit
-        (row,) = Shards(tmp_path).load(Answer, ANSWERS.id, unit)
-        assert row.reader == who
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(race, "ab")
+    assert first == [not is_won for is_won in second]
+    assert len(files(tmp_path)) == len(units)
+    for unit, is_won in zip(units, first, strict=True):
+        (row,) = Shards(tmp_path).load(Answer, ANSWERS.id, unit.unit)
+        assert row.reader == ("a" if is_won else "b")
 
 
 def test_a_users_file_that_is_no_parquet_is_a_usage_error(tmp_path: Path) -> None:

@@ -135,21 +135,6 @@ def test_small_tables_are_read_into_memory_once(
 
 
 @pytest.mark.slow
-def test_one_run_and_all_runs(warehouse: Warehouse) -> None:
-    mine, theirs = commit_answers(warehouse, "q1", "q2"), commit_answers(warehouse, "q3")
-    commit_answers(warehouse, "q4")  # of a run that is gone
-    warehouse.plan("mine", (ANSWERS, [mine]))
-    warehouse.plan("theirs", (ANSWERS, [theirs]))
-    assert ids(warehouse, "answers", "mine") == ["q1", "q2"]
-    assert ids(warehouse, "answers", "theirs") == ["q3"]
-    assert ids(warehouse, "all_answers", "theirs") == ["q1", "q2", "q3", "q4"]
-    assert {row["run"] for row in rows(warehouse, "from all_units")} == {"mine", "theirs"}
-    assert {row["run"] for row in rows(warehouse, "from units", "mine")} == {"mine"}
-    found = rows(warehouse, "select run, question_id from all_answers order by question_id")
-    assert [row["run"] for row in found] == ["mine", "mine", "theirs", None]
-
-
-@pytest.mark.slow
 def test_steps_and_shards_are_the_runs(warehouse: Warehouse) -> None:
     """Of three steps one is of both runs, one of one, one of none any more."""
     both, gone = commit_answers(warehouse, "q1"), chunk(SCORES, "d1", "q1")
@@ -237,19 +222,23 @@ def test_columns_of_the_same_name_are_told_apart(empty: Any) -> None:
 
 
 @pytest.mark.slow
-def test_overlapping_runs_show_their_own_rows_of_each_question(warehouse: Warehouse) -> None:
+def test_runs_show_their_own_rows_of_each_question(warehouse: Warehouse) -> None:
+    """q2 is in units of two runs, q4 in one of a run that is gone."""
     first = commit_answers(warehouse, "q1", "q2", reader="first")
     second = commit_answers(warehouse, "q2", "q3", reader="second")
+    commit_answers(warehouse, "q4", reader="gone")
     warehouse.plan("one", (ANSWERS, [first]))
     warehouse.plan("two", (ANSWERS, [second]))
     found = rows(warehouse, "select question_id, run, reader from all_answers order by all")
     assert [tuple(row.values()) for row in found] == [
         ("q1", "one", "first"), ("q2", "one", "first"), ("q2", "two", "second"),
-        ("q3", "two", "second"),
+        ("q3", "two", "second"), ("q4", None, "gone"),
     ]  # fmt: skip
-    for run, reader in (("one", "first"), ("two", "second")):
-        own = rows(warehouse, "select reader from answers where question_id = 'q2'", run)
-        assert own == [{"reader": reader}], "a run shows its own"
+    assert {row["run"] for row in rows(warehouse, "from all_units")} == {"one", "two"}
+    for run, reader, names in (("one", "first", ["q1", "q2"]), ("two", "second", ["q2", "q3"])):
+        assert {row["run"] for row in rows(warehouse, "from units", run)} == {run}
+        shown = rows(warehouse, "select question_id, reader from answers order by 1", run)
+        assert [tuple(row.values()) for row in shown] == [(name, reader) for name in names]
 
 
 def test_overlapping_runs_keep_every_row_of_the_unit_that_counts(warehouse: Warehouse) -> None:
