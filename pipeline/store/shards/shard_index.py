@@ -9,21 +9,19 @@ import io
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from upath import UPath
 
 from pipeline.core.arrow import empty_table
 from pipeline.core.errors import DamagedError
-from pipeline.files.parquet import opened_parquet, parquet_content
-from pipeline.files.storage import commit, filesystem_errors, list_paths, map_files, read
+from pipeline.files.parquet import opened_parquet
+from pipeline.files.storage import filesystem_errors, list_paths, map_files, read
 from pipeline.store.shards.damaged_files import FlawError, flaws_of_content, read_footer
 from pipeline.store.shards.layout import PROBLEMS
 
@@ -47,8 +45,7 @@ _NUMBER = re.compile(r"index\.([1-9]\d{0,15})\.parquet")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     file: str
     row_group: int
     first_row: int
@@ -99,7 +96,7 @@ class Index:
         number = bisect_left(range(rows.num_rows), (unit, attempt), key=key)
         if number == rows.num_rows or key(number) != (unit, attempt):
             return None
-        (row,) = rows.select(list(Entry.__dataclass_fields__)).slice(number, 1).to_pylist()
+        (row,) = rows.select(Entry._fields).slice(number, 1).to_pylist()
         return Entry(**row)
 
     def input_shas(self, table: str, step_id: str) -> Any:
@@ -107,8 +104,8 @@ class Index:
         columns = (self._input_shas, self.rows["unit"])
         bounds = self._bounds(table, step_id)
         shas, units = (column.slice(*bounds).combine_chunks() for column in columns)
-        of_unit = units.take(pc.list_parent_indices(shas))
-        return pa.table({"unit": of_unit, "input_sha": pc.list_flatten(shas)})
+        of_unit = units.take(shas.value_parent_indices())
+        return pa.table({"unit": of_unit, "input_sha": shas.flatten()})
 
     @cached_property
     def _input_shas(self) -> Any:
@@ -123,6 +120,8 @@ class Index:
 
     @cached_property
     def _problems(self) -> Any:
+        import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
+
         def counts(file: Any) -> list[Any]:  # some at a time: a footer takes half a kilobyte
             batches = file.iter_batches(_FOOTERS_AT_ONCE, columns=["footer"], use_threads=False)
             return [pc.map_lookup(batch["footer"], PROBLEMS, "first") for batch in batches]
@@ -134,23 +133,21 @@ class Index:
         return zip(rows["unit"].to_pylist(), rows["attempt"].to_pylist(), strict=True)
 
     def _bounds(self, table: str, step_id: str) -> tuple[int, int]:
-        """The position of a step's first entry, and the number of its entries."""
-        return self._bounds_of.get((table, step_id), (0, 0))
+        return self.steps.get((table, step_id), (0, 0))
 
     @cached_property
-    def _bounds_of(self) -> dict[tuple[str, str], tuple[int, int]]:
+    def steps(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """For each table and step the position of its first entry, and the number of entries."""
         if not self.rows.num_rows:  # to combine no chunks imports pandas: 0.2 s of every command
             return {}
+        import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
+
         names = [self.rows[name].cast(pa.string()).combine_chunks() for name in KEY[:2]]
         ends = {end for column in names for end in pc.run_end_encode(column).run_ends.to_pylist()}
         return {
             (names[0][first].as_py(), names[1][first].as_py()): (first, end - first)
             for first, end in pairwise(sorted({0, *ends}))
         }
-
-    def steps(self) -> list[tuple[str, str]]:
-        """Each pair of table and step once."""
-        return list(self._bounds_of)
 
     def files(self) -> dict[str, int]:
         """The compacted files, as <table>/<name>, and the number of rows in each."""
@@ -172,26 +169,6 @@ def _number(file: UPath) -> int:
     """The number of a generation; 0 for another file."""
     named = _NUMBER.fullmatch(file.name)
     return int(named[1]) if named else 0
-
-
-def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
-    """Write the next generation; False if another process has written it before."""
-    rows = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
-    if rows.num_rows:  # superseded: the next entry is of the same unit
-        pairs = ((rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1)) for name in KEY[:3])
-        table, step, unit = (pc.equal(*pair) for pair in pairs)
-        flags = pa.array([*pc.and_(pc.and_(table, step), unit).to_pylist(), False])
-        column = SCHEMA.get_field_index("superseded")
-        rows = rows.set_column(column, SCHEMA.field(column), flags)
-    content = parquet_content(SCHEMA, [rows])
-    return commit(folder / f"index.{after.number + 1}.parquet", content)
-
-
-def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
-    """An Arrow array, True for entries of these units (step_id and name)."""
-    names = (entries[column].cast(pa.string()) for column in ("step_id", "unit"))
-    wanted = pa.array(["/".join(unit) for unit in units], pa.string())
-    return pc.is_in(pc.binary_join_element_wise(*names, "/"), wanted).combine_chunks()
 
 
 class Compacted:

@@ -32,11 +32,10 @@ from pipeline.store.shards.damaged_files import shard_footer
 from pipeline.store.shards.layout import SEARCHED, raise_layout
 from pipeline.store.shards.shard_index import (
     ATTEMPT,
+    KEY,
     SCHEMA,
     Index,
     check_compacted,
-    commit_next,
-    is_among,
     newest_index,
     parse_compacted,
 )
@@ -100,11 +99,31 @@ def rewrite(
         entries = pa.concat_tables([stay, added])
     is_needed = bool(num_taken or pc.any(is_gone).as_py())
     # `collect` may have deleted the files of a compaction that has lost its lease.
-    if is_needed and held.is_held() and commit_next(root / "compacted", index, entries):
+    if is_needed and held.is_held() and _commit_next(root / "compacted", index, entries):
         return Compaction(num_taken, len(written))
     for file in written:
         delete(file)
     return None if is_needed else Compaction()
+
+
+def _commit_next(folder: UPath, after: Index, rows: Any) -> bool:
+    """Write the next generation; False if another process has written it before."""
+    rows = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
+    if rows.num_rows:  # superseded: the next entry is of the same unit
+        pairs = ((rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1)) for name in KEY[:3])
+        table, step, unit = (pc.equal(*pair) for pair in pairs)
+        flags = pa.array([*pc.and_(pc.and_(table, step), unit).to_pylist(), False])
+        column = SCHEMA.get_field_index("superseded")
+        rows = rows.set_column(column, SCHEMA.field(column), flags)
+    content = parquet_content(SCHEMA, [rows])
+    return commit(folder / f"index.{after.number + 1}.parquet", content)
+
+
+def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
+    """An Arrow array, True for entries of these units (step_id and name)."""
+    names = (entries[column].cast(pa.string()) for column in ("step_id", "unit"))
+    wanted = pa.array(["/".join(unit) for unit in units], pa.string())
+    return pc.is_in(pc.binary_join_element_wise(*names, "/"), wanted).combine_chunks()
 
 
 def _worth(root: UPath, index: Index, least: float) -> dict[str, list[UPath]]:

@@ -179,7 +179,7 @@ def _left_over(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath
     index = newest_index(root / "compacted")
     attempts = {  # step_id -> unit -> the highest attempt of its rows, over all runs
         step_id: highest_attempts(shards.get((table, step_id), ()), index, table, step_id)
-        for table, step_id in {*shards, *index.steps()}
+        for table, step_id in {*shards, *index.steps}
         if table != Call.table  # committed before the rows
     }
     yield from committed_journals(root, attempts)
