@@ -73,20 +73,6 @@ def test_wrong_sql_of_a_table_is_named_where_it_is_read(
         connection.execute("select x from numbers")
 
 
-def test_a_view_that_could_not_be_made_for_a_file_is_made_later(connection: Connection) -> None:
-    """A PermissionException is of a path that is missing, say, and no fault of the view."""
-    away = iter([True, False])
-
-    def before() -> None:
-        if next(away):
-            raise duckdb.PermissionException("away")
-
-    connection.add(View("create view late as from numbers", before=before))
-    with pytest.raises(duckdb.PermissionException):
-        connection.execute("from late")
-    assert connection.execute("from late").fetchall() == [(1,), (2,)]
-
-
 def test_a_text_of_several_statements_is_executed_once(connection: Connection) -> None:
     connection.execute("create temp table kept (number int)")
     with pytest.raises(duckdb.CatalogException, match="typo"):
