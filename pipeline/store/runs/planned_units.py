@@ -32,7 +32,6 @@ PLANNED = pa.schema(
 )  # fmt: skip
 """The columns of units.parquet. `place`: of the document among those that are planned; `chunk`:
 null for a unit with questions of several chunks."""
-UNIT_KEYS = pa.schema([UNITS.field(name) for name in ("step_id", "unit")])
 UnitKey = tuple[str, str]
 """A unit's step_id and name."""
 _ROWS_AT_ONCE = 20_000  # of a table or row group
@@ -56,9 +55,8 @@ def planned_files(warehouse: UPath) -> list[UPath]:
 def units_in(files: Iterable[UPath]) -> set[UnitKey]:
     """The units in plans, or in records of removed runs. Raises DamagedError."""
     units: set[UnitKey] = set()
-    for file in files:
-        for rows in _batches(file, UNIT_KEYS):
-            units.update(zip(rows["step_id"].to_pylist(), rows["unit"].to_pylist(), strict=True))
+    for rows in chain.from_iterable(_batches(file, "step_id", "unit") for file in files):
+        units.update(zip(rows["step_id"].to_pylist(), rows["unit"].to_pylist(), strict=True))
     return units
 
 
@@ -70,17 +68,17 @@ def left_out_of_plan(plan: Path, before: UPath, column: str) -> set[str]:
     check_planned(before)
     planned = opened_parquet(plan).read([column], use_threads=False)[column].unique()
     missing = set[str]()
-    for rows in _batches(before, pa.schema([UNITS.field(column)])):
+    for rows in _batches(before, column):
         values = rows[column].unique()
         missing.update(values.filter(pc.invert(pc.is_in(values, planned))).to_pylist())
     return missing - {None}
 
 
-def _batches(file: UPath, columns: Any) -> Iterator[Any]:
-    check_table(file, columns, _FIX)
+def _batches(file: UPath, *columns: str) -> Iterator[Any]:
+    check_table(file, pa.schema([UNITS.field(name) for name in columns]), _FIX)
     try:
         parquet = opened_parquet(pa.BufferReader(read(file)))
-        yield from parquet.iter_batches(_ROWS_AT_ONCE, columns=columns.names, use_threads=False)
+        yield from parquet.iter_batches(_ROWS_AT_ONCE, columns=[*columns], use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise DamagedError(file, f"cannot be read ({error}); {_FIX}") from None
 

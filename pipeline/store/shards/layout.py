@@ -75,8 +75,8 @@ def of_repeat(memory: str, repeat: int) -> str:
 
 def is_shared_sql(column: str) -> str:
     """The SQL condition that a memory is the run's own, in whichever repeat."""
-    others = " or ".join(f"starts_with({column}, '{SHARED} {sign}')" for sign in ("(repeat ", "["))
-    return f"({column} = '{SHARED}' or {others})"
+    starts = (f"starts_with({column}, '{SHARED} {sign}')" for sign in ("(repeat ", "["))
+    return f"({column} = '{SHARED}' or {' or '.join(starts)})"
 
 
 def shard_content(

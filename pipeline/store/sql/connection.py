@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,8 @@ class Connection:
     def add(self, view: View) -> None:
         """Add a view. Raises UsageError if there is one of its name."""
         if view.name in self._views:
-            place = view.parts[0][0] if view.parts else view.statement
-            raise UsageError(f"{place}: there is a view {view.name} already; rename this one")
+            section = view.parts[0][0] if view.parts else view.statement
+            raise UsageError(f"{section}: there is a view {view.name} already; rename this one")
         self._views[view.name] = view
 
     def add_rows(
@@ -119,12 +120,12 @@ class Connection:
         self._made.clear()  # a transaction may have been rolled back, and what it made with it
         self._make(self._views.keys())
         for name in self._views.keys() - self._made:
-            for place, part in self._views[name].parts:
+            for section, part in self._views[name].parts:
                 try:
                     self.raw.execute(f"from ({part}\n) limit 0")
                 except _OF_STATEMENTS as error:
                     what = str(error).splitlines()[0]
-                    raise UsageError(f"{place}: {what}; correct it") from None
+                    raise UsageError(f"{section}: {what}; correct it") from None
             self._create(self._views[name])
 
     def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
@@ -228,13 +229,13 @@ def _sql_error(text: str) -> UsageError:
     """DuckDB's error as a UsageError: its first line, the names it suggests, and the line of the
     statement with the mistake marked; nothing else, such as values."""
     *_, text = _OF_FILES.findall(text) if text.startswith("Traceback") else [text]
-    first, *others = text.splitlines()
-    meant = [line for line in others if line.startswith(("Did you mean", "Candidate bindings"))]
-    place = next((n for n, line in enumerate(others[:-1]) if _LINE.match(line)), None)
+    first, *more = text.splitlines()
+    meant = [line for line in more if line.startswith(("Did you mean", "Candidate bindings"))]
     hints: tuple[str, ...] = ()
-    if place is not None and not others[place + 1].strip(" ^~"):
-        lead = others[place].index(": ") + 2
-        hints = ("  " + others[place][lead:], "  " + others[place + 1][lead:])
+    for line, mark in pairwise(more):
+        if _LINE.match(line) and not mark.strip(" ^~") and not hints:
+            lead = line.index(": ") + 2
+            hints = ("  " + line[lead:], "  " + mark[lead:])
     if _OF_LOCKS.search(first):
         meant.append("(a query reads the views alone; gistmill sql --unsafe lifts the locks)")
     return UsageError(" ".join([f"sql: {first}", *meant]), hints)

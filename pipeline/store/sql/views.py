@@ -142,11 +142,11 @@ def _readable_tables(
     loaded), a shard's, if it has the columns of every record and a view may have the name."""
     import_installed("tables")
     tables = {table: schema(record) for table, record in RECORDS.items()}
-    others = sorted({*loose, *compacted} - {*tables})
-    words = connection.raw.execute(_RESERVED).fetchall() if others else []
+    unknown = sorted({*loose, *compacted} - {*tables})
+    words = connection.raw.execute(_RESERVED).fetchall() if unknown else []
     views = [name for record in RECORDS.values() for name in view_names(record.sql())]
     taken = {*VIEWS, *views, *(word for (word,) in words)}
-    for table in others:
+    for table in unknown:
         paths = [*compacted.get(table, []), *loose.get(table, [])]
         if not paths or table in taken or not TABLE_NAME.fullmatch(table):
             continue

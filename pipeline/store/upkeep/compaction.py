@@ -74,15 +74,15 @@ def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
     root = as_path(warehouse)
     if not _worth(root, newest_index(root / "compacted"), least):
         return Compaction()
-    with lease(root, UPKEEP) as held:
-        return None if held is None else rewrite(root, held, least)
+    with lease(root, UPKEEP) as upkeep_lease:
+        return None if upkeep_lease is None else rewrite(root, upkeep_lease, least)
 
 
 def rewrite(
-    root: UPath, held: Lease, least: float = math.inf, gone: Collection[UnitKey] = ()
+    root: UPath, upkeep_lease: Lease, least: float = math.inf, gone: Collection[UnitKey] = ()
 ) -> Compaction | None:
-    """Compact, and leave the units `gone` out. `held` is UPKEEP. As `compact`; None, too, if
-    another process has taken the lease over meanwhile."""
+    """Compact, and leave the units `gone` out. As `compact`; None, too, if another process has
+    taken the lease over meanwhile."""
     raise_layout(root)
     index = newest_index(root / "compacted")
     files = _worth(root, index, least)
@@ -99,7 +99,7 @@ def rewrite(
         entries = pa.concat_tables([stay, added])
     is_needed = bool(num_taken or pc.any(is_gone).as_py())
     # `collect` may have deleted the files of a compaction that has lost its lease.
-    if is_needed and held.is_held() and _commit_next(root / "compacted", index, entries):
+    if is_needed and upkeep_lease.is_held() and _commit_next(root / "compacted", index, entries):
         return Compaction(num_taken, len(written))
     for file in written:
         delete(file)

@@ -107,12 +107,12 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
     earlier, and left-over ones; None if another process compacts or collects. Raises DamagedError
     if a run's planned units cannot be read, and StorageError."""
     root = as_path(warehouse)
-    with lease(root, UPKEEP) as held:
-        if held is None:
+    with lease(root, UPKEEP) as upkeep_lease:
+        if upkeep_lease is None:
             return None
         records = [f for f in removal_records(root) if _modified(f) <= time.time() - older_than]
         is_waiting = bool(records) and is_a_run_at_work(root)
-        sizes = _delete_removed(root, held, records) if records and not is_waiting else []
+        sizes = _delete_removed(root, upkeep_lease, records) if records and not is_waiting else []
         if sizes is None:
             return None
         before = time.time() - older_than  # what has just been written again is replaced by now
@@ -123,7 +123,7 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
         return Freed(len(sizes), sum(sizes), is_waiting)
 
 
-def _delete_removed(root: UPath, held: Lease, records: list[UPath]) -> list[int] | None:
+def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> list[int] | None:
     """Delete what these removed runs alone had planned: shards of every attempt, journals of calls
     that a killed process left uncommitted, then the records. Returns the files' sizes, or None if
     another process has taken the lease over. A run that begins now waits."""
@@ -137,7 +137,7 @@ def _delete_removed(root: UPath, held: Lease, records: list[UPath]) -> list[int]
     ]
     files += [file.file for file in journal_files(root) if (file.step_id, file.unit) in gone]
     sizes = [*map(_delete_counted, files)]
-    if rewrite(root, held, gone=gone) is None:
+    if rewrite(root, upkeep_lease, gone=gone) is None:
         return None
     for step_id in sorted({step_id for step_id, _ in gone} - {step_id for step_id, _ in used}):
         delete(root / "steps" / f"{step_id}.json")
