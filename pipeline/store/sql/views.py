@@ -101,18 +101,11 @@ def shard_views(
     steps = {table: {file.parent.name for file in files} for table, files in loose.items()}
     for table, step_id in index.steps:
         steps.setdefault(table, set()).add(step_id)
-    tables = {
-        table: TableFiles(
-            columns,
-            loose.get(table, []),
-            compacted.get(table, []),
-            steps.get(table, set()),
-            are_alike=table not in of_other_versions,
-        )
-        for table, columns in _readable_tables(connection, loose, compacted).items()
-    }
-    for table, files in tables.items():
-        _raw_view(connection, table, files, is_small)
+    tables = {}
+    for table, columns in _readable_tables(connection, loose, compacted).items():
+        lists = loose.get(table, []), compacted.get(table, []), steps.get(table, set())
+        tables[table] = TableFiles(columns, *lists, are_alike=table not in of_other_versions)
+        _raw_view(connection, table, tables[table], is_small)
     _views_of_files(connection, tables)
     return tables, is_small
 
@@ -184,51 +177,46 @@ def _superseded_rows(
 
 def _raw_view(connection: Connection, table: str, files: TableFiles, is_small: bool) -> None:
     """Add the view, or table, of all rows of a table; columns that a shard lacks are null, others
-    that it has are left out."""
-    loose, compacted = files.loose, files.compacted
-    sources = []
-    if compacted or not loose or not files.are_alike:
-        sources.append(f"no_{table}")  # which has the types
-    if loose:
-        sources.append(_source(f"{table}_loose_rows", loose, files.are_alike))
-    if compacted:
-        conditions = _NOT_SUPERSEDED.format(table=table)
-        sources.append(f"{_source(f'{table}_compacted_rows', compacted, False)} c {conditions}")
+    that it has are left out. Remote files are registered as datasets."""
+    is_typed = bool(files.compacted or not files.loose or not files.are_alike)
+    sources = [f"no_{table}"] if is_typed else []
+    remote: dict[str, tuple[list[UPath], Any]] = {}
+    with_attempt = files.columns.append(pa.field(ATTEMPT, pa.int32()))
+    conditions = _NOT_SUPERSEDED.format(table=table)
+    for name, paths, columns, are_alike, condition in (
+        (f"{table}_loose_rows", files.loose, files.columns, files.are_alike, ""),
+        (f"{table}_compacted_rows", files.compacted, with_attempt, False, conditions),
+    ):
+        if paths and is_remote(paths[0]):
+            remote[name] = paths, columns
+            sources.append(f"{name} c {condition}")
+        elif paths:  # by name, DuckDB reads the columns of every file whenever it binds the view
+            by_name = f"union_by_name = {not are_alike}"
+            sources.append(f"read_parquet({addresses(paths)}, {by_name}) c {condition}")
 
     def register() -> None:
-        if sources[0] == f"no_{table}":
+        if is_typed:
             connection.create_table(f"no_{table}", files.columns, [])
-        _register_remote(connection, f"{table}_loose_rows", loose, files.columns)
-        with_attempt = files.columns.append(pa.field(ATTEMPT, pa.int32()))
-        _register_remote(connection, f"{table}_compacted_rows", compacted, with_attempt)
+        for name, (paths, columns) in remote.items():
+            connection.raw.register(name, _dataset(paths, columns))
 
     names = ", ".join(f'"{name}"' for name in files.columns.names)
     # Not calls, of which few queries read the prompts: thirty times their bytes in the file.
-    is_copied = is_small and table != Call.table and (loose or compacted)
+    is_copied = is_small and table != Call.table and (files.loose or files.compacted)
     kind, rows = "table" if is_copied else "view", " union all by name from ".join(sources)
     connection.add(
         View(f"create {kind} raw_{table} as select {names} from (from {rows})", before=register)
     )
 
 
-def _source(name: str, files: list[UPath], are_alike: bool) -> str:
-    """The SQL source of these files' rows in a query; remote ones are registered as `name`. Unless
-    they are alike, DuckDB reads the columns of every file whenever it binds a view."""
-    by_name = str(not are_alike).lower()
-    listed = f"read_parquet({addresses(files)}, union_by_name = {by_name})"
-    return name if is_remote(files[0]) else listed
+def _dataset(files: list[UPath], columns: Any) -> Any:
+    """Remote files, which DuckDB scans without an extension: fetched in parallel, each once, when a
+    query first reads it."""
+    import pyarrow.dataset as ds  # imported here, as it imports pandas: 0.2 s of every command
 
-
-def _register_remote(connection: Connection, name: str, files: list[UPath], columns: Any) -> None:
-    """Register remote files as a dataset, which DuckDB scans without an extension: fetched in
-    parallel, each once, when a query first reads it."""
-    if files and is_remote(files[0]):
-        import pyarrow.dataset as ds  # imported here, as it imports pandas: 0.2 s of every command
-
-        cached = PyFileSystem(FSSpecHandler(fsspec.filesystem("simplecache", fs=files[0].fs)))
-        paths = [file.path for file in files]
-        dataset = ds.dataset(paths, columns, format="parquet", filesystem=cached)
-        connection.raw.register(name, dataset)
+    cached = PyFileSystem(FSSpecHandler(fsspec.filesystem("simplecache", fs=files[0].fs)))
+    paths = [file.path for file in files]
+    return ds.dataset(paths, columns, format="parquet", filesystem=cached)
 
 
 def _views_of_files(connection: Connection, tables: Mapping[str, TableFiles]) -> None:
@@ -290,11 +278,7 @@ def run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Ite
         for name in ("planned_done", "inputs", "accounting"):
             yield View(filled(_SQL[name], **values))
     for name in ("memories", *_UNIONS):
-        parts = [
-            (_section(record, name), record.sql()[name])
-            for record in records
-            if record.sql().get(name)
-        ]
+        parts = [(_section(r, name), sql) for r in records if (sql := r.sql().get(name))]
         joins = " ".join(f"left join ({part}\n) using (memory)" for _, part in parts)
         rows = " union all by name ".join(f"from ({part}\n)" for _, part in parts)
         yield View(filled(_SQL[name], indexes=union(memories), joins=joins, parts=rows), parts)
