@@ -51,18 +51,14 @@ from pipeline.store.shards.damaged_files import (
 from pipeline.work.steps import Step
 
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
+# rater: human:NAME; answer_sha: sha256 of the answer's text, as it was.
 PEOPLE = pa.schema(
     [
-        ("rater", pa.string()),  # human:NAME
-        ("method", pa.string()),
-        ("repeat", pa.int64()),
-        ("document_id", pa.string()),
-        ("question_id", pa.string()),
-        ("answer_sha", pa.string()),  # sha256 of the answer's text, as it was
-        ("label", pa.string()),
-        ("comment", pa.string()),
+        ("rater", pa.string()), ("method", pa.string()), ("repeat", pa.int64()),
+        ("document_id", pa.string()), ("question_id", pa.string()), ("answer_sha", pa.string()),
+        ("label", pa.string()), ("comment", pa.string()),
     ]
-)
+)  # fmt: skip
 ALL_PEOPLE = pa.schema([("run", pa.string()), *PEOPLE])  # of all runs of a warehouse
 _LABELED = itemgetter("method", "repeat", "document_id", "question_id", "answer_sha")
 
@@ -153,8 +149,7 @@ class RunFolder:
     def why_ended(self) -> str | None:
         """The reason why the last launch ended early; None if it did not, or recorded none."""
         *_, launch = self.readable_launches() or [{}]
-        why: str | None = launch.get("ended")
-        return why
+        return launch.get("ended")
 
     def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
         """Write the progress of the current launch, for `status`. Advisory."""
