@@ -149,7 +149,8 @@ class RunFolder:
     def why_ended(self) -> str | None:
         """The reason why the last launch ended early; None if it did not, or recorded none."""
         *_, launch = self.readable_launches() or [{}]
-        return launch.get("ended")
+        why: str | None = launch.get("ended")
+        return why
 
     def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
         """Write the progress of the current launch, for `status`. Advisory."""
