@@ -23,9 +23,9 @@ from pipeline.files.processes import own_folder, part_name
 from pipeline.files.storage import (
     delete_abandoned,
     is_remote,
-    make_folder,
     move_file,
     refuse_unreachable_path,
+    write,
 )
 from pipeline.store.shards.damaged_files import damaged_inside
 from pipeline.store.sql.sandbox import ReadOnlyFiles
@@ -275,9 +275,10 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
     if is_remote(path):
         part = own_folder("view") / path.name
     else:
-        make_folder(path.parent)
         delete_abandoned(path)
-        part = Path(str(path.with_name(part_name(path.name))))
+        beside = path.with_name(part_name(path.name))
+        write(beside, b"")  # makes the folder, and raises StorageError if it cannot be written to
+        part = Path(str(beside))
     num_rows = 0
     try:
         with errors_of(connection):
