@@ -282,6 +282,7 @@ def num_labels(run: UPath) -> int:
 def people_rows(warehouse: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
     """The labels of all runs of a warehouse, as rows of ALL_PEOPLE."""
     rows: list[dict[str, Any]] = []
+    labels: list[dict[str, Any]]
     for file in sorted(list_paths(warehouse / "runs", "*/people/*.parquet")):
         labels = left_out.unless_damaged(partial(_labels, file), [])
         rows += [{"run": file.parent.parent.name, **label} for label in labels]
