@@ -31,7 +31,7 @@ from pipeline.core.errors import IncompleteError, UsageError
 from pipeline.core.settings import sha
 from pipeline.files.storage import as_path, is_remote, write
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.memory_names import SHARED
+from pipeline.store.shards.layout import SHARED
 from stages.corpora.own.text_files import AskCorpus
 from stages.gathered.gathered_pages import Gathered, MemoryPage, gather, of_methods, read_pages
 from stages.gathered.quoted import AskedAnswer, QuotedPage, Quoting, rarity, read_answers

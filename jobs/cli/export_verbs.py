@@ -88,7 +88,7 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
     """
 
     from pipeline.store import connect
-    from pipeline.store.sql.sql_sandbox import write_view
+    from pipeline.store.sql.connection import write_view
 
     target = Target.of(options.to, force)
     if target.path is None:

@@ -31,7 +31,7 @@ def rm(
     """
 
     from jobs.warehouse.upkeep import removal_line, remove, run_to_remove
-    from pipeline.store.runs.people import num_labels
+    from pipeline.store.runs.run_folder import num_labels
 
     name = run_to_remove(options)
     if not yes:

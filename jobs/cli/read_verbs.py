@@ -157,7 +157,7 @@ def sql(
     """
 
     from pipeline.store import connect
-    from pipeline.store.sql.sql_sandbox import rows_within
+    from pipeline.store.sql.connection import rows_within
 
     with connect(options.warehouse, options.run, unsafe, options.memory_limit) as connection:
         found, is_cut = rows_within(connection, query, options.rows, options.seconds)

@@ -16,7 +16,7 @@ from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, IndexRow, Question, Record
 from pipeline.families.family import Family
-from pipeline.store.sql.memory_names import WHOLE_TEXT, of_repeat
+from pipeline.store.shards.layout import WHOLE_TEXT, of_repeat
 from pipeline.work.methods import Method, StageSpec
 from pipeline.work.stage import STAGES, Stage
 from pipeline.work.steps import Step

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from jobs.config.run_config import Memory, RunConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
-from pipeline.store.sql.memory_names import SHARED
+from pipeline.store.shards.layout import SHARED
 from pipeline.work.methods import Method, StageSpec, stage_specs, value_of
 
 _ENGINES = ("engine", "memory_engine", "extractor", "query_expander")

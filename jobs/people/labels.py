@@ -16,7 +16,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.files.storage import as_path
 from pipeline.store import connect
-from pipeline.store.runs.people import add_labels
+from pipeline.store.runs.run_folder import add_labels
 from pipeline.store.sql.connection import query
 from stages.corpora.reading.files import read_rows
 

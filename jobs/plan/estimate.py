@@ -37,7 +37,7 @@ from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
 from pipeline.files.storage import AnyPath
 from pipeline.store import Shards
-from pipeline.store.shards.shard_content import shard_content
+from pipeline.store.shards.layout import shard_content
 from pipeline.work.executions import PlannedDocument, weight
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit

@@ -11,8 +11,8 @@ from typing import Any
 
 from jobs.output.cells import Table
 from pipeline.core.errors import UsageError
+from pipeline.store.shards.layout import is_shared_sql
 from pipeline.store.sql.connection import query
-from pipeline.store.sql.memory_names import is_shared_sql
 
 _SIZES = f"""
 select measure, memory, rows_of, count(value) as n, avg(value) as mean, min(value) as min,

@@ -24,9 +24,9 @@ from pipeline.core.rows import RECORDS
 from pipeline.core.settings import sha
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.shards.layout import SHARED, is_shared_sql
 from pipeline.store.sql.accounts import other_models
 from pipeline.store.sql.connection import query
-from pipeline.store.sql.memory_names import SHARED, is_shared_sql
 from pipeline.work.stage import Column
 
 _SQL = sql_beside(__file__)

@@ -17,8 +17,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.sql_files import sql_beside
 from pipeline.core.trace_lines import Line, RawText, columns_line, lines_of, titled
+from pipeline.store.shards.layout import SHARED
 from pipeline.store.sql.connection import query
-from pipeline.store.sql.memory_names import SHARED
 
 _SQL = sql_beside(__file__)
 _ABOUT = ("page_index", "turn", "reference_index", "attempt")

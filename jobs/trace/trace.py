@@ -13,8 +13,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.rows import RECORDS, Record
 from pipeline.core.sql_files import sql_beside
 from pipeline.core.trace_lines import is_vector
+from pipeline.store.shards.layout import SHARED
 from pipeline.store.sql.connection import query
-from pipeline.store.sql.memory_names import SHARED
 
 _SQL = sql_beside(__file__)
 _STEPS = "select step_id, stage from steps"

@@ -19,11 +19,11 @@ def connect(
 ) -> Any:
     """An in-memory DuckDB connection with the views of one run, by default the latest.
 
-    Its SQL reads the warehouse's committed files and no others, writes none, and changes no
-    setting; make a DataFrame available to it by `register`. It compares no checksums: `gistmill
-    verify` says whether a disk has changed a bit. `unsafe` lifts the locks: COPY, ATTACH and the
-    like work. `memory_limit`: such as 2GB; by default 80% of the machine's memory. Raises
-    UsageError if the warehouse or the run does not exist.
+    Its SQL reads the files committed so far and no others, writes none, and changes no setting;
+    make a DataFrame available to it by `register`. `unsafe` lifts the locks: COPY, ATTACH and the
+    like work. Damaged files are left out with a LeftOutWarning each; the view `left_out` lists
+    them. `memory_limit`: such as 2GB; by default 80% of the machine's memory. Raises UsageError if
+    the warehouse or the run does not exist, DamagedError if the run's plan cannot be read.
     """
     from pipeline.store.sql import connect as sql  # so that workers start without DuckDB
 

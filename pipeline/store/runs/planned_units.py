@@ -2,14 +2,14 @@
 documents first. A launch plans every document before it executes one.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain, count, groupby, repeat
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, fields
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from upath import UPath
 
 from pipeline.core.errors import DamagedError
@@ -32,14 +32,13 @@ PLANNED = pa.schema(
 )  # fmt: skip
 """The columns of units.parquet. `place`: of the document among those that are planned; `chunk`:
 null for a unit with questions of several chunks."""
-UNIT_KEYS = pa.schema([UNITS.field(name) for name in ("step_id", "unit")])
 UnitKey = tuple[str, str]
 """A unit's step_id and name."""
 _ROWS_AT_ONCE = 20_000  # of a table or row group
 _MOST_TABLES = 16  # that are sorted together; a table takes some megabytes
-_OF_UNIT = [name for name in PLANNED.names if name not in ("question_id", "input_sha")]
+_NO_QUESTION: dict[Any, Any] = {None: None}
+_OF_UNIT = [field.name for field in fields(Unit) if field.name != "inputs"]
 _OF_DOCUMENT = [name for name in PlannedDocument._fields if name != "units"]
-_NO_QUESTION = {None: None}
 _FIX = "delete it and start the run again, or name another with run="
 KNOWN_ANSWERS = "known_answers.jsonl"  # in the folder of a run that audits raters
 
@@ -53,42 +52,33 @@ def planned_files(warehouse: UPath) -> list[UPath]:
     return list_paths(warehouse / "runs", "*/units.parquet")
 
 
-def known_answers_files(warehouse: UPath) -> list[UPath]:
-    """The known answers of every run that audits raters."""
-    return list_paths(warehouse / "runs", f"*/{KNOWN_ANSWERS}")
-
-
 def units_in(files: Iterable[UPath]) -> set[UnitKey]:
-    """The units in plans, or in files of `write_unit_keys`. Raises DamagedError."""
+    """The units in plans, or in records of removed runs. Raises DamagedError."""
     units: set[UnitKey] = set()
-    for file in files:
-        for rows in _batches(file, UNIT_KEYS):
-            units.update(zip(rows["step_id"].to_pylist(), rows["unit"].to_pylist(), strict=True))
+    for rows in chain.from_iterable(_batches(file, "step_id", "unit") for file in files):
+        units.update(zip(rows["step_id"].to_pylist(), rows["unit"].to_pylist(), strict=True))
     return units
-
-
-def write_unit_keys(file: UPath, units: Iterable[UnitKey]) -> None:
-    keys = sorted(units)
-    columns = {"step_id": [step_id for step_id, _ in keys], "unit": [unit for _, unit in keys]}
-    write(file, parquet_content(UNIT_KEYS, [pa.table(columns, UNIT_KEYS)]))
 
 
 def left_out_of_plan(plan: Path, before: UPath, column: str) -> set[str]:
     """The values of `column` (document_id or question_id) that the planned units in `before` have
     and the file `plan` lacks. Raises DamagedError."""
+    import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
+
+    check_planned(before)
     planned = opened_parquet(plan).read([column], use_threads=False)[column].unique()
     missing = set[str]()
-    for rows in _batches(before, pa.schema([UNITS.field(column)])):
+    for rows in _batches(before, column):
         values = rows[column].unique()
         missing.update(values.filter(pc.invert(pc.is_in(values, planned))).to_pylist())
     return missing - {None}
 
 
-def _batches(file: UPath, columns: Any) -> Iterator[Any]:
-    check_table(file, columns, _FIX)
+def _batches(file: UPath, *columns: str) -> Iterator[Any]:
+    check_table(file, pa.schema([UNITS.field(name) for name in columns]), _FIX)
     try:
         parquet = opened_parquet(pa.BufferReader(read(file)))
-        yield from parquet.iter_batches(_ROWS_AT_ONCE, columns=columns.names, use_threads=False)
+        yield from parquet.iter_batches(_ROWS_AT_ONCE, columns=[*columns], use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise DamagedError(file, f"cannot be read ({error}); {_FIX}") from None
 
@@ -114,30 +104,25 @@ def _row_groups(placed: Iterable[tuple[int, PlannedDocument]]) -> Iterator[Any]:
 
 def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
     """A row per question of each unit, and one per unit without questions."""
-    units = [
-        (unit, (unit.step_id, unit.unit, document_id, unit.attempt, unit.chunk, unit.is_done,
-                num_words, is_bad, num_questions, place))
-        for place, (document_id, num_words, is_bad, num_questions, units) in documents
-        for unit in units
+    rows = [
+        (unit.step_id, unit.unit, document.document_id, question_id, unit.attempt, input_sha,
+         unit.chunk, unit.is_done, document.num_words, document.is_bad, document.num_questions,
+         place)
+        for place, document in documents
+        for unit in document.units
+        for question_id, input_sha in (unit.inputs or _NO_QUESTION).items()
     ]  # fmt: skip
-    values = zip(*(row for _, row in units), strict=True) if units else ((),) * len(_OF_UNIT)
-    asked = [unit.inputs or _NO_QUESTION for unit, _ in units]
-    unit_of_row = pa.array(chain.from_iterable(map(repeat, count(), map(len, asked))), pa.int64())
-    columns = {name: pa.array(column, PLANNED.field(name).type).take(unit_of_row)
-               for name, column in zip(_OF_UNIT, values, strict=True)}  # fmt: skip
-    columns["question_id"] = pa.array(chain.from_iterable(asked), pa.string())
-    shas = chain.from_iterable(inputs.values() for inputs in asked)
-    columns["input_sha"] = pa.array(shas, pa.string())
-    return pa.table(columns, PLANNED)
+    columns = zip(*rows, strict=True) if rows else [()] * len(PLANNED)
+    typed = zip(columns, PLANNED.types, strict=True)
+    return pa.Table.from_arrays([pa.array(column, kind) for column, kind in typed], schema=PLANNED)
 
 
 def _longest_first(tables: Iterable[Any]) -> Iterator[Any]:
     rows = pa.concat_tables(tables)
     # The rows of a document stay in their order: the position in the table is the last key.
-    positions = pa.array(range(rows.num_rows), pa.int64())
-    keys = rows.select(["num_words", "place"]).append_column("row", positions)
+    rows = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
     order = [("num_words", "descending"), ("place", "ascending"), ("row", "ascending")]
-    rows = rows.take(pc.sort_indices(keys, sort_keys=order))
+    rows = rows.sort_by(order).drop_columns(["row"])
     for first in range(0, max(1, rows.num_rows), _ROWS_AT_ONCE):
         yield rows.slice(first, _ROWS_AT_ONCE)
 
@@ -147,23 +132,19 @@ def read_plan(file: Path, steps: Collection[str] | None = None) -> Iterator[Plan
     with opened_parquet(file) as parquet:
         batches = parquet.iter_batches(_ROWS_AT_ONCE, use_threads=False)
         if steps is not None:
+            import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
+
             wanted = pa.array(sorted(steps), pa.string())
             batches = (rows.filter(pc.is_in(rows["step_id"], wanted)) for rows in batches)
         rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-        for _, of_document in groupby(rows, key=lambda row: row["place"]):
-            yield _document(list(of_document))
-
-
-def _document(rows: list[Mapping[str, Any]]) -> PlannedDocument:
-    of_units = groupby(rows, key=lambda row: (row["step_id"], row["unit"]))
-    units = [_unit(list(of_unit)) for _, of_unit in of_units]
-    return PlannedDocument(**{name: rows[0][name] for name in _OF_DOCUMENT}, units=units)
-
-
-def _unit(rows: list[Mapping[str, Any]]) -> Unit:
-    fields = {name: rows[0][name] for name in Unit.__dataclass_fields__ if name != "inputs"}
-    inputs = {row["question_id"]: row["input_sha"] for row in rows if row["input_sha"] is not None}
-    return Unit(**fields, inputs=inputs)
+        for _, of_document in groupby(rows, key=itemgetter("place")):
+            units = []
+            for _, of_unit in groupby(of_document, key=itemgetter("step_id", "unit")):
+                first, *more = of_unit
+                inputs = {row["question_id"]: row["input_sha"] for row in (first, *more)}
+                inputs = {} if None in inputs.values() else inputs
+                units.append(Unit(**{name: first[name] for name in _OF_UNIT}, inputs=inputs))
+            yield PlannedDocument(**{name: first[name] for name in _OF_DOCUMENT}, units=units)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""The files of one run: config, planned inputs, provenance, report, progress, heartbeats.
+"""The files of one run: config, planned inputs, provenance, report, progress, heartbeats, and
+runs/<name>/people/<person>.parquet, labels that people gave to its answers.
 
 Config and planned inputs are written before execution. Progress and heartbeats are advisory:
-committed shards are the only record of progress.
+committed shards are the only record of progress. No step plans labels, and no run redoes them.
 """
 
 import json
@@ -9,18 +10,22 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from errno import ENOENT
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.settings import YAML_LOADER
+from pipeline.files.parquet import parquet_content, read_parquet
 from pipeline.files.storage import (
     Advisory,
     AnyPath,
@@ -37,10 +42,25 @@ from pipeline.files.storage import (
     write_json,
 )
 from pipeline.store.runs.planned_units import KNOWN_ANSWERS, left_out_of_plan
-from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
+from pipeline.store.shards.damaged_files import (
+    MOVE_STEP,
+    DamagedFiles,
+    check_table,
+    read_parsed,
+)
 from pipeline.work.steps import Step
 
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
+# rater: human:NAME; answer_sha: sha256 of the answer's text, as it was.
+PEOPLE = pa.schema(
+    [
+        ("rater", pa.string()), ("method", pa.string()), ("repeat", pa.int64()),
+        ("document_id", pa.string()), ("question_id", pa.string()), ("answer_sha", pa.string()),
+        ("label", pa.string()), ("comment", pa.string()),
+    ]
+)  # fmt: skip
+ALL_PEOPLE = pa.schema([("run", pa.string()), *PEOPLE])  # of all runs of a warehouse
+_LABELED = itemgetter("method", "repeat", "document_id", "question_id", "answer_sha")
 
 
 class _Facts(BaseModel, extra="allow"):
@@ -78,9 +98,7 @@ class RunFolder:
 
     def report_facts(self, *needed: str) -> dict[str, Any]:
         """The part of the config that reading commands need: `stages`, and the facts in `needed`.
-
-        Raises UsageError for a run started by an earlier version, which stored fewer of them.
-        """
+        Raises UsageError for a run started by an earlier version, which stored fewer of them."""
         earlier = f"run={self.path.name}: started by an earlier version of gistmill; start it again"
         try:
             report = _Facts.model_validate((self.config() or {}).get("report", {}))
@@ -94,10 +112,8 @@ class RunFolder:
     def start(
         self, config: Mapping[str, Any], provenance: Mapping[str, Any], has_work: bool
     ) -> None:
-        """Write the config, and add this launch's `provenance` to those of earlier launches.
-
-        A launch without pending work makes no rows and is not added, unless it is the first.
-        """
+        """Write the config, and add this launch's `provenance` to those of earlier launches. A
+        launch without pending work makes no rows and is not added, unless it is the first."""
         text = yaml.safe_dump(dict(config), sort_keys=False)
         write(self.path / "config.yaml", text.encode())
         before = self.launches()
@@ -142,16 +158,14 @@ class RunFolder:
             write_json(self._progress, {"launch": launch, **state})
 
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-        """The progress of the current launch and the heartbeats of its live workers.
-
-        (None, []) if nothing is running. Either may come without the other: a worker may write a
-        last heartbeat after its driver has ended, and a driver may write while no worker does.
-        """
-        state = self.left_out.unless_damaged(lambda: read_parsed(self._progress, _JSON), None)
+        """The progress of the current launch and the heartbeats of its live workers; (None, []) if
+        nothing is running. A worker may write a last heartbeat after its driver has ended, and a
+        driver may write while no worker does."""
+        state = self.left_out.unless_damaged(partial(read_parsed, self._progress, _JSON), None)
         if state is None:
             return None, []
         heartbeats = self._heartbeats(str(state.get("launch")))
-        alive = [heartbeat for age, heartbeat in heartbeats if age < _SECONDS_ALIVE]
+        alive = [beat for age, beat in heartbeats if age < _SECONDS_ALIVE]
         is_written = bool(heartbeats) and _age(self._progress) < _SECONDS_ALIVE
         return state if alive or is_written else None, alive
 
@@ -171,18 +185,12 @@ class RunFolder:
 
     def readable_launches(self) -> list[dict[str, Any]]:
         """As `launches`, but empty if the file is damaged."""
-        none: list[dict[str, Any]] = []
-        return self.left_out.unless_damaged(self.launches, none)
-
-    @property
-    def is_planned(self) -> bool:
-        """True if the run was started before."""
-        return exists(self._units)
+        return self.left_out.unless_damaged(self.launches, [])
 
     def missing_from(self, plan: Path, column: str) -> set[str]:
         """The values of `column` (document_id or question_id) that the run has planned and the file
         `plan` lacks. Raises DamagedError."""
-        return left_out_of_plan(plan, self._units, column) if self.is_planned else set()
+        return left_out_of_plan(plan, self._units, column) if exists(self._units) else set()
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
@@ -204,10 +212,8 @@ class RunFolder:
         return beats
 
     def all_gone(self) -> None:
-        """Delete progress, heartbeats and in-flight markers. All workers must have ended.
-
-        Advisory: later launches ignore any that remain.
-        """
+        """Delete progress, heartbeats and in-flight markers; later launches ignore any that remain.
+        All workers must have ended."""
         with self.advisory.attempt():
             for file in list_paths(self.path / "alive"):
                 delete(file)
@@ -248,3 +254,42 @@ def _config(content: bytes) -> dict[str, Any]:
         return _OBJECT.validate_python(yaml.load(content, YAML_LOADER))
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {error}") from None
+
+
+def add_labels(run: UPath, person: str, labels: Sequence[Mapping[str, Any]]) -> int:
+    """Add a person's labels to those of earlier imports into a run's folder; a label of the same
+    answer is replaced. Returns the number of new or changed labels. Raises DamagedError."""
+    file = run / "people" / f"{person}.parquet"
+    before = {_LABELED(row): row for row in _labels(file)} if exists(file) else {}
+    of_person = {**dict.fromkeys(PEOPLE.names), "rater": f"human:{person}"}
+    rows = [of_person | dict(label) for label in labels]
+    changed = {_LABELED(row): row for row in rows if before.get(_LABELED(row)) != row}
+    if changed:
+        table = pa.Table.from_pylist(list((before | changed).values()), schema=PEOPLE)
+        write(file, parquet_content(PEOPLE, [table]))
+    return len(changed)
+
+
+def num_labels(run: UPath) -> int:
+    """The number of labels in a run's folder; those of damaged files are not counted."""
+    count = 0
+    for file in list_paths(run, "people/*.parquet"):
+        with suppress(DamagedError):
+            count += len(_labels(file))
+    return count
+
+
+def people_rows(warehouse: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
+    """The labels of all runs of a warehouse, as rows of ALL_PEOPLE."""
+    rows: list[dict[str, Any]] = []
+    labels: list[dict[str, Any]]
+    for file in sorted(list_paths(warehouse / "runs", "*/people/*.parquet")):
+        labels = left_out.unless_damaged(partial(_labels, file), [])
+        rows += [{"run": file.parent.parent.name, **label} for label in labels]
+    return rows
+
+
+def _labels(file: UPath) -> list[dict[str, Any]]:
+    check_table(file, PEOPLE, "import the sheet again")
+    rows: list[dict[str, Any]] = read_parquet(read(file), PEOPLE.names).cast(PEOPLE).to_pylist()
+    return rows

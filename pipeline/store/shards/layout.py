@@ -1,22 +1,48 @@
-"""The layout of a warehouse's files, which <warehouse>/gistmill.json states: {"layout": N}.
+"""The layout of a warehouse: its folders, its number, the content of a shard, names of memories.
 
-Raise LAYOUT when an earlier gistmill would misread what a run writes. Version 0.2 wrote layout 2. A
-warehouse without the file is new or older, and has layout 1.
+<warehouse>/gistmill.json states {"layout": N}. Raise LAYOUT when an earlier gistmill would misread
+what a run writes. Version 0.2 wrote layout 2. A warehouse without the file is new or older, and has
+layout 1.
 """
 
 import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Any
 
 from pydantic import BaseModel, StrictInt
 from upath import UPath
 
+from pipeline.core.arrow import schema, to_arrow
 from pipeline.core.errors import UsageError
+from pipeline.core.redaction import redacted
+from pipeline.core.rows import Record, utc_now
+from pipeline.files.parquet import parquet_content
+from pipeline.files.processes import process_name
 from pipeline.files.storage import write
-from pipeline.store.shards.damaged_files import read_parsed
+from pipeline.store.shards.damaged_files import ROWS_WRITTEN, read_parsed
+from pipeline.work.steps import Step
+from pipeline.work.units import Unit
 
 LAYOUT = 2
 FILE = "gistmill.json"
 # readers: of version 0.2
 FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed", "readers")
+
+SHARED = "shared"  # the name of the run's own memory; with other settings: shared [memory=uniform]
+WHOLE_TEXT = "text"  # that of rows made from the document itself, without pages
+
+# In a shard's footer, beside ROWS_WRITTEN: how many rows have which problem (JSON), and its unit's.
+PROBLEMS = "gistmill.problems"
+STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"
+# Parquet has statistics of them: rows are searched by them. Those of long texts take memory.
+SEARCHED = ["step_id", "unit", "document_id", "question_id", "input_sha", "method"]
+# Most shards are small: zstd and dictionaries would take half of the CPU time to write one. That is
+# for compaction, of many together.
+_QUICKLY = {"compression": "lz4", "use_dictionary": False, "write_statistics": SEARCHED}
+_GROUP_CHARS = 8_000_000  # of a row group: to make it takes several times as much memory
 
 
 class _Stated(BaseModel):
@@ -40,3 +66,55 @@ def raise_layout(warehouse: UPath) -> None:
     """Write that the warehouse has today's layout. Raises as `check_layout` does."""
     if check_layout(warehouse) < LAYOUT:
         write(warehouse / FILE, json.dumps({"layout": LAYOUT}).encode())
+
+
+def of_repeat(memory: str, repeat: int) -> str:
+    """The name of a memory in a repeat, if each repeat has one of its own."""
+    return f"{memory} (repeat {repeat})" if repeat else memory
+
+
+def is_shared_sql(column: str) -> str:
+    """The SQL condition that a memory is the run's own, in whichever repeat."""
+    starts = (f"starts_with({column}, '{SHARED} {sign}')" for sign in ("(repeat ", "["))
+    return f"({column} = '{SHARED}' or {' or '.join(starts)})"
+
+
+def shard_content(
+    record: type[Record],
+    step: Step,
+    unit: Unit,
+    rows: Sequence[Record],
+    started_at: datetime | None = None,
+) -> bytes:
+    """The Parquet content of a shard; `started_at`: of the unit (UTC), by default now."""
+    stamps = {"corpus": step.corpus, "step_id": step.id, "unit": unit.unit,
+              "method": step.method, "repeat": step.repeat, "memory": step.memory}  # fmt: skip
+    footer = {
+        ROWS_WRITTEN: str(len(rows)),
+        PROBLEMS: json.dumps(Counter(row.problem for row in rows if row.problem)),
+        STARTED_AT: (started_at or utc_now()).isoformat(),
+        WORKER: process_name(),
+    }
+
+    def table(group: Sequence[Record]) -> Any:
+        shas = [unit.inputs.get(getattr(row, "question_id", "")) for row in group]
+        return to_arrow(record, group, [{**stamps, "input_sha": sha} for sha in shas])
+
+    columns = schema(record).with_metadata(footer)
+    return parquet_content(columns, map(table, _groups(rows)), **_QUICKLY)
+
+
+def _groups(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """The rows, without secrets, in groups of about _GROUP_CHARS characters; at least one group."""
+    group: list[Any] = []
+    num_chars = 0
+    for row in rows:
+        if num_chars >= _GROUP_CHARS:
+            yield group
+            group, num_chars = [], 0
+        detail = getattr(row, "detail", None)
+        group.append(replace(row, detail=redacted(detail)) if detail else row)
+        values = [getattr(row, field.name) for field in fields(row)]
+        values += [sent["content"] for sent in getattr(row, "messages", None) or ()]
+        num_chars += sum(len(value) for value in values if isinstance(value, str))
+    yield group

@@ -9,23 +9,21 @@ import io
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from upath import UPath
 
 from pipeline.core.arrow import empty_table
 from pipeline.core.errors import DamagedError
-from pipeline.files.parquet import opened_parquet, parquet_content
-from pipeline.files.storage import commit, filesystem_errors, list_paths, map_files, read
+from pipeline.files.parquet import opened_parquet
+from pipeline.files.storage import filesystem_errors, list_paths, map_files, read
 from pipeline.store.shards.damaged_files import FlawError, flaws_of_content, read_footer
-from pipeline.store.shards.shard_content import PROBLEMS
+from pipeline.store.shards.layout import PROBLEMS
 
 # superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
 # `file` in compacted/<table_name>/. num_bytes: of the rows in memory. input_shas: of its questions.
@@ -44,10 +42,10 @@ _LARGE = ("footer", "input_shas")  # columns that are read only where they are n
 _REPEATED = ["table_name", "step_id", "file"]
 _FOOTERS_AT_ONCE = 20_000
 _NUMBER = re.compile(r"index\.([1-9]\d{0,15})\.parquet")
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     file: str
     row_group: int
     first_row: int
@@ -60,10 +58,7 @@ class Index:
 
     def __init__(self, path: UPath | None) -> None:
         self.path = path
-
-    @property
-    def number(self) -> int:
-        return generation_number(self.path) if self.path else 0
+        self.number = _number(path) if path else 0
 
     @cached_property
     def rows(self) -> Any:
@@ -71,10 +66,8 @@ class Index:
         return self.read([name for name in SCHEMA.names if name not in _LARGE]).combine_chunks()
 
     def read(self, columns: list[str] | None = None) -> Any:
-        """The columns of all entries, by table, step, unit and attempt.
-
-        Raises FileNotFoundError if a later generation has replaced the file and it was deleted.
-        """
+        """The columns of all entries, by table, step, unit and attempt. Raises FileNotFoundError
+        if a later generation has replaced the file and it was deleted."""
         if self.path is None:
             return empty_table(SCHEMA).select(columns or SCHEMA.names)
         # Not in threads: see `read_parquet`.
@@ -82,11 +75,8 @@ class Index:
 
     def _parsed(self, path: UPath, parse: Callable[[Any], Any]) -> Any:
         content = io.BytesIO(read(path))
-        try:
-            with flaws_of_content():
-                return parse(opened_parquet(content, read_dictionary=_REPEATED))
-        except FlawError as flaw:
-            raise damaged_compaction(path, str(flaw)) from None
+        with _damage(path), flaws_of_content():
+            return parse(opened_parquet(content, read_dictionary=_REPEATED))
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """Each unit of a step with its highest attempt."""
@@ -106,16 +96,20 @@ class Index:
         number = bisect_left(range(rows.num_rows), (unit, attempt), key=key)
         if number == rows.num_rows or key(number) != (unit, attempt):
             return None
-        (row,) = rows.select(list(Entry.__dataclass_fields__)).slice(number, 1).to_pylist()
+        (row,) = rows.select(Entry._fields).slice(number, 1).to_pylist()
         return Entry(**row)
 
     def input_shas(self, table: str, step_id: str) -> Any:
         """A table of `unit` and `input_sha`, a row per question of the step's units."""
+        columns = (self._input_shas, self.rows["unit"])
         bounds = self._bounds(table, step_id)
-        shas, units = (column.slice(*bounds).combine_chunks()
-                       for column in (self._input_shas, self.rows["unit"]))  # fmt: skip
-        of_unit = units.take(pc.list_parent_indices(shas))
-        return pa.table({"unit": of_unit, "input_sha": pc.list_flatten(shas)})
+        shas, units = (column.slice(*bounds).combine_chunks() for column in columns)
+        of_unit = units.take(shas.value_parent_indices())
+        return pa.table({"unit": of_unit, "input_sha": shas.flatten()})
+
+    @cached_property
+    def _input_shas(self) -> Any:
+        return self.read(["input_shas"])["input_shas"]
 
     def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
         """The unit, attempt and problems of each shard of the step whose rows have some."""
@@ -126,38 +120,34 @@ class Index:
 
     @cached_property
     def _problems(self) -> Any:
+        import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
+
         def counts(file: Any) -> list[Any]:  # some at a time: a footer takes half a kilobyte
             batches = file.iter_batches(_FOOTERS_AT_ONCE, columns=["footer"], use_threads=False)
             return [pc.map_lookup(batch["footer"], PROBLEMS, "first") for batch in batches]
 
         return pa.chunked_array(self._parsed(self.path, counts) if self.path else [], pa.string())
 
-    @cached_property
-    def _input_shas(self) -> Any:
-        return self.read(["input_shas"])["input_shas"]
-
     def _attempts(self, table: str, step_id: str) -> Iterator[tuple[str, int]]:
         rows = self.rows.slice(*self._bounds(table, step_id))
         return zip(rows["unit"].to_pylist(), rows["attempt"].to_pylist(), strict=True)
 
     def _bounds(self, table: str, step_id: str) -> tuple[int, int]:
-        """The position of a step's first entry, and the number of its entries."""
-        return self._bounds_of.get((table, step_id), (0, 0))
+        return self.steps.get((table, step_id), (0, 0))
 
     @cached_property
-    def _bounds_of(self) -> dict[tuple[str, str], tuple[int, int]]:
+    def steps(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """For each table and step the position of its first entry, and the number of entries."""
         if not self.rows.num_rows:  # to combine no chunks imports pandas: 0.2 s of every command
             return {}
+        import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
+
         names = [self.rows[name].cast(pa.string()).combine_chunks() for name in KEY[:2]]
         ends = {end for column in names for end in pc.run_end_encode(column).run_ends.to_pylist()}
         return {
             (names[0][first].as_py(), names[1][first].as_py()): (first, end - first)
             for first, end in pairwise(sorted({0, *ends}))
         }
-
-    def steps(self) -> list[tuple[str, str]]:
-        """Each pair of table and step once."""
-        return list(self._bounds_of)
 
     def files(self) -> dict[str, int]:
         """The compacted files, as <table>/<name>, and the number of rows in each."""
@@ -166,50 +156,19 @@ class Index:
                 for row in sums.to_pylist()}  # fmt: skip
 
 
-def newest_index(folder: UPath) -> Index:
-    return Index(max(generations(folder), key=generation_number, default=None))
-
-
 def generations(folder: UPath) -> list[UPath]:
-    return [file for file in list_paths(folder, "index.*") if generation_number(file)]
+    """The files of all generations that are still there, the newest last."""
+    return sorted(filter(_number, list_paths(folder, "index.*")), key=_number)
 
 
-def generation_number(file: UPath) -> int:
+def newest_index(folder: UPath) -> Index:
+    return Index(next(reversed(generations(folder)), None))
+
+
+def _number(file: UPath) -> int:
     """The number of a generation; 0 for another file."""
     named = _NUMBER.fullmatch(file.name)
     return int(named[1]) if named else 0
-
-
-def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
-    """Write the next generation; False if another process has written it before."""
-    rows = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
-    if rows.num_rows:  # superseded: the next entry is of the same unit
-        pairs = ((rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1)) for name in KEY[:3])
-        table, step, unit = (pc.equal(*pair) for pair in pairs)
-        flags = pa.array([*pc.and_(pc.and_(table, step), unit).to_pylist(), False])
-        column = SCHEMA.get_field_index("superseded")
-        rows = rows.set_column(column, SCHEMA.field(column), flags)
-    content = parquet_content(SCHEMA, [rows])
-    return commit(folder / f"index.{after.number + 1}.parquet", content)
-
-
-def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
-    """An Arrow array, True for entries of these units (step_id and name)."""
-    names = (entries[column].cast(pa.string()) for column in ("step_id", "unit"))
-    wanted = pa.array(["/".join(unit) for unit in units], pa.string())
-    return pc.is_in(pc.binary_join_element_wise(*names, "/"), wanted).combine_chunks()
-
-
-def damaged_compaction(path: UPath, what: str) -> DamagedError:
-    folder = next(above for above in path.parents if above.name == "compacted")
-    return DamagedError(
-        path,
-        f"{what}; put the file back from a copy, or delete {folder} and run the same command to "
-        "make its rows again",
-    )
-
-
-T = TypeVar("T")
 
 
 class Compacted:
@@ -218,7 +177,7 @@ class Compacted:
     def __init__(self, warehouse: UPath) -> None:
         self.folder = warehouse / "compacted"
         self._index: Index | None = None
-        self._footer = cache(_footer)
+        self._footer = cache(read_footer)
 
     @property
     def index(self) -> Index:
@@ -238,7 +197,8 @@ class Compacted:
     def read(self, table: str, entry: Entry, columns: list[str] | None = None) -> Any:
         """The rows of a shard. Raises FileNotFoundError if a later compaction replaced its file."""
         path = self.folder / table / entry.file
-        footer = self._footer(path)
+        with _damage(path):
+            footer = self._footer(path)
 
         def read_group(opened: BinaryIO) -> Any:
             file = opened_parquet(opened, metadata=footer)
@@ -250,39 +210,41 @@ class Compacted:
 
     def verify(self) -> None:
         """Raise DamagedError if a compacted file does not hold the rows that the index states."""
-        self._footer.cache_clear()
         files = ((self.folder / name, num_rows) for name, num_rows in self.index.files().items())
         map_files(lambda file: check_compacted(*file), files, self.folder)
 
 
 def check_compacted(path: UPath, num_rows: int) -> None:
     """Raise DamagedError unless the compacted file is there and holds `num_rows`."""
-    try:
-        stored = _footer(path).num_rows
-    except FileNotFoundError:
-        raise damaged_compaction(path, "is missing") from None
-    if stored != num_rows:
-        raise damaged_compaction(path, f"{stored} rows, {num_rows} were written")
+    with _damage(path):
+        try:
+            stored = read_footer(path).num_rows
+        except FileNotFoundError:
+            raise FlawError("is missing") from None
+        if stored != num_rows:
+            raise FlawError(f"{stored} rows, {num_rows} were written")
 
 
-def _footer(path: UPath) -> Any:
+@contextmanager
+def _damage(path: UPath) -> Iterator[None]:
+    """Turn FlawError in the `with` block into DamagedError of this compacted file or index."""
     try:
-        return read_footer(path)
+        yield
     except FlawError as flaw:
-        raise damaged_compaction(path, str(flaw)) from None
+        folder = next(above for above in path.parents if above.name == "compacted")
+        raise DamagedError(
+            path,
+            f"{flaw}; put the file back from a copy, or delete {folder} and run the same command "
+            "to make its rows again",
+        ) from None
 
 
 def parse_compacted(path: UPath, parse: Callable[[BinaryIO], T]) -> T:
     """The result of `parse` on a compacted file, of which it reads a part. Raises DamagedError if
-    the content is not what a compaction wrote, FileNotFoundError, and StorageError.
-
-    An error may be Arrow's or an object store's: the whole content is read again, which tells.
-    """
+    the content is not what a compaction wrote, FileNotFoundError, and StorageError."""
+    # An error may be Arrow's or an object store's: the whole content is read again, which tells.
     with suppress(pa.ArrowException, *filesystem_errors()), path.open("rb") as opened:
         return parse(opened)
     content = io.BytesIO(read(path))
-    try:
-        with flaws_of_content():
-            return parse(content)
-    except FlawError as flaw:
-        raise damaged_compaction(path, str(flaw)) from None
+    with _damage(path), flaws_of_content():
+        return parse(content)

@@ -39,7 +39,7 @@ from pipeline.files.storage import (
     refusal_error,
 )
 from pipeline.store.shards.damaged_files import damaged_shard, shard_footer
-from pipeline.store.shards.shard_content import PROBLEMS, shard_content
+from pipeline.store.shards.layout import PROBLEMS, shard_content
 from pipeline.store.shards.shard_index import Compacted, Entry, Index
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed, Unit
@@ -47,10 +47,10 @@ from pipeline.work.units import Committed, Unit
 _NAME = re.compile(r"(?P<unit>[0-9a-f]+)\.(?P<attempt>[1-9]\d{0,8})\.parquet")
 ShardFiles = Mapping[tuple[str, str], list[str]]
 """The names in every folder <table>/<step_id>."""
-A = TypeVar("A")
-R = TypeVar("R", bound=Record)
 Key = tuple[str, str, str, int]
 """A shard's table, step_id, unit and attempt."""
+A = TypeVar("A")
+R = TypeVar("R", bound=Record)
 
 
 def highest_attempts(
@@ -157,10 +157,8 @@ class Shards:
 
     def committed(self, steps: Sequence[Step]) -> Committed:
         """The committed units of `steps`, with problems of their rows and of calls without a reply.
-
         Raises DamagedError if a shard holds more or fewer rows than were written, or the shard of
-        the calls that its rows were made from is missing.
-        """
+        the calls that its rows were made from is missing."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
         problems = {step.id: self._problems_of_step(step, units[step.id]) for step in steps}
         self._compacted.verify()
@@ -177,8 +175,8 @@ class Shards:
             return problems
         calls = self.units(Call.table, step.id)
         for unit, attempt in sorted(units.items()):
-            key = (Call.table, step.id, unit, attempt)
             # A later attempt may have ended after its calls were committed.
+            key = (Call.table, step.id, unit, attempt)
             if calls.get(unit) != attempt and not self._is_committed(key):
                 path = self.path(step.table, step.id, unit, attempt)
                 raise damaged_shard(path, "the shard of its calls is missing")
@@ -194,12 +192,17 @@ class Shards:
             for unit, attempt, codes in self._compacted.index.problems(table, step_id)
             if units.get(unit) == attempt
         }
+
+        def of_footer(path: UPath) -> frozenset[str]:
+            metadata = shard_footer(path).metadata
+            return frozenset(json.loads(metadata.get(PROBLEMS.encode(), b"[]")))
+
         loose = self._loose(table, step_id, units)
-        read = partial(self._wherever, compacted=lambda entry: frozenset[str](), loose=_problems)
-        for key, codes in zip(loose, map_files(read, loose, self.warehouse), strict=True):
-            if codes:
-                problems[key[2]] = codes
-        return problems
+        codes_of = partial(self._wherever, compacted=lambda _: frozenset[str](), loose=of_footer)
+        of_loose = map_files(codes_of, loose, self.warehouse)
+        return problems | {
+            key[2]: codes for key, codes in zip(loose, of_loose, strict=True) if codes
+        }
 
     def _inputs(self, step: Step, units: Mapping[str, int]) -> Any:
         """A table of `unit` and `input_sha`, a row per question of the units."""
@@ -226,8 +229,13 @@ class Shards:
         return self._compacted.refresh().find(*key) is not None
 
     def _rows(self, key: Key, columns: list[str] | None = None) -> Any:
-        compacted = partial(self._compacted.read, key[0], columns=columns)
-        return self._wherever(key, compacted, partial(_read, columns=columns))
+        def loose(path: UPath) -> Any:
+            try:
+                return read_parquet(read(path), columns)
+            except pa.ArrowInvalid as error:
+                raise damaged_shard(path, f"cannot be read ({error})") from None
+
+        return self._wherever(key, partial(self._compacted.read, key[0], columns=columns), loose)
 
     def _wherever(
         self, key: Key, compacted: Callable[[Entry], A], loose: Callable[[UPath], A]
@@ -244,12 +252,9 @@ class Shards:
 
 
 class _Inputs(Mapping[str, str]):
-    """Maps an input_sha to the unit that holds it; if two do, to the one of the lower name.
-
-    `read` gives a table of both. It is called on the first lookup: a plan needs it only where a
-    chunk of questions is not committed unchanged. A dictionary of a million takes ten times as much
-    memory.
-    """
+    """Maps an input_sha to the unit that holds it; if two do, to the one of the lower name. `read`
+    gives a table of both: it is called on the first lookup, as a plan needs it only where a chunk
+    of questions is not committed unchanged. A dictionary takes ten times as much memory."""
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read
@@ -271,17 +276,3 @@ class _Inputs(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._rows["input_sha"].unique())
-
-
-def _read(path: UPath, columns: list[str] | None = None) -> Any:
-    try:
-        return read_parquet(read(path), columns)
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowInvalid, OSError) as error:
-        raise damaged_shard(path, f"cannot be read ({error})") from None
-
-
-def _problems(path: UPath) -> frozenset[str]:
-    metadata = shard_footer(path).metadata
-    return frozenset(json.loads(metadata.get(PROBLEMS.encode(), b"[]")))

@@ -16,15 +16,15 @@ _COUNTED = """select step_id, method, inputs, ok, problem, skipped, not_done
 from accounting left join steps using (step_id) where {} order by step_id"""
 _ROWS = """select step_id, count(*) as n from {} semi join steps using (step_id)
 group by all order by step_id"""
+_LOST = """select unit, document_id, question_id from inputs
+where step_id = ? and not not_done and not has_rows order by all limit 1"""
 _ANSWERED = "from answered_by order by engine, calls desc, answered_by"
 
 
 @dataclass(frozen=True)
 class StepCounts:
-    """One step of a run: its inputs (documents or questions), counted by outcome.
-
-    `not_done` counts the inputs whose unit has no committed shard.
-    """
+    """One step of a run: its inputs (documents or questions), counted by outcome. `not_done`: those
+    whose unit has no committed shard."""
 
     step_id: str
     method: str | None
@@ -46,12 +46,16 @@ def accounts(connection: Any) -> list[StepCounts]:
     rows = [row for part in parts for row in query(connection, _COUNTED.format(part))]
     counts = [StepCounts(**row) for row in rows]
     for step in counts:
-        found = step.ok + step.problem + step.skipped + step.not_done
-        if found != step.inputs:
-            raise AccountingError(
-                f"{step.label}: {step.inputs} inputs, but {found} accounted for; "
-                f"{_first_lost(connection, step.step_id)}"
-            )
+        counted = step.ok + step.problem + step.skipped + step.not_done
+        if counted != step.inputs:
+            lost = connection.execute(_LOST, [step.step_id]).fetchone()
+            what = "some have rows but no shard"
+            if lost is not None:  # an input whose unit is committed, but which has no row there
+                unit, document_id, question_id = lost
+                of = f"question {question_id!r} of " if question_id else ""
+                what = f"unit {unit} has no row of {of}document {document_id!r}"
+            numbers = f"{step.inputs} inputs, but {counted} accounted for"
+            raise AccountingError(f"{step.label}: {numbers}; {what}")
     for table in RECORDS:
         for part in parts_of_run(connection, f"raw_{table}"):
             _refuse_doubles(connection, table, part)
@@ -68,26 +72,12 @@ def parts_of_run(connection: Any, table: str = "planned") -> Iterator[str]:
         yield from (f"step_id = {text(row['step_id'])}" for row in rows)
 
 
-def _first_lost(connection: Any, step_id: str) -> str:
-    """The first input of a step whose unit is committed, but which has no row there."""
-    lost = connection.execute(
-        """select unit, document_id, question_id from inputs
-        where step_id = ? and not not_done and not has_rows order by all limit 1""",
-        [step_id],
-    ).fetchone()
-    if lost is None:
-        return "some have rows but no shard"
-    unit, document_id, question_id = lost
-    of = f"question {question_id!r} of " if question_id else ""
-    return f"unit {unit} has no row of {of}document {document_id!r}"
-
-
 def _refuse_doubles(connection: Any, table: str, part: str) -> None:
     """Compare hashes before keys, which would take many times the memory. Rows of other runs' units
     of the same steps are compared, too: to leave them out takes longer."""
     keys = ", ".join(("step_id", *RECORDS[table].key))
-    own = "coalesce(step_id in (select step_id from steps), false)"
-    for rows in (f"(from raw_{table} where {own})", table):
+    of_run = "coalesce(step_id in (select step_id from steps), false)"
+    for rows in (f"(from raw_{table} where {of_run})", table):
         of_hash = f"from {rows} where {part} group by hash({keys})"
         if not query(connection, f"select 1 as n {of_hash} having count(*) > 1 limit 1"):
             return

@@ -1,8 +1,6 @@
-"""Connect to a warehouse: its views, of shards (shard_views.py), of one run and of all runs
-(run_views.py), and of the files in `steps` and `runs`."""
+"""Connect to a warehouse: its views (views.py), and those of the files in `steps` and `runs`."""
 
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -13,30 +11,14 @@ from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.registry import nearest
-from pipeline.files.parquet import read_parquet
-from pipeline.files.storage import (
-    AnyPath,
-    as_path,
-    is_remote,
-    list_paths,
-    map_files,
-    modified_at,
-    read,
-)
-from pipeline.store.runs.people import ALL_PEOPLE, people_rows
-from pipeline.store.runs.planned_units import (
-    UNITS,
-    check_planned,
-    known_answers_files,
-    planned_files,
-)
+from pipeline.files.storage import AnyPath, as_path, is_remote, list_paths, modified_at
+from pipeline.store.runs.planned_units import KNOWN_ANSWERS, UNITS, check_planned, planned_files
+from pipeline.store.runs.run_folder import ALL_PEOPLE, people_rows
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.connection import Connection, View, errors_of
-from pipeline.store.sql.read_only_files import addresses
-from pipeline.store.sql.run_views import LEFT_OUT, run_views
-from pipeline.store.sql.shard_views import shard_views
-from pipeline.store.sql.sql_sandbox import lock
+from pipeline.store.sql.sandbox import addresses, lock
+from pipeline.store.sql.views import LEFT_OUT, run_views, shard_views
 
 _STEPS = pa.schema(
     [
@@ -67,14 +49,8 @@ def connect(
     unsafe: bool = False,
     memory_limit: str | None = None,
 ) -> Connection:
-    """An in-memory connection with the views of one run, by default the latest.
-
-    It sees the files committed so far; later ones need a new connection. It is locked
-    (sql_sandbox.py) unless `unsafe`. Damaged files are left out with a LeftOutWarning each; the
-    view `left_out` lists them. Raises UsageError if the warehouse or the run does not exist,
-    DamagedError if the run's planned inputs cannot be read. A view made of a table's wrong SQL
-    raises UsageError when a statement names it; with `unsafe`, at once.
-    """
+    """As `pipeline.store.connect`. A view made of a table's wrong SQL raises UsageError when a
+    statement names it; with `unsafe`, at once."""
     folder, left_out = as_path(warehouse), DamagedFiles()
     left_out.unless_damaged(lambda: check_layout(folder), None)
     name = run_name(folder, run)
@@ -89,7 +65,10 @@ def connect(
     files = sorted(list_paths(folder / "steps", "*.json"))
     steps = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
     connection.add_rows("raw_steps", _STEPS, [row for row in steps if row])
-    _planned_view(connection, planned)
+    source = f"read_parquet({addresses(planned)}, union_by_name = true, filename = true)"
+    columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
+    kind = "table" if is_remote(folder) else "view"  # a remote file is fetched once
+    connection.add(View(f"create {kind} all_planned as select {columns} from {source}"))
     for view in run_views(tables, name, is_small):
         connection.add(view)
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
@@ -103,22 +82,20 @@ def connect(
 
 
 def run_name(warehouse: AnyPath, run: str | None) -> str:
-    """`run` if the warehouse has it; for None, the run that was started last.
-
-    Raises UsageError if the warehouse has no runs, or not this one.
-    """
+    """`run` if the warehouse has it; for None, the run that was started last. Raises UsageError if
+    the warehouse has no runs, or not this one."""
     folder = as_path(warehouse)
     with suppress(DamagedError):  # `connect` warns of it
         check_layout(folder)
     files = _by_last_start(folder)
     if not files:
         raise UsageError(f"{folder}: no run there; start one with gistmill run, or set warehouse=")
-    found = [file for file in files if run in (None, file.parent.name)]
-    if not found:
+    of_name = [file for file in files if run in (None, file.parent.name)]
+    if not of_name:
         names = sorted(file.parent.name for file in files)
         raise UsageError(f"run={run}: not in {folder}; it has {nearest(run or '', names)}")
-    check_planned(found[-1])
-    return str(found[-1].parent.name)
+    check_planned(of_name[-1])
+    return str(of_name[-1].parent.name)
 
 
 def readable_run(warehouse: AnyPath) -> str:
@@ -130,32 +107,16 @@ def readable_run(warehouse: AnyPath) -> str:
 def _by_last_start(folder: UPath) -> list[UPath]:
     """The planned inputs of every run, by last start. Audits come first, as their results are in
     the report of the run that they audit."""
-    audits = {file.parent for file in known_answers_files(folder)}
+    audits = {file.parent for file in list_paths(folder / "runs", f"*/{KNOWN_ANSWERS}")}
     return sorted(
         planned_files(folder), key=lambda file: (file.parent not in audits, modified_at(file))
     )
 
 
 def _step_row(file: UPath) -> dict[str, Any] | None:
-    if (found := read_parsed(file, _Description.model_validate_json, MOVE_STEP)) is None:
+    described = read_parsed(file, _Description.model_validate_json, MOVE_STEP)
+    if described is None:
         return None
-    step = found.model_dump()
+    step = described.model_dump()
     texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
     return {**step, **texts, "step_id": file.stem}
-
-
-def _planned_view(connection: Connection, files: Sequence[UPath]) -> None:
-    """Add the view of all planned inputs: run, step_id, unit, document_id, question_id."""
-    if is_remote(files[0]):
-        rows = pa.concat_tables(map_files(_planned_rows, files, files[0]))
-        connection.raw.register("planned_rows", rows)
-        connection.add(View("create view all_planned as from planned_rows"))
-    else:
-        source = f"read_parquet({addresses(files)}, union_by_name = true, filename = true)"
-        columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
-        connection.add(View(f"create view all_planned as select {columns} from {source}"))
-
-
-def _planned_rows(file: UPath) -> Any:
-    rows = read_parquet(read(file), UNITS.names).cast(UNITS)
-    return rows.append_column("run", pa.array([file.parent.name] * rows.num_rows, pa.string()))

@@ -1,21 +1,34 @@
-"""A DuckDB connection that makes a view when a statement first names it; queries and their errors.
-The only file that imports duckdb."""
+"""A DuckDB connection that makes a view when a statement first names it; queries, their errors and
+limits; the export of a view. The only file that imports duckdb."""
 
 import re
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.arrow import empty_table
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import nearest
+from pipeline.files.processes import own_folder, part_name
+from pipeline.files.storage import (
+    delete_abandoned,
+    is_remote,
+    move_file,
+    refuse_unreachable_path,
+    write,
+)
 from pipeline.store.shards.damaged_files import damaged_inside
-from pipeline.store.sql.read_only_files import ReadOnlyFiles
+from pipeline.store.sql.sandbox import ReadOnlyFiles
 
 DatabaseError = duckdb.Error
 # Errors about a statement, its limits or the locks, which no file causes.
@@ -35,6 +48,7 @@ _OF_ALL_VIEWS = re.compile(
 )
 # DuckDB's other methods that read views: later calls on what they return may name any view.
 _OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executemany"}
+_ROWS = 20_000  # of a view that is written, at once in memory
 
 
 @dataclass(frozen=True)
@@ -53,18 +67,16 @@ class View:
         return self.statement.split(None, 3)[2].lower()
 
     @property
-    def body(self) -> str:
+    def query(self) -> str:
         return self.statement.split(None, 4)[4]
 
 
 class Connection:
     """DuckDB's in-memory connection, with all of its methods. Use it from one thread at a time.
 
-    Making a view takes milliseconds, and a warehouse has more than a hundred, of which a command
-    reads a few. So `execute` makes only the views that follow FROM or JOIN in its statement, and
-    those that they read. Statements that list views or name one in another way, and DuckDB's other
-    methods, make all.
-
+    Making a view takes milliseconds, and a command reads few of more than a hundred. So `execute`
+    makes only the views that follow FROM or JOIN in its statement, and those that they read.
+    Statements that list views or name one in another way, and DuckDB's other methods, make all.
     `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
@@ -74,16 +86,14 @@ class Connection:
         self._views: dict[str, View] = {}
         self._made: set[str] = set()
         self.raw.register_filesystem(ReadOnlyFiles())
-        # In Jupyter without ipywidgets DuckDB has no progress bar, and refuses the setting.
-        ((has_bar,),) = self.raw.execute("select current_setting('enable_progress_bar')").fetchall()
-        if has_bar:
+        with suppress(duckdb.Error):  # in Jupyter without ipywidgets DuckDB has no progress bar
             self.raw.execute("set enable_progress_bar = false")
 
     def add(self, view: View) -> None:
         """Add a view. Raises UsageError if there is one of its name."""
         if view.name in self._views:
-            place = view.parts[0][0] if view.parts else view.statement
-            raise UsageError(f"{place}: there is a view {view.name} already; rename this one")
+            section = view.parts[0][0] if view.parts else view.statement
+            raise UsageError(f"{section}: there is a view {view.name} already; rename this one")
         self._views[view.name] = view
 
     def add_rows(
@@ -94,11 +104,9 @@ class Connection:
         self.add(View(statement or f"create view {name} as from {name}_rows", before=make))
 
     def create_table(self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Create a table of `rows`, which have all `columns`, an Arrow schema.
-
-        An Arrow table is not used: to make one of Python values imports pandas, 0.2 s of every
-        command, and DuckDB 1.5 hands it filters that it does not know.
-        """
+        """Create a table of `rows`, which have all `columns`, an Arrow schema."""
+        # Not of an Arrow table: to make one of Python values imports pandas, 0.2 s of every
+        # command, and DuckDB 1.5 hands it filters that it does not know.
         types = self.raw.from_arrow(empty_table(columns)).types
         typed = ", ".join(f'"{n}" {t}' for n, t in zip(columns.names, types, strict=True))
         self.raw.execute(f"create or replace table {name} ({typed})")
@@ -112,12 +120,12 @@ class Connection:
         self._made.clear()  # a transaction may have been rolled back, and what it made with it
         self._make(self._views.keys())
         for name in self._views.keys() - self._made:
-            for place, part in self._views[name].parts:
+            for section, part in self._views[name].parts:
                 try:
                     self.raw.execute(f"from ({part}\n) limit 0")
                 except _OF_STATEMENTS as error:
                     what = str(error).splitlines()[0]
-                    raise UsageError(f"{place}: {what}; correct it") from None
+                    raise UsageError(f"{section}: {what}; correct it") from None
             self._create(self._views[name])
 
     def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
@@ -159,7 +167,7 @@ class Connection:
                 continue  # since, for another of them
             self._made.add(name)  # first: a common table expression may have a view's name
             try:
-                self._make(_READ.findall(_code(self._views[name].body)))
+                self._make(_READ.findall(_code(self._views[name].query)))
                 self._create(self._views[name])
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 self._made.discard(name)
@@ -221,13 +229,68 @@ def _sql_error(text: str) -> UsageError:
     """DuckDB's error as a UsageError: its first line, the names it suggests, and the line of the
     statement with the mistake marked; nothing else, such as values."""
     *_, text = _OF_FILES.findall(text) if text.startswith("Traceback") else [text]
-    first, *others = text.splitlines()
-    meant = [line for line in others if line.startswith(("Did you mean", "Candidate bindings"))]
-    place = next((n for n, line in enumerate(others[:-1]) if _LINE.match(line)), None)
+    first, *more = text.splitlines()
+    meant = [line for line in more if line.startswith(("Did you mean", "Candidate bindings"))]
     hints: tuple[str, ...] = ()
-    if place is not None and not others[place + 1].strip(" ^~"):
-        lead = others[place].index(": ") + 2
-        hints = ("  " + others[place][lead:], "  " + others[place + 1][lead:])
+    for line, mark in pairwise(more):
+        if _LINE.match(line) and not mark.strip(" ^~") and not hints:
+            lead = line.index(": ") + 2
+            hints = ("  " + line[lead:], "  " + mark[lead:])
     if _OF_LOCKS.search(first):
         meant.append("(a query reads the views alone; gistmill sql --unsafe lifts the locks)")
     return UsageError(" ".join([f"sql: {first}", *meant]), hints)
+
+
+def rows_within(
+    connection: Any, statement: str, most_rows: int, seconds: float
+) -> tuple[list[dict[str, Any]], bool]:
+    """The first rows of a query, and True if there are more. Raises as `query` does, and UsageError
+    if they take longer than `seconds`."""
+    timer = threading.Timer(seconds, connection.raw.interrupt)
+    timer.start()
+    try:
+        rows = query(connection, statement, most_rows + 1)
+    except UsageError:
+        if timer.is_alive():
+            raise
+        more = "ask for less, or add seconds=N"
+        raise UsageError(f"sql: stopped after {seconds:g} seconds; {more}") from None
+    finally:
+        timer.cancel()
+    return rows[:most_rows], len(rows) > most_rows
+
+
+def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
+    """Write the rows of a view for which `where` holds, by PyArrow, with the locks in place;
+    returns their number. `path` is replaced, as a whole or not at all; its folder is created.
+    Raises UsageError if users cannot read `view`, if `where` is no condition or fails for some row,
+    or if a remote store has no such bucket; StorageError."""
+    names = [row["name"] for row in query(connection, "show tables")]
+    names = [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
+    if view not in names:
+        raise UsageError(f"{view}: no such view; nearest: {nearest(view, names, 5)}")
+    condition = expression("where", where or "true")
+    statement = f'from "{view}" where ({condition}\n)'
+    query(connection, f"{statement} limit 0")  # for its errors
+    if is_remote(path):
+        part = own_folder("view") / path.name
+    else:
+        delete_abandoned(path)
+        beside = path.with_name(part_name(path.name))
+        write(beside, b"")  # makes the folder, and raises StorageError if it cannot be written to
+        part = Path(str(beside))
+    num_rows = 0
+    try:
+        with errors_of(connection):
+            reader = connection.sql(statement).to_arrow_reader(_ROWS)
+            with pq.ParquetWriter(str(part), reader.schema, compression="zstd") as writer:
+                for batch in reader:
+                    writer.write_batch(batch)
+                    num_rows += batch.num_rows
+        with refuse_unreachable_path(path, "to") if is_remote(path) else nullcontext():
+            move_file(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+        if is_remote(path):
+            part.parent.rmdir()
+    return num_rows

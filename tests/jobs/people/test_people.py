@@ -169,7 +169,7 @@ def test_agreement_with_the_rater(sheets: Sheets) -> None:
 def test_labels_of_answers_that_changed_do_not_count(sheets: Sheets) -> None:
     sheets.load(sheets.write("ann.csv", as_the_rater), "ann")
     folder = sheets.warehouse / "runs" / "hand" / "people"
-    from pipeline.store.runs.people import add_labels
+    from pipeline.store.runs.run_folder import add_labels
 
     (row, *_) = sql(sheets.warehouse, "from people where method = 'constant'", "run=hand")
     add_labels(folder.parent, "ann", [{**row, "answer_sha": "of another answer"}])  # type: ignore[arg-type]

@@ -16,13 +16,12 @@ from pipeline.core.errors import DamagedError
 from pipeline.files.lease import RUN, lease
 from pipeline.files.storage import as_path
 from pipeline.store import Shards, connect
-from pipeline.store.runs.people import add_labels
 from pipeline.store.runs.planned_units import write_plan
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.shards.shard_index import is_among, newest_index
+from pipeline.store.runs.run_folder import RunFolder, add_labels
+from pipeline.store.shards.shard_index import newest_index
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import garbage
-from pipeline.store.upkeep.compaction import compact
+from pipeline.store.upkeep.compaction import compact, is_among
 from pipeline.store.upkeep.garbage import collect
 from tests.pipeline.store.test_compaction import call
 from tests.support.command import gistmill, refused, sql, succeed, succeeded

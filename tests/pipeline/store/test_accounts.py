@@ -8,9 +8,8 @@ import pytest
 
 from pipeline.core.errors import AccountingError
 from pipeline.store import connect
-from pipeline.store.sql.accounts import StepCounts, accounts, parts_of_run
+from pipeline.store.sql.accounts import accounts, parts_of_run
 from pipeline.store.sql.connection import query
-from stages.tables.answers import Score
 from stages.tables.pages import Page
 from tests.support.runs.warehouse import (
     Warehouse,
@@ -38,11 +37,6 @@ def rows(warehouse: Warehouse, statement: str) -> list[dict[str, Any]]:
         return query(connection, statement)
 
 
-def check(warehouse: Warehouse) -> list[StepCounts]:
-    with connect(warehouse.folder) as connection:
-        return accounts(connection)
-
-
 def plan_everything(warehouse: Warehouse, leave_out: str = "") -> None:
     """Four documents (fine, bad, skipped, without a shard) and questions of every outcome."""
     texts = {
@@ -55,38 +49,29 @@ def plan_everything(warehouse: Warehouse, leave_out: str = "") -> None:
     for document_id in ("d1", "d2", "d3"):
         warehouse.commit(DOCUMENTS, units[document_id], [texts[document_id]])
     done = chunk(ANSWERS, "d1", "q1", "q2", "q3")
-    made = [
-        answer("q1"),
-        answer("q2", answer=None, problem="timeout"),
-        answer("q3", answer=None, skipped=True),
-    ]
-    warehouse.commit(ANSWERS, done, [row for row in made if row.question_id != leave_out])
+    answers = [answer("q1"), answer("q2", answer=None, problem="timeout"),
+               answer("q3", answer=None, skipped=True)]  # fmt: skip
+    warehouse.commit(ANSWERS, done, [row for row in answers if row.question_id != leave_out])
     pending = chunk(ANSWERS, "d4", "q4", "q5")
     warehouse.plan("r", (DOCUMENTS, list(units.values())), (ANSWERS, [done, pending]))
 
 
 def counted(warehouse: Warehouse) -> dict[str, tuple[int, ...]]:
+    names = ("inputs", "ok", "problem", "skipped", "not_done")
     return {
-        row["step_id"].rpartition("-")[0]: tuple(
-            row[name] for name in ("inputs", "ok", "problem", "skipped", "not_done")
-        )
+        row["step_id"].rpartition("-")[0]: tuple(row[name] for name in names)
         for row in rows(warehouse, "from accounting")
     }
 
 
-def test_accounts_by_hand(warehouse: Warehouse) -> None:
+def test_accounts_by_hand(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large run is counted step by step."""
     plan_everything(warehouse)
     assert counted(warehouse) == {"documents": (4, 1, 1, 1, 1), "answer": (5, 1, 1, 1, 2)}
-    assert [(step.inputs, step.not_done) for step in check(warehouse)] == [(5, 2), (4, 1)]
-
-
-def test_a_large_run_is_counted_step_by_step(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan_everything(warehouse)
-    whole = check(warehouse)
-    monkeypatch.setattr("pipeline.store.sql.accounts._MOST_INPUTS", 0)
     with connect(warehouse.folder) as connection:
+        whole = accounts(connection)
+        assert [(step.inputs, step.not_done) for step in whole] == [(5, 2), (4, 1)]
+        monkeypatch.setattr("pipeline.store.sql.accounts._MOST_INPUTS", 0)
         assert len([*parts_of_run(connection)]) == len(whole) > 1
         assert accounts(connection) == whole
 
@@ -94,25 +79,17 @@ def test_a_large_run_is_counted_step_by_step(
 def test_a_row_that_is_missing_breaks_the_accounts(warehouse: Warehouse) -> None:
     plan_everything(warehouse, leave_out="q3")
     assert counted(warehouse)["answer"] == (5, 1, 1, 0, 2)
-    with (
-        connect(warehouse.folder) as connection,
-        pytest.raises(
-            AccountingError,
-            match=r"5 inputs, but 4 .*; unit \w+ has no row of question 'q3' of document 'd1'",
-        ),
-    ):
+    lost = r"5 inputs, but 4 .*; unit \w+ has no row of question 'q3' of document 'd1'"
+    with connect(warehouse.folder) as connection, pytest.raises(AccountingError, match=lost):
         accounts(connection)
 
 
 def test_a_row_that_stands_twice_breaks_the_accounts(warehouse: Warehouse) -> None:
     unit = chunk(SCORES, "d1", "q1")
-    twice: list[Score] = [score("q1", "f1", 1.0), score("q1", "f1", 1.0)]
-    warehouse.commit(SCORES, unit, twice)
+    warehouse.commit(SCORES, unit, [score("q1", "f1", 1.0), score("q1", "f1", 1.0)])
     warehouse.plan("r", (SCORES, [unit]))
-    with (
-        connect(warehouse.folder) as connection,
-        pytest.raises(AccountingError, match=r"scores: 2 rows .*, in unit \w+ of score-"),
-    ):
+    twice = r"scores: 2 rows .*, in unit \w+ of score-"
+    with connect(warehouse.folder) as connection, pytest.raises(AccountingError, match=twice):
         accounts(connection)
 
 

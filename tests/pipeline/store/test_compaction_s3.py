@@ -70,12 +70,11 @@ def test_a_removed_run_goes_with_its_files(environment: dict[str, str]) -> None:
 
 def contents() -> dict[str, list[object]]:
     """The rows that the views show."""
+    footers = "select distinct decode(key), decode(value) from footers where decode(key) like"
+    queries = {table: f"from raw_{table}" for table in ("gists", "answers", "calls", "shards")}
+    queries["footers"] = f"{footers} 'gistmill.%'"
     with connect(f"s3://{BUCKET}/w") as connection:
         return {
-            table: sorted(connection.execute(f"from raw_{table}").fetchall(), key=repr)
-            for table in ("gists", "answers", "calls", "shards")
-        } | {"footers": sorted(connection.execute(_FOOTERS).fetchall())}
-
-
-_FOOTERS = """select distinct decode(key), decode(value) from footers
-where decode(key) like 'gistmill.%'"""
+            name: sorted(connection.execute(query).fetchall(), key=repr)
+            for name, query in queries.items()
+        }

@@ -63,31 +63,26 @@ def test_a_damaged_layout_file(made: FinishedRun, tmp_path: Path, content: bytes
     assert "; delete it and run the same command again" in done.stderr
 
 
-def copied(warehouse: Path, to: Path) -> Path:
-    return Path(shutil.copytree(warehouse, to / "my [copy] of it's * 100%"))
+def copied(warehouse: Path) -> Path:
+    return Path(shutil.copytree(warehouse, warehouse.parent / "my [copy] of it's * 100%"))
 
 
-def linked(warehouse: Path, to: Path) -> Path:
-    (to / "link").symlink_to(warehouse)
-    return to / "link"
-
-
-def relative(warehouse: Path, to: Path) -> Path:
-    return Path(warehouse.name)
+def linked(warehouse: Path) -> Path:
+    (link := warehouse.parent / "link").symlink_to(warehouse)
+    return link
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("move", [copied, linked, relative])
+@pytest.mark.parametrize("move", [copied, linked, lambda warehouse: Path(warehouse.name)])
 def test_a_warehouse_elsewhere_goes_on(
     made: FinishedRun,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    move: Callable[[Path, Path], Path],
+    move: Callable[[Path], Path],
 ) -> None:
     """Nothing of it is asked again, and what reads it sees the same."""
-    here = made.copied(tmp_path)
     monkeypatch.chdir(tmp_path)
-    there = move(here, tmp_path)
+    there = move(made.copied(tmp_path))
     for verb in (["report"], ["sql", "from answers order by question_id"]):
         shown = succeed(*verb, f"warehouse={there}")
         assert shown == succeed(*verb, f"warehouse={made.warehouse}")

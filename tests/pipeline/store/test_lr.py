@@ -20,54 +20,32 @@ PARTLY: Verdicts = ("no", "partially")
 NO: Verdicts = ("no", "no")
 UNREAD: Verdicts = (None, None)
 # One reference. Exact where either says yes; partial or none only where both could be read.
-ONE: list[tuple[Verdicts, str]] = [
-    (("yes", "yes"), "exact"),
-    (("yes", "partially"), "exact"),
-    (("yes", "no"), "exact"),
-    (("yes", None), "exact"),
-    (("no", "yes"), "exact"),
-    (("no", "partially"), "partial"),
-    (("no", "no"), "none"),
-    (("no", None), "unscored"),
-    ((None, "yes"), "exact"),
-    ((None, "partially"), "unscored"),
-    ((None, "no"), "unscored"),
-    ((None, None), "unscored"),
-]
+ONE: dict[Verdicts, str] = {
+    ("yes", "yes"): "exact", ("yes", "partially"): "exact", ("yes", "no"): "exact",
+    ("yes", None): "exact", ("no", "yes"): "exact", ("no", "partially"): "partial",
+    ("no", "no"): "none", ("no", None): "unscored", (None, "yes"): "exact",
+    (None, "partially"): "unscored", (None, "no"): "unscored", (None, None): "unscored",
+}  # fmt: skip
 # Several references: exact wins, else any unscored, else partial, else none.
-SEVERAL: list[tuple[tuple[Verdicts, ...], str]] = [
-    ((NO, YES), "exact"),
-    ((UNREAD, YES), "exact"),
-    ((PARTLY, YES, NO, UNREAD), "exact"),
-    ((PARTLY, UNREAD), "unscored"),
-    ((UNREAD, NO), "unscored"),
-    ((NO, PARTLY, UNREAD), "unscored"),
-    ((NO, PARTLY), "partial"),
-    ((PARTLY, PARTLY), "partial"),
-    ((NO, NO, NO), "none"),
-]
-CASES = [((verdicts,), lr) for verdicts, lr in ONE] + SEVERAL
+SEVERAL: dict[tuple[Verdicts, ...], str] = {
+    (NO, YES): "exact", (UNREAD, YES): "exact", (PARTLY, YES, NO, UNREAD): "exact",
+    (PARTLY, UNREAD): "unscored", (UNREAD, NO): "unscored", (NO, PARTLY, UNREAD): "unscored",
+    (NO, PARTLY): "partial", (PARTLY, PARTLY): "partial", (NO, NO, NO): "none",
+}  # fmt: skip
+CASES = [*(((verdicts,), lr) for verdicts, lr in ONE.items()), *SEVERAL.items()]
 
 
 def rated(
-    question_id: str,
-    reference: int,
-    verdicts: Verdicts = UNREAD,
-    problem: Problem | None = None,
+    question_id: str, reference: int, verdicts: Verdicts = UNREAD, problem: Problem | None = None
 ) -> list[Rating]:
     """The rows of both verdicts."""
     rubrics: tuple[Rubric, Rubric] = ("strict", "permissive")
+    row = replace(skipped(question_id), reference_index=reference, skipped=False)
     return [
-        replace(
-            skipped(question_id),
-            rubric=rubric,
-            reference_index=reference,
-            label=label,
-            problem=problem or (None if label else "unparseable"),
-            skipped=False,
-        )
+        replace(row, rubric=rubric, label=label,
+                problem=problem or (None if label else "unparseable"))
         for rubric, label in zip(rubrics, verdicts, strict=True)
-    ]
+    ]  # fmt: skip
 
 
 def skipped(question_id: str) -> Rating:
@@ -98,32 +76,14 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return warehouse
 
 
-@pytest.fixture(scope="module")
-def found(warehouse: Warehouse) -> dict[str, str]:
+def test_verdicts_add_up(warehouse: Warehouse) -> None:
+    """A missing answer counts as none; what cannot be rated is left out."""
+    lr_of = {**{f"c{number}": lr for number, (_, lr) in enumerate(CASES)}, "up": "none"}
     with connect(warehouse.folder) as connection:
-        rows = query(connection, "select question_id, lr from lr")
-    assert len({row["question_id"] for row in rows}) == len(rows)
-    return {row["question_id"]: row["lr"] for row in rows}
-
-
-@pytest.mark.parametrize(("number", "case"), list(enumerate(CASES)))
-def test_verdicts_add_up(
-    found: dict[str, str], number: int, case: tuple[tuple[Verdicts, ...], str]
-) -> None:
-    assert found[f"c{number}"] == case[1]
-
-
-def test_a_missing_answer_counts_as_none_and_what_cannot_be_rated_is_left_out(
-    found: dict[str, str],
-) -> None:
-    assert found["up"] == "none" and "choice" not in found
-    assert len(found) == len(CASES) + 1
-
-
-def test_every_run_has_the_same_verdicts(warehouse: Warehouse, found: dict[str, str]) -> None:
-    with connect(warehouse.folder) as connection:
-        rows = query(connection, "select question_id, lr from all_lr")
-    assert {row["question_id"]: row["lr"] for row in rows} == found
+        for view in ("lr", "all_lr"):
+            rows = query(connection, f"select question_id, lr from {view}")
+            assert len(rows) == len(lr_of)
+            assert {row["question_id"]: row["lr"] for row in rows} == lr_of
 
 
 def test_lr_1_and_lr_2_by_hand(warehouse: Warehouse) -> None:
@@ -138,20 +98,6 @@ def test_lr_1_and_lr_2_by_hand(warehouse: Warehouse) -> None:
     assert [(row["measure"], row["n"]) for row in rows] == [("lr_1", 15), ("lr_2", 15)]
     assert rows[0]["mean"] == pytest.approx(100 * 9 / 15)
     assert rows[1]["mean"] == pytest.approx(100 * 12 / 15)
-
-
-def test_a_rater_that_is_no_model_fills_no_lr_column(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path)
-    told = [replace(row, rater_is_model=False) for row in rated("q1", 0, YES)]
-    answered, judged = chunk(ANSWERS, "d1", "q1"), chunk(RATINGS, "d1", "q1")
-    warehouse.commit(ANSWERS, answered, [answer("q1")])
-    warehouse.commit(RATINGS, judged, told)
-    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [judged]))
-    with connect(warehouse.folder) as connection:
-        assert query(connection, "select lr, rater_is_model from lr") == [
-            {"lr": "exact", "rater_is_model": False}
-        ]
-        assert query(connection, "from measures where measure like 'lr%'") == []
 
 
 def test_a_failed_unit_of_a_rater_is_unscored_and_in_no_mean(tmp_path: Path) -> None:

@@ -38,16 +38,10 @@ def with_evidence(warehouse: Warehouse, *spans: tuple[int, int]) -> list[tuple[A
     gold = tuple(Span(*span) for span in spans)
     warehouse.commit(QUESTIONS, asked, [question("q1", evidence=gold), question("q2")])
     warehouse.plan("r", (PAGES, [of]), (QUESTIONS, [asked]))
-    found = rows(
-        warehouse,
-        """select question_id, page_index, start_char, end_char, gold_chars
-        from page_evidence order by all""",
-    )
-    assert [{"run": "r", **row} for row in found] == rows(
-        warehouse,
-        """select run, question_id, page_index, start_char, end_char, gold_chars
-        from all_page_evidence order by all""",
-    )
+    columns = "question_id, page_index, start_char, end_char, gold_chars"
+    found = rows(warehouse, f"select {columns} from page_evidence order by all")
+    of_all = rows(warehouse, f"select run, {columns} from all_page_evidence order by all")
+    assert [{"run": "r", **row} for row in found] == of_all
     return [tuple(row.values()) for row in found]
 
 

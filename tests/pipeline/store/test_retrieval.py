@@ -217,23 +217,18 @@ def test_a_session_is_found_by_a_page_with_evidence_of_the_user(filled: Filled) 
     user = json.dumps({"user_evidence": [[CHARS * 0 + 3, CHARS * 0 + 5]]})
     asked = question("q", "d", evidence=evidence(0, 1, 2), metadata=user)
     filled.add(4, [asked], [looked_up(1, 2, 3, 0)], [0, 2, 3])
-    found = {(row["level"], row["k"]): row for row in filled.rows("from retrieval")}
-    for level in ("page", "session"):
-        for k in KS:
-            row = found[level, k]
-            is_found = k > 3
-            assert row["recall_any"] == row["recall_all"] == 100 * is_found
-            assert row["ndcg"] == pytest.approx(100 * B * is_found), row
-            assert row["ndcg_published"] == pytest.approx(100 / 2 * is_found), row
-
-
-def test_documents_without_sessions_have_pages_only(filled: Filled) -> None:
-    filled.add(4, [question("q", "d", evidence=evidence(0))], [looked_up(0, 1, 2, 3)])
-    assert filled.rows("select distinct level from retrieval") == [{"level": "page"}]
+    found = filled.rows("from retrieval")
+    assert len(found) == 2 * len(KS)
+    for row in found:
+        is_found = row["k"] > 3
+        assert row["recall_any"] == row["recall_all"] == 100 * is_found
+        assert row["ndcg"] == pytest.approx(100 * B * is_found), row
+        assert row["ndcg_published"] == pytest.approx(100 / 2 * is_found), row
 
 
 def test_turns_are_one_ranking(filled: Filled) -> None:
-    """First what each turn asked for, then what else it ranked."""
+    """First what each turn asked for, then what else it ranked. Without sessions there are pages
+    only."""
     turns = [
         looked_up(2, 0, 1, 3, requested=(2, 0)),
         looked_up(4, 2, 0, 1, requested=(4, 2), turn=1),
@@ -243,20 +238,24 @@ def test_turns_are_one_ranking(filled: Filled) -> None:
     assert [tuple(row.values()) for row in found] == [
         (2, 1, 1.0), (0, 2, 1 / 2), (4, 3, 1.0), (1, 4, 1 / 3), (3, 5, 1 / 4),
     ]  # fmt: skip
+    assert filled.rows("select distinct level from retrieval") == [{"level": "page"}]
 
 
 @pytest.mark.slow
 def test_what_is_left_out_and_what_counts_as_nothing(filled: Filled) -> None:
     gold = evidence(1)
-    asked = [
-        question("whole", "d", evidence=gold),
-        question("unasked", "d", evidence=gold, metadata='{"user_evidence": []}'),
-        question("of 0.2", "d", evidence=gold, metadata='{"has_user_evidence": false}'),
-        question("abstains", "d", evidence=gold, metadata='{"is_abstention": true}'),
-        question("no gold", "d"),
-        question("failed", "d", evidence=gold),
+    abouts = {
+        "whole": "{}",
+        "unasked": '{"user_evidence": []}',
+        "failed": "{}",
+        "of 0.2": '{"has_user_evidence": false}',
+        "abstains": '{"is_abstention": true}',
+    }
+    asked = [question(name, "d", evidence=gold, metadata=about) for name, about in abouts.items()]
+    asked = [*asked, question("no gold", "d")]
+    made = [
+        looked_up(1, 0, question_id=row.question_id) for row in asked if row.question_id != "failed"
     ]
-    made = [looked_up(1, 0, question_id=row.question_id) for row in asked[:-1]]
     lost = Lookup(document_id="d", question_id="failed", turn=0, used=None, problem="timeout")
     filled.add(2, asked, [*made, lost])
     chosen = [Lookup(document_id="d", question_id=row.question_id, turn=0) for row in asked]

@@ -18,32 +18,25 @@ NAMES = st.text("abcdef0123456789", min_size=1, max_size=4)
 
 
 @st.composite
-def units(draw: st.DrawFn, document_id: str) -> Unit:
-    return Unit(
-        step_id=f"answer-{draw(NAMES)}",
-        unit=draw(NAMES),
-        document_id=document_id,
-        inputs=draw(st.dictionaries(st.text(max_size=5), NAMES, max_size=3)),
-        chunk=draw(st.none() | st.integers(0, 9)),
-        attempt=draw(st.integers(1, 3)),
-        is_done=draw(st.booleans()),
-    )
-
-
-@st.composite
 def documents(draw: st.DrawFn) -> list[PlannedDocument]:
     """Documents of up to four units, no two of one step."""
     names = draw(st.lists(st.text(min_size=1, max_size=5), max_size=5, unique=True))
+    inputs = st.dictionaries(st.text(max_size=5), NAMES, max_size=3)
     return [
         PlannedDocument(
             name,
             draw(st.integers(0, 5)),
             draw(st.booleans()),
             draw(st.integers(0, 3)),
-            draw(st.lists(units(name), min_size=1, max_size=4, unique_by=lambda u: u.step_id)),
+            [
+                Unit(step_id=f"answer-{step}", unit=draw(NAMES), document_id=name,
+                     inputs=draw(inputs), chunk=draw(st.none() | st.integers(0, 9)),
+                     attempt=draw(st.integers(1, 3)), is_done=draw(st.booleans()))
+                for step in draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
+            ],
         )
         for name in names
-    ]
+    ]  # fmt: skip
 
 
 def book(name: str, words: int, *questions: str, is_done: bool = False) -> PlannedDocument:

@@ -1,4 +1,9 @@
-"""The filesystem that DuckDB reads a warehouse's files through. It has no way to write one."""
+"""Restrict the SQL of a connection to reading the warehouse's files.
+
+DuckDB itself keeps files, settings and extensions locked, and reads through a filesystem that
+cannot write: a statement can change only what is in memory, until the connection ends. Works with
+DuckDB 1.5 and 2.0.
+"""
 
 import os
 import threading
@@ -16,6 +21,18 @@ from pipeline.core.sql_files import text
 from pipeline.files.storage import as_path, exists, file_size, is_remote, modified_at, with_retries
 
 _PROTOCOL = "read"
+
+
+def lock(connection: Any, files: Iterable[UPath]) -> None:
+    """Let a connection read `files` and nothing else, for good: no file is written, not even to
+    spill, nothing is attached or installed, no setting changed, no variable of this process
+    scanned."""
+    connection.execute(f"set allowed_paths = {addresses(files)}")
+    connection.execute("set temp_directory = ''")
+    connection.execute("set disabled_filesystems = 'LocalFileSystem'")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set python_enable_replacements = false")
+    connection.execute("set lock_configuration = true")
 
 
 def address(file: UPath) -> str:
@@ -41,27 +58,27 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
         """A file to read. Raises OSError for every mode but `rb`."""
         if mode != "rb":
             raise OSError(EROFS, os.strerror(EROFS), path)
-        place = self._place(path)
-        opened = partial(place.open, "rb") if is_remote(place) else partial(_LocalFile, str(place))
-        return with_retries(opened, place, (FileNotFoundError,))
+        file = _file(path)
+        opened = partial(file.open, "rb") if is_remote(file) else partial(_LocalFile, str(file))
+        return with_retries(opened, file, (FileNotFoundError,))
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """The path itself: it may hold characters that are a pattern elsewhere."""
         return [path]
 
     def size(self, path: str) -> int:
-        return file_size(self._place(path))
+        return file_size(_file(path))
 
     def modified(self, path: str) -> datetime:
-        return datetime.fromtimestamp(modified_at(self._place(path)))
+        return datetime.fromtimestamp(modified_at(_file(path)))
 
     def exists(self, path: str, **_: Any) -> bool:
-        return exists(self._place(path))
+        return exists(_file(path))
 
-    @staticmethod
-    @lru_cache(maxsize=64)  # DuckDB asks for a file's size and age as it opens it
-    def _place(path: str) -> UPath:
-        return as_path(ReadOnlyFiles._strip_protocol(path))
+
+@lru_cache(maxsize=64)  # DuckDB asks for a file's size and age as it opens it
+def _file(path: str) -> UPath:
+    return as_path(path.removeprefix(f"{_PROTOCOL}://"))
 
 
 class _LocalFile:
@@ -72,13 +89,13 @@ class _LocalFile:
         self.close = weakref.finalize(self, os.close, self._file)  # DuckDB may not close it
         self._of_thread = threading.local()
 
-    def seek(self, place: int, whence: int = os.SEEK_SET) -> None:
-        self._of_thread.place = place
+    def seek(self, position: int, whence: int = os.SEEK_SET) -> None:
+        self._of_thread.position = position
 
     def tell(self) -> int:
-        return getattr(self._of_thread, "place", 0)
+        return getattr(self._of_thread, "position", 0)
 
     def read(self, size: int) -> bytes:
         content = os.pread(self._file, size, self.tell())
-        self._of_thread.place = self.tell() + len(content)
+        self._of_thread.position = self.tell() + len(content)
         return content

@@ -1,4 +1,4 @@
--- The views that commands read. Braces stand for what run_views.py fills in.
+-- The views that commands read. Braces stand for what views.py fills in.
 
 -- name: all_units
 create view all_units as
@@ -18,13 +18,13 @@ create view units as
 -- run: the run's name
 -- started_at: UTC; when the unit was begun; null where it is not committed
 -- worker: host and process that made the unit
-from all_units where run = {run};
+from all_units where run = {name};
 
 -- name: planned
 create {kind} planned as
 -- A row per input that the run planned: a document or a question of a step.
 -- run: the run's name
-from all_planned where run = {run};
+from all_planned where run = {name};
 
 -- name: people
 create view people as
@@ -34,7 +34,7 @@ create view people as
 -- answer_sha: sha256 of the answer's text as it was then
 -- label: yes, partially or no
 -- comment: what the person wrote beside it
-from all_people where run = {run};
+from all_people where run = {name};
 
 -- name: steps
 create view steps as
@@ -165,7 +165,7 @@ from named;
 create view rests_on as
 -- A row per method and memory that its rows refer to.
 with own as (select distinct step_id from planned)
-select distinct method, memory from ({parts}) where method is not null and memory is not null;
+select distinct method, memory from ({methods}) where method is not null and memory is not null;
 
 -- name: memories
 create view memories as
@@ -231,3 +231,31 @@ create view results as
 -- num_context_words: words in the final context
 -- num_context_tokens: the reader's tokens in the final context; null: not counted
 {parts};
+
+-- name: raw_shards
+create view raw_shards as from shards_rows union all
+select table_name, step_id, unit from index_rows anti join superseded_rows using ({key})
+where table_name in ({tables});
+
+-- name: footers
+create view footers as
+-- A row per key in the footer of a shard's file.
+-- file_name: the shard's path in the warehouse
+-- key: the key, as bytes
+-- value: the value, as bytes
+select concat_ws('/', 'tables', table_name, step_id, unit || '.' || attempt || '.parquet')
+  as file_name, encode(pair.key) as key, encode(pair.value) as value
+from (select table_name, step_id, unit, attempt, unnest(map_entries(footer)) as pair
+  from index_rows anti join superseded_rows using ({key})
+  where table_name <> 'calls');
+
+-- name: call_bytes
+create view call_bytes as
+-- The compressed size of the table calls, of the whole warehouse.
+-- bytes: of all columns
+-- prompt_bytes: of `messages`, what was sent
+with no_columns as (select 0 as total_compressed_size, '' as path_in_schema where false)
+select coalesce(sum(total_compressed_size), 0)::bigint as bytes,
+  coalesce(sum(total_compressed_size) filter (path_in_schema like 'messages%'), 0)::bigint
+    as prompt_bytes
+from {columns};
