@@ -10,8 +10,7 @@ from jobs.compare.compare import Comparison
 from jobs.compare.compare import compare as compare_methods
 from jobs.config.options import ReadOptions
 from jobs.config.run_config import RunConfig
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun, resolve
+from jobs.graph.resolved_run import ResolvedRun, read_run, resolve
 from jobs.report.render import parts_of, report_page
 from jobs.report.report import Report, make_report, report_of
 from jobs.run.launch import Outcome

@@ -13,8 +13,7 @@ from jobs.api.library import run_and_report
 from jobs.ask.ask_files import MOST_WORDS
 from jobs.ask.ask_files import ask as ask_files
 from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, completed, warn
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun
+from jobs.graph.resolved_run import ResolvedRun, read_run
 from jobs.output.cells import Table, Verbatim
 from jobs.output.print_tables import is_fitted, print_found, print_json, print_parts
 from jobs.problems.causes import healed_line, problem_counts

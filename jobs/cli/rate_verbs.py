@@ -28,8 +28,7 @@ from jobs.people.labels import (
     parts_of,
     sheet,
 )
-from jobs.run.rate_audit import audit_run
-from jobs.run.stored_run import with_rater
+from jobs.run.stored_run import audit_run, with_rater
 from pipeline.core.errors import UsageError
 
 _DEFAULT = "add"

@@ -8,7 +8,7 @@ from typing import Any
 
 from upath import UPath
 
-from jobs.graph.read_run import GROUPS
+from jobs.config.read_config import GROUPS
 from jobs.output.cells import Heading, Part, Table
 from jobs.warehouse.registered import names_table, registered
 from pipeline.core.errors import UsageError

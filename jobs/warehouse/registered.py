@@ -12,7 +12,7 @@ from itertools import count, groupby, takewhile
 from pathlib import Path
 from typing import Any
 
-from jobs.graph.read_run import GROUPS
+from jobs.config.read_config import GROUPS
 from jobs.output.cells import Part, Table, on_one_line
 from pipeline.core.registry import REGISTRIES, maker_of
 from stages.builtin import load_builtin

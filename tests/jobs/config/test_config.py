@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from jobs.graph.read_run import read_run, run_of
+from jobs.graph.resolved_run import read_run, run_of
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 

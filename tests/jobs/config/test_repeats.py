@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import ray
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.work.steps import Step

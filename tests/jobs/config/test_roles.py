@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Role
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.graph.phases import Phase, phases
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from jobs.graph.step_graph import StepWithEngine
 from pipeline.core.engine import EngineSettings
 from pipeline.core.rows import Document, Question

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from jobs.graph.phases import Phase, phases, with_scoring
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.rows import Document, Question
 from pipeline.work.units import Committed, DocumentKey, RetryPolicy, Unit, plan_document
 from tests.support.runs.written_plan import plan_of

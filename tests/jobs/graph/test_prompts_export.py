@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun
+from jobs.graph.resolved_run import ResolvedRun, read_run
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.settings import CONF
 from pipeline.families.family import load_family

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jobs.graph.preparation import Prepared, prepare
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from jobs.plan import estimate as counting
 from jobs.plan.estimate import DryRunShards, choose_sample, estimate
 from tests.support.command import QMSUM
@@ -43,7 +43,7 @@ def test_some_documents_stand_for_the_words_and_questions_of_all(
     monkeypatch.setattr(counting, "_MIN_DOCUMENTS", 2)
     made = prepared(tmp_path, *written(tmp_path, 5, *asked), "methods=gist_only")
     sample = choose_sample(made)
-    assert (sample.num_documents, sample.is_whole) == (5, False)
+    assert sample.num_documents == 5 and {*sample.scale.values()} != {1}
     assert [document.num_words for document in sample.documents] == [60, 150]
     names = {step.id: step.name for step in made.run.steps}
     scale = {names[step_id]: scale for step_id, scale in sample.scale.items()}
@@ -73,7 +73,7 @@ def test_a_sample_speaks_for_the_rest(tmp_path: Path, monkeypatch: pytest.Monkey
     whole = estimate(made)
     monkeypatch.setattr(counting, "_MAX_WORDS", 500_000)
     some = estimate(made)
-    assert whole.sample.is_whole
+    assert {*whole.sample.scale.values()} == {1}
     assert len(some.sample.documents) == 8
     for step_id, numbers in whole.costs.items():
         share = np.array([0.25, 0.25, 1e9, 0.25, 0.25])  # who finds a prompt in the cache is chance

@@ -4,16 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.manifest import run_manifest
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun
-from jobs.run.compatibility import (
+from jobs.graph.resolved_run import ResolvedRun, read_run, run_manifest
+from jobs.run.stored_run import (
     _refuse_shared_file,
     merge_with_stored_run,
     refuse_fewer,
     stored_config,
+    with_rater,
 )
-from jobs.run.stored_run import with_rater
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.planned_units import write_plan
 from pipeline.store.runs.run_folder import RunFolder
@@ -152,7 +150,7 @@ def test_rate_is_the_run_with_one_rater_more(warehouse: Warehouse) -> None:
     ("words", "says"),
     [
         (["run=night"], "needs a rater"),
-        (["rater=extractive", "methods=bm25"], "rate takes rater="),
+        (["rater=extractive", "methods=bm25"], "rate takes warehouse, run, rater, cluster"),
         (["rater=extractive", "run=unknown"], "run=unknown"),
         (["rater=nosuch"], "rater=nosuch"),
     ],

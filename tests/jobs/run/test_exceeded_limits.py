@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_run import read_run
-from jobs.run.exceeded_limits import exceeded_limits
+from jobs.graph.resolved_run import read_run
+from jobs.run.launch import exceeded_limits
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import accounts

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jobs.config.clusters import deadline
+from jobs.config.run_config import deadline
 from jobs.run.graceful_stop import GracefulStop
 from pipeline.core.errors import AccountingError, StorageError, UsageError
 from pipeline.store.runs.run_folder import RunFolder

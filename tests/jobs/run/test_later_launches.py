@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from jobs.run import launch
 from pipeline.core.errors import UsageError
 from pipeline.files.parquet import parquet_content

@@ -238,7 +238,7 @@ def test_a_shared_reply_that_cannot_be_used_is_asked_again_once_for_all(
 
 
 def test_words_that_retry_does_not_take() -> None:
-    with pytest.raises(UsageError, match="retry takes run="):
+    with pytest.raises(UsageError, match="retry takes warehouse, run"):
         run_again(["methods=bm25"])
     with pytest.raises(UsageError, match="problem=upstream: not asked again; write some of"):
         run_again(["problem=unparseable,upstream"])

@@ -17,9 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun
-from jobs.submit.manifests import slurm_script
+from jobs.graph.resolved_run import ResolvedRun, read_run
+from jobs.submit.slurm import slurm_script
 from tests.support.command import gistmill, refused, succeed
 
 WORDS = ["cluster=slurm", "warehouse=/shared/warehouse", "run=a_night"]
@@ -47,7 +46,7 @@ srun)
 python)
     say python "$*"
     say environment "${SETUP-} $RAY_ADDRESS"
-    if [[ "$*" == *jobs.submit.wait_for_nodes* ]]; then
+    if [[ "$*" == *jobs.submit.slurm* ]]; then
         while [ "$(grep -c ^up "$LOG")" -lt "$STEPS" ]; do sleep 0.05; done
         exit "${NODES_EXIT-0}"
     fi
@@ -170,7 +169,7 @@ def test_the_steps_in_order(dry: DryRun) -> None:
     assert others == f"{common} --nodes=2 --ntasks=2 --exclude=n1 {ray} --address=n1:21234"
     assert removal == "--nodes=3 --ntasks-per-node=1 rm -rf /tmp/gistmill-1234-0"
     nodes, run = dry.told("python")
-    assert nodes == "-m jobs.submit.wait_for_nodes n1:21234 3 15.0"
+    assert nodes == "-m jobs.submit.slurm n1:21234 3 15.0"
     assert run == (
         f"-m jobs run warehouse=/shared/warehouse {' '.join(VLLM)} cluster.stall_minutes=9.0 "
         "run=a_night cluster=ray cluster.address=auto cluster.autoscales=false "
@@ -204,7 +203,7 @@ def test_without_its_nodes_nothing_is_run(dry: DryRun) -> None:
     process = dry.begin(*WORDS, NODES_EXIT="4")
     dry.end(process)
     assert process.returncode == 4
-    assert dry.told("python") == ["-m jobs.submit.wait_for_nodes n1:21234 3 15.0"]
+    assert dry.told("python") == ["-m jobs.submit.slurm n1:21234 3 15.0"]
 
 
 @pytest.mark.parametrize("signals", [1, 2])
@@ -223,7 +222,7 @@ def test_term_reaches_the_run_and_is_waited_for(dry: DryRun, signals: int) -> No
 
 def test_term_before_the_run_begins(dry: DryRun) -> None:
     process = dry.begin(*WORDS, STEPS="9")  # nodes that never come
-    dry.until_told("python", "jobs.submit.wait_for_nodes")
+    dry.until_told("python", "jobs.submit.slurm")
     dry.until_told("up", "--address")
     process.send_signal(signal.SIGTERM)
     dry.end(process)

@@ -194,7 +194,7 @@ def test_a_job_that_fails_ends_in_its_drivers_exit_code(head: RayHead, tmp_path:
 def test_waiting_for_nodes(head: RayHead, wanted: str, minutes: str, code: int, says: str) -> None:
     """As the Slurm script does."""
     done = subprocess.run(
-        [sys.executable, "-m", "jobs.submit.wait_for_nodes", head.gcs, wanted, minutes],
+        [sys.executable, "-m", "jobs.submit.slurm", head.gcs, wanted, minutes],
         cwd=ROOT,
         env=environment(TOKEN),
         capture_output=True,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from jobs.submit import rendered
 from jobs.submit.package import pack, words_on_cluster
 from tests.support.command import ROOT

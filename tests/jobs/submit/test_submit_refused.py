@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from jobs.graph.read_run import read_run
-from jobs.submit.submission import write_marker
-from jobs.submit.submit_ray_job import send
+from jobs.graph.resolved_run import read_run
+from jobs.submit.ray_job import send, write_marker
 from pipeline.cluster.ray_jobs import Job
 from pipeline.core.errors import UsageError
 from pipeline.files.storage import as_path
@@ -157,10 +156,8 @@ class Head:
 
 @pytest.fixture
 def head(monkeypatch: pytest.MonkeyPatch) -> type[Head]:
-    monkeypatch.setattr("jobs.submit.submit_ray_job.RayJobs", Head)
-    monkeypatch.setattr(
-        "jobs.submit.submit_ray_job.pack", lambda folder: lambda key, path: str(path)
-    )
+    monkeypatch.setattr("jobs.submit.ray_job.RayJobs", Head)
+    monkeypatch.setattr("jobs.submit.ray_job.pack", lambda folder: lambda key, path: str(path))
     Head.sent, Head.is_first, Head.warehouse = [], False, ""
     return Head
 

@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from typing import Any
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from stages.corpora import Loaded, load
 from tests.support.command import ROOT
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jobs.graph.preparation import load_corpus
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.store import Shards
 from pipeline.work.units import Committed

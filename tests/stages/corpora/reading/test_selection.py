@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from jobs.graph.preparation import chosen_documents
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
