@@ -30,8 +30,6 @@ from pipeline.worker.worker import MakeWorker, Start, Worker
 if TYPE_CHECKING:
     from pipeline.cluster import Pool
 
-Steps = Collection[str]
-"""Ids of steps."""
 _SCORING_DOCUMENTS = 2  # in flight per worker: one is loaded while the other is scored
 _NAMES: Mapping[Role, str] = {
     "reader": "reading", "memory": "building memories", "extractor": "extracting",
@@ -55,7 +53,7 @@ class RunPlan:
         asking = {step.id for step in steps if step.prompts}
         write_plan(self.file, (self._counted(document, asking) for document in documents))
 
-    def _counted(self, document: PlannedDocument, asking: Steps) -> PlannedDocument:
+    def _counted(self, document: PlannedDocument, asking: Collection[str]) -> PlannedDocument:
         pending = [unit for unit in document.units if not unit.is_done]
         self.num_pending += len(pending)
         self._documents[frozenset(unit.step_id for unit in pending)] += 1
@@ -65,7 +63,7 @@ class RunPlan:
             self._words[unit.step_id] = self._words.get(unit.step_id, 0.0) + words
         return document
 
-    def documents(self, steps: Steps | None = None) -> Iterator[PlannedDocument]:
+    def documents(self, steps: Collection[str] | None = None) -> Iterator[PlannedDocument]:
         """The documents with their units in `steps`; None: with all units."""
         return read_plan(self.file, steps)
 
@@ -73,11 +71,11 @@ class RunPlan:
         """The steps with pending units."""
         return {*self._words}
 
-    def num_documents(self, steps: Steps) -> int:
-        """The documents with pending units in these steps."""
+    def num_documents(self, steps: Collection[str]) -> int:
+        """The number of documents with pending units in these steps."""
         return sum(n for pending, n in self._documents.items() if not pending.isdisjoint(steps))
 
-    def is_within(self, steps: Steps, others: Steps) -> bool:
+    def is_within(self, steps: Collection[str], others: Collection[str]) -> bool:
         """True if every document with pending units in `steps` has some in `others`."""
         return not any(
             pending.isdisjoint(others)
@@ -229,15 +227,11 @@ def _executable(
 
 def with_scoring(phases: Sequence[Phase], plan: RunPlan) -> list[Phase]:
     """`phases`, with scoring merged into the phase before it if that holds no GPU and has work for
-    every document to be scored: no engine starts for documents that ask it nothing.
-
-    A worker takes more than a second of CPU to start, which a small run would pay twice. No GPU is
-    held for scoring: if the engine holds one, scoring is a phase of its own, on CPUs.
-    """
-    if len(phases) < 2 or phases[-1].engine is not None:
-        return list(phases)
-    *others, asking, scoring = phases
-    holds_gpu = asking.engine is not None and asking.engine.gpus > 0
-    if holds_gpu or not plan.is_within(scoring.execution.own, asking.execution.own):
-        return list(phases)
-    return [*others, replace(asking, steps=(*asking.steps, *scoring.steps))]
+    every document to be scored: a worker takes more than a second of CPU to start, which a small
+    run would pay twice."""
+    if len(phases) > 1 and phases[-1].engine is None:
+        *others, asking, scoring = phases
+        holds_gpu = asking.engine is not None and asking.engine.gpus > 0
+        if not holds_gpu and plan.is_within(scoring.execution.own, asking.execution.own):
+            return [*others, replace(asking, steps=(*asking.steps, *scoring.steps))]
+    return list(phases)

@@ -32,6 +32,7 @@ from pipeline.work.units import (
 from stages.corpora import load
 from stages.corpora.reading.corpus import Loaded, without_spaces
 
+Warn = Callable[[str], None]
 _MOST_WARNINGS = 20
 # What is warned of, and where all of it can be seen.
 _WHERE = {
@@ -58,7 +59,7 @@ class Prepared:
 def prepare(
     run: ResolvedRun,
     warehouse: AnyPath,
-    warn: Callable[[str], None],
+    warn: Warn,
     shards: Shards | None = None,
     retry_policy: RetryPolicy | None = None,
 ) -> Prepared:
@@ -94,7 +95,7 @@ def load_corpus(
     shards: Shards,
     steps: Sequence[Step],
     committed: Committed,
-    warn: Callable[[str], None],
+    warn: Warn,
 ) -> Iterator[tuple[DocumentKey, list[Unit]]]:
     """Commit the rows of every chosen document that are not `committed`; yields each document's key
     and its units after that, in corpus order.
@@ -120,16 +121,14 @@ def load_corpus(
         for what, line in _remarks(loaded):
             lines[what][line] = None
         yield key, units
-    _warn_of(lines, num_without_text, warn)
+    _warn_of({what: [*of_kind] for what, of_kind in lines.items()}, num_without_text, warn)
 
 
-def _warn_of(
-    lines: Mapping[str, Mapping[str, None]], num_without_text: int, warn: Callable[[str], None]
-) -> None:
+def _warn_of(lines: Mapping[str, Sequence[str]], num_without_text: int, warn: Warn) -> None:
     if num_without_text:
         warn(f"{num_without_text} documents have no text to read (no story) and are skipped")
     for what, of_kind in lines.items():
-        for line in list(of_kind)[:_MOST_WARNINGS]:
+        for line in of_kind[:_MOST_WARNINGS]:
             warn(f"{what}: {line}")
         if len(of_kind) > _MOST_WARNINGS:
             warn(f"{what}: and {len(of_kind) - _MOST_WARNINGS} more; see {_WHERE[what]}")
@@ -187,7 +186,7 @@ class SuppliedInputs:
         if self._inputs:
             self._can_ask |= {question.question_id: not question.is_bad for question in questions}
 
-    def check(self, warn: Callable[[str], None]) -> None:
+    def check(self, warn: Warn) -> None:
         """Give `warn` a line per method that lacks some inputs. The corpus's bad rows, which no
         method answers, are left out.
 

@@ -135,8 +135,7 @@ def jobs_of(jobs: RayJobs, run: str, warehouse: str | None) -> list[Job]:
     ours = [job for job in jobs.all() if job.id.startswith("gistmill-") and _run_of(job.id) == run]
     if warehouse is None:
         return ours
-    names = (warehouse, _normal(warehouse))  # as earlier versions wrote it, and as this one
-    return [job for job in ours if job.metadata.get("warehouse") in names]
+    return [job for job in ours if job.metadata.get("warehouse") == _normal(warehouse)]
 
 
 def _normal(warehouse: str) -> str:

@@ -1,15 +1,11 @@
 """Which engine goes when: phases follow from what steps read and whom they ask."""
 
-import itertools
 from abc import ABC
-from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from jobs.graph.phases import Phase, phases
+from jobs.graph.phases import phases
 from jobs.graph.resolved_run import read_run
 from jobs.graph.step_graph import StepWithEngine
 from pipeline.core.engine import EngineSettings
@@ -75,10 +71,9 @@ class Graph:
 
     def phases(self) -> list[tuple[str, str, list[str]]]:
         """Of each phase its name, its section and the names of its steps."""
-        return [(p.name, p.section, [step.name for step in p.steps]) for p in self.made()]
-
-    def made(self) -> list[Phase]:
-        return phases(self.steps_with_engines)
+        ordered = phases(self.steps_with_engines)
+        assert all(phase.loading == LOADING for phase in ordered)
+        return [(p.name, p.section, [step.name for step in p.steps]) for p in ordered]
 
 
 @pytest.fixture
@@ -130,35 +125,3 @@ def test_what_asks_nobody_goes_with_what_reads_it(graph: Graph) -> None:
     assert [names for _, _, names in graph.phases()] == [
         ["pages", "gists"], ["recall"], ["look up", "ranked", "answer"], ["score", "nobody's"],
     ]  # fmt: skip
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> Graph:
-    made = Graph()
-    for number in range(draw(st.integers(1, 14))):
-        reads = draw(st.sets(st.sampled_from(sorted(made.steps)), max_size=3)) if number else ()
-        letter = draw(st.sampled_from([None, "R", "R", "M", "X", "J"]))
-        made.add(f"s{number}", letter, *sorted(reads))
-    return made
-
-
-@settings(deadline=None, max_examples=200)
-@given(graphs())
-def test_every_step_is_in_one_phase_after_all_that_it_reads(graph: Graph) -> None:
-    found = graph.made()
-    order = [step.id for phase in found for step in phase.steps]
-    assert sorted(order) == sorted(step.id for step in graph.steps.values())
-    place = {step_id: n for n, step_id in enumerate(order)}
-    for step in graph.steps.values():
-        assert all(place[up.id] < place[step.id] for up in step.upstream[1:])
-    engine_of = {step.id: engine for step, engine in graph.steps_with_engines}
-    for phase in found:
-        assert {engine_of[step.id] for step in phase.steps} - {None} <= {phase.engine}
-        assert phase.loading == LOADING
-    assert len({phase.name for phase in found}) == len(found)
-    for before, after in _pairs([phase.engine for phase in found]):
-        assert before != after, "one phase would have done"
-
-
-def _pairs(engines: Sequence[EngineSettings | None]) -> Iterator[tuple[object, object]]:
-    return itertools.pairwise(engines)

@@ -115,30 +115,6 @@ def test_two_executions_only_for_several_chunks_and_workers(
     ), "each unit is in one execution, once"
 
 
-def test_a_chunk_finds_all_that_it_reads() -> None:
-    """Every item of the second execution holds its questions' units of each step, the memory's
-    units done, and nobody else's questions."""
-    keys = [_key("long", 30)]
-    reading = _phases()[0]
-    plan = plan_of(STEPS, _plan(keys, 5))
-    _, (_, work) = reading.executions(plan, lambda: 2)
-    assert work.num_documents == 6
-    for document in work.documents:
-        assert document.document_id == "long"
-        _refuse_a_gap(reading, document.units)
-
-
-def _refuse_a_gap(reading: Phase, planned: Sequence[Unit]) -> None:
-    pending = [unit for unit in planned if not unit.is_done]
-    of_step = {unit.step_id: set(unit.inputs) for unit in pending}
-    assert len(of_step) == len(pending), "one unit a step"
-    asking = {step.id for step in reading.steps if step.per_question}
-    assert set(of_step) == asking
-    assert len({frozenset(questions) for questions in of_step.values()}) == 1
-    done = {unit.step_id for unit in planned if unit.is_done}
-    assert {step.id for step in reading.steps if not step.per_question} <= done
-
-
 def test_a_unit_of_several_chunks_is_executed_with_all_of_them() -> None:
     """A unit that is asked again was formed from more questions than a chunk has now."""
     key = _key("d", 6)

@@ -177,16 +177,6 @@ def test_the_token_is_nowhere_in_the_warehouse(story: Story) -> None:
     assert not [file for file in files if TOKEN.encode() in file.read_bytes()]
 
 
-def test_a_job_that_fails_ends_in_its_drivers_exit_code(head: RayHead, tmp_path: Path) -> None:
-    path, warehouse = f"corpus.path={tmp_path / 'none'}", f"warehouse={tmp_path}"
-    address = f"cluster.address={head.address}"
-    done = ended(started("corpus=tables", path, warehouse, "run=bad", address))
-    assert done.returncode == 2
-    assert "no such file or folder; set corpus.path=..." in done.stdout
-    assert done.stderr.splitlines()[-1] == "gistmill: job gistmill-bad-1 failed: exit code 2"
-    assert "Traceback" not in done.stdout + done.stderr
-
-
 @pytest.mark.parametrize(
     ("wanted", "minutes", "code", "says"),
     [("1", "1", 0, ""), ("2", "0.01", 4, "gistmill: 1 of 2 nodes joined within cluster.wait_min")],
