@@ -200,7 +200,7 @@ def test_the_runs_exit_code_is_the_scripts(
     dry: DryRun, stubs: dict[str, str], code: int, num_commands: int
 ) -> None:
     """And without its nodes nothing is run."""
-    process = dry.begin(*WORDS, **stubs)
+    process = dry.begin(*WORDS, **stubs)  # type: ignore[arg-type]
     dry.end(process)
     assert (process.returncode, len(dry.told("python"))) == (code, num_commands)
 
