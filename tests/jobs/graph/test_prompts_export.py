@@ -75,7 +75,7 @@ def test_words_that_it_does_not_take(tmp_path: Path) -> None:
         (("qmsum", file), f"{file}: is there already and not empty; name a new folder"),
         (("qmsum", file / "below"), f"{file / 'below'}: cannot be written: "),
         (("qmsum", new, "plugins=nowhere"), "plugins=nowhere: no such folder"),
-        (("qmsum", new, "run=a"), "'run=a': unknown opt"),
+        (("qmsum", new, "run=a"), "'run=a': unknown word"),
     ):
         assert refused("prompts", "export", *words).startswith(says)
     assert not new.exists()
