@@ -62,8 +62,8 @@ class AskWords:
         questions."""
         path = f"corpus.path={self.files[0]}"
         values = composed_values([_EXPERIMENT, path, *self.options])
-        asked = {"format": "asked", "paths": list(self.files), "question": question}
-        return {**values, "corpus": {**values["corpus"], **asked}}
+        corpus = {"format": "asked", "paths": list(self.files), "question": question}
+        return {**values, "corpus": {**values["corpus"], **corpus}}
 
 
 def ask_words(words: Sequence[str]) -> AskWords:

@@ -148,8 +148,7 @@ class Memory(Settings):
     words: PositiveInt | None
 
     def overrides(self) -> dict[str, Any]:
-        own = self.model_dump(exclude={"name", "stages"})
-        return {key: value for key, value in own.items() if value is not None}
+        return self.model_dump(exclude={"name", "stages"}, exclude_none=True)
 
 
 class SameAsReader(Settings):
@@ -199,20 +198,13 @@ class RunConfig(Settings):
 
     def engines(self, role: Role) -> list[EngineSettings]:
         """The engines of a role without duplicates: all raters for `judge`, else one."""
-        chosen: tuple[EngineSettings | SameAsReader, ...] = {
-            "reader": (self.engine,),
-            "memory": (self.memory_engine,),
-            "extractor": (self.extractor,),
-            "query_expander": (self.query_expander,),
-            "judge": self.raters,
-        }[role]
-        found: dict[str, EngineSettings] = {}
-        for engine in chosen:
-            if isinstance(engine, EngineSettings):
-                found[sha(engine.identity())] = engine
-            elif engine.name == "reader":
-                found[sha(self.engine.identity())] = self.engine
-        return list(found.values())
+        chosen = self.raters if role == "judge" else (getattr(self, SECTIONS[role]),)
+        engines = [
+            engine if isinstance(engine, EngineSettings) else self.engine
+            for engine in chosen
+            if engine.name != "none"
+        ]
+        return list({sha(engine.identity()): engine for engine in engines}.values())
 
     def is_constrained(self, engine: EngineSettings) -> bool:
         return is_constrained(engine, self.reply_format)
@@ -244,10 +236,10 @@ def deadline(given: str, now: datetime) -> datetime:
     Without a zone it is of this machine's clock. Raises UsageError if it is malformed, PassedError
     if it is in the past.
     """
-    found = parse_deadline(given, now)
-    if found.timestamp() <= now.timestamp():
+    moment = parse_deadline(given, now)
+    if moment.timestamp() <= now.timestamp():
         raise PassedError(f"cluster.deadline={given}: is in the past; give a later one")
-    return found
+    return moment
 
 
 def parse_deadline(given: str, now: datetime) -> datetime:
@@ -255,16 +247,16 @@ def parse_deadline(given: str, now: datetime) -> datetime:
     try:
         if len(given) <= len("07:00"):
             clock = datetime.strptime(given, "%H:%M")
-            found = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0)
-            return found if found > now else found + timedelta(days=1)
-        found = datetime.fromisoformat(given)
-        found.timestamp()  # refuses years at the ends of the calendar
+            moment = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0)
+            return moment if moment > now else moment + timedelta(days=1)
+        moment = datetime.fromisoformat(given)
+        moment.timestamp()  # refuses years at the ends of the calendar
     except (ValueError, OverflowError):
         raise UsageError(
             f"cluster.deadline={given}: not a time; write 07:00, 2026-12-01T07:00 or "
             "2026-12-01T07:00+02:00"
         ) from None
-    return found
+    return moment
 
 
 def absolute_deadline(given: str, now: datetime) -> str:

@@ -187,18 +187,18 @@ def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
     while any(engine is not None for _, engine in left):
         ready = [(e, steps) for e in engines if (steps := _executable(left, e, done))]
         for engine, steps in ready:
-            if sum(own == engine for _, own in left) == sum(own == engine for _, own in steps):
+            if sum(e == engine for _, e in left) == sum(e == engine for _, e in steps):
                 break
         else:
             engine, steps = ready[0]
-        roles = {step.stage.role for step, own in steps if own and step.stage}
+        roles = {step.stage.role for step, asks in steps if asks and step.stage}
         role = next(role for role in ROLES if role in roles)
         times = sum(phase.name.split(" (")[0] == _NAMES[role] for phase in ordered)
         name = f"{_NAMES[role]} ({times + 1})" if times else _NAMES[role]
         own_steps = tuple(step for step, _ in steps)
         ordered.append(Phase(name, SECTIONS[role], engine, loading, own_steps))
         done |= {step.id for step in own_steps}
-        left = [(step, own) for step, own in left if step.id not in done]
+        left = [item for item in left if item[0].id not in done]
     if left:
         scoring = tuple(step for step, _ in left)
         ordered.append(Phase("scoring", "cluster", None, loading, scoring))
@@ -211,17 +211,17 @@ def _executable(
     """The steps that can be executed now with this engine alone: those that ask it, and those
     without an engine that they read. Empty where no step that asks it is ready."""
     ready, candidates = set(done), list[StepWithEngine]()
-    for step, own in left:
+    for step, asks in left:
         reads = {upstream.id for upstream in step.upstream}
-        if reads <= ready and (own is None or own == engine):
+        if reads <= ready and asks in (None, engine):
             ready.add(step.id)
-            candidates.append((step, own))
+            candidates.append((step, asks))
     needed: set[str] = set()
     steps = []
-    for step, own in reversed(candidates):
-        if own is not None or step.id in needed:
+    for step, asks in reversed(candidates):
+        if asks is not None or step.id in needed:
             needed |= {upstream.id for upstream in step.upstream}
-            steps.append((step, own))
+            steps.append((step, asks))
     return steps[::-1]
 
 

@@ -179,8 +179,8 @@ def _check_family(
             raise UsageError(f"reply_tokens.{name}: no such prompt; {near}")
     stages = [spec.stage for variant in variants for spec in (*variant.specs, *judging)]
     for prompt in dict.fromkeys(p for s in stages for p in (*s.prompts, *s.leaves_room_for)):
-        for asked in (prompt, *prompt.follows):
-            family.check_template(asked)
+        for template in (prompt, *prompt.follows):
+            family.check_template(template)
 
 
 def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:

@@ -59,6 +59,7 @@ _TRIED_CHARS = 20_000  # of each text
 _PIECE_CHARS, _BLOCK_TOKENS = 64, 16  # a block is cached whole or not at all
 _WITHOUT_CACHE = ("extractive", "scripted")
 _DIMENSIONS = 384
+_Shard = tuple[str, str, str, int]  # table, step id, unit, attempt
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class NoEmbedder(EmbedderSettings):
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         encoded = (text.encode(errors="surrogatepass") for text in texts)
-        drawn = b"".join(hashlib.shake_128(one).digest(_DIMENSIONS) for one in encoded)
+        drawn = b"".join(hashlib.shake_128(text).digest(_DIMENSIONS) for text in encoded)
         vectors = np.frombuffer(drawn, dtype=np.int8).reshape(len(texts), _DIMENSIONS)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / lengths, dtype=np.float32)
@@ -159,7 +160,7 @@ class DryRunShards(Shards):
     def __init__(self, warehouse: AnyPath, documents: Collection[str] = ()) -> None:
         super().__init__(warehouse)
         self._documents = frozenset(documents)
-        self.kept: dict[tuple[str, str, str, int], tuple[type[Record], Step, Unit, Any]] = {}
+        self.committed_rows: dict[_Shard, tuple[type[Record], Step, Unit, Any]] = {}
 
     def commit(
         self,
@@ -171,12 +172,12 @@ class DryRunShards(Shards):
     ) -> bool:
         if unit.document_id in self._documents:
             key = (record.table, step.id, unit.unit, unit.attempt)
-            self.kept[key] = (record, step, unit, tuple(rows))
+            self.committed_rows[key] = (record, step, unit, tuple(rows))
         return True
 
     def load(self, record: type[R], step_id: str, unit: str, attempt: int = 1) -> tuple[R, ...]:
-        kept = self.kept.get((record.table, step_id, unit, attempt))
-        return super().load(record, step_id, unit, attempt) if kept is None else kept[-1]
+        rows = self.committed_rows.get((record.table, step_id, unit, attempt))
+        return super().load(record, step_id, unit, attempt) if rows is None else rows[-1]
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ def estimate(prepared: Prepared) -> Estimate:
     engines = {step.id: engine for step, engine in run.steps_with_engines}
     costs = {i: NO_COST for i, engine in engines.items() if engine and i in prepared.plan.pending()}
     disk = Counter[str]()
-    for record, step, unit, rows in shards.kept.values():
+    for record, step, unit, rows in shards.committed_rows.values():
         scale = sample.scale.get(step.id, 0.0)
         disk[record.table] += round(scale * len(shard_content(record, step, unit, rows)))
         for call in rows if record is Call else ():

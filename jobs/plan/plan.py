@@ -188,10 +188,10 @@ def _assumptions(
     if all(scale == 1 for scale in sample.scale.values()):
         yield f"counted: {left}, all that is left; nothing is scaled"
     else:
-        asked = {(u.document_id, q) for u in sample.units if not u.is_done for q in u.inputs}
+        questions = {(u.document_id, q) for u in sample.units if not u.is_done for q in u.inputs}
         yield (
             f"counted: {len(sample.documents)} of {left}, spaced by length, with "
-            f"{len(asked):,} questions; scaled to the words and questions of all"
+            f"{len(questions):,} questions; scaled to the words and questions of all"
         )
     for name, counts in estimated.counts.items():
         yield f"tokens of {name}: {counts.how}"
