@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import textwrap
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from shutil import which
@@ -75,10 +75,7 @@ HOST = {"path": "/mnt/my models", "type": "Directory"}
 @pytest.mark.parametrize(
     ("words", "place", "value"),
     [
-        (VLLM, "group replicas", 0), (VLLM, "group minReplicas", 0), (VLLM, "group maxReplicas", 8),
-        (VLLM, "group rayStartParams num-gpus", "1"),
         (EVERYTHING, "group rayStartParams num-gpus", "4"),
-        (VLLM, f"worker resources limits {GPU}", 1),
         (EVERYTHING, f"worker resources limits {GPU}", 4),
         (OF_MEMORIES, f"worker resources limits {GPU}", 2),
         ([], f"worker resources limits {GPU}", None),
@@ -95,11 +92,8 @@ HOST = {"path": "/mnt/my models", "type": "Directory"}
         (EVERYTHING, "worker env", [{"name": "HF_HOME", "value": "/model-cache"}]),
         (["cluster.model_cache=/mnt/my models"], "worker_pod volumes 0 hostPath", HOST),
         ([], "worker_pod volumes", None),
-        ([], "head resources requests ephemeral-storage", "10Gi"),
         ([], "worker resources requests ephemeral-storage", "30Gi"),
-        (["cluster.worker_storage=null"], "worker resources requests ephemeral-storage", None),
         ([], "cluster authOptions", {"mode": "token"}),
-        (["cluster.auth=disabled"], "cluster authOptions", {"mode": "disabled"}),
         (["cluster.auth=null"], "cluster authOptions", None),
         (FIXED, "cluster enableInTreeAutoscaling", False),
         *((FIXED, f"group {name}", 3) for name in ("replicas", "minReplicas", "maxReplicas")),
@@ -136,15 +130,19 @@ def test_there_are_as_many_engines_as_the_pods_have_gpus_for(
     assert f"engine.max_workers={workers}" in shlex.split(spec["entrypoint"])
 
 
-def test_the_job_ends_some_time_after_its_deadline() -> None:
-    assert "activeDeadlineSeconds" not in manifest(*WORDS)["spec"]
-    given = (datetime.now().astimezone() + timedelta(hours=2)).isoformat(timespec="seconds")
-    seconds = manifest(*WORDS, f"cluster.deadline={given}")["spec"]["activeDeadlineSeconds"]
-    assert 2 * 3600 < seconds <= 2 * 3600 + 600
-    own = [f"cluster.deadline={given}", "cluster.active_deadline_seconds=99"]
+@pytest.mark.parametrize("given", ["07:00", "2999-12-01T07:00", "2999-12-01T07:00:00+05:00"])
+def test_a_deadline_is_the_same_for_every_start(given: str) -> None:
+    """And the job ends some time after it."""
+    spec = manifest(*WORDS, f"cluster.deadline={given}")["spec"]
+    (word,) = [w for w in shlex.split(spec["entrypoint"]) if w.startswith("cluster.deadline=")]
+    sent = datetime.fromisoformat(word.removeprefix("cluster.deadline="))
+    assert sent.tzinfo is not None
+    meant = deadline(given, now := datetime.now()).timestamp()
+    assert sent.timestamp() == meant
+    seconds = min(meant - now.timestamp() + 600, 2**31 - 1)  # which the schema allows
+    assert spec["activeDeadlineSeconds"] == pytest.approx(seconds, abs=60)
+    own = ["cluster.deadline=07:00", "cluster.active_deadline_seconds=99"]
     assert manifest(*WORDS, *own)["spec"]["activeDeadlineSeconds"] == 99
-    far = manifest(*WORDS, "cluster.deadline=2999-12-01T07:00")
-    jsonschema.validate(far, SCHEMA)  # whose seconds are 32 bits
 
 
 OVERLAY = """
@@ -223,16 +221,6 @@ def test_the_job_joins_its_own_ray_and_is_tried_again() -> None:
     assert yaml.safe_load(spec["runtimeEnvYAML"])["pip"] == ["some-package==1.0"]
     refused_here = gistmill("run", *shlex.split(spec["entrypoint"])[5:], "limitt=1")
     assert "limitt: no such key" in refused_here.stderr  # all others are known
-
-
-@pytest.mark.parametrize("given", ["07:00", "2999-12-01T07:00", "2999-12-01T07:00:00+05:00"])
-def test_a_deadline_is_the_same_for_every_start(given: str) -> None:
-    words = shlex.split(manifest(*WORDS, f"cluster.deadline={given}")["spec"]["entrypoint"])
-    (word,) = [word for word in words if word.startswith("cluster.deadline=")]
-    sent = datetime.fromisoformat(word.removeprefix("cluster.deadline="))
-    assert sent.tzinfo is not None
-    meant = deadline(given, datetime.now())
-    assert sent.timestamp() == meant.timestamp()
 
 
 @settings(deadline=None)
