@@ -16,7 +16,6 @@ from jobs.submit.package import (
     refuse_unshared,
     words_on_cluster,
 )
-from jobs.submit.slurm import slurm_script
 from pipeline.core.errors import UsageError
 
 
@@ -32,11 +31,11 @@ def submit(words: Sequence[str], log: TextIO | None) -> Submission:
 
         return send(run, words, log)
     if isinstance(config.cluster, KubeRayCluster):
-        answer = hand_over(["kubectl", "create", "-f", "-"], rayjob(run, words))
+        answer = hand_over(["kubectl", "create", "-f", "-"], _manifest(run, words))
         where = f"{dns_name(run.name)} -n {config.cluster.namespace}"
         then = f"kubectl get rayjob {where} shows it, kubectl delete rayjob {where} stops it"
     else:
-        answer = hand_over(["sbatch"], slurm_script(run, words))
+        answer = hand_over(["sbatch"], _manifest(run, words))
         then = (
             f"squeue --name gistmill-{run.name} shows it, "
             "scancel --batch --signal=TERM JOB stops it gracefully"
@@ -50,11 +49,18 @@ def rendered(words: Sequence[str]) -> str:
     """The text that `submit` would send: a command, a manifest or a script."""
     run, words = _read(words)
     if not isinstance(run.config.cluster, RayCluster):
-        make = rayjob if isinstance(run.config.cluster, KubeRayCluster) else slurm_script
-        return make(run, words)
+        return _manifest(run, words)
     refuse_unshared(run.config)
     there = words_on_cluster(run, words, lambda key, path: f"files/{key}/{path.name}")
     return command(["-m", "jobs", "run", *there]) + "\n"
+
+
+def _manifest(run: ResolvedRun, words: Sequence[str]) -> str:
+    if isinstance(run.config.cluster, KubeRayCluster):
+        return rayjob(run, words)
+    from jobs.submit.slurm import slurm_script  # imported here, as the module is a command, too
+
+    return slurm_script(run, words)
 
 
 def stop(words: Sequence[str]) -> Submission:
