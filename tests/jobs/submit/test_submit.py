@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -53,20 +52,35 @@ def until(is_so: Callable[[], Any], *processes: "subprocess.Popen[str]") -> None
         time.sleep(0.1)
 
 
-@dataclass
 class Story:
     """One run: sent, followed by two, left by one of them, stopped, sent again."""
 
-    words: list[str]
-    warehouse: Path
-    address: str
-    first: "CompletedProcess[str]"  # had Ctrl-C
-    second: "CompletedProcess[str]"  # followed the same job, and saw it stopped
-    stop: "CompletedProcess[str]"
-    status_when_stopped: dict[str, Any]
-    shards_when_stopped: dict[Path, int]
-    detached: "CompletedProcess[str]"
-    last: "CompletedProcess[str]"
+    def __init__(self, folder: Path, address: str) -> None:
+        write(folder / "corpus", [document(1)], [question(1, of=1)])
+        replies = [{"prompt": "answer", "seconds": SLOW, "reply": "so it is"}, {"reply": "short"}]
+        (folder / "it's $HOME # 1.yaml").write_text(yaml.safe_dump({"replies": replies}))
+        self.address, self.warehouse = address, folder / "warehouse"
+        run = ["run=a_night", f"warehouse={self.warehouse}"]
+        words = [
+            "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
+            "methods=gist_only", "engine=scripted",
+            f"engine.script={folder}/it's $HOME # 1.yaml", "cluster.stall_minutes=7.0",
+            f"cluster.address={address}", *run,
+        ]  # fmt: skip
+        first = started(*words)
+        until(lambda: list(self.warehouse.glob("tables/gists/*/*.parquet")), first)
+        second = started(*words)
+        assert second.stderr
+        said = second.stderr.readline()
+        first.send_signal(signal.SIGINT)
+        self.first = ended(first)  # had Ctrl-C
+        self.stop = ended(started("--stop", "--json", *run, f"cluster.address={address}"))
+        self.second = ended(second)  # followed the same job, and saw it stopped
+        self.second.stderr = said + self.second.stderr
+        self.status_when_stopped = json.loads(succeed("status", *run, "--json"))
+        self.shards_when_stopped = shards(self.warehouse)
+        self.detached = ended(started(*words, "--detach", "--json"))
+        self.last = ended(started(*words))
 
 
 def shards(warehouse: Path) -> dict[Path, int]:
@@ -76,34 +90,7 @@ def shards(warehouse: Path) -> dict[Path, int]:
 
 @pytest.fixture(scope="module")
 def story(head: RayHead, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    folder = tmp_path_factory.mktemp("story")
-    write(folder / "corpus", [document(1)], [question(1, of=1)])
-    replies = [{"prompt": "answer", "seconds": SLOW, "reply": "so it is"}, {"reply": "short"}]
-    (folder / "it's $HOME # 1.yaml").write_text(yaml.safe_dump({"replies": replies}))
-    warehouse = folder / "warehouse"
-    run = ["run=a_night", f"warehouse={warehouse}"]
-    words = [
-        "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
-        "methods=gist_only", "engine=scripted", f"engine.script={folder}/it's $HOME # 1.yaml",
-        "cluster.stall_minutes=7.0", f"cluster.address={head.address}", *run,
-    ]  # fmt: skip
-    first = started(*words)
-    until(lambda: list(warehouse.glob("tables/gists/*/*.parquet")), first)
-    second = started(*words)
-    assert second.stderr
-    said = second.stderr.readline()
-    first.send_signal(signal.SIGINT)
-    left = ended(first)
-    stop = ended(started("--stop", "--json", *run, f"cluster.address={head.address}"))
-    stopped = ended(second)
-    stopped.stderr = said + stopped.stderr
-    status = json.loads(succeed("status", *run, "--json"))
-    before = shards(warehouse)
-    detached = ended(started(*words, "--detach", "--json"))
-    last = ended(started(*words))
-    return Story(
-        words, warehouse, head.address, left, stopped, stop, status, before, detached, last
-    )
+    return Story(tmp_path_factory.mktemp("story"), head.address)
 
 
 def test_ctrl_c_leaves_the_job_alone(story: Story) -> None:
