@@ -212,7 +212,6 @@ def _print(answer: AskedAnswer, answers: Answers) -> None:
 
 
 def _basis(answer: AskedAnswer, answers: Answers) -> str:
-    """What the answer rests on, in a line."""
     words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
     if not answer.pages:
         return f"no passages to quote, as {answer.method} read no whole page; {words}"
@@ -227,7 +226,6 @@ def _basis(answer: AskedAnswer, answers: Answers) -> str:
 
 
 def _commands(answer: AskedAnswer, answers: Answers, quoted: Sequence[QuotedPage]) -> Iterator[str]:
-    """Commands that show the pages that were read, and the answer step by step."""
     is_default = answers.warehouse == "warehouse"
     where = [] if is_default else [f"warehouse={answers.warehouse}"]
     shown = quoted[0].document_id if quoted else answer.document_id

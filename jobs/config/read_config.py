@@ -30,7 +30,6 @@ def read_config(overrides: Sequence[str]) -> RunConfig:
 
 
 def composed_values(overrides: Sequence[str]) -> dict[str, Any]:
-    """The plain values of a command line, unchecked."""
     plugins = [word.partition("=")[2] for word in overrides if word.startswith("plugins=")]
     values = compose(overrides, conf_folders(plugins[-1] if plugins else None)[:-1])
     values["raters"] = [values.pop("rater")]
@@ -50,7 +49,6 @@ def parsed_config(values: Mapping[str, Any]) -> RunConfig:
 
 
 def _section(key: str, section: Any) -> Corpus | EngineSettings | SameAsReader:
-    """The corpus by its `format`, or an engine by its `name`."""
     if not isinstance(section, Mapping):
         raise UsageError(f"{key}={str(section)[:80]}: write a section, or {key}=NAME")
     try:

@@ -57,17 +57,11 @@ def _with_variables(given: dict[str, Any]) -> dict[str, Any]:
 RuntimeEnv = Annotated[dict[str, Any], AfterValidator(_with_variables)]
 
 
-class InlineCluster(ClusterSettings):
-    """No Ray: one worker in the process of the command."""
-
-    name: Literal["inline"]
-    address: None
-
-
 class LocalCluster(ClusterSettings):
-    """A Ray that the run starts on this machine."""
+    """This machine: `inline` is one worker in the process of the command, `local` a Ray that the
+    run starts."""
 
-    name: Literal["local"]
+    name: Literal["inline", "local"]
     address: None
 
 
@@ -130,7 +124,7 @@ class SlurmCluster(ClusterSettings):
 
 
 AnyCluster = Annotated[
-    InlineCluster | LocalCluster | RayCluster | KubeRayCluster | SlurmCluster,
+    LocalCluster | RayCluster | KubeRayCluster | SlurmCluster,
     Field(discriminator="name"),
 ]
 
@@ -231,11 +225,8 @@ class PassedError(UsageError):
 
 
 def deadline(given: str, now: datetime) -> datetime:
-    """Parse `given`: HH:MM (the next such time after `now`) or ISO 8601.
-
-    Without a zone it is of this machine's clock. Raises UsageError if it is malformed, PassedError
-    if it is in the past.
-    """
+    """Parse `given`: HH:MM (the next such time after `now`) or ISO 8601, without a zone of this
+    machine's clock. Raises UsageError if it is malformed, PassedError if it is in the past."""
     moment = parse_deadline(given, now)
     if moment.timestamp() <= now.timestamp():
         raise PassedError(f"cluster.deadline={given}: is in the past; give a later one")
@@ -261,7 +252,5 @@ def parse_deadline(given: str, now: datetime) -> datetime:
 
 def absolute_deadline(given: str, now: datetime) -> str:
     """The deadline in ISO 8601 with a zone: the same moment on other machines and later starts.
-
-    Raises as `deadline` does.
-    """
+    Raises as `deadline` does."""
     return deadline(given, now).astimezone().isoformat(timespec="seconds")

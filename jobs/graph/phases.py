@@ -1,10 +1,9 @@
 """Phases: groups of steps that one engine can execute without waiting for another engine; and the
 plan of a run, which has the units of its documents in a file.
 
-They follow from what the steps read and which engine each asks. A model is loaded once per GPU and
-phase, and a run with one engine has one phase. A step without an engine belongs to the phase of the
-steps that read it; if none of those asks an engine, to the last phase, after GPUs are released. If
-none are held, `with_scoring` saves that phase an execution of its own.
+A model is loaded once per GPU and phase, and a run with one engine has one phase. A step without an
+engine belongs to the phase of the steps that read it; if none of those asks an engine, to the last
+phase, after GPUs are released.
 """
 
 from collections import Counter
@@ -68,11 +67,9 @@ class RunPlan:
         return read_plan(self.file, steps)
 
     def pending(self) -> set[str]:
-        """The steps with pending units."""
         return {*self._words}
 
     def num_documents(self, steps: Collection[str]) -> int:
-        """The number of documents with pending units in these steps."""
         return sum(n for pending, n in self._documents.items() if not pending.isdisjoint(steps))
 
     def is_within(self, steps: Collection[str], others: Collection[str]) -> bool:
@@ -103,7 +100,6 @@ class Phase:
 
     @property
     def slots(self) -> int:
-        """Concurrent requests of a worker; without an engine, documents."""
         return num_slots(self.engine) if self.engine else _SCORING_DOCUMENTS
 
     def with_upstream(self) -> dict[str, Step]:

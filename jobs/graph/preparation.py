@@ -1,9 +1,6 @@
 """Prepare a run before execution: commit its documents and questions and plan their units, one
 document at a time; compare inputs that stages supply for single questions, such as imported
-answers, with the corpus.
-
-Used by `run`, `plan` and `bench`.
-"""
+answers, with the corpus."""
 
 import hashlib
 import heapq

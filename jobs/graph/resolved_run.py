@@ -117,7 +117,6 @@ def read_run(overrides: Sequence[str]) -> ResolvedRun:
 
 
 def run_of(values: Mapping[str, Any]) -> ResolvedRun:
-    """The run of plain values. Raises UsageError as `parsed_config` and `resolve` do."""
     return resolve(parsed_config(values))
 
 
@@ -300,7 +299,6 @@ def papers_of(
 
 
 def _imported(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:
-    """Each method's file of imported answers, and a hash of them."""
     imported = {}
     for step in steps if not config.audit_of else ():
         if step.method and step.stage and (answers := step.stage.inputs_per_question()):
@@ -321,7 +319,6 @@ def stage_names(steps: Sequence[Step]) -> list[str]:
 
 
 def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:
-    """The columns of reports that the steps' stages measure, by kind of question."""
     columns: dict[str, dict[str, Any]] = {kind: {} for kind in get_args(QuestionKind)}
     for step in steps:
         for kind, of_stage in (step.stage.columns() if step.stage else {}).items():

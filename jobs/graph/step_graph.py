@@ -105,7 +105,6 @@ def _variant(
 def _varied(
     config: RunConfig, given: Sequence[tuple[str, str]], confs: Sequence[Path]
 ) -> RunConfig:
-    """The config with these settings; memory settings apply to the memory that is named."""
     memory_keys = [f"memory.{name}" for name in type(config.memory).model_fields][2:]
     engine_keys = [f"{engine}.{name}" for engine in _ENGINES for name in _OF_ENGINE]
     keys = ["memory", *memory_keys, *(f"embedder.{name}" for name in _OF_EMBEDDER), *engine_keys]
@@ -198,8 +197,7 @@ class _Graph:
         return self.steps.setdefault(step.id, (step, None))[0]
 
     def add_memory(self, repeat: int) -> None:
-        """Add the steps of the run's own memory; if its settings derive another memory from it,
-        methods read that one."""
+        """Add the steps of the run's own memory; methods read the one derived last."""
         place, earlier = f"memory={self.config.memory.name}", self.memory.setdefault(repeat, {})
         values = {**self.defaults, "repeat": repeat, **self.config.memory.overrides()}
         for spec in self.variant.memory:
@@ -211,7 +209,6 @@ class _Graph:
             self._add(where, spec, stage, ("", repeat), earlier)
 
     def add_method(self, method: Method, judging: Sequence[StageSpec], repeat: int) -> list[Step]:
-        """Add and return the steps of a method and those that judge its answers."""
         values, of = {**self.defaults, "repeat": repeat}, (method.name, repeat)
         earlier = dict(self.memory.get(repeat, self.memory[0]))
         steps: list[Step] = []

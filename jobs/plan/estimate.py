@@ -2,11 +2,8 @@
 through all stages with an engine that counts the tokens of prompts and of expected replies; the
 counts are scaled to all documents.
 
-Engines without a model count words or punctuation marks by rules of their own, which are applied
-here. For a model, its tokenizer, if this machine has it, gives the tokens per byte of the corpus;
-otherwise that ratio is an estimate.
-
-Runs in this process, without Ray, on copies in memory: the warehouse is read, never written.
+For a model, its tokenizer, if this machine has it, gives the tokens per byte of the corpus;
+otherwise that ratio is an estimate. The warehouse is read, never written.
 """
 
 import asyncio
@@ -76,7 +73,6 @@ class TokenCounts:
 
 
 def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
-    """How to count an engine's tokens. `texts` are non-empty pieces of the corpus."""
     if isinstance(settings, ExtractiveSettings):
         return TokenCounts(num_tokens, 0, "words and signs, as the engine counts")
     if not isinstance(settings, VllmSettings | OpenAISettings):
@@ -251,7 +247,6 @@ def choose_sample(prepared: Prepared) -> Sample:
     by_question = {step.id for step in steps if step.per_question}
 
     def to_ask() -> Iterator[tuple[PlannedDocument, list[Unit]]]:
-        """The documents with model calls to make, and their pending units."""
         for document in prepared.plan.documents():
             pending = [unit for unit in document.units if not unit.is_done]
             if not document.is_bad and any(unit.step_id in asking for unit in pending):

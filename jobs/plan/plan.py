@@ -49,7 +49,6 @@ class Options:
 
     @classmethod
     def of(cls, rates: str | None, gpus: int, price: str | None) -> "Options":
-        """Parse the options. Raises UsageError for an unusable one."""
         speeds = None if rates is None else numbers("rates", rates, "PREFILL,DECODE")
         if speeds and min(speeds) <= 0:
             raise UsageError(f"--rates {rates}: both must be above 0")

@@ -108,7 +108,6 @@ def run(
 def _planned(
     resolved: ResolvedRun, folder: RunFolder, warn: Warn, retry_policy: RetryPolicy | None
 ) -> RunExecutor:
-    """Load the corpus, plan every unit, and store the run's config and plan."""
     resolved = merge_with_stored_run(resolved, folder)
     cluster = resolved.config.cluster
     if cluster.address:  # check the cluster's size before a long load of the corpus
@@ -223,7 +222,6 @@ def compact_periodically(
 
 
 def _refuse_unwritable(warehouse: UPath) -> None:
-    """Raise UsageError if the warehouse cannot be written to or created."""
     if blocking := unwritable(warehouse):
         raise UsageError(
             f"warehouse={warehouse}: {blocking} is not a writable folder; name another"

@@ -92,14 +92,12 @@ class Progress:
             self._print(f"{phase}: {num_documents} {what}")
 
     def took(self) -> dict[str, Any]:
-        """The seconds, workers, calls and tokens of the phase so far, as JSON."""
         seconds = round(self._clock() - self._started, 3)
         workers, total = len(self.workers.get(self._phase, ())), self._phase_total()
         counts = {name: total[name] for name in _NAMES}
         return {"phase": self._phase, "seconds": seconds, "workers": workers, **counts}
 
     def add(self, summary: Summary) -> None:
-        """Count a document that has finished the phase."""
         self._print_findings(summary.findings)
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
@@ -162,7 +160,6 @@ class Progress:
         return sum(self._alive.values(), Counter[str]()) | self._finished
 
     def _show(self) -> None:
-        """Show what is done; a document in flight counts by its share."""
         words = self._words + sum(part["words"] * part["share"] for part in self._inside)
         self._bar.update(self._task.id, completed=words)
         if self._console.is_terminal:
@@ -207,5 +204,4 @@ def document_text(document: Mapping[str, Any] | None) -> str:
 
 
 def refusal_text(refused: Mapping[str, Any]) -> str:
-    """The refusals of storage by `Advisory.state`, as part of a line."""
     return f"could not be written for {refused['seconds']:.0f} s ({refused['error']})"

@@ -319,7 +319,6 @@ def audit_run(words: Sequence[str]) -> ResolvedRun:
 
 
 def _maker(config: RunConfig, warehouse: UPath, seed: int) -> Maker:
-    """What makes known answers to the questions of a run."""
     with connect(warehouse, config.run) as connection:
         rows = query(connection, _QUESTIONS_TO_AUDIT)
     questions = [Asked(**{**row, "references": tuple(row["references"])}) for row in rows]

@@ -46,7 +46,6 @@ def submit(words: Sequence[str], log: TextIO | None) -> Submission:
 
 
 def rendered(words: Sequence[str]) -> str:
-    """The text that `submit` would send: a command, a manifest or a script."""
     run, words = _read(words)
     if not isinstance(run.config.cluster, RayCluster):
         return _manifest(run, words)
@@ -79,7 +78,6 @@ def stop(words: Sequence[str]) -> Submission:
 
 
 def _read(words: Sequence[str]) -> tuple[ResolvedRun, Sequence[str]]:
-    """The run, and its words, which get cluster=ray if they name no kind of cluster."""
     if not any(word.startswith("cluster=") for word in words):
         words = ["cluster=ray", *words]
     run = read_run(words)

@@ -42,7 +42,6 @@ class Submission:
 
 
 def print_to_stderr(line: str) -> None:
-    """Print a line for the user, with secrets redacted."""
     sys.stderr.write(redacted(f"gistmill: {line}\n"))
 
 

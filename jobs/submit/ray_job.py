@@ -126,7 +126,6 @@ def take_marker(warehouse: UPath, job_id: str) -> None:
 
 
 def _run_of(job_id: str) -> str:
-    """The run's name in gistmill-<run>-<n>."""
     return job_id.removeprefix("gistmill-").rpartition("-")[0]
 
 
