@@ -14,7 +14,7 @@ from benchmarks.peers.bare import Script, on_engine, replay
 from benchmarks.reading import Reading, read
 from benchmarks.recorder import Sent
 from jobs.config.run_config import RunConfig
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.asking.reader import num_slots
 from pipeline.core.engine import Engine, Request
 

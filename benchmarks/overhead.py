@@ -15,12 +15,11 @@ from resource import RUSAGE_SELF, getrusage
 
 from benchmarks.figures import Figure, figure_of
 from jobs.config.run_config import RunConfig
-from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import prepare
-from jobs.graph.resolved_run import resolve
+from jobs.graph.resolved_run import resolve, run_manifest
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
-from jobs.run.provenance import provenance
+from jobs.run.launch import provenance
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
 

@@ -15,7 +15,7 @@ from benchmarks.limit import limit, rates
 from benchmarks.side_by_side import WORDS as PEERS_WORDS
 from benchmarks.side_by_side import peers
 from jobs.config.run_config import RunConfig
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 
 # One unit holds all questions of a document, so that the phase is one execution. Any part may be

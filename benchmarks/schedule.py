@@ -22,7 +22,7 @@ from benchmarks.dependencies import longest_chain
 from benchmarks.figures import Bar, Figure, figure_of
 from benchmarks.reading import Order, Reading, as_planned, read
 from jobs.config.run_config import RunConfig
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.calls import Call
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError

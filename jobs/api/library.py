@@ -10,8 +10,7 @@ from jobs.compare.compare import Comparison
 from jobs.compare.compare import compare as compare_methods
 from jobs.config.options import ReadOptions
 from jobs.config.run_config import RunConfig
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun, resolve
+from jobs.graph.resolved_run import ResolvedRun, read_run, resolve
 from jobs.report.render import parts_of, report_page
 from jobs.report.report import Report, make_report, report_of
 from jobs.run.launch import Outcome
@@ -98,8 +97,8 @@ def report(  # noqa: PLR0913  # they are its options
     tokens) adds money to the counts, `split_shared` divides the costs of shared memory steps among
     their methods. Raises UsageError.
     """
-    place = ReadOptions(as_path(warehouse), run, price=price, split_shared=split_shared)
-    return make_report(replace(place, by=by, where=where, rater=rater))
+    options = ReadOptions(as_path(warehouse), run, by, where, rater=rater, price=price)
+    return make_report(replace(options, split_shared=split_shared))
 
 
 def compare(
@@ -162,14 +161,14 @@ def run_and_report(
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
 ) -> tuple[Outcome, Report]:
     """Execute the run and write its report to its folder. Raises as `run`."""
-    made: list[Report] = []
+    reports: list[Report] = []
 
     def look(connection: Any, folder: RunFolder) -> None:
         options = ReadOptions(folder.warehouse, rater=_shown_rater(resolved, connection))
-        made.append(report_of(connection, folder, options))
-        folder.write_report(report_page(parts_of(made[0])))
+        reports.append(report_of(connection, folder, options))
+        folder.write_report(report_page(parts_of(reports[0])))
 
-    return execute(resolved, warn, retry_policy, look), made[0]
+    return execute(resolved, warn, retry_policy, look), reports[0]
 
 
 def _shown_rater(run: ResolvedRun, connection: Any) -> str | None:
@@ -181,9 +180,9 @@ def _shown_rater(run: ResolvedRun, connection: Any) -> str | None:
         for step, engine in run.steps_with_engines
         if step.stage and step.stage.role == "judge" and engine in last
     ]
-    found = connection.execute(
+    first = connection.execute(
         """select rater from raters group by rater
         order by bool_or(list_contains(?::varchar[], step_id)) desc, rater limit 1""",
         [steps],
     ).fetchone()
-    return found[0] if found else None
+    return first[0] if first else None

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from jobs.config.options import ReadOptions
-from jobs.graph.read_run import composed_values, run_of
-from jobs.graph.resolved_run import ResolvedRun
+from jobs.config.read_config import composed_values
+from jobs.graph.resolved_run import ResolvedRun, run_of
 from jobs.html.source import check_page_name, write_page
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_json, print_line
@@ -37,6 +37,7 @@ from stages.gathered.gathered_pages import Gathered, MemoryPage, gather, of_meth
 from stages.gathered.quoted import AskedAnswer, QuotedPage, Quoting, rarity, read_answers
 
 T = TypeVar("T")
+Warn = Callable[[str], None]
 MOST_WORDS = 6000
 _OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")
 _EXPERIMENT = "experiment=ask"  # its method, and no rater: there is no reference to rate by
@@ -61,14 +62,8 @@ class AskWords:
         questions."""
         path = f"corpus.path={self.files[0]}"
         values = composed_values([_EXPERIMENT, path, *self.options])
-        asked = {"format": "asked", "paths": list(self.files), "question": question}
-        return {**values, "corpus": {**values["corpus"], **asked}}
-
-    def reading_memory(self, folder: str) -> dict[str, Any]:
-        """The config values of a run of corpus=tables in `folder`, which has the memory, too."""
-        own = [word for word in self.options if not re.match(r"[+~]*memory[.=]", word)]
-        corpus = ["corpus=tables", f"corpus.path={folder}", "memory=given"]
-        return composed_values([_EXPERIMENT, *corpus, *own])
+        corpus = {"format": "asked", "paths": list(self.files), "question": question}
+        return {**values, "corpus": {**values["corpus"], **corpus}}
 
 
 def ask_words(words: Sequence[str]) -> AskWords:
@@ -94,7 +89,7 @@ def _is_file(word: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Answers:
     """`memories_run`: the run that has the pages of the answers."""
 
     question: str
@@ -106,7 +101,7 @@ class Asked:
     results: Sequence[AskedAnswer]
 
 
-def ask_files(words: AskWords, each: bool, most_words: int, warn: Callable[[str], None]) -> Asked:
+def ask_files(words: AskWords, each: bool, most_words: int, warn: Warn) -> Answers:
     """Ask all files at once, by pages of at most `most_words`, or `each` by itself.
 
     `warn` gets the run's complaints. Raises UsageError where nothing can be asked, and as `run`
@@ -124,129 +119,122 @@ def ask_files(words: AskWords, each: bool, most_words: int, warn: Callable[[str]
     sources: Sequence[MemoryPage] | None = None
     if len(files) > 1 and not each:
         memories_run, memories = _memories(words, name, warn)
-        chosen = gather(name, memories, files, words.question, most_words)
-        sources, run = chosen.pages, _of_gathered(words, chosen, run)
+        gathered = gather(name, memories, files, words.question, most_words)
+        sources, run = gathered.pages, _of_gathered(words, gathered, run)
     outcome, (rows, pages) = _execute(run, lambda v: (read_answers(v), read_pages(v)), warn)
     weight = rarity([page.text for page in memories or pages])
     answers = Quoting(words.question, files, weight, sources).answers(rows, pages)
     if not config.engine.is_model:
         warn(_NO_MODEL.format(config.engine.title))
-    return Asked(words.question, outcome.run, memories_run or outcome.run, config.warehouse,
-                 outcome.exit_code, len(files), answers)  # fmt: skip
+    return Answers(words.question, outcome.run, memories_run or outcome.run, config.warehouse,
+                   outcome.exit_code, len(files), answers)  # fmt: skip
 
 
-def _memories(
-    words: AskWords, name: str, warn: Callable[[str], None]
-) -> tuple[str, list[MemoryPage]]:
+def _memories(words: AskWords, name: str, warn: Warn) -> tuple[str, list[MemoryPage]]:
     """Make the pages of all files. Raises IncompleteError, and UsageError if there are none."""
     # Every bad file has its own line already.
-    own = {"name": f"memories-{name}", "methods": "", "max_problem_rate": 1.0}
-    resolved = run_of({**words.asking(""), **own})
+    changes = {"name": f"memories-{name}", "methods": "", "max_problem_rate": 1.0}
+    resolved = run_of({**words.asking(""), **changes})
     outcome, pages = _execute(resolved, read_pages, warn)
     if outcome.exit_code == INCOMPLETE:
         raise IncompleteError("; ".join(outcome.complaints))
-    if not (found := of_methods(pages, resolved.steps)):
+    if not (of_shared := of_methods(pages, resolved.steps)):
         raise UsageError(f"{name}: no page of it could be read; see run={outcome.run}")
-    return outcome.run, found
+    return outcome.run, of_shared
 
 
-def _of_gathered(words: AskWords, chosen: Gathered, asked: ResolvedRun) -> ResolvedRun:
-    """The run that asks a gathered document; equal content and settings give an equal name."""
-    tables = chosen.tables(words.question)
-    name = f"ask-{sha([asked.settings_sha, *map(bytes.decode, tables.values())], 8)}"
-    folder = RunFolder(asked.config.warehouse, name).path / "asked"
+def _of_gathered(words: AskWords, gathered: Gathered, run: ResolvedRun) -> ResolvedRun:
+    """The run that asks a gathered document, which has its memory; equal content and settings give
+    an equal name."""
+    tables = gathered.tables(words.question)
+    name = f"ask-{sha([run.settings_sha, *map(bytes.decode, tables.values())], 8)}"
+    folder = RunFolder(run.config.warehouse, name).path / "asked"
     for file, content in tables.items():
         write(folder / file, content)
-    place = folder if is_remote(folder) else folder.absolute()  # may be read again from any folder
-    return run_of({**words.reading_memory(str(place)), "run": name})
+    path = folder if is_remote(folder) else folder.absolute()  # may be read again from any folder
+    options = [word for word in words.options if not re.match(r"[+~]*memory[.=]", word)]
+    corpus = ["corpus=tables", f"corpus.path={path}", "memory=given"]
+    return run_of({**composed_values([_EXPERIMENT, *corpus, *options]), "run": name})
 
 
-def _execute(
-    resolved: ResolvedRun, read: Callable[[Any], T], warn: Callable[[str], None]
-) -> tuple[Outcome, T]:
-    found: list[T] = []
-    outcome = execute(resolved, warn, look=lambda views, _: found.append(read(views)))
+def _execute(resolved: ResolvedRun, read: Callable[[Any], T], warn: Warn) -> tuple[Outcome, T]:
+    results: list[T] = []
+    outcome = execute(resolved, warn, look=lambda views, _: results.append(read(views)))
     for complaint in outcome.complaints:
         warn(complaint)
-    return outcome, found[0]
+    return outcome, results[0]
 
 
 def ask(
-    words: Sequence[str],
-    as_json: bool,
-    warn: Callable[[str], None],
-    each: bool,
-    most_words: int,
-    html: Path | None,
+    words: Sequence[str], as_json: bool, warn: Warn, each: bool, most_words: int, html: Path | None
 ) -> int:
-    """Ask, and print the answer and the passages that it rests on; returns the run's exit code."""
-    named = ask_words(words)
+    """Ask, and print the answer and the passages that it rests on; returns the run's exit code.
+
+    With `html`, the page of the run is written there and its address printed, and opened if
+    standard output is a terminal.
+    """
+    parsed = ask_words(words)
     if html:
         check_page_name(html)  # before anything is read
-    asked = ask_files(named, each, most_words, warn)
+    answers = ask_files(parsed, each, most_words, warn)
     if as_json:
-        print_json(asked)
+        print_json(answers)
     else:
-        for answer in asked.results:
-            _print(answer, asked)
+        for answer in answers.results:
+            _print(answer, answers)
     if html:
-        _write_html(asked, html)
-    return asked.exit_code
+        write_page(ReadOptions(as_path(answers.warehouse), answers.run), html)
+        address = html.absolute().as_uri()
+        if answers.results:
+            first = answers.results[0]
+            address += "#" + urlencode({"question": first.question_id, "method": first.method})
+        print_line(address)
+        if sys.stdout.isatty():
+            webbrowser.open(address)
+    return answers.exit_code
 
 
-def _print(answer: AskedAnswer, asked: Asked) -> None:
+def _print(answer: AskedAnswer, answers: Answers) -> None:
     """Wrapped to a terminal's width, except the commands."""
     why_none = f"no answer: {answer.problem} {answer.detail or ''}".rstrip()
     least = _LEAST_SCORE * max((page.score for page in answer.pages), default=0.0)
     quoted = [page for page in answer.pages if page.score and page.score >= least][:_MOST_QUOTES]
     quotes = [f'  {page.file}, page {page.page_index}:\n    "{page.passage}"' for page in quoted]
-    text = "\n".join([answer.answer or why_none, "", *quotes, _read(answer, asked)])
-    if len(asked.results) > 1:
+    text = "\n".join([answer.answer or why_none, "", *quotes, _basis(answer, answers)])
+    if len(answers.results) > 1:
         print_line(f"== {answer.document_id}, {answer.method}")
     is_terminal = sys.stdout.isatty()
     print_line(wrapped(text, shutil.get_terminal_size().columns) if is_terminal else text)
-    for command in _commands(answer, asked, quoted):
+    for command in _commands(answer, answers, quoted):
         print_line(f"  {command}")
-    if len(asked.results) > 1:
+    if len(answers.results) > 1:
         print_line()
 
 
-def _write_html(asked: Asked, file: Path) -> None:
-    """Write the page of the run, print the address of its first answer, and open it if standard
-    output is a terminal. Raises UsageError as `write_page` does."""
-    write_page(ReadOptions(as_path(asked.warehouse), asked.run), file)
-    address = file.absolute().as_uri()
-    if asked.results:
-        first = asked.results[0]
-        address += "#" + urlencode({"question": first.question_id, "method": first.method})
-    print_line(address)
-    if sys.stdout.isatty():
-        webbrowser.open(address)
-
-
-def _read(answer: AskedAnswer, asked: Asked) -> str:
+def _basis(answer: AskedAnswer, answers: Answers) -> str:
     words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
     if not answer.pages:
         return f"no passages to quote, as {answer.method} read no whole page; {words}"
-    indexes = ", ".join(map(str, sorted(page.page_index for page in answer.pages)))
-    which = f"page{'' if len(answer.pages) == 1 else 's'} {indexes} of {answer.num_pages}"
-    if asked.memories_run != asked.run:
+    if answers.memories_run != answers.run:
         files = {page.file for page in answer.pages}
         which = f"{counted(len(answer.pages), 'page')} of {counted(len(files), 'file')} "
-        which += f"(of {asked.num_files})"
+        which += f"(of {answers.num_files})"
+    else:
+        indexes = ", ".join(map(str, sorted(page.page_index for page in answer.pages)))
+        which = f"page{'' if len(answer.pages) == 1 else 's'} {indexes} of {answer.num_pages}"
     return f"rests on {which}; {words}"
 
 
-def _commands(answer: AskedAnswer, asked: Asked, quoted: Sequence[QuotedPage]) -> Iterator[str]:
-    is_usual = asked.warehouse == "warehouse"
-    where = [] if is_usual else [f"warehouse={asked.warehouse}"]
+def _commands(answer: AskedAnswer, answers: Answers, quoted: Sequence[QuotedPage]) -> Iterator[str]:
+    is_default = answers.warehouse == "warehouse"
+    where = [] if is_default else [f"warehouse={answers.warehouse}"]
     shown = quoted[0].document_id if quoted else answer.document_id
-    own = sorted(page.page_index for page in answer.pages if page.document_id == shown)
+    indexes = sorted(page.page_index for page in answer.pages if page.document_id == shown)
     if answer.num_pages:
-        read = [f"page={','.join(map(str, own))}"] if own else []
-        is_own = asked.memories_run != asked.run or answer.memory in (None, SHARED)
-        of = [] if is_own else [f"memory={answer.memory}"]
+        pages = [f"page={','.join(map(str, indexes))}"] if indexes else []
+        is_shared = answers.memories_run != answers.run or answer.memory in (None, SHARED)
+        memory = [] if is_shared else [f"memory={answer.memory}"]
         mark = ["--"] if shown.startswith("-") else []  # the id is no option
-        run = asked.memories_run if own else asked.run
-        yield shlex.join(["gistmill", "show", *mark, shown, *read, *of, f"run={run}", *where])
-    yield shlex.join(["gistmill", "trace", answer.question_id, f"run={asked.run}", *where])
+        run = answers.memories_run if indexes else answers.run
+        yield shlex.join(["gistmill", "show", *mark, shown, *pages, *memory, f"run={run}", *where])
+    yield shlex.join(["gistmill", "trace", answer.question_id, f"run={answers.run}", *where])

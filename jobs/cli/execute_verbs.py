@@ -55,7 +55,7 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     max_problem_rate=, max_fallback_rate=   more end in exit code 3
     """
 
-    from jobs.graph.read_run import read_run
+    from jobs.graph.resolved_run import read_run
 
     execute(read_run(words or []), json, markdown)
 

@@ -11,7 +11,7 @@ if __name__ == "__main__":
     interruptible()  # the imports take half a second
 
 from jobs.cli import main
-from jobs.submit.submission import take_marker
+from jobs.submit.ray_job import take_marker
 from pipeline.core.errors import UsageError
 from pipeline.files.storage import as_path
 

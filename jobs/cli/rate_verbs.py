@@ -72,7 +72,7 @@ def audit(words: Words = None, json: Json = False, markdown: WholeTables = False
       gistmill rate audit run=night n=50
     """
 
-    from jobs.run.rate_audit import audit_run
+    from jobs.run.stored_run import audit_run
 
     execute(audit_run(words or []), json, markdown)
 

@@ -1,9 +1,15 @@
-"""RunConfig: the validated, frozen configuration of a run."""
+"""RunConfig: the validated, frozen configuration of a run; the kinds of cluster and deadlines.
+
+All default values are in conf/. A deadline is a time of day, or an ISO 8601 date and time with or
+without a zone.
+"""
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -11,10 +17,10 @@ from pydantic import (
     SerializeAsAny,
 )
 
-from jobs.config.clusters import AnyCluster
 from pipeline.asking.reader import ReplyFormat, is_constrained
 from pipeline.core.engine import EngineSettings
-from pipeline.core.settings import Settings, sha
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import ClusterSettings, Settings, sha
 from pipeline.engines.embedder import EmbedderSettings
 from pipeline.work.stage import Role
 from stages.builtin import load_builtin
@@ -30,6 +36,99 @@ SECTIONS: Mapping[Role, str] = {
 METHOD_NAME = r"^\w[\w .+:@/-]{0,99}$"  # of another system, as tables and SQL show it
 
 
+# Formats that Kubernetes accepts for CPUs, memory and names, and #SBATCH lines for values.
+Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]i?|m)?$")]
+DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+OneWord = Annotated[str, Field(pattern=r"^[^\s'\"#$`\\]+$")]
+_CLAIM_OR_FOLDER = r"^(/[^\n]*|[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)$"
+Folder = Annotated[str, Field(pattern=r"^/[^\n]*$")]
+OneLine = Annotated[str, Field(pattern=r"^[^\n]*$")]
+
+
+def _with_variables(given: dict[str, Any]) -> dict[str, Any]:
+    variables = given.get("env_vars", {})
+    if not isinstance(variables, dict) or not all(isinstance(v, str) for v in variables.values()):
+        raise UsageError(  # without the values: they may be secrets
+            'cluster.runtime_env: env_vars are names with texts; write {env_vars: {NAME: "text"}}'
+        )
+    return given
+
+
+RuntimeEnv = Annotated[dict[str, Any], AfterValidator(_with_variables)]
+
+
+class LocalCluster(ClusterSettings):
+    """This machine: `inline` is one worker in the process of the command, `local` a Ray that the
+    run starts."""
+
+    name: Literal["inline", "local"]
+    address: None
+
+
+class RayCluster(ClusterSettings):
+    """A running Ray cluster."""
+
+    name: Literal["ray"]
+    address: str
+    runtime_env: RuntimeEnv  # Ray's, of the job; working_dir is set by gistmill
+
+
+class KubeRayCluster(ClusterSettings):
+    """A Ray cluster that KubeRay starts for the run and deletes after it."""
+
+    name: Literal["kuberay"]
+    address: None
+    image: str
+    namespace: DnsLabel
+    runtime_env: RuntimeEnv
+    gpus: NonNegativeInt | None  # per worker pod; null: those of one engine
+    max_workers: PositiveInt  # pods
+    worker_cpus: PositiveInt
+    worker_memory: Quantity
+    worker_storage: Quantity | None  # ephemeral, that a node must have left; null: not asked for
+    head_cpus: PositiveInt
+    head_memory: Quantity
+    head_storage: Quantity | None
+    node_selector: dict[str, str]  # of the worker pods
+    tolerations: list[dict[str, Any]]
+    secret: DnsLabel | None  # its keys become environment variables
+    service_account: DnsLabel | None
+    volume_claim: DnsLabel | None  # mounted in every pod at volume_path
+    volume_path: OneLine
+    model_cache: Annotated[str, Field(pattern=_CLAIM_OR_FOLDER)] | None  # HF_HOME
+    model_cache_path: Folder  # where every pod has it
+    auth: Literal["token", "disabled"] | None  # of the Ray; null: left to Ray and the operator
+    active_deadline_seconds: PositiveInt | None  # null: until after the deadline, if there is one
+    overlay: str | None  # a YAML file, by which kustomize patches the manifest
+    backoff_limit: NonNegativeInt  # restarts of a failed job; each resumes
+    ttl_seconds: NonNegativeInt  # after the job, until its pods are deleted
+
+
+class SlurmCluster(ClusterSettings):
+    """Nodes that Slurm allocates, with a Ray that the batch script starts and stops."""
+
+    name: Literal["slurm"]
+    address: None
+    nodes: PositiveInt
+    gpus_per_node: NonNegativeInt | None  # null: those of one engine
+    cpus_per_task: PositiveInt  # one task per node
+    memory: OneWord | None
+    time: OneWord
+    partition: OneWord | None
+    account: OneWord | None
+    exclusive: bool  # no other job on the nodes
+    # Slurm signals a job 1,092 minutes (65,535 seconds) before its end at most.
+    grace_minutes: Annotated[float, Field(gt=0, le=1091)]
+    sbatch: list[Annotated[str, Field(pattern=r"^--[^\n]+$")]]  # more #SBATCH options
+    setup: list[OneLine]  # shell lines before anything else
+
+
+AnyCluster = Annotated[
+    LocalCluster | RayCluster | KubeRayCluster | SlurmCluster,
+    Field(discriminator="name"),
+]
+
+
 class Memory(Settings):
     """The `memory` section: the stages of the memory that methods share, as in a method's YAML, and
     overrides of their settings. A setting that is None has the prompt family's value."""
@@ -43,8 +142,7 @@ class Memory(Settings):
     words: PositiveInt | None
 
     def overrides(self) -> dict[str, Any]:
-        own = self.model_dump(exclude={"name", "stages"})
-        return {key: value for key, value in own.items() if value is not None}
+        return self.model_dump(exclude={"name", "stages"}, exclude_none=True)
 
 
 class SameAsReader(Settings):
@@ -94,20 +192,65 @@ class RunConfig(Settings):
 
     def engines(self, role: Role) -> list[EngineSettings]:
         """The engines of a role without duplicates: all raters for `judge`, else one."""
-        chosen: tuple[EngineSettings | SameAsReader, ...] = {
-            "reader": (self.engine,),
-            "memory": (self.memory_engine,),
-            "extractor": (self.extractor,),
-            "query_expander": (self.query_expander,),
-            "judge": self.raters,
-        }[role]
-        found: dict[str, EngineSettings] = {}
-        for engine in chosen:
-            if isinstance(engine, EngineSettings):
-                found[sha(engine.identity())] = engine
-            elif engine.name == "reader":
-                found[sha(self.engine.identity())] = self.engine
-        return list(found.values())
+        chosen = self.raters if role == "judge" else (getattr(self, SECTIONS[role]),)
+        engines = [
+            engine if isinstance(engine, EngineSettings) else self.engine
+            for engine in chosen
+            if engine.name != "none"
+        ]
+        return list({sha(engine.identity()): engine for engine in engines}.values())
 
     def is_constrained(self, engine: EngineSettings) -> bool:
         return is_constrained(engine, self.reply_format)
+
+
+def is_here(cluster: ClusterSettings) -> bool:
+    """True if a run executes on this machine, by itself."""
+    return cluster.name in ("inline", "local")
+
+
+def refuse_elsewhere(cluster: ClusterSettings) -> None:
+    """Raise UsageError if the cluster can only be used through `gistmill submit`."""
+    if cluster.name in ("kuberay", "slurm"):
+        raise UsageError(f"cluster={cluster.name}: gistmill submit sends a run there")
+    if cluster.address and "://" in cluster.address:
+        raise UsageError(
+            "cluster.address: gistmill submit sends a run to an address; on a machine of the "
+            "cluster itself use cluster.address=auto"
+        )
+
+
+class PassedError(UsageError):
+    """The deadline is in the past."""
+
+
+def deadline(given: str, now: datetime) -> datetime:
+    """Parse `given`: HH:MM (the next such time after `now`) or ISO 8601, without a zone of this
+    machine's clock. Raises UsageError if it is malformed, PassedError if it is in the past."""
+    moment = parse_deadline(given, now)
+    if moment.timestamp() <= now.timestamp():
+        raise PassedError(f"cluster.deadline={given}: is in the past; give a later one")
+    return moment
+
+
+def parse_deadline(given: str, now: datetime) -> datetime:
+    """Parse `given` as `deadline` does, but allow it to be in the past."""
+    try:
+        if len(given) <= len("07:00"):
+            clock = datetime.strptime(given, "%H:%M")
+            moment = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0)
+            return moment if moment > now else moment + timedelta(days=1)
+        moment = datetime.fromisoformat(given)
+        moment.timestamp()  # refuses years at the ends of the calendar
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"cluster.deadline={given}: not a time; write 07:00, 2026-12-01T07:00 or "
+            "2026-12-01T07:00+02:00"
+        ) from None
+    return moment
+
+
+def absolute_deadline(given: str, now: datetime) -> str:
+    """The deadline in ISO 8601 with a zone: the same moment on other machines and later starts.
+    Raises as `deadline` does."""
+    return deadline(given, now).astimezone().isoformat(timespec="seconds")

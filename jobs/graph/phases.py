@@ -1,24 +1,27 @@
-"""Phases: groups of steps that one engine can execute without waiting for another engine.
+"""Phases: groups of steps that one engine can execute without waiting for another engine; and the
+plan of a run, which has the units of its documents in a file.
 
-They follow from what the steps read and which engine each asks. A model is loaded once per GPU and
-phase, and a run with one engine has one phase. A step without an engine belongs to the phase of the
-steps that read it; if none of those asks an engine, to the last phase, after GPUs are released. If
-none are held, `with_scoring` saves that phase an execution of its own.
+A model is loaded once per GPU and phase, and a run with one engine has one phase. A step without an
+engine belongs to the phase of the steps that read it; if none of those asks an engine, to the last
+phase, after GPUs are released.
 """
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from jobs.config.run_config import SECTIONS
-from jobs.graph.run_plan import RunPlan, split
 from jobs.graph.step_graph import StepWithEngine
 from pipeline.asking.reader import num_slots
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage import AnyPath
-from pipeline.work.executions import Execution, Work
+from pipeline.store.runs.planned_units import PlannedWork, read_plan, write_plan
+from pipeline.work.executions import Execution, PlannedDocument, Work, weight
 from pipeline.work.stage import ROLES, Role
 from pipeline.work.steps import Step
 from pipeline.worker.worker import MakeWorker, Start, Worker
@@ -27,6 +30,62 @@ if TYPE_CHECKING:
     from pipeline.cluster import Pool
 
 _SCORING_DOCUMENTS = 2  # in flight per worker: one is loaded while the other is scored
+_NAMES: Mapping[Role, str] = {
+    "reader": "reading", "memory": "building memories", "extractor": "extracting",
+    "query_expander": "inferring times", "judge": "rating",
+}  # fmt: skip
+
+
+class RunPlan:
+    """The plan of one launch: `documents` with their units in these steps, written to the temporary
+    `file`, so that the process holds only sums.
+
+    `num_pending`: units; `has_chunks`: some document has pending questions in several chunks.
+    """
+
+    def __init__(self, steps: Sequence[Step], documents: Iterable[PlannedDocument]) -> None:
+        self._folder = TemporaryDirectory(prefix="gistmill-plan-")
+        self.file = Path(self._folder.name) / "units.parquet"
+        self._documents = Counter[frozenset[str]]()  # by the steps that they have pending units in
+        self._words = dict[str, float]()  # of pending units, by step
+        self.num_pending, self.has_chunks = 0, False
+        asking = {step.id for step in steps if step.prompts}
+        write_plan(self.file, (self._counted(document, asking) for document in documents))
+
+    def _counted(self, document: PlannedDocument, asking: Collection[str]) -> PlannedDocument:
+        pending = [unit for unit in document.units if not unit.is_done]
+        self.num_pending += len(pending)
+        self._documents[frozenset(unit.step_id for unit in pending)] += 1
+        self.has_chunks |= len({unit.chunk for unit in pending if unit.inputs}) > 1
+        for unit in pending:
+            words = weight(unit, document.num_words, unit.step_id in asking)
+            self._words[unit.step_id] = self._words.get(unit.step_id, 0.0) + words
+        return document
+
+    def documents(self, steps: Collection[str] | None = None) -> Iterator[PlannedDocument]:
+        """The documents with their units in `steps`; None: with all units."""
+        return read_plan(self.file, steps)
+
+    def pending(self) -> set[str]:
+        return {*self._words}
+
+    def num_documents(self, steps: Collection[str]) -> int:
+        return sum(n for pending, n in self._documents.items() if not pending.isdisjoint(steps))
+
+    def is_within(self, steps: Collection[str], others: Collection[str]) -> bool:
+        """True if every document with pending units in `steps` has some in `others`."""
+        return not any(
+            pending.isdisjoint(others)
+            for pending in self._documents
+            if not pending.isdisjoint(steps)
+        )
+
+    def work(self, execution: Execution) -> Work:
+        documents, steps = PlannedWork(self.file, execution), execution.own
+        num_documents = (
+            sum(1 for _ in documents) if execution.by_chunk else self.num_documents(steps)
+        )
+        return Work(documents, num_documents, sum(self._words.get(step, 0.0) for step in steps))
 
 
 @dataclass(frozen=True)
@@ -40,13 +99,7 @@ class Phase:
     steps: tuple[Step, ...]
 
     @property
-    def start_timeout(self) -> float:
-        """Seconds that the engine may take to start."""
-        return self.engine.start_timeout if self.engine else 60.0
-
-    @property
     def slots(self) -> int:
-        """Concurrent requests of a worker; without an engine, documents."""
         return num_slots(self.engine) if self.engine else _SCORING_DOCUMENTS
 
     def with_upstream(self) -> dict[str, Step]:
@@ -74,15 +127,17 @@ class Phase:
         The worker gets no RunConfig, whose import would take it a second.
         """
         steps = list(self.with_upstream().values())
-        return functools.partial(
-            Worker, run, launch, steps=steps, start=start, start_timeout=self.start_timeout
-        )
+        seconds = self.engine.start_timeout if self.engine else 60.0
+        return partial(Worker, run, launch, steps=steps, start=start, start_timeout=seconds)
 
     @property
     def execution(self) -> Execution:
-        asking = frozenset(step.id for step in self.steps if step.prompts)
-        own = frozenset(step.id for step in self.steps)
-        return Execution(self.name, own, frozenset(self.with_upstream()), asking)
+        return Execution(
+            self.name,
+            own=frozenset(step.id for step in self.steps),
+            read=frozenset(self.with_upstream()),
+            asking=frozenset(step.id for step in self.steps if step.prompts),
+        )
 
     def executions(
         self, plan: RunPlan, num_workers: Callable[[], int]
@@ -90,22 +145,26 @@ class Phase:
         """Each execution with its work; none without pending units.
 
         There are two if a document has several chunks of questions and several workers could share
-        them: the first builds the memory, the second executes the chunks. Otherwise there is one.
+        them: the first makes what all questions of a document read, the second executes the chunks.
+        Otherwise there is one.
         """
-        whole = plan.work(self.execution)
-        if whole.num_documents == 0:
+        whole = self.execution
+        work = plan.work(whole)
+        if work.num_documents == 0:
             return
         if plan.has_chunks:
-            of_questions = [step.id for step in self.with_upstream().values() if step.per_question]
-            memory, chunks = split(self.execution, of_questions)
+            of_questions = {step.id for step in self.with_upstream().values() if step.per_question}
+            read = whole.read - of_questions
+            memory = replace(whole, name=f"{self.name}: memory", own=whole.own & read, read=read)
+            chunks = replace(whole, own=whole.own - read, by_chunk=True)
             first, second = plan.work(memory), plan.work(chunks)
-            if second.num_documents > whole.num_documents and num_workers() > 1:
+            if second.num_documents > work.num_documents and num_workers() > 1:
                 if first.num_documents:
                     yield memory, first
                     chunks = replace(chunks, name=f"{self.name}: questions")
                 yield chunks, second
                 return
-        yield self.execution, whole
+        yield whole, work
 
 
 def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
@@ -115,84 +174,60 @@ def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
     the ready engine whose role is first in `ROLES`. So judges come last.
     """
     loading = tuple(step for step, _ in steps_with_engines if step.stage is None)
-    engines = _by_role(steps_with_engines)
-    done = {step.id for step in loading}
     left = [(step, engine) for step, engine in steps_with_engines if step.stage is not None]
-    found: list[Phase] = []
+    asking = [(step.stage.role, engine) for step, engine in left if engine and step.stage]
+    asking.sort(key=lambda pair: ROLES.index(pair[0]))
+    engines = list({repr(engine): engine for _, engine in asking}.values())
+    done = {step.id for step in loading}
+    ordered: list[Phase] = []
     while any(engine is not None for _, engine in left):
-        own = _next(left, engines, done)
-        done |= {step.id for step, _ in own}
-        left = [(step, engine) for step, engine in left if step.id not in done]
-        found.append(_phase(loading, own, [phase.name for phase in found]))
+        ready = [(e, steps) for e in engines if (steps := _executable(left, e, done))]
+        for engine, steps in ready:
+            if sum(e == engine for _, e in left) == sum(e == engine for _, e in steps):
+                break
+        else:
+            engine, steps = ready[0]
+        roles = {step.stage.role for step, asks in steps if asks and step.stage}
+        role = next(role for role in ROLES if role in roles)
+        times = sum(phase.name.split(" (")[0] == _NAMES[role] for phase in ordered)
+        name = f"{_NAMES[role]} ({times + 1})" if times else _NAMES[role]
+        own_steps = tuple(step for step, _ in steps)
+        ordered.append(Phase(name, SECTIONS[role], engine, loading, own_steps))
+        done |= {step.id for step in own_steps}
+        left = [item for item in left if item[0].id not in done]
     if left:
-        steps = tuple(step for step, _ in left)
-        found.append(Phase("scoring", "cluster", None, loading, steps))
-    return found
+        scoring = tuple(step for step, _ in left)
+        ordered.append(Phase("scoring", "cluster", None, loading, scoring))
+    return ordered
 
 
-def _next(
-    left: Sequence[StepWithEngine], engines: Sequence[EngineSettings], done: Iterable[str]
-) -> list[StepWithEngine]:
-    ready = [(engine, mine) for engine in engines if (mine := _possible(left, engine, done))]
-    for engine, mine in ready:
-        if sum(own == engine for _, own in left) == sum(own == engine for _, own in mine):
-            return mine
-    return ready[0][1]
-
-
-def _by_role(steps: Sequence[StepWithEngine]) -> list[EngineSettings]:
-    """The engines without duplicates, in the order of their first role in `ROLES`."""
-    asking = [(step.stage.role, engine) for step, engine in steps if engine and step.stage]
-    asking.sort(key=lambda one: ROLES.index(one[0]))
-    return list({repr(engine): engine for _, engine in asking}.values())
-
-
-def _possible(
+def _executable(
     left: Sequence[StepWithEngine], engine: EngineSettings, done: Iterable[str]
 ) -> list[StepWithEngine]:
     """The steps that can be executed now with this engine alone: those that ask it, and those
     without an engine that they read. Empty where no step that asks it is ready."""
-    ready, found = set(done), list[StepWithEngine]()
-    for step, own in left:
+    ready, candidates = set(done), list[StepWithEngine]()
+    for step, asks in left:
         reads = {upstream.id for upstream in step.upstream}
-        if reads <= ready and (own is None or own == engine):
+        if reads <= ready and asks in (None, engine):
             ready.add(step.id)
-            found.append((step, own))
+            candidates.append((step, asks))
     needed: set[str] = set()
-    kept = []
-    for step, own in reversed(found):
-        if own is not None or step.id in needed:
+    steps = []
+    for step, asks in reversed(candidates):
+        if asks is not None or step.id in needed:
             needed |= {upstream.id for upstream in step.upstream}
-            kept.append((step, own))
-    return kept[::-1]
-
-
-_NAMES: Mapping[Role, str] = {
-    "reader": "reading", "memory": "building memories", "extractor": "extracting",
-    "query_expander": "inferring times", "judge": "rating",
-}  # fmt: skip
-
-
-def _phase(loading: tuple[Step, ...], own: Sequence[StepWithEngine], names: Sequence[str]) -> Phase:
-    roles = {step.stage.role for step, engine in own if engine and step.stage}
-    role = next(role for role in ROLES if role in roles)
-    engine = next(engine for _, engine in own if engine)
-    times = sum(name.split(" (")[0] == _NAMES[role] for name in names)
-    name = f"{_NAMES[role]} ({times + 1})" if times else _NAMES[role]
-    return Phase(name, SECTIONS[role], engine, loading, tuple(step for step, _ in own))
+            steps.append((step, asks))
+    return steps[::-1]
 
 
 def with_scoring(phases: Sequence[Phase], plan: RunPlan) -> list[Phase]:
     """`phases`, with scoring merged into the phase before it if that holds no GPU and has work for
-    every document to be scored: no engine starts for documents that ask it nothing.
-
-    A worker takes more than a second of CPU to start, which a small run would pay twice. No GPU is
-    held for scoring: if the engine holds one, scoring is a phase of its own, on CPUs.
-    """
-    if len(phases) < 2 or phases[-1].engine is not None:
-        return list(phases)
-    *others, asking, scoring = phases
-    holds_gpu = asking.engine is not None and asking.engine.gpus > 0
-    if holds_gpu or not plan.is_within(scoring.execution.own, asking.execution.own):
-        return list(phases)
-    return [*others, replace(asking, steps=(*asking.steps, *scoring.steps))]
+    every document to be scored: a worker takes more than a second of CPU to start, which a small
+    run would pay twice."""
+    if len(phases) > 1 and phases[-1].engine is None:
+        *others, asking, scoring = phases
+        holds_gpu = asking.engine is not None and asking.engine.gpus > 0
+        if not holds_gpu and plan.is_within(scoring.execution.own, asking.execution.own):
+            return [*others, replace(asking, steps=(*asking.steps, *scoring.steps))]
+    return list(phases)

@@ -1,20 +1,15 @@
 """Prepare a run before execution: commit its documents and questions and plan their units, one
 document at a time; compare inputs that stages supply for single questions, such as imported
-answers, with the corpus.
-
-Used by `run`, `plan` and `bench`.
-"""
+answers, with the corpus."""
 
 import hashlib
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any
 
 from jobs.config.run_config import RunConfig
+from jobs.graph.phases import RunPlan
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.graph.run_plan import RunPlan
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
 from pipeline.core.rows import Document, Question
@@ -34,7 +29,9 @@ from pipeline.work.units import (
 from stages.corpora import load
 from stages.corpora.reading.corpus import Loaded, without_spaces
 
+Warn = Callable[[str], None]
 _MOST_WARNINGS = 20
+# What is warned of, and where all of it can be seen.
 _WHERE = {
     "not read": "the column detail of skipped documents",
     "read in part": "`missing` in the metadata of documents",
@@ -44,35 +41,22 @@ _WHERE = {
 }
 
 
-class CorpusSha:
-    """The hash of a corpus's document and question rows, made of one hash a document, in order."""
-
-    def __init__(self) -> None:
-        self._sha = hashlib.sha256()
-
-    def add(self, key_sha: str) -> None:
-        self._sha.update(key_sha.encode())
-
-    def digest(self) -> str:
-        """The hash so far, 12 hex digits."""
-        return self._sha.hexdigest()[:12]
-
-
 @dataclass(frozen=True)
 class Prepared:
-    """A run before its execution. `committed`: what the store held before."""
+    """A run before its execution. `committed`: what the store held before. `corpus_sha`: the hash,
+    12 hex digits, of the corpus's document and question rows."""
 
     run: ResolvedRun
     shards: Shards
     committed: Committed
     plan: RunPlan
-    corpus: CorpusSha
+    corpus_sha: str
 
 
 def prepare(
     run: ResolvedRun,
     warehouse: AnyPath,
-    warn: Callable[[str], None],
+    warn: Warn,
     shards: Shards | None = None,
     retry_policy: RetryPolicy | None = None,
 ) -> Prepared:
@@ -84,21 +68,23 @@ def prepare(
     or a step cannot be executed on this machine.
     """
     run.refuse_unusable()
-    steps, are_kept, shards = run.steps, shards is None, shards or Shards(warehouse)
+    steps, loaded_steps = run.steps, set[str]()
+    if shards is None:
+        shards, loaded_steps = Shards(warehouse), {step.id for step in steps[:2]}
     committed = replace(shards.committed(steps), retry_policy=retry_policy)
-    corpus, own_inputs = CorpusSha(), OwnInputs(run.config, steps)
-    loading = {step.id for step in steps[:2]} if are_kept else set[str]()
+    corpus, supplied = hashlib.sha256(), SuppliedInputs(run.config, steps)
 
     def planned() -> Iterator[PlannedDocument]:
         for key, units in load_corpus(run.config, shards, steps, committed, warn):
-            corpus.add(key.sha())
-            own_inputs.add(key.questions)
-            units = [replace(u, is_done=True) if u.step_id in loading else u for u in units]
+            corpus.update(key.sha().encode())
+            supplied.add(key.questions)
+            units = [replace(u, is_done=True) if u.step_id in loaded_steps else u for u in units]
             usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
             yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units)
-        own_inputs.check(warn)
+        supplied.check(warn)
 
-    return Prepared(run, shards, committed, RunPlan(steps, planned()), corpus)
+    plan = RunPlan(steps, planned())
+    return Prepared(run, shards, committed, plan, corpus.hexdigest()[:12])
 
 
 def load_corpus(
@@ -106,16 +92,17 @@ def load_corpus(
     shards: Shards,
     steps: Sequence[Step],
     committed: Committed,
-    warn: Callable[[str], None],
+    warn: Warn,
 ) -> Iterator[tuple[DocumentKey, list[Unit]]]:
     """Commit the rows of every chosen document that are not `committed`; yields each document's key
     and its units after that, in corpus order.
 
     The first two of `steps` are those of documents and questions. `warn` gets a line per bad row,
-    up to 20, at the end. Raises UsageError if the corpus cannot be used.
+    up to 20 of each kind, at the end. Raises UsageError if the corpus cannot be used.
     """
     documents, questions = steps[:2]
-    said = _LoadingWarnings(warn)
+    num_without_text = 0
+    lines: dict[str, dict[str, None]] = {what: {} for what in _WHERE}
     for loaded in chosen_documents(config):
         key = DocumentKey.of(loaded.document, loaded.questions, steps, loaded.is_named_only)
         by_id = {question.question_id: question for question in loaded.questions}
@@ -126,47 +113,38 @@ def load_corpus(
             if unit.step_id == documents.id:
                 shards.commit(Document, documents, unit, [loaded.document])
             elif unit.step_id == questions.id:
-                shards.commit(Question, questions, unit, [by_id[own] for own in unit.inputs])
-        said.add(loaded)
+                shards.commit(Question, questions, unit, [by_id[i] for i in unit.inputs])
+        num_without_text += loaded.document.skipped and not loaded.document.detail
+        for what, line in _remarks(loaded):
+            lines[what][line] = None
         yield key, units
-    said.warn_all()
+    _warn_of({what: [*of_kind] for what, of_kind in lines.items()}, num_without_text, warn)
 
 
-class _LoadingWarnings:
-    """The warnings about a loaded corpus: rows that were skipped, read in part, paged by
-    characters, or bad."""
+def _warn_of(lines: Mapping[str, Sequence[str]], num_without_text: int, warn: Warn) -> None:
+    if num_without_text:
+        warn(f"{num_without_text} documents have no text to read (no story) and are skipped")
+    for what, of_kind in lines.items():
+        for line in of_kind[:_MOST_WARNINGS]:
+            warn(f"{what}: {line}")
+        if len(of_kind) > _MOST_WARNINGS:
+            warn(f"{what}: and {len(of_kind) - _MOST_WARNINGS} more; see {_WHERE[what]}")
 
-    def __init__(self, warn: Callable[[str], None]) -> None:
-        self._warn = warn
-        self._without_text = 0
-        self._lines: dict[str, dict[str, None]] = {what: {} for what in _WHERE}
 
-    def add(self, loaded: Loaded) -> None:
-        document = loaded.document
-        if document.skipped and document.detail:
-            self._lines["not read"][document.detail] = None
-            return
-        self._without_text += document.skipped
-        if loaded.note:
-            self._lines["read in part"][loaded.note] = None
-        if line := without_spaces(document):
-            self._lines["paged by characters"][line] = None
-        rows: tuple[Document | Question, ...] = (document, *loaded.questions)
-        for row in rows:
-            if row.detail:
-                self._lines["bad_input" if row.problem else "in doubt"][row.detail] = None
-
-    def warn_all(self) -> None:
-        if self._without_text:
-            self._warn(
-                f"{self._without_text} documents have no text to read (no story) and are skipped"
-            )
-        for what, lines in self._lines.items():
-            for line in islice(lines, _MOST_WARNINGS):
-                self._warn(f"{what}: {line}")
-            if len(lines) > _MOST_WARNINGS:
-                more = len(lines) - _MOST_WARNINGS
-                self._warn(f"{what}: and {more} more; see {_WHERE[what]}")
+def _remarks(loaded: Loaded) -> Iterator[tuple[str, str]]:
+    """What is to be warned of in a document and its questions: a key of `_WHERE` and a line."""
+    document = loaded.document
+    if document.skipped and document.detail:
+        yield "not read", document.detail
+        return
+    if loaded.note:
+        yield "read in part", loaded.note
+    if line := without_spaces(document):
+        yield "paged by characters", line
+    rows: tuple[Document | Question, ...] = (document, *loaded.questions)
+    for row in rows:
+        if row.detail:
+            yield "bad_input" if row.problem else "in doubt", row.detail
 
 
 def chosen_documents(config: RunConfig) -> Iterator[Loaded]:
@@ -175,79 +153,71 @@ def chosen_documents(config: RunConfig) -> Iterator[Loaded]:
     Only documents with a text are counted. `limit` also yields those without one on the way;
     `sample` does not.
     """
-    if config.sample is None:
-        yield from _first(load(config.corpus), config.limit)
+    if config.sample is not None:
+        ids = (i.document.document_id for i in load(config.corpus) if not i.document.skipped)
+        draw = set(heapq.nsmallest(config.sample, ids, key=lambda i: sha([config.corpus.seed, i])))
+        yield from (loaded for loaded in load(config.corpus) if loaded.document.document_id in draw)
         return
-    ids = (i.document.document_id for i in load(config.corpus) if not i.document.skipped)
-    draw = set(heapq.nsmallest(config.sample, ids, key=lambda i: sha([config.corpus.seed, i])))
-    yield from (loaded for loaded in load(config.corpus) if loaded.document.document_id in draw)
-
-
-def _first(corpus: Iterator[Loaded], limit: int | None) -> Iterator[Loaded]:
     num_read = 0
-    for loaded in corpus:
+    for loaded in load(config.corpus):
         num_read += not loaded.document.skipped
         yield loaded
-        if num_read == limit:
+        if num_read == config.limit:
             return
 
 
-class OwnInputs:
-    """The questions of a corpus, to compare with those that stages supply inputs for; kept only if
-    a stage does. An audit is not compared, as it is of a sample."""
+class SuppliedInputs:
+    """The inputs that stages supply for single questions, to compare with the questions of a
+    corpus, which are kept only if a stage does. An audit is not compared, as it is of a sample."""
 
     def __init__(self, config: RunConfig, steps: Sequence[Step]) -> None:
         self._config = config
-        self._asked: dict[str, bool] = {}  # question_id -> whether it can be asked
-        self._brought = {
-            f"predictions={config.predictions.get(step.method or '', step.name)}": own
+        self._can_ask: dict[str, bool] = {}  # by question_id
+        self._inputs = {
+            f"predictions={config.predictions.get(step.method or '', step.name)}": inputs
             for step in steps
-            if not config.audit_of and step.stage and (own := step.stage.inputs_per_question())
+            if not config.audit_of and step.stage and (inputs := step.stage.inputs_per_question())
         }
 
     def add(self, questions: Iterable[QuestionKey]) -> None:
-        if self._brought:
-            self._asked |= {question.question_id: not question.is_bad for question in questions}
+        if self._inputs:
+            self._can_ask |= {question.question_id: not question.is_bad for question in questions}
 
-    def check(self, warn: Callable[[str], None]) -> None:
-        """Give `warn` a line per method that lacks some inputs.
+    def check(self, warn: Warn) -> None:
+        """Give `warn` a line per method that lacks some inputs. The corpus's bad rows, which no
+        method answers, are left out.
 
         Raises UsageError for a question that the corpus does not have.
         """
-        for given, own in self._brought.items():
-            _refuse_unknown(self._config, given, own.keys() - self._asked, {*self._asked})
-        usable = {question_id for question_id, can_ask in self._asked.items() if can_ask}
-        for given, own in self._brought.items():
-            for line in _notes(own, usable):
-                warn(f"{given}: {line}")
+        for source, inputs in self._inputs.items():
+            self._refuse_unknown(source, inputs.keys() - self._can_ask)
+        usable = sorted(question_id for question_id, can_ask in self._can_ask.items() if can_ask)
+        for source, inputs in self._inputs.items():
+            if missing := [
+                question_id for question_id in usable if inputs.get(question_id) is None
+            ]:
+                more = ", ..." if len(missing) > 3 else ""
+                warn(f"{source}: {len(missing)} of {len(usable)} questions have no answer and "
+                     f"count 0: {', '.join(missing[:3])}{more}")  # fmt: skip
+            if other := sorted(
+                i for i, v in inputs.items() if v is not None and type(v) is not str
+            ):
+                warn(f"{source}: {len(other)} answers are no text and count 0 (bad_input), the "
+                     f"first of {other[0]!r}")  # fmt: skip
 
-
-def _refuse_unknown(config: RunConfig, given: str, unknown: set[str], asked: set[str]) -> None:
-    if unknown and (config.limit or config.sample):  # it may be of a document that was not chosen
-        asked = {q.question_id for loaded in load(config.corpus) for q in loaded.questions}
-        unknown -= asked
-    if not unknown:
-        return
-    first = min(unknown)
-    more = f" and {len(unknown) - 1} more of its ids" if len(unknown) > 1 else ""
-    raise UsageError(
-        f"{given}: no question {first!r}{more} in corpus={config.corpus.name}; "
-        f"{hint(first, sorted(asked))}; use the ids of "
-        "gistmill sql 'select question_id from questions'"
-    )
-
-
-def _notes(brought: Mapping[str, Any], asked: set[str]) -> Iterator[str]:
-    """Notes on questions without an input. `asked`: all questions but the corpus's bad rows, which
-    no method answers."""
-    missing = sorted(q for q in asked if brought.get(q) is None)
-    if missing:
-        yield (
-            f"{len(missing)} of {len(asked)} questions have no answer and count 0: "
-            f"{', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}"
+    def _refuse_unknown(self, source: str, unknown: set[str]) -> None:
+        config, question_ids = self._config, {*self._can_ask}
+        if unknown and (config.limit or config.sample):  # perhaps of a document not chosen
+            question_ids = {
+                q.question_id for loaded in load(config.corpus) for q in loaded.questions
+            }
+            unknown = unknown - question_ids
+        if not unknown:
+            return
+        first = min(unknown)
+        more = f" and {len(unknown) - 1} more of its ids" if len(unknown) > 1 else ""
+        raise UsageError(
+            f"{source}: no question {first!r}{more} in corpus={config.corpus.name}; "
+            f"{hint(first, sorted(question_ids))}; use the ids of "
+            "gistmill sql 'select question_id from questions'"
         )
-    other = sorted(
-        q for q, value in brought.items() if value is not None and type(value) is not str
-    )
-    if other:
-        yield f"{len(other)} answers are no text and count 0 (bad_input), the first of {other[0]!r}"

@@ -1,32 +1,38 @@
-"""ResolvedRun: a command line with all that follows from it, made once by `resolve` and passed on.
+"""ResolvedRun: a command line with all that follows from it, made once by `resolve` and passed on;
+the content of a run's config.yaml, which later commands read.
 
 Nothing below reads a config file, a prompt family or a method's YAML, or builds the steps again.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from jobs.config.run_config import MOST_RUN_NAME, RunConfig
-from jobs.graph.check_config import check_config, check_stages, refuse_equal_repeats
+from jobs.config.read_config import check_config, parsed_config, read_config
+from jobs.config.run_config import MOST_RUN_NAME, SECTIONS, RunConfig
 from jobs.graph.phases import Phase, phases
-from jobs.graph.step_graph import StepWithEngine, default_settings, run_steps
-from jobs.graph.variants import variants
+from jobs.graph.step_graph import StepWithEngine, Variant, default_settings, run_steps, variants
+from pipeline.asking.reader import may_constrain
+from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders
+from pipeline.core.prompts import PROMPTS
+from pipeline.core.registry import hint
 from pipeline.core.settings import CONF, sha
 from pipeline.families.family import Family, find_family, load_family
 from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.check_family import wrong_settings
 from pipeline.work.methods import Method, StageSpec, expand_methods, method_of, stage_specs
-from pipeline.work.stage import Role
+from pipeline.work.stage import QuestionKind, Role
 from pipeline.work.steps import Step
-from stages.corpora.audits.known_answers import known_method, read_known_answers
+from stages.corpora.audits.known_answers import KINDS, known_method, read_known_answers
 
-_GIVEN = CONF / "predictions.yaml"  # a method's layout
-_KNOWN = CONF / "known_answer.yaml"
+_PREDICTIONS = CONF / "predictions.yaml"  # a method's layout
+_KNOWN_ANSWER = CONF / "known_answer.yaml"
+_BIBTEX = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -68,16 +74,16 @@ class ResolvedRun:
         """The settings that change rows and that a named run must keep: all but methods, raters,
         repeats and the selection of documents."""
         config = self.config
+        engine = config.engine.identity()
         roles: tuple[Role, ...] = ("memory", "extractor", "query_expander")
-        others = {role: [e.identity() for e in config.engines(role)] for role in roles}
-        engine, is_constrained = config.engine.identity(), config.is_constrained(config.engine)
+        by_role = {role: [e.identity() for e in config.engines(role)] for role in roles}
         return {
             "corpus": dict(config.corpus.hashed()),
             "memory": config.memory.model_dump(mode="json", exclude={"name"}),
-            "engine": {**engine, "constrained": is_constrained},
+            "engine": {**engine, "constrained": config.is_constrained(config.engine)},
             "seed": config.engine.seed,  # random draws use it whatever the temperature
             **({"shuffle_options": True} if config.shuffle_options else {}),
-            "roles": {k: v for k, v in others.items() if v != [engine]},
+            "roles": {role: of_role for role, of_role in by_role.items() if of_role != [engine]},
             "family": self.family.hashed(),
             **config.embedder.hashed(),
         }
@@ -100,9 +106,18 @@ class ResolvedRun:
             return config.run
         # Only characters legal in a run's name: corpus `My Books (2024)` gives my-books-2024-...
         words = re.findall(r"[a-z0-9_]+", (config.name or config.corpus.name).lower())
-        made = "-".join(["-".join(words)[: MOST_RUN_NAME - 20].rstrip("-"), self.settings_sha])
-        made = made.lstrip("-")
-        return made if made[0].isalpha() else f"run-{made}"
+        start = "-".join(words)[: MOST_RUN_NAME - 20].rstrip("-")
+        name = f"{start}-{self.settings_sha}".lstrip("-")
+        return name if name[0].isalpha() else f"run-{name}"
+
+
+def read_run(overrides: Sequence[str]) -> ResolvedRun:
+    """The run of a command line. Raises UsageError, a single line, for every mistake."""
+    return resolve(read_config(overrides))
+
+
+def run_of(values: Mapping[str, Any]) -> ResolvedRun:
+    return resolve(parsed_config(values))
 
 
 def resolve(config: RunConfig) -> ResolvedRun:
@@ -119,14 +134,14 @@ def resolve(config: RunConfig) -> ResolvedRun:
         defaults = default_settings(config, family)
         methods = expanded(config, confs, defaults)
         judging = stage_specs(f"{family.folder}/family.yaml: judging", family.judging)
-        found = variants(config, methods, confs, defaults)
-        for variant in found:
+        run_variants = variants(config, methods, confs, defaults)
+        for variant in run_variants:
             check_config(variant.config)
-            check_stages(variant.config, family, [*variant.specs, *judging])
-        steps_with_engines, named_by = run_steps(found, family, judging)
+        _check_family(config, family, run_variants, judging)
+        steps_with_engines, named_by = run_steps(run_variants, family, judging)
     except (OSError, ValueError) as error:  # of a name that no file can have
         raise UsageError(f"a path in the settings cannot be read: {error}; set another") from None
-    refuse_equal_repeats(config, steps_with_engines)
+    _refuse_equal_repeats(config, steps_with_engines)
     return ResolvedRun(
         config, confs, family, (*methods,), judging, (*steps_with_engines,), named_by
     )
@@ -138,12 +153,174 @@ def expanded(
     """The methods that `methods` names, then those of `predictions` and of an audit; see
     `ResolvedRun`."""
     folders = [conf / "method" for conf in reversed(confs)]
-    own = expand_methods(config.methods, folders, defaults) if config.methods else []
+    methods = expand_methods(config.methods, folders, defaults) if config.methods else []
     for name, file in config.predictions.items():
-        own.append(method_of(_GIVEN, name, {"file": file}, defaults))
+        methods.append(method_of(_PREDICTIONS, name, {"file": file}, defaults))
     if config.audit_of:
         file = str(RunFolder(config.warehouse, config.run or "").known_answers)
         for kind in dict.fromkeys(kind for kind, _ in read_known_answers(file)):
             values = {"file": file, "made_as": kind}
-            own.append(method_of(_KNOWN, known_method(kind), values, defaults))
-    return own
+            methods.append(method_of(_KNOWN_ANSWER, known_method(kind), values, defaults))
+    return methods
+
+
+def _check_family(
+    config: RunConfig, family: Family, variants: Sequence[Variant], judging: Sequence[StageSpec]
+) -> None:
+    """Raise UsageError for a setting that no stage has, a budget of an unknown prompt, or a
+    template of the run that does not parse or uses an unknown name: before the run, rather than in
+    every unit."""
+    for line in wrong_settings(family):
+        raise UsageError(line)
+    for name in config.reply_tokens:
+        if name not in PROMPTS:
+            near = hint(name, sorted(PROMPTS))
+            raise UsageError(f"reply_tokens.{name}: no such prompt; {near}")
+    stages = [spec.stage for variant in variants for spec in (*variant.specs, *judging)]
+    for prompt in dict.fromkeys(p for s in stages for p in (*s.prompts, *s.leaves_room_for)):
+        for template in (prompt, *prompt.follows):
+            family.check_template(template)
+
+
+def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:
+    """Raise UsageError if none of the engines that are asked again in every repeat samples, or,
+    with repeat_from=memory, none of those that make memories."""
+    if config.repeats == 1:
+        return
+    memories, questions = list[tuple[str, EngineSettings]](), list[tuple[str, EngineSettings]]()
+    for step, engine in steps_with_engines:
+        if engine and step.stage and step.repeat == 1 and step.stage.role != "judge":
+            section = "engine" if engine is config.engine else SECTIONS[step.stage.role]
+            (memories if step.stage.is_index() else questions).append((section, engine))
+    what = f"repeats={config.repeats}"
+    repeated = [*memories, *questions] or [("engine", config.engine)]
+    if not any(engine.samples for _, engine in repeated):
+        raise UsageError(
+            f"{what}: every repeat would be the same, as {_reasons(repeated)}; set "
+            "engine.temperature=0.7 or another above 0 of an engine that samples, or repeats=1"
+        )
+    if memories and not any(engine.samples for _, engine in memories):
+        raise UsageError(
+            f"{what}: repeat_from=memory would make the same memories in every repeat, as "
+            f"{_reasons(memories)}; set repeat_from=questions, or an engine that samples"
+        )
+
+
+def _reasons(sections: Sequence[tuple[str, EngineSettings]]) -> str:
+    reasons = [
+        f"{section}={engine.name} is deterministic" if engine.is_deterministic
+        else f"{section}.temperature is 0"
+        for section, engine in sections
+    ]  # fmt: skip
+    return " and ".join(dict.fromkeys(reasons))
+
+
+def run_manifest(run: ResolvedRun) -> dict[str, Any]:
+    """The content of runs/<name>/config.yaml: the config, its hashed part, and facts that reports
+    need (stored, as the files they come from may change). A Ray job's runtime_env is left out: it
+    may hold secrets, and the next command brings its own."""
+    config = {**run.config.model_dump(mode="json"), "run": run.name}
+    if "runtime_env" in config["cluster"]:
+        config["cluster"]["runtime_env"] = {}
+    return {
+        "run": run.name,
+        "hashed": run.hashed,
+        "settings_sha": run.settings_sha,
+        "report": _report_facts(run),
+        "config": config,
+    }
+
+
+def _report_facts(run: ResolvedRun) -> dict[str, Any]:
+    config, steps = run.config, run.steps
+    engine = config.engine if config.methods else None
+    asking = [(step, engine) for step, engine in run.steps_with_engines if engine]
+    papers = [(str(method.file), method.papers) for method in run.methods]
+    papers.append((f"corpus.format={config.corpus.format}", (*config.corpus.papers,)))
+    facts: dict[str, Any] = {
+        "corpus": config.corpus.name,
+        "engine": engine.title if engine else "none",
+        "engine_note": engine.about_replies if engine else None,
+        "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
+        "is_model": engine is None or engine.is_model,
+        "methods": list(dict.fromkeys(step.method for step in steps if step.method)),
+        "imported": _imported(config, steps),
+        "papers": papers_of(papers, run.conf_folders),
+        "licences": dict(config.corpus.licences_by_name()),
+        "columns": _columns(steps),
+        "stages": stage_names(steps),
+        "judging": [spec.stage.name for spec in run.judging],
+        "family": run.family.name,
+        "wording": run.family.wording,
+        "repeats": config.repeats,
+        "repeat_from": config.repeat_from,
+        # The engines whose calls are stored without what was sent.
+        "without_prompts": [
+            *dict.fromkeys(phase.engine.title for phase in run.phases
+                           if phase.engine and not phase.engine.keep_prompts)
+        ],
+        "prices": {step.id: e.price.model_dump() for step, e in asking if e.price.is_known},
+        # The stages that ask a model, and whether reply_format=constrained would constrain it.
+        "models": {step.name: may_constrain(e, config.reply_format)
+                   for step, e in asking if e.is_model},
+    }  # fmt: skip
+    if config.audit_of:
+        # The kind of known answers that each method of an audit gives, and what they are worth.
+        answers = read_known_answers(str(RunFolder(config.warehouse, run.name).known_answers))
+        facts["known_answers"] = {
+            known_method(answer.kind): {
+                "kind": answer.kind,
+                "is_right": answer.worth == "right",
+                "is_typical": KINDS[answer.kind].is_typical,
+            }
+            for answer in answers.values()
+        }
+    return facts
+
+
+def papers_of(
+    keys_by_origin: Iterable[tuple[str, Sequence[str]]], folders: Sequence[Path]
+) -> dict[str, str]:
+    """The BibTeX entries of papers, by key, from `papers.bib` in `conf` folders.
+
+    `keys_by_origin`: keys, each after the file or config key that names it. Raises UsageError for a
+    key without an entry.
+    """
+    files = [file for folder in folders if (file := folder / "papers.bib").is_file()]
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    entries = {entry[1]: entry[0] for text in texts for entry in _BIBTEX.finditer(text)}
+    named = [(origin, key) for origin, keys in keys_by_origin for key in keys]
+    for origin, key in named:
+        if key not in entries:
+            raise UsageError(
+                f"{origin}: papers: no entry {key!r} in papers.bib; there are {', '.join(entries)}"
+            )
+    return {key: entries[key] for _, key in named}
+
+
+def _imported(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:
+    imported = {}
+    for step in steps if not config.audit_of else ():
+        if step.method and step.stage and (answers := step.stage.inputs_per_question()):
+            file = config.predictions.get(step.method, "")
+            imported[step.method] = f"{file.rpartition('/')[2]} {sha(dict(answers), 12)}"
+    return imported
+
+
+def stage_names(steps: Sequence[Step]) -> list[str]:
+    """All stages in dependency order over all methods: loading, index, then question stages."""
+    depths: dict[str, int] = {}
+    order: dict[str, tuple[int, int]] = {}
+    for step in steps:
+        depths[step.id] = 1 + max((depths[up.id] for up in step.upstream), default=0)
+        kind = 0 if step.stage is None else 1 if step.stage.is_index() else 2
+        order[step.name] = max(order.get(step.name, (0, 0)), (kind, depths[step.id]))
+    return sorted(order, key=order.__getitem__)
+
+
+def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:
+    columns: dict[str, dict[str, Any]] = {kind: {} for kind in get_args(QuestionKind)}
+    for step in steps:
+        for kind, of_stage in (step.stage.columns() if step.stage else {}).items():
+            columns[kind] |= {column.measure: asdict(column) for column in of_stage}
+    return {kind: list(of_kind.values()) for kind, of_kind in columns.items()}

@@ -2,27 +2,41 @@
 memory, then for every method those of its `stages` and those that judge its answers. Rows of a
 memory that no question needs are not made, unless there is no method.
 
+Methods with settings of their own, as in `gist_only[memory=uniform]`, are grouped by these: each
+set of settings is a variant, whose steps are built as those of a run with these settings.
+
 `repeats=N` makes the steps of questions N times, `repeat_from=memory` those of memories, too: each
 repeat has a memory of its own name and, with sampling, draws with a seed of its own.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from jobs.config.run_config import SECTIONS, RunConfig
+import yaml
+from pipeline.store.sql.memory_names import SHARED, WHOLE_TEXT, of_repeat
+from pydantic import ValidationError
+
+from jobs.config.run_config import SECTIONS, Memory, RunConfig
 from jobs.graph.variants import Variant
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import hint
 from pipeline.core.rows import Document, IndexRow, Question, Record
 from pipeline.families.family import Family
 from pipeline.store.shards.layout import WHOLE_TEXT, of_repeat
-from pipeline.work.methods import Method, StageSpec
+from pipeline.work.methods import Method, StageSpec, stage_specs, value_of
 from pipeline.work.stage import STAGES, Stage
 from pipeline.work.steps import Step
 
 StepWithEngine = tuple[Step, EngineSettings | None]
 """A step and the engine that its stage asks; None if it asks none."""
+_ENGINES = ("engine", "memory_engine", "extractor", "query_expander")
+_OF_ENGINE = ("model", "context_tokens", "temperature")
+_OF_EMBEDDER = ("model", "chunk_words")
+# Their settings make other pages or gists: the memory that methods share is another one.
+_OF_MEMORY = ("memory", "engine")
 
 
 def default_settings(config: RunConfig, family: Family) -> dict[str, Any]:
@@ -38,6 +52,100 @@ def default_settings(config: RunConfig, family: Family) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Variant:
+    """`memory`: the stages of the memory that its methods share, which starts as `shared`."""
+
+    config: RunConfig
+    memory: tuple[StageSpec, ...]
+    methods: tuple[Method, ...]
+    shared: str
+
+    @property
+    def specs(self) -> list[StageSpec]:
+        return [*self.memory, *(spec for method in self.methods for spec in method.stages)]
+
+
+def variants(
+    config: RunConfig,
+    methods: Sequence[Method],
+    confs: Sequence[Path],
+    defaults: Mapping[str, Any],
+) -> list[Variant]:
+    """The variants of a run, that of its own settings first, then in the order of the methods.
+
+    Raises UsageError for a setting that a method cannot have, naming it.
+    """
+    all_variants = [_variant(config, (), defaults, confs)]
+    for method in methods:
+        variant = _variant(config, method.given, defaults, confs)
+        for index, other in enumerate(all_variants):
+            if other.config == variant.config:
+                all_variants[index] = replace(other, methods=(*other.methods, method))
+                break
+        else:
+            all_variants.append(replace(variant, methods=(method,)))
+    return all_variants
+
+
+def _variant(
+    config: RunConfig,
+    given: Sequence[tuple[str, str]],
+    defaults: Mapping[str, Any],
+    confs: Sequence[Path],
+) -> Variant:
+    """The variant with these settings of methods. The memory that its methods share is named
+    `shared`; memories that its settings derive from it have names of their own."""
+    of_memory = [f"{key}={value}" for key, value in given if key.split(".")[0] in _OF_MEMORY]
+    shared = f"{SHARED} [{','.join(of_memory)}]" if of_memory else SHARED
+    varied = _varied(config, given, confs)
+    memory, settings = varied.memory, {**defaults, **varied.memory.overrides()}
+    first, *others = stage_specs(f"memory={memory.name}", memory.stages, settings)
+    return Variant(varied, (replace(first, memory=shared), *others), (), shared)
+
+
+def _varied(
+    config: RunConfig, given: Sequence[tuple[str, str]], confs: Sequence[Path]
+) -> RunConfig:
+    memory_keys = [f"memory.{name}" for name in type(config.memory).model_fields][2:]
+    engine_keys = [f"{engine}.{name}" for engine in _ENGINES for name in _OF_ENGINE]
+    keys = ["memory", *memory_keys, *(f"embedder.{name}" for name in _OF_EMBEDDER), *engine_keys]
+    changed: dict[str, Any] = {}
+    try:
+        for key, value in sorted(given, key=lambda pair: pair[0] != "memory"):
+            if key not in keys:
+                raise UsageError(f"methods: [{key}=...]: no setting that a method may have; "
+                                 f"{hint(key, keys)}")  # fmt: skip
+            if key == "memory":
+                changed["memory"] = Memory.model_validate(_memory_file(value, confs))
+                continue
+            section, _, name = key.partition(".")
+            before = changed.get(section, getattr(config, section))
+            values = before.model_dump(mode="json")
+            if section in _ENGINES and name not in values:
+                raise UsageError(f"methods: [{key}=...]: {section}={before.name} has no {name}; "
+                                 f"set {section}=...")  # fmt: skip
+            if name == "model":  # taken literally
+                values["model"] = value
+            else:
+                values[name] = None if value == "null" else value_of(f"methods: {key}", value)
+            if values.get("model") != getattr(before, "model", None):
+                values.pop("price", None)  # that of another model is not known
+            changed[section] = type(before).model_validate(values)
+    except ValidationError as error:
+        written = ",".join(f"{key}={value}" for key, value in given)
+        raise UsageError(f"methods: [{written}]: {error.errors()[0]['msg']}") from None
+    return config.model_copy(update=changed)
+
+
+def _memory_file(name: str, confs: Sequence[Path]) -> Any:
+    files = [conf / "memory" / f"{name}.yaml" for conf in confs]
+    if existing := [file for file in files if file.is_file()]:
+        return yaml.safe_load(existing[0].read_text(encoding="utf-8"))
+    names = sorted(file.stem for conf in confs for file in (conf / "memory").glob("*.yaml"))
+    raise UsageError(f"methods: [memory={name}]: no such memory; {hint(name, names)}")
+
+
 def run_steps(
     variants: Sequence[Variant], family: Family, judging: Sequence[StageSpec]
 ) -> tuple[list[StepWithEngine], dict[str, str]]:
@@ -47,48 +155,36 @@ def run_steps(
     Raises UsageError, naming the file, the stage and what to do, if a stage reads a table that no
     earlier one writes, or has contradictory settings.
     """
-    found: dict[str, StepWithEngine] = {}
+    steps: dict[str, StepWithEngine] = {}
     named_by: dict[str, str] = {}
     for variant in variants:
-        graph, config = _Graph(variant, family, found, named_by), variant.config
+        graph, config = _Graph(variant, family, steps), variant.config
         for repeat in range(config.repeats if config.repeat_from == "memory" else 1):
             graph.add_memory(repeat)
         for method in variant.methods:
             for repeat in range(config.repeats if method.has_repeats else 1):
-                graph.add(method, judging, repeat)
-    return _without_unread(list(found.values()), bool(named_by)), named_by
-
-
-def _without_unread(found: Sequence[StepWithEngine], has_methods: bool) -> list[StepWithEngine]:
-    """All steps except those that make rows of a memory that no method reads. Without methods the
-    memory is the result."""
+                for step in graph.add_method(method, judging, repeat):
+                    named_by.setdefault(step.id, method.name)
+    # Without methods the memory is the result; else its rows are made if a method reads them.
     needed: set[str] = set()
-    kept: list[StepWithEngine] = []
-    for step, engine in reversed(found):
-        if has_methods and step.stage and step.stage.is_index() and step.id not in needed:
+    read: list[StepWithEngine] = []
+    for step, engine in reversed(steps.values()):
+        if named_by and step.stage and step.stage.is_index() and step.id not in needed:
             continue
         needed |= {upstream.id for upstream in step.upstream}
-        kept.append((step, engine))
-    return kept[::-1]
+        read.append((step, engine))
+    return read[::-1], named_by
 
 
 class _Graph:
-    """Builds the steps of one variant of a run; `found`: step_id -> step and engine, of all
-    variants, including steps of memories that no question needs; `named_by`: step_id -> the first
-    method that names it."""
+    """Builds the steps of one variant of a run. `steps`: step_id -> step and engine, of all
+    variants, including steps of memories that no question needs."""
 
-    def __init__(
-        self,
-        variant: Variant,
-        family: Family,
-        found: dict[str, StepWithEngine],
-        named_by: dict[str, str],
-    ) -> None:
+    def __init__(self, variant: Variant, family: Family, steps: dict[str, StepWithEngine]) -> None:
         self.variant, self.config, self.family = variant, variant.config, family
-        self.found, self.named_by = found, named_by
-        self.documents = self._load(Document)
-        self._load(Question)
-        self.shared: dict[int, dict[str, Step]] = {}  # repeat -> the memory's steps, by key
+        self.steps = steps
+        self.documents, _ = self._load(Document), self._load(Question)
+        self.memory: dict[int, dict[str, Step]] = {}  # repeat -> the shared memory's steps, by key
         self.defaults = default_settings(self.config, family)
 
     def _load(self, record: type[Record]) -> Step:
@@ -100,12 +196,11 @@ class _Graph:
             writes=record,
             settings=corpus.hashed(),
         )
-        return self.found.setdefault(step.id, (step, None))[0]
+        return self.steps.setdefault(step.id, (step, None))[0]
 
     def add_memory(self, repeat: int) -> None:
-        """Add the steps of the run's own memory; if its settings derive another memory from it,
-        methods read that one."""
-        place, known = f"memory={self.config.memory.name}", self.shared.setdefault(repeat, {})
+        """Add the steps of the run's own memory; methods read the one derived last."""
+        place, earlier = f"memory={self.config.memory.name}", self.memory.setdefault(repeat, {})
         values = {**self.defaults, "repeat": repeat, **self.config.memory.overrides()}
         for spec in self.variant.memory:
             where = f"{place}: {spec.key}"
@@ -113,32 +208,21 @@ class _Graph:
                 raise UsageError(f"{where}: answers questions; name it in a method")
             stage = spec.made(place, values)
             self._refuse_no_engine(where, stage)
-            self._add(where, spec, stage, ("", repeat), known)
+            self._add(where, spec, stage, ("", repeat), earlier)
 
-    def add(self, method: Method, judging: Sequence[StageSpec], repeat: int) -> None:
-        """Add the steps of a method and those that judge its answers."""
-        judged = f"{method.file}, judged as {self.family.folder}/family.yaml says"
+    def add_method(self, method: Method, judging: Sequence[StageSpec], repeat: int) -> list[Step]:
         values, of = {**self.defaults, "repeat": repeat}, (method.name, repeat)
-        known = dict(self.shared.get(repeat, self.shared[0]))
-        for place, specs in ((method.file, method.stages), (judged, judging)):
-            for spec in specs:
-                where, stage = f"{place}: {spec.key}", spec.made(f"{place} ({method.name})", values)
-                if place != judged:
-                    self._refuse_no_engine(where, stage)
-                for step in self._add(where, spec, stage, of, known):
-                    self.named_by.setdefault(step.id, method.name)
-
-    def _add(
-        self, where: str, spec: StageSpec, stage: Stage, of: tuple[str, int], known: dict[str, Step]
-    ) -> list[Step]:
-        """Add the steps of a stage: one for each engine of its role, which are several for a judge.
-        `of`: method and repeat. `known`: the steps that it may read, by key, and those after it."""
-        upstream = _upstream(where, spec, known)
-        engines = self.config.engines(stage.role) if stage.prompts_used() else [None]
-        steps = [self._step(where, spec, stage, upstream, engine, of) for engine in engines]
-        for step in steps:
-            known.pop(spec.key, None)  # later stages read the nearest
-            known[spec.key] = step
+        earlier = dict(self.memory.get(repeat, self.memory[0]))
+        steps: list[Step] = []
+        for spec in method.stages:
+            where = f"{method.file}: {spec.key}"
+            stage = spec.made(f"{method.file} ({method.name})", values)
+            self._refuse_no_engine(where, stage)
+            steps += self._add(where, spec, stage, of, earlier)
+        place = f"{method.file}, judged as {self.family.folder}/family.yaml says"
+        for spec in judging:
+            stage = spec.made(f"{place} ({method.name})", values)
+            steps += self._add(f"{place}: {spec.key}", spec, stage, of, earlier)
         return steps
 
     def _refuse_no_engine(self, where: str, stage: Stage) -> None:
@@ -147,6 +231,24 @@ class _Graph:
                 f"{where}: asks the role {stage.role}, which has no engine; set "
                 f"{SECTIONS[stage.role]}=..."
             )
+
+    def _add(
+        self,
+        where: str,
+        spec: StageSpec,
+        stage: Stage,
+        of: tuple[str, int],
+        earlier: dict[str, Step],
+    ) -> list[Step]:
+        """Add the steps of a stage: one for each engine of its role, which are several for a judge.
+        `of`: method and repeat. `earlier`: the steps that it may read, by key; it is added."""
+        upstream = _upstream(where, spec, earlier)
+        engines = self.config.engines(stage.role) if stage.prompts_used() else [None]
+        steps = [self._step(where, spec, stage, upstream, engine, of) for engine in engines]
+        for step in steps:
+            earlier.pop(spec.key, None)  # later stages read the nearest
+            earlier[spec.key] = step
+        return steps
 
     def _step(
         self,
@@ -157,48 +259,16 @@ class _Graph:
         engine: EngineSettings | None,
         of: tuple[str, int],
     ) -> Step:
-        """A stage's step; the existing one if an equal step was built before. `upstream`: the steps
-        it reads, without `documents`."""
-        own = self._made(where, stage, upstream, engine, of)
-        if stage.starts_memory:
-            of_run = of_repeat(self.variant.shared, own.repeat)
-            if own.memory in (None, of_run):
-                name = of_repeat(spec.memory, own.repeat)
-            else:
-                name = f"{spec.memory} of {own.memory}"  # which says the repeat
-            shared = replace(own, memory=of_run)
-            own = shared if shared.id in self.found else replace(own, memory=name)
-        self._refuse_second(where, own)
-        return self.found.setdefault(own.id, (own, engine))[0]
-
-    def _refuse_second(self, where: str, own: Step) -> None:
-        """Raise UsageError if another step makes the same rows for the same memory."""
-        if not issubclass(own.writes, IndexRow) or not own.writes.once_per_memory:
-            return
-        for other, _ in self.found.values():
-            if (other.writes, other.memory) == (own.writes, own.memory) and other.id != own.id:
-                starts = sorted(label for label, kind in STAGES.items() if kind.starts_memory)
-                raise UsageError(
-                    f"{where}: {own.table} of the memory {own.memory} are made already, with other "
-                    f"settings; put a stage before it that starts another memory: "
-                    f"{', '.join(starts)}"
-                )
-
-    def _made(
-        self,
-        where: str,
-        stage: Stage,
-        upstream: Sequence[Step],
-        engine: EngineSettings | None,
-        of: tuple[str, int],
-    ) -> Step:
-        is_index = stage.is_index()
-        repeat = of[1] if not is_index or self.config.repeat_from == "memory" else 0
+        """A stage's step; the existing one if an equal step was built before."""
         memory = _memory(where, stage, upstream)
-        stage.refuse_upstream(of[0] or where, [step.stage for step in upstream if step.stage])
+        method, repeat = of
+        stage.refuse_upstream(method or where, [step.stage for step in upstream if step.stage])
+        is_index = stage.is_index()
+        if is_index and self.config.repeat_from != "memory":
+            repeat = 0
         if memory is None and is_index and not stage.starts_memory:
             memory = of_repeat(WHOLE_TEXT, repeat)
-        return Step(
+        step = Step(
             corpus=self.config.corpus.name,
             name=stage.name,
             version=stage.version,
@@ -206,12 +276,31 @@ class _Graph:
             settings=stage.hashed(),
             prompts=self._prompts(stage, engine),
             engine=engine.identity() if engine else None,
-            method=None if is_index else of[0],
+            method=None if is_index else method,
             repeat=repeat,
             memory=memory,
             upstream=(self.documents, *upstream),
             stage=stage,
         )
+        if stage.starts_memory:
+            of_run = of_repeat(self.variant.shared, repeat)
+            shared = replace(step, memory=of_run)
+            if memory in (None, of_run):
+                name = of_repeat(spec.memory, repeat)
+            else:
+                name = f"{spec.memory} of {memory}"  # which says the repeat
+            step = shared if shared.id in self.steps else replace(step, memory=name)
+        if issubclass(step.writes, IndexRow) and step.writes.once_per_memory:
+            for other, _ in self.steps.values():
+                same_rows = (other.writes, other.memory) == (step.writes, step.memory)
+                if same_rows and other.id != step.id:
+                    starts = sorted(label for label, kind in STAGES.items() if kind.starts_memory)
+                    raise UsageError(
+                        f"{where}: {step.table} of the memory {step.memory} are made already, with "
+                        "other settings; put a stage before it that starts another memory: "
+                        f"{', '.join(starts)}"
+                    )
+        return self.steps.setdefault(step.id, (step, engine))[0]
 
     def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
         """The hashed part of a step's prompts and of those that they follow: template, reply
@@ -220,23 +309,24 @@ class _Graph:
         family, is_constrained = self.family, engine and self.config.is_constrained(engine)
         followed = [earlier for prompt in stage.prompts_used() for earlier in prompt.follows]
         prompts = dict.fromkeys((*stage.prompts_used(), *followed))
-        found: dict[str, Any] = {
+        hashed: dict[str, Any] = {
             prompt.name: {"max_reply_tokens": family.max_reply_tokens(prompt)}
             for prompt in (*stage.leaves_room_for, *prompts)
         }
         for prompt in prompts:
-            found[prompt.name]["template"] = family.sha(prompt)
+            hashed[prompt.name]["template"] = family.sha(prompt)
             if (is_constrained or prompt in followed) and (form := family.form(prompt)):
-                found[prompt.name]["form"] = form
+                hashed[prompt.name]["form"] = form
             if prompt.version is not None:
-                found[prompt.name]["version"] = prompt.version
+                hashed[prompt.name]["version"] = prompt.version
             if words := family.own_refusals.get(prompt.name):
-                found[prompt.name]["refusals"] = words
-        return found
+                hashed[prompt.name]["refusals"] = words
+        return hashed
 
 
-def _upstream(where: str, spec: StageSpec, known: Mapping[str, Step]) -> list[Step]:
-    """The steps whose rows the stage reads, in the order of its `reads`."""
+def _upstream(where: str, spec: StageSpec, earlier: Mapping[str, Step]) -> list[Step]:
+    """The steps whose rows the stage reads, in the order of its `reads`: for each the nearest
+    earlier step that writes the record, or the one that `from` names."""
     tables = [record.table for record in spec.stage.reads]
     for table in spec.reads_from:
         if table not in tables:
@@ -244,27 +334,23 @@ def _upstream(where: str, spec: StageSpec, known: Mapping[str, Step]) -> list[St
                 f"{where}: from: it does not read {table}; it reads "
                 f"{', '.join(tables) or 'no table of another stage'}"
             )
-    return [_input(where, record, spec.reads_from.get(record.table), known)
-            for record in spec.stage.reads]  # fmt: skip
-
-
-def _input(where: str, record: type[Record], named: str | None, known: Mapping[str, Step]) -> Step:
-    """The nearest earlier step that writes the record, or the one that `from` names."""
-    found = {key: step for key, step in known.items() if step.writes is record}
-    if named in found:
-        return found[named]
-    if named is not None and found:
-        raise UsageError(
-            f"{where}: from: {record.table}: no earlier stage {named!r} writes it; "
-            f"{' or '.join(found)} does"
-        )
-    if not found:
-        writers = [stage.name for stage in STAGES.values() if stage.writes is record]
-        raise UsageError(
-            f"{where}: reads {record.table}, which no earlier stage writes; put "
-            f"{' or '.join(dict.fromkeys(writers)) or 'a stage that does'} before it"
-        )
-    return list(found.values())[-1]
+    upstream = []
+    for record in spec.stage.reads:
+        writers = {key: step for key, step in earlier.items() if step.writes is record}
+        key = spec.reads_from.get(record.table) or next(reversed(writers), None)
+        if not writers:
+            names = dict.fromkeys(kind.name for kind in STAGES.values() if kind.writes is record)
+            raise UsageError(
+                f"{where}: reads {record.table}, which no earlier stage writes; put "
+                f"{' or '.join(names) or 'a stage that does'} before it"
+            )
+        if key not in writers:
+            raise UsageError(
+                f"{where}: from: {record.table}: no earlier stage {key!r} writes it; "
+                f"{' or '.join(writers)} does"
+            )
+        upstream.append(writers[key])
+    return upstream
 
 
 def _memory(where: str, stage: Stage, upstream: Sequence[Step]) -> str | None:
@@ -273,13 +359,13 @@ def _memory(where: str, stage: Stage, upstream: Sequence[Step]) -> str | None:
 
     Raises UsageError if it reads rows of two memories: their page indexes mean different pages.
     """
-    own = [step for step in upstream if step.writes not in stage.reads_other_memory]
-    found = {step.memory for step in own if step.writes.has_pages} - {None}
-    if len(found) > 1:
-        read = [f"{step.table} of {step.memory}" for step in upstream if step.memory]
+    paged = [step for step in upstream if step.writes.has_pages]
+    memories = {step.memory for step in paged if step.writes not in stage.reads_other_memory}
+    memories -= {None}
+    if len(memories) > 1:
+        rows = [f"{step.table} of {step.memory}" for step in upstream if step.memory]
         raise UsageError(
-            f"{where}: would mix two memories, {' and '.join(read)}; read all from stages that "
+            f"{where}: would mix two memories, {' and '.join(rows)}; read all from stages that "
             "use the same one, with `from` where several write a table"
         )
-    others = [step.memory for step in upstream if step.memory is not None]
-    return found.pop() if found else others[0] if others else None
+    return next((name for name in (*memories, *(step.memory for step in upstream)) if name), None)

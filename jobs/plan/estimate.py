@@ -2,11 +2,8 @@
 through all stages with an engine that counts the tokens of prompts and of expected replies; the
 counts are scaled to all documents.
 
-Engines without a model count words or punctuation marks by rules of their own, which are applied
-here. For a model, its tokenizer, if this machine has it, gives the tokens per byte of the corpus;
-otherwise that ratio is an estimate.
-
-Runs in this process, without Ray, on copies in memory: the warehouse is read, never written.
+For a model, its tokenizer, if this machine has it, gives the tokens per byte of the corpus;
+otherwise that ratio is an estimate. The warehouse is read, never written.
 """
 
 import asyncio
@@ -59,12 +56,13 @@ _TRIED_CHARS = 20_000  # of each text
 _PIECE_CHARS, _BLOCK_TOKENS = 64, 16  # a block is cached whole or not at all
 _WITHOUT_CACHE = ("extractive", "scripted")
 _DIMENSIONS = 384
+_Shard = tuple[str, str, str, int]  # table, step id, unit, attempt
 
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """Functions that count an engine's tokens: `of_text` counts a text alone, `per_prompt` is added
-    for the chat template, and `how` names the method."""
+    """`of_text` counts the tokens of a text alone, `per_prompt` is added for the chat template,
+    `how` names the method."""
 
     of_text: Callable[[str], int]
     per_prompt: int
@@ -75,25 +73,20 @@ class TokenCounts:
 
 
 def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
-    """`texts` are non-empty pieces of the corpus."""
     if isinstance(settings, ExtractiveSettings):
         return TokenCounts(num_tokens, 0, "words and signs, as the engine counts")
     if not isinstance(settings, VllmSettings | OpenAISettings):
         return TokenCounts(lambda text: len(text.split()), 0, "words, as the engine counts")
     chat = local_chat_tokenizer(settings.model, settings) if texts else None
-    if chat is None:
-        how = f"estimated, no tokenizer on this machine: {_TOKENS_PER_BYTE:g} a byte of text"
-        return TokenCounts(_by_bytes(_TOKENS_PER_BYTE), _TEMPLATE_TOKENS, how)
-    tried = [text[:_TRIED_CHARS] for text in texts]
-    around = len(chat.tokenise([{"role": "user", "content": ""}]))
-    total = sum(len(chat.tokenise([{"role": "user", "content": t}])) - around for t in tried)
-    rate = total / sum(len(text.encode()) for text in tried)
-    how = f"the model's tokenizer on some documents: {rate:.3f} a byte of text"
-    return TokenCounts(_by_bytes(rate), around, how)
-
-
-def _by_bytes(tokens_per_byte: float) -> Callable[[str], int]:
-    return lambda text: round(len(text.encode()) * tokens_per_byte)
+    rate, around = _TOKENS_PER_BYTE, _TEMPLATE_TOKENS
+    how = f"estimated, no tokenizer on this machine: {rate:g} a byte of text"
+    if chat is not None:
+        tried = [text[:_TRIED_CHARS] for text in texts]
+        around = len(chat.tokenise([{"role": "user", "content": ""}]))
+        total = sum(len(chat.tokenise([{"role": "user", "content": t}])) - around for t in tried)
+        rate = total / sum(len(text.encode()) for text in tried)
+        how = f"the model's tokenizer on some documents: {rate:.3f} a byte of text"
+    return TokenCounts(lambda text: round(len(text.encode()) * rate), around, how)
 
 
 class CountingEngine:
@@ -151,7 +144,7 @@ class NoEmbedder(EmbedderSettings):
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         encoded = (text.encode(errors="surrogatepass") for text in texts)
-        drawn = b"".join(hashlib.shake_128(one).digest(_DIMENSIONS) for one in encoded)
+        drawn = b"".join(hashlib.shake_128(text).digest(_DIMENSIONS) for text in encoded)
         vectors = np.frombuffer(drawn, dtype=np.int8).reshape(len(texts), _DIMENSIONS)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / lengths, dtype=np.float32)
@@ -163,7 +156,7 @@ class DryRunShards(Shards):
     def __init__(self, warehouse: AnyPath, documents: Collection[str] = ()) -> None:
         super().__init__(warehouse)
         self._documents = frozenset(documents)
-        self.kept: dict[tuple[str, str, str, int], tuple[type[Record], Step, Unit, Any]] = {}
+        self.committed_rows: dict[_Shard, tuple[type[Record], Step, Unit, Any]] = {}
 
     def commit(
         self,
@@ -175,19 +168,19 @@ class DryRunShards(Shards):
     ) -> bool:
         if unit.document_id in self._documents:
             key = (record.table, step.id, unit.unit, unit.attempt)
-            self.kept[key] = (record, step, unit, tuple(rows))
+            self.committed_rows[key] = (record, step, unit, tuple(rows))
         return True
 
     def load(self, record: type[R], step_id: str, unit: str, attempt: int = 1) -> tuple[R, ...]:
-        kept = self.kept.get((record.table, step_id, unit, attempt))
-        return super().load(record, step_id, unit, attempt) if kept is None else kept[-1]
+        rows = self.committed_rows.get((record.table, step_id, unit, attempt))
+        return super().load(record, step_id, unit, attempt) if rows is None else rows[-1]
 
 
 @dataclass(frozen=True)
 class Sample:
     """The counted documents, of `num_documents` with model calls to make. `scale`: by step id, all
     remaining work divided by the counted work, in questions, or in words if the step reads whole
-    documents."""
+    documents; 1 everywhere if nothing is scaled."""
 
     num_documents: int
     documents: Sequence[PlannedDocument]
@@ -196,15 +189,6 @@ class Sample:
     @property
     def units(self) -> list[Unit]:
         return [unit for document in self.documents for unit in document.units]
-
-    @property
-    def num_questions(self) -> int:
-        return len({(u.document_id, q) for u in self.units if not u.is_done for q in u.inputs})
-
-    @property
-    def is_whole(self) -> bool:
-        """True if everything is counted and nothing is scaled."""
-        return all(scale == 1 for scale in self.scale.values())
 
 
 @dataclass(frozen=True)
@@ -228,8 +212,8 @@ def estimate(prepared: Prepared) -> Estimate:
             pass
     first = run.steps[0].id
     units = [unit for unit in sample.units if unit.step_id == first]
-    read = [shards.load(Document, first, u.unit, u.attempt) for u in units[:_TRIED_TEXTS]]
-    texts = [document.text for (document,) in read]
+    loaded = [shards.load(Document, first, u.unit, u.attempt) for u in units[:_TRIED_TEXTS]]
+    texts = [document.text for (document,) in loaded]
     counts = {phase.name: token_counts(phase.engine, texts) for phase in run.phases if phase.engine}
     for phase in run.phases:
         reader = None
@@ -237,63 +221,67 @@ def estimate(prepared: Prepared) -> Estimate:
             engine = CountingEngine(phase.engine, counts[phase.name])
             reader = reader_of(engine, phase.engine, run.family, run.config.reply_format)
         asyncio.run(_execute(phase, sample, shards, reader))
-    return Estimate(sample, *_scaled(prepared, sample, shards), counts)
-
-
-# A document with model calls to make: its words, its id, the words that its calls read, and the
-# steps of its pending units.
-_Left = tuple[int, str, float, frozenset[str]]
+    # All documents' costs by step id, and the bytes that the run will write by table.
+    engines = {step.id: engine for step, engine in run.steps_with_engines}
+    costs = {i: NO_COST for i, engine in engines.items() if engine and i in prepared.plan.pending()}
+    disk = Counter[str]()
+    for record, step, unit, rows in shards.committed_rows.values():
+        scale = sample.scale.get(step.id, 0.0)
+        disk[record.table] += round(scale * len(shard_content(record, step, unit, rows)))
+        for call in rows if record is Call else ():
+            if not call.is_shared:
+                uncached = call.prompt_tokens - call.cached_tokens
+                thinking = getattr(engines[step.id], "thinking_tokens", 0)
+                budget = step.prompts[call.prompt]["max_reply_tokens"] + thinking
+                numbers = [1, call.prompt_tokens, uncached, call.reply_tokens, budget]  # MEASURES
+                costs[step.id] = costs[step.id] + scale * np.array(numbers)
+    return Estimate(sample, costs, dict(disk), counts)
 
 
 def choose_sample(prepared: Prepared) -> Sample:
-    """The documents to count, and the factors that scale them to the remaining work."""
-    asking = frozenset(step.id for step in prepared.run.steps if step.prompts)
-    left, all_work = list[_Left](), Counter[str]()
-    for document in _to_ask(prepared, asking):
-        pending = [unit for unit in document.units if not unit.is_done]
-        words = sum(weight(unit, document.num_words, unit.step_id in asking) for unit in pending)
-        steps = frozenset(unit.step_id for unit in pending)
-        left.append((document.num_words, document.document_id, words, steps))
-        all_work += _work(document, prepared)
-    chosen = _some(left)
-    counted = [d for d in _to_ask(prepared, asking) if d.document_id in chosen]
-    counted.sort(key=lambda document: (document.num_words, document.document_id))
-    own_work = sum((_work(document, prepared) for document in counted), Counter[str]())
-    scale = {step_id: all_work[step_id] / own_work[step_id] for step_id in own_work}
-    return Sample(len(left), counted, scale)
+    """The documents to count, and the factors that scale them to the remaining work: as many as the
+    words of their prompts allow, evenly spaced by length, and one for each step that would be
+    missing."""
+    steps = prepared.run.steps
+    asking = {step.id for step in steps if step.prompts}
+    by_question = {step.id for step in steps if step.per_question}
 
+    def to_ask() -> Iterator[tuple[PlannedDocument, list[Unit]]]:
+        for document in prepared.plan.documents():
+            pending = [unit for unit in document.units if not unit.is_done]
+            if not document.is_bad and any(unit.step_id in asking for unit in pending):
+                yield document, pending
 
-def _to_ask(prepared: Prepared, asking: Collection[str]) -> Iterator[PlannedDocument]:
-    for document in prepared.plan.documents():
-        asks = any(unit.step_id in asking and not unit.is_done for unit in document.units)
-        if asks and not document.is_bad:
-            yield document
-
-
-def _some(left: Sequence[_Left]) -> set[str]:
-    """The ids of as many documents as the words of their prompts allow, evenly spaced by length,
-    and of one document for each step that would be missing."""
-    total = sum(words for _, _, words, _ in left)
-    num = max(_MIN_DOCUMENTS, int(len(left) * _MAX_WORDS / max(1.0, total)))
-    ordered = sorted(left)
-    groups = np.array_split(np.arange(len(ordered)), min(num, len(ordered)) or 1)
-    chosen = [ordered[places[len(places) // 2]] for places in groups if len(places)]
-    covered = {step_id for *_, steps in chosen for step_id in steps}
-    for one in ordered:
-        if not one[-1] <= covered:
-            chosen.append(one)
-            covered |= one[-1]
-    return {document_id for _, document_id, _, _ in chosen}
-
-
-def _work(document: PlannedDocument, prepared: Prepared) -> Counter[str]:
-    by_question = {step.id for step in prepared.run.steps if step.per_question}
-    found = Counter[str]()
-    for unit in document.units:
-        if not unit.is_done:
+    def work(document: PlannedDocument, pending: Sequence[Unit]) -> Counter[str]:
+        """The work of each step: its questions, or the document's words."""
+        sizes = Counter[str]()
+        for unit in pending:
             size = len(unit.inputs) if unit.step_id in by_question else document.num_words
-            found[unit.step_id] += max(1, size)
-    return found
+            sizes[unit.step_id] += max(1, size)
+        return sizes
+
+    left = list[tuple[int, str, frozenset[str]]]()  # words, id, steps of pending units
+    total, total_work = 0.0, Counter[str]()
+    for document, pending in to_ask():
+        total += sum(weight(unit, document.num_words, unit.step_id in asking) for unit in pending)
+        steps_left = frozenset(unit.step_id for unit in pending)
+        left.append((document.num_words, document.document_id, steps_left))
+        total_work += work(document, pending)
+    left.sort(key=lambda item: item[:2])
+    num = max(_MIN_DOCUMENTS, int(len(left) * _MAX_WORDS / max(1.0, total)))
+    groups = np.array_split(np.arange(len(left)), min(num, len(left)) or 1)
+    chosen = [left[indexes[len(indexes) // 2]] for indexes in groups if len(indexes)]
+    covered = {step_id for *_, steps_left in chosen for step_id in steps_left}
+    for item in left:
+        if not item[-1] <= covered:
+            chosen.append(item)
+            covered |= item[-1]
+    ids = {document_id for _, document_id, _ in chosen}
+    counted = [item for item in to_ask() if item[0].document_id in ids]
+    counted.sort(key=lambda item: (item[0].num_words, item[0].document_id))
+    counted_work = sum((work(*item) for item in counted), Counter[str]())
+    scale = {step_id: total_work[step_id] / counted_work[step_id] for step_id in counted_work}
+    return Sample(len(left), [document for document, _ in counted], scale)
 
 
 class _InOrder(ThreadPoolExecutor):
@@ -310,6 +298,10 @@ async def _execute(
     phase: Phase, sample: Sample, shards: DryRunShards, reader: Reader | None
 ) -> None:
     """Execute every unit of the sample that is not done; `shards` then holds its rows and calls."""
+
+    async def never() -> bool:
+        return False
+
     asyncio.get_running_loop().set_default_executor(_InOrder())
     shared = cache(lambda step_id: SharedCopies(shards.warehouse, step_id))
     steps = phase.with_upstream()
@@ -325,30 +317,6 @@ async def _execute(
                 attempt=Attempt(),
                 shared=shared,
                 usage=UsageCounters(),
-                is_ending=_never,
+                is_ending=never,
                 progress=DocumentProgress(document_id),
             ).finish()
-
-
-async def _never() -> bool:
-    return False
-
-
-def _scaled(
-    prepared: Prepared, sample: Sample, shards: DryRunShards
-) -> tuple[dict[str, Numbers], dict[str, int]]:
-    """All documents' costs by step id, and the bytes that the run will write by table."""
-    engines = {step.id: engine for step, engine in prepared.run.steps_with_engines}
-    costs = {i: NO_COST for i, engine in engines.items() if engine and i in prepared.plan.pending()}
-    disk: Counter[str] = Counter()
-    for record, step, unit, rows in shards.kept.values():
-        scale = sample.scale.get(step.id, 0.0)
-        disk[record.table] += round(scale * len(shard_content(record, step, unit, rows)))
-        for call in rows if record is Call else ():
-            if not call.is_shared:
-                uncached = call.prompt_tokens - call.cached_tokens
-                thinking = getattr(engines[step.id], "thinking_tokens", 0)
-                budget = step.prompts[call.prompt]["max_reply_tokens"] + thinking
-                own = [1, call.prompt_tokens, uncached, call.reply_tokens, budget]  # MEASURES
-                costs[step.id] = costs[step.id] + scale * np.array(own)
-    return costs, dict(disk)

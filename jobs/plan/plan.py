@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from jobs.config.options import numbers, price_of
-from jobs.graph.manifest import stage_names
+from jobs.config.read_config import read_config
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
-from jobs.graph.read_run import read_config
-from jobs.graph.resolved_run import ResolvedRun, resolve
+from jobs.graph.resolved_run import ResolvedRun, resolve, stage_names
 from jobs.output.cells import Heading, Part, Table, counted
 from jobs.output.print_tables import print_found
 from jobs.plan.estimate import (
@@ -25,7 +24,7 @@ from jobs.plan.estimate import (
     Numbers,
     estimate,
 )
-from jobs.run.compatibility import merge_with_stored_run
+from jobs.run.stored_run import merge_with_stored_run
 from pipeline.core.engine import EngineSettings, Price
 from pipeline.core.errors import UsageError
 from pipeline.files.storage import as_path
@@ -50,12 +49,11 @@ class Options:
 
     @classmethod
     def of(cls, rates: str | None, gpus: int, price: str | None) -> "Options":
-        """Parse the options. Raises UsageError for an unusable one."""
-        found = None if rates is None else numbers("rates", rates, "PREFILL,DECODE")
-        if found and min(found) <= 0:
+        speeds = None if rates is None else numbers("rates", rates, "PREFILL,DECODE")
+        if speeds and min(speeds) <= 0:
             raise UsageError(f"--rates {rates}: both must be above 0")
-        priced = None if price is None else price_of(price)
-        return cls((found[0], found[1]) if found else None, gpus, priced)
+        both = (speeds[0], speeds[1]) if speeds else None
+        return cls(both, gpus, None if price is None else price_of(price))
 
     def num_engines(self, settings: EngineSettings) -> int:
         """The number of engines that run at once; of engines without GPUs, as many as the config
@@ -91,55 +89,57 @@ def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
     steps = [_step(step, estimated.costs[step.id], options.price or engine.price)
              for step, engine in run.steps_with_engines
              if engine and step.id in estimated.costs]  # fmt: skip
-    speeds = _own_speeds(folder)
+    speeds = _speeds_so_far(folder)
     phases = [_phase(p, p.engine, estimated, options, speeds.get(p.name))
               for p in run.phases if p.engine and steps]  # fmt: skip
-    readable = (document for document in prepared.plan.documents() if not document.is_bad)
-    sizes = np.array([(1, one.num_questions, one.num_words) for one in readable] or [(0, 0, 0)])
-    documents, questions, words = map(int, sizes.sum(axis=0))
+    documents = (document for document in prepared.plan.documents() if not document.is_bad)
+    sizes = [(document.num_questions, document.num_words) for document in documents]
+    of_stage = ((name, [s for s in steps if s["stage"] == name]) for name in stage_names(run.steps))
     return {
         "run": folder.path.name,
         "warehouse": str(folder.warehouse),
         "corpus": {
-            "documents": documents,
-            "questions": questions,
-            "words": words,
+            "documents": len(sizes),
+            "questions": sum(num_questions for num_questions, _ in sizes),
+            "words": sum(num_words for _, num_words in sizes),
             "documents_to_do": estimated.sample.num_documents,
         },
-        "stages": [_sum(stage, own) for stage in stage_names(run.steps)
-                   if (own := [step for step in steps if step["stage"] == stage])],
+        "stages": [_sum(name, of_name) for name, of_name in of_stage if of_name],
         "all": _sum("all", steps),
         "steps": steps,
         "phases": phases,
         "disk": estimated.disk,
         "assumptions": [*_assumptions(prepared, estimated, phases)] if steps else [],
-    }  # fmt: skip
+    }
 
 
 def _step(step: Step, costs: Numbers, price: Price) -> Json:
-    about = {"step_id": step.id, "stage": step.name, "method": step.method, "repeat": step.repeat}
     expected: Json = dict(zip(MEASURES, map(int, costs.round()), strict=True))
     budgets: Json = {"reply_tokens": expected.pop("budget_tokens")}
     prompt = expected["prompt_tokens"]
-    for own in (expected, budgets):
-        own["money"] = price.of(prompt, prompt - expected["uncached_tokens"], own["reply_tokens"])
+    for kind in (expected, budgets):
+        kind["money"] = price.of(prompt, prompt - expected["uncached_tokens"], kind["reply_tokens"])
+    about = {"step_id": step.id, "stage": step.name, "method": step.method, "repeat": step.repeat}
     return {**about, "expected": expected, "budgets": budgets}
 
 
 def _sum(stage: str, steps: Sequence[Json]) -> Json:
-    """Money only for steps whose engine has a price."""
+    """The sums of the steps; of money only those whose engine has a price."""
     totals: Json = {"stage": stage}
     for kind in ("expected", "budgets") if steps else ():
-        columns = {name: [step[kind][name] for step in steps] for name in steps[0][kind]}
-        known = {name: [one for one in own if one is not None] for name, own in columns.items()}
-        totals[kind] = {name: sum(own) if own else None for name, own in known.items()}
+        totals[kind] = {}
+        for name in steps[0][kind]:
+            values = [step[kind][name] for step in steps if step[kind][name] is not None]
+            totals[kind][name] = sum(values) if values else None
     return totals
 
 
-def _own_speeds(folder: RunFolder) -> dict[str, float]:
+def _speeds_so_far(folder: RunFolder) -> dict[str, float]:
     """Prompt tokens a second per engine, by phase; a reply token counts as REPLY_COSTS."""
     costs, seconds = defaultdict[str, float](float), defaultdict[str, float](float)
-    for took in [one for launch in folder.readable_launches() for one in launch.get("phases", ())]:
+    for took in (
+        took for launch in folder.readable_launches() for took in launch.get("phases", ())
+    ):
         name = took["phase"].split(":")[0]
         costs[name] += took["prompt_tokens"] - took["cached_tokens"]
         costs[name] += REPLY_COSTS * took["reply_tokens"]
@@ -159,7 +159,13 @@ def _phase(
         rates = (speed, speed / REPLY_COSTS)
         how = f"by the run's own clock, a reply's token as {REPLY_COSTS:.0f} of a prompt's"
     num, gpus = options.num_engines(engine), engine.gpus_elsewhere
-    found: Json = {
+    hours = None
+    if rates:
+        costs = sum(estimated.costs.get(step.id, NO_COST) for step in phase.steps)
+        _, _, uncached, *replies = np.asarray(costs).tolist()  # in the order of MEASURES
+        of_an_engine = [(uncached / rates[0] + reply / rates[1]) / 3600 for reply in replies]
+        hours = dict(zip(("expected", "budgets"), of_an_engine, strict=True))
+    return {
         "phase": phase.name,
         "engine": engine.title,
         "engines": num,
@@ -167,31 +173,25 @@ def _phase(
         "prefill_tokens_per_second": rates and rates[0],
         "decode_tokens_per_second": rates and rates[1],
         "rates": rates and how,
-        "hours": None,
-        "gpu_hours": None,
+        "hours": hours and {name: value / num for name, value in hours.items()},
+        "gpu_hours": hours and {name: value * gpus for name, value in hours.items()},
     }
-    if rates:
-        costs = sum(estimated.costs.get(step.id, NO_COST) for step in phase.steps)
-        _, _, uncached, *replies = np.asarray(costs).tolist()  # in the order of MEASURES
-        both = zip(("expected", "budgets"), replies, strict=True)
-        seconds = {name: uncached / rates[0] + reply / rates[1] for name, reply in both}
-        found["hours"] = {name: s / num / 3600 for name, s in seconds.items()}
-        found["gpu_hours"] = {name: s * gpus / 3600 for name, s in seconds.items()}
-    return found
 
 
 def _assumptions(
     prepared: Prepared, estimated: Estimate, phases: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
-    asking = [step.stage for step in prepared.run.steps if step.id in estimated.costs]
-    prompts = dict.fromkeys(p for s in asking if s for p in s.prompts_used() if p.assumed)
+    stages = [step.stage for step in prepared.run.steps if step.id in estimated.costs]
+    prompts = dict.fromkeys(p for s in stages if s for p in s.prompts_used() if p.assumed)
     sample, left = estimated.sample, counted(estimated.sample.num_documents, "document")
-    yield (
-        f"counted: {left}, all that is left; nothing is scaled"
-        if sample.is_whole
-        else f"counted: {len(sample.documents)} of {left}, spaced by length, with "
-        f"{sample.num_questions:,} questions; scaled to the words and questions of all"
-    )
+    if all(scale == 1 for scale in sample.scale.values()):
+        yield f"counted: {left}, all that is left; nothing is scaled"
+    else:
+        questions = {(u.document_id, q) for u in sample.units if not u.is_done for q in u.inputs}
+        yield (
+            f"counted: {len(sample.documents)} of {left}, spaced by length, with "
+            f"{len(questions):,} questions; scaled to the words and questions of all"
+        )
     for name, counts in estimated.counts.items():
         yield f"tokens of {name}: {counts.how}"
     yield f"expected: {'; '.join(f'{p.name} {p.assumed}' for p in prompts)}"
@@ -211,47 +211,39 @@ def _parts(plan: Mapping[str, Any]) -> list[Part]:
     if not plan["stages"]:
         return [head, "nothing is left to do; a run makes no model call"]
     has_price = plan["all"]["expected"]["money"] is not None
-    facts = (
-        f"{counted(corpus['documents'], 'document')}, {corpus['documents_to_do']:,} of them with "
-        f"something to ask, {counted(corpus['questions'], 'question')}, "
-        f"{short(corpus['words'])} words; "
-        f"{short(sum(plan['disk'].values()))}B of disk"
-    )
+    stages, phases = [], []
+    for stage in [*plan["stages"], plan["all"]]:
+        expected, budgets = stage["expected"], stage["budgets"]
+        prompt, uncached = expected["prompt_tokens"], expected["uncached_tokens"]
+        money = {"money": expected["money"], "with budgets": budgets["money"]} if has_price else {}
+        stages.append({
+            "stage": stage["stage"],
+            "calls": short(expected["calls"]),
+            "prompt tokens": short(prompt),
+            "cached %": 100 * (1 - uncached / prompt) if prompt else None,
+            "reply tokens": short(expected["reply_tokens"]),
+            "reply budgets": short(budgets["reply_tokens"]),
+            **{name: None if value is None else f"{value:.2f}" for name, value in money.items()},
+        })  # fmt: skip
+    for phase in plan["phases"]:
+        row: dict[str, object] = {name: phase[name] for name in ("phase", "engine", "engines")}
+        for name in ("prefill", "decode"):
+            rate = phase[f"{name}_tokens_per_second"]
+            row[f"{name}/s"] = None if rate is None else short(rate)
+        gpu_hours = phase["gpus"] and phase["gpu_hours"]
+        for heading, hours in (("hours", phase["hours"]), ("GPU-hours", gpu_hours)):
+            row[heading] = f"{hours['expected']:.3g}" if hours else None
+            row[f"{heading} with budgets"] = f"{hours['budgets']:.3g}" if hours else None
+        phases.append(row)
     return [
         head,
-        facts,
-        Table([_stage_row(stage, has_price) for stage in [*plan["stages"], plan["all"]]]),
-        Table([_phase_row(phase) for phase in plan["phases"]], left=("engine",)),
+        f"{counted(corpus['documents'], 'document')}, {corpus['documents_to_do']:,} of them with "
+        f"something to ask, {counted(corpus['questions'], 'question')}, "
+        f"{short(corpus['words'])} words; {short(sum(plan['disk'].values()))}B of disk",
+        Table(stages),
+        Table(phases, left=("engine",)),
         "\n".join(f"- {line}" for line in plan["assumptions"]),
     ]
-
-
-def _stage_row(stage: Mapping[str, Any], has_price: bool) -> dict[str, object]:
-    expected, budgets = stage["expected"], stage["budgets"]
-    prompt, uncached = expected["prompt_tokens"], expected["uncached_tokens"]
-    money = {"money": expected["money"], "with budgets": budgets["money"]} if has_price else {}
-    return {
-        "stage": stage["stage"],
-        "calls": short(expected["calls"]),
-        "prompt tokens": short(prompt),
-        "cached %": 100 * (1 - uncached / prompt) if prompt else None,
-        "reply tokens": short(expected["reply_tokens"]),
-        "reply budgets": short(budgets["reply_tokens"]),
-        **{name: None if own is None else f"{own:.2f}" for name, own in money.items()},
-    }
-
-
-def _phase_row(phase: Mapping[str, Any]) -> dict[str, object]:
-    cells: dict[str, object] = {"phase": phase["phase"], "engine": phase["engine"]}
-    cells["engines"] = phase["engines"]
-    for name in ("prefill", "decode"):
-        rate = phase[f"{name}_tokens_per_second"]
-        cells[f"{name}/s"] = None if rate is None else short(rate)
-    gpu_hours = phase["gpus"] and phase["gpu_hours"]
-    for heading, own in (("hours", phase["hours"]), ("GPU-hours", gpu_hours)):
-        cells[heading] = f"{own['expected']:.3g}" if own else None
-        cells[f"{heading} with budgets"] = f"{own['budgets']:.3g}" if own else None
-    return cells
 
 
 def short(number: float) -> str:

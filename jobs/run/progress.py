@@ -6,10 +6,10 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime, timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Self
 
 from rich.console import Console
@@ -26,6 +26,7 @@ _SECONDS_OF_RATE = 300.0  # that the time left is estimated by
 _BAR_WIDTH = 20
 _ONE_LINE = Column(no_wrap=True, overflow="ellipsis")  # as much as a terminal's width leaves
 _NAMES = [field.name for field in fields(UsageCounters)]
+_COUNTS: Callable[[Any], tuple[int, ...]] = attrgetter(*_NAMES)
 
 
 class Progress:
@@ -45,10 +46,10 @@ class Progress:
         self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
         self.ended: str | None = None  # why the run ended early; None if it did not
         self._phase = ""
-        self._before = UsageCounters()  # of earlier phases
-        self._alive: dict[str, UsageCounters] = {}  # of this phase's workers, by last heartbeat
+        self._before: Counter[str] = Counter()  # usage counters of earlier phases
+        self._alive: dict[str, Counter[str]] = {}  # of this phase's workers, by last heartbeat
         self._gone: set[str] = set()  # workers of earlier phases
-        self._finished = UsageCounters()  # of this phase's finished documents
+        self._finished: Counter[str] = Counter()  # of this phase's finished documents
         self._inside: list[Mapping[str, Any]] = []  # of documents in flight
         self._findings: set[str] = set()  # those that are printed
         self._waiting_for = ""  # the server that requests wait for
@@ -76,33 +77,31 @@ class Progress:
         if self._console.is_terminal:
             self._bar.stop()
         elif self._num_units:
-            self._print()
+            self._print(progress_line(self.state()))
 
     def start(self, phase: str, num_documents: int, words: float) -> None:
         """Start a phase or execution. `num_documents`: documents or chunks; `words`: in all of
         them."""
         self._gone |= set(self._alive)
-        self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
-        self._inside = []
+        self._before += self._phase_total()
+        self._alive, self._finished, self._inside = {}, Counter(), []
         self._phase, self._words, self._started = phase, 0.0, self._clock()
         self._bar.reset(self._task.id, total=words, description=phase, parts="")
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
-            self._console.print(f"{phase}: {num_documents} {what}", highlight=False)
+            self._print(f"{phase}: {num_documents} {what}")
 
     def took(self) -> dict[str, Any]:
-        """The seconds, workers, calls and tokens of the phase so far, as JSON."""
         seconds = round(self._clock() - self._started, 3)
-        workers = len(self.workers.get(self._phase, ()))
-        total = asdict(self._phase_total())
-        return {"phase": self._phase, "seconds": seconds, "workers": workers, **total}
+        workers, total = len(self.workers.get(self._phase, ())), self._phase_total()
+        counts = {name: total[name] for name in _NAMES}
+        return {"phase": self._phase, "seconds": seconds, "workers": workers, **counts}
 
     def add(self, summary: Summary) -> None:
-        """Count a document that has finished the phase."""
         self._print_findings(summary.findings)
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
-        self._finished = _sum([self._finished, summary])
+        self._finished.update(dict(zip(_NAMES, _COUNTS(summary), strict=True)))
         self._words += summary.words
         parts = [part for part in self._inside if part["document_id"] == summary.document_id]
         if parts:  # until the next heartbeat: the part of it that is finished
@@ -113,12 +112,12 @@ class Progress:
         """Update from the workers' heartbeats. The last one of a crashed worker still counts."""
         for worker in workers:
             self._print_findings(worker.get("findings", {}))
-        own = [worker for worker in workers if worker["worker"] not in self._gone]
-        for worker in own:
-            self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
+        of_phase = [worker for worker in workers if worker["worker"] not in self._gone]
+        for worker in of_phase:
+            self._alive[worker["worker"]] = Counter({name: worker[name] for name in _NAMES})
         waiting = (away for worker in workers if (away := worker.get("waiting_for")))
         self._waiting_for = next(waiting, "")
-        self._inside = [document for worker in own for document in worker.get("inside", ())]
+        self._inside = [document for worker in of_phase for document in worker.get("inside", ())]
         self._show()
         self._publish(self.state())
 
@@ -126,12 +125,13 @@ class Progress:
         for name, line in findings.items():
             if name not in self._findings:
                 self._findings.add(name)
-                self._console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+                self._print(printable(line))
 
     def state(self) -> dict[str, Any]:
         """The phase, its share done, rates and estimated end, as JSON."""
         seconds = max(self._clock() - self._started, 1e-9)
         done = self._phase_total()
+        total = self._before + done
         left = self._task.time_remaining if self._task.completed else None
         ends = None if left is None else datetime.now() + timedelta(seconds=left)
         return {
@@ -139,49 +139,37 @@ class Progress:
             "share": round(min(self._task.percentage, 100.0) / 100, 4),
             "seconds_left": left and round(left),
             "ends_at": ends and ends.isoformat(timespec="minutes"),
-            "units": self._total().units,
+            "units": total["units"],
             "planned_units": self._num_units,
-            "rows_per_second": round(done.rows / seconds, 2),
-            "calls_per_second": round(done.calls / seconds, 2),
-            "tokens_per_second": round((done.prompt_tokens + done.reply_tokens) / seconds, 1),
-            "cached_share": round(done.cached_tokens / max(done.prompt_tokens, 1), 4),
-            "problems": self._total().problems,
-            "calls": self._total().calls,
-            "tokens": self._total().prompt_tokens + self._total().reply_tokens,
+            "rows_per_second": round(done["rows"] / seconds, 2),
+            "calls_per_second": round(done["calls"] / seconds, 2),
+            "tokens_per_second": round((done["prompt_tokens"] + done["reply_tokens"]) / seconds, 1),
+            "cached_share": round(done["cached_tokens"] / max(done["prompt_tokens"], 1), 4),
+            "problems": total["problems"],
+            "calls": total["calls"],
+            "tokens": total["prompt_tokens"] + total["reply_tokens"],
             "refused": self._refused(),
             "waiting_for": self._waiting_for,
             # With several documents in flight, the share shows the progress.
             "inside": self._inside[0] if len(self._inside) == 1 else None,
         }
 
-    def _phase_total(self) -> UsageCounters:
+    def _phase_total(self) -> Counter[str]:
         """The larger of two counts: heartbeats, which are late but include documents in flight, and
         summaries of finished documents."""
-        alive = _sum(self._alive.values())
-        return UsageCounters(
-            **{n: max(getattr(alive, n), getattr(self._finished, n)) for n in _NAMES}
-        )
-
-    def _total(self) -> UsageCounters:
-        return _sum([self._before, self._phase_total()])
+        return sum(self._alive.values(), Counter[str]()) | self._finished
 
     def _show(self) -> None:
-        """Show what is done; a document in flight counts by its share."""
         words = self._words + sum(part["words"] * part["share"] for part in self._inside)
         self._bar.update(self._task.id, completed=words)
         if self._console.is_terminal:
             self._bar.update(self._task.id, parts=_parts(self.state()))
         elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:
             self._printed = self._clock()
-            self._print()
+            self._print(progress_line(self.state()))
 
-    def _print(self) -> None:
-        self._console.print(progress_line(self.state()), highlight=False, soft_wrap=True)
-
-
-def _sum(counters: Iterable[UsageCounters]) -> UsageCounters:
-    listed = list(counters)
-    return UsageCounters(**{name: sum(getattr(usage, name) for usage in listed) for name in _NAMES})
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def progress_line(state: Mapping[str, Any]) -> str:
@@ -190,30 +178,22 @@ def progress_line(state: Mapping[str, Any]) -> str:
 
 
 def _parts(state: Mapping[str, Any]) -> str:
-    parts = [f"{state['units']}/{state['planned_units']} units"]
-    if rows := document_text(state.get("inside")):
-        parts.insert(0, rows)
-    if refused := state.get("refused"):
-        parts.insert(0, f"progress {refusal_text(refused)}")
-    if away := state.get("waiting_for"):
-        parts.insert(0, f"waiting for {away}")
-    if state["ends_at"]:
-        parts.insert(0, f"ends {state['ends_at'][11:]}, in {_time_left(state['seconds_left'])}")
-    rates = (
+    refused, seconds = state.get("refused"), state["seconds_left"] or 0.0
+    hours, minutes = divmod(round(seconds / 60), 60)
+    left = f"{hours} h {minutes} min" if hours else f"{minutes} min"
+    left = left if hours or minutes else "less than a minute"
+    parts = (
+        (state["ends_at"], f"ends {str(state['ends_at'])[11:]}, in {left}"),
+        (state.get("waiting_for"), f"waiting for {state.get('waiting_for')}"),
+        (refused, f"progress {refusal_text(refused)}" if refused else ""),
+        (document_text(state.get("inside")), document_text(state.get("inside"))),
+        (True, f"{state['units']}/{state['planned_units']} units"),
         (state["problems"], counted(state["problems"], "problem")),
         (state["tokens_per_second"], f"{state['tokens_per_second']:.0f} tokens/s"),
         (state["cached_share"], f"{100 * state['cached_share']:.0f}% cached"),
         (state["rows_per_second"], f"{state['rows_per_second']:.4g} rows/s"),
     )
-    return printable(", ".join([*parts, *(text for value, text in rates if value)]))
-
-
-def _time_left(seconds: float) -> str:
-    """To the minute: `3 h 40 min`, `12 min`, `less than a minute`."""
-    hours, minutes = divmod(round(seconds / 60), 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min" if minutes else "less than a minute"
+    return printable(", ".join(text for is_shown, text in parts if is_shown))
 
 
 def document_text(document: Mapping[str, Any] | None) -> str:
@@ -224,5 +204,4 @@ def document_text(document: Mapping[str, Any] | None) -> str:
 
 
 def refusal_text(refused: Mapping[str, Any]) -> str:
-    """The refusals of storage by `Advisory.state`, as part of a line."""
     return f"could not be written for {refused['seconds']:.0f} s ({refused['error']})"

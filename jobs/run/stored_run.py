@@ -1,25 +1,170 @@
-"""Verbs that continue a stored run: `gistmill rate` adds a rater, `gistmill retry` plans units
-again whose rows have a problem, `gistmill score` adds the answers of another system."""
+"""Continue a stored run. A named run may gain methods, raters, repeats, documents and questions;
+nothing else of it may change.
+
+`gistmill rate` adds a rater, `retry` plans units again whose rows have a problem, `score` adds the
+answers of another system. `rate audit` makes a run NAME-audit that gives the raters of run NAME
+answers of known worth: its methods are the kinds of answers, which its folder lists in
+known_answers.jsonl.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
+from upath import UPath
+
 from jobs.config.options import KEYS
-from jobs.config.run_config import METHOD_NAME
-from jobs.graph.read_run import composed_values, parsed_config, run_of
-from jobs.graph.resolved_run import ResolvedRun
-from jobs.run.compatibility import stored_config
+from jobs.config.read_config import composed_values, parsed_config
+from jobs.config.run_config import METHOD_NAME, RunConfig
+from jobs.graph.resolved_run import ResolvedRun, expanded, resolve, run_of
+from jobs.output.cells import counted
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
-from pipeline.files.storage import as_path, is_remote
+from pipeline.core.plugins import conf_folders
+from pipeline.core.settings import sha
+from pipeline.files.storage import as_path, exists, is_remote, write
+from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import run_name
+from pipeline.store.sql.connection import query
 from pipeline.work.methods import methods_in
 from pipeline.work.units import RETRYABLE, RetryPolicy
+from stages.corpora.audits.known_answers import (
+    FreeForm,
+    Maker,
+    known_answers_text,
+    read_known_answers,
+)
 
-_OF_SCORE = ("predictions", "method")
+# Settings in the configs of version 0.2 that there are no more, with their values in runs that did
+# not use them.
+_GONE: Mapping[str, Any] = {"tracker": {"name": "none"}, "corpus.corrections": None}
 _ADDING = ("run", "warehouse", "rater", "cluster")  # the words where `score` adds to a run
+_MOST = 1_000_000  # of the numbers of an audit
+_QUESTIONS_TO_AUDIT = """
+select document_id, question_id, question, "references", question_type, task
+from questions
+where problem is null and len(options) = 0 and len("references") > 0
+order by document_id, question_id"""
+_UNUSABLE = {
+    "document": """select document_id as id from documents where problem is not null or skipped
+        union all select document_id from questions anti join documents using (document_id)
+        where problem is not null""",
+    "question": """select question_id as id from questions
+        where problem is not null or document_id in
+            (select document_id from documents where problem is not null or skipped)""",
+}
+
+
+def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
+    """The run with the methods, raters and repeats that it was started with, too.
+
+    Raises UsageError showing the differences if the run was started with other settings, and for
+    the file of another method.
+    """
+    stored = folder.config()
+    if stored is None:
+        return run
+    # A method added later may bring the first embedder; a plugin, or another version, more
+    # templates or fewer.
+    hashed = {"embedder": run.hashed.get("embedder"), **stored["hashed"]}
+    ours, theirs = run.hashed["family"]["templates"], hashed["family"]["templates"]
+    templates = {name: theirs.get(name, template) for name, template in ours.items()}
+    hashed["family"] = {**hashed["family"], "templates": templates}
+    hashed.pop("repeats", None)  # of an earlier version
+    config, before = run.config, parsed_config(_without_gone(stored["config"], run.name))
+    differences = [*_differences(hashed, run.hashed, "")]
+    # A run with a single repeat is the same with either value of repeat_from.
+    keys = ["audit_of"] if 1 in (before.repeats, config.repeats) else ["repeat_from", "audit_of"]
+    for key in keys:
+        differences += _differences(getattr(before, key), getattr(config, key), key)
+    if differences:
+        raise UsageError(
+            f"run={run.name} was started with other settings: {'; '.join(differences)}; name "
+            "another run"
+        )
+    _refuse_shared_file(before.predictions, config.predictions)
+    names = [method.name for method in run.methods if method.name not in config.predictions]
+    all_names = names
+    if before.methods != config.methods:
+        earlier = expanded(before, conf_folders(before.plugins))
+        earlier_names = [m.name for m in earlier if m.name not in before.predictions]
+        all_names = [*dict.fromkeys([*earlier_names, *names])]
+    raters = [*before.raters, *config.raters]
+    gained = {
+        "methods": config.methods if all_names == names else ",".join(all_names),
+        "predictions": {**before.predictions, **config.predictions},
+        "raters": tuple({sha(rater.model_dump(mode="json")): rater for rater in raters}.values()),
+        "repeats": max(before.repeats, config.repeats),
+        "repeat_from": (before if before.repeats > config.repeats else config).repeat_from,
+    }
+    named = config.model_copy(update={"run": run.name})
+    both = named.model_copy(update=gained)
+    return run if both == named else resolve(both)
+
+
+def _differences(before: Any, now: Any, key: str) -> Iterator[str]:
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for part in {**before, **now}:
+            yield from _differences(before.get(part), now.get(part), f"{key}.{part}".lstrip("."))
+    elif before != now:
+        yield f"{key} {before} -> {now}"
+
+
+def _refuse_shared_file(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Raise UsageError if a method's new file is another method's: every launch reads files again,
+    so new answers written over it would become both methods'."""
+    for name, file in now.items():
+        for other, other_file in before.items():
+            is_shared = other != name and as_path(other_file).resolve() == as_path(file).resolve()
+            if is_shared and before.get(name) != file:
+                raise UsageError(
+                    f"predictions={file}: the file of the method {other}; copy it, and name the "
+                    "copy"
+                )
+
+
+def refuse_fewer(folder: RunFolder, plan: Path) -> None:
+    """Raise UsageError if the file of this command's `plan` leaves out documents or questions of
+    the run, except unusable ones: these may be deleted or fixed, which changes some ids, and files
+    that were never read may be converted or moved, as their rows advise."""
+    for what in ("document", "question"):
+        missing = folder.missing_from(plan, f"{what}_id")
+        if missing:
+            with connect(folder.warehouse, folder.path.name) as connection:
+                missing -= {row["id"] for row in query(connection, _UNUSABLE[what])}
+        if missing:
+            raise UsageError(
+                f"run={folder.path.name} has {counted(len(missing), what)} that this command "
+                f"leaves out ({', '.join(sorted(missing)[:3])}); put them back, raise limit, or "
+                "name another run"
+            )
+
+
+def stored_config(folder: RunFolder) -> RunConfig:
+    """The config a run was last started with. Raises UsageError if there is no such run."""
+    stored = folder.config()
+    if stored is None:
+        raise UsageError(f"{folder.path}: no such run; gistmill ls warehouse=DIR lists them")
+    config = _without_gone(stored["config"], folder.path.name)
+    return parsed_config({**config, "run": stored["run"]})
+
+
+def _without_gone(config: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """A stored config without settings that no longer exist. Raises UsageError if one was used."""
+    remaining = deepcopy(dict(config))
+    for key, unused in _GONE.items():
+        *sections, name = key.split(".")
+        section = remaining
+        for part in sections:
+            section = section.get(part, {})
+        if (value := section.pop(name, unused)) != unused:
+            shown = value["name"] if isinstance(value, Mapping) else value
+            raise UsageError(f"run={run} has {key}={shown}, which is gone since version 0.2; it "
+                             "can be read, but not continued: name another run")  # fmt: skip
+    return remaining
 
 
 def with_rater(words: Sequence[str]) -> ResolvedRun:
@@ -27,10 +172,7 @@ def with_rater(words: Sequence[str]) -> ResolvedRun:
 
     Raises UsageError for other words, or without a rater.
     """
-    for word in words:
-        key = word.partition("=")[0]
-        if key not in KEYS["rate add"] and not key.startswith(("rater.", "cluster.")):
-            raise UsageError(f"{word!r}: rate takes rater=, run=, warehouse=, cluster=")
+    _, words = _split("rate", words, (), KEYS["rate add"])
     if not any(word.startswith("rater") for word in words):
         raise UsageError("rate needs a rater: add rater=NAME (gistmill ls lists them)")
     return run_of(_extended(words))
@@ -39,20 +181,13 @@ def with_rater(words: Sequence[str]) -> ResolvedRun:
 def run_again(words: Sequence[str]) -> tuple[ResolvedRun, RetryPolicy]:
     """The stored run of `run=` in `warehouse=`, and the policy of what to retry: all problems
     that can be, or only those that `problem=` lists. Raises UsageError for other words."""
-    problems: tuple[str, ...] = RETRYABLE
-    others = []
-    for word in words:
-        key, _, value = word.partition("=")
-        if key == "problem":
-            problems = tuple(part.strip() for part in value.split(","))
-            if wrong := [problem for problem in problems if problem not in RETRYABLE]:
-                raise UsageError(
-                    f"problem={wrong[0]}: not asked again; write some of {', '.join(RETRYABLE)}"
-                )
-        elif key in KEYS["retry"] or key.startswith("cluster."):
-            others.append(word)
-        else:
-            raise UsageError(f"{word!r}: retry takes run=, warehouse=, problem=, cluster=")
+    values, others = _split("retry", words, ("problem",), KEYS["retry"])
+    written = values["problem"].split(",") if "problem" in values else RETRYABLE
+    problems = [problem.strip() for problem in written]
+    if wrong := [problem for problem in problems if problem not in RETRYABLE]:
+        raise UsageError(
+            f"problem={wrong[0]}: not asked again; write some of {', '.join(RETRYABLE)}"
+        )
     return run_of(_extended(others)), RetryPolicy(frozenset(problems))
 
 
@@ -64,7 +199,12 @@ def with_predictions(words: Sequence[str]) -> ResolvedRun:
     file is stored as an absolute path: later launches read it again, from any folder. Raises
     UsageError.
     """
-    (file, name), others = _split(words)
+    given, others = _split("score", words, ("predictions", "method"), None)
+    if missing := [f"{key}=" for key in ("predictions", "method") if not given.get(key)]:
+        raise UsageError(
+            f"{' and '.join(missing)} missing; write gistmill score predictions=FILE method=NAME"
+        )
+    file, name = given["predictions"], given["method"]
     if not re.fullmatch(METHOD_NAME, name):
         raise UsageError(
             f"method={name}: no name; write letters, digits, spaces and _.+:@/-, at most 100, as "
@@ -80,8 +220,8 @@ def with_predictions(words: Sequence[str]) -> ResolvedRun:
         if not any(word.startswith("methods=") for word in others):
             values["methods"] = ""
     path = as_path(file)
-    given = {name: file if is_remote(path) else str(path.absolute())}
-    run = run_of({**values, "predictions": {**values["predictions"], **given}})
+    predictions = {**values["predictions"], name: file if is_remote(path) else str(path.absolute())}
+    run = run_of({**values, "predictions": predictions})
     ours = methods_in([folder / "method" for folder in run.conf_folders])
     # The rows of both would be one method's.
     if name in ours or any(name == m.name for m in run.methods if m.has_repeats):
@@ -89,23 +229,24 @@ def with_predictions(words: Sequence[str]) -> ResolvedRun:
     return run
 
 
-def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The values of `predictions=` and `method=`, and the other words."""
-    own: dict[str, str] = {}
+def _split(
+    verb: str, words: Sequence[str], keys: Collection[str], takes: Collection[str] | None
+) -> tuple[dict[str, str], list[str]]:
+    """The values of the verb's own `keys`, and the other words. `takes`: all keys that the verb
+    knows; None: any. Raises UsageError for a key that it does not know, or that is given twice."""
+    values: dict[str, str] = {}
     others = []
     for word in words:
         key, equals, value = word.partition("=")
-        if key not in _OF_SCORE or not equals:
+        if key in values:
+            raise UsageError(f"{key}= is given twice; write it once")
+        if key in keys and equals:
+            values[key] = value
+        elif takes is None or key.split(".")[0] in takes:
             others.append(word)
-        elif key in own:
-            raise UsageError(f"{key}= is given twice; score one file at a time")
         else:
-            own[key] = value
-    if missing := [f"{key}=" for key in _OF_SCORE if not own.get(key)]:
-        raise UsageError(
-            f"{' and '.join(missing)} missing; write gistmill score predictions=FILE method=NAME"
-        )
-    return [own[key] for key in _OF_SCORE], others
+            raise UsageError(f"{word!r}: {verb} takes {', '.join(takes)}")
+    return values, others
 
 
 def _extended(words: Sequence[str]) -> dict[str, Any]:
@@ -113,11 +254,72 @@ def _extended(words: Sequence[str]) -> dict[str, Any]:
     composed = compose(words)
     warehouse = as_path(composed["warehouse"])
     folder = RunFolder(warehouse, run_name(warehouse, composed["run"]))
-    before = stored_config(folder).model_dump(mode="json")
+    stored = stored_config(folder).model_dump(mode="json")
     added = [composed["rater"]] if any(word.startswith("rater") for word in words) else []
     return {
-        **before,
+        **stored,
         "warehouse": str(warehouse),
         "cluster": composed["cluster"],
-        "raters": [*before["raters"], *added],
+        "raters": [*stored["raters"], *added],
     }
+
+
+def audit_run(words: Sequence[str]) -> ResolvedRun:
+    """The audit of the run that `words` name, or, of an audit, of the run that it audits; with its
+    known answers, which are added to those that earlier audits of the run have made.
+
+    Raises UsageError for wrong words, and for a run without questions that can be used or without a
+    rater that is a model.
+    """
+    values, others = _split("rate audit", words, ("n", "seed"), KEYS["rate audit"])
+    numbers = {"n": 50, "seed": 0}
+    for key, value in values.items():
+        least = 1 if key == "n" else 0
+        if not value.isdecimal() or not least <= int(value) <= _MOST:
+            raise UsageError(f"{key}={value}: write a whole number from {least} to {_MOST:,}")
+        numbers[key] = int(value)
+    composed = compose(others)
+    warehouse = as_path(composed["warehouse"])
+    config = stored_config(RunFolder(warehouse, run_name(warehouse, composed["run"])))
+    if config.audit_of:
+        config = stored_config(RunFolder(warehouse, config.audit_of))
+    folder = RunFolder(warehouse, f"{config.run}-audit")
+    if folder.config() is not None and stored_config(folder).audit_of != config.run:
+        raise UsageError(
+            f"run={folder.path.name} is no audit, and has the name of one; remove that run"
+        )
+    raters = [engine for engine in config.engines("judge") if engine.is_model]
+    if not raters:
+        raise UsageError(
+            f"run={config.run} has no rater that is a model; add one first: gistmill rate "
+            f"run={config.run} rater=NAME"
+        )
+    stored = config.model_dump(mode="json")
+    audit = parsed_config({
+        **stored,
+        "run": folder.path.name,
+        "audit_of": config.run,
+        "warehouse": str(warehouse),
+        "cluster": composed["cluster"],
+        "raters": [rater.model_dump(mode="json") for rater in raters],
+        **{"methods": "", "predictions": {}, "repeats": 1},
+    })  # fmt: skip
+    maker = _maker(config, warehouse, numbers["seed"])
+    sample = maker.sample(numbers["n"])
+    if not sample:
+        raise UsageError(
+            f"run={config.run} has no question to audit raters with: they must be free-form and "
+            "have a reference that is an answer; name a run of a corpus with references"
+        )
+    answers = {(a.kind, a.question_id): a for question in sample for a in maker.made(question)}
+    if exists(folder.known_answers):
+        answers = {**read_known_answers(str(folder.known_answers)), **answers}
+    write(folder.known_answers, known_answers_text(answers.values()))
+    return resolve(audit)
+
+
+def _maker(config: RunConfig, warehouse: UPath, seed: int) -> Maker:
+    with connect(warehouse, config.run) as connection:
+        rows = query(connection, _QUESTIONS_TO_AUDIT)
+    questions = [FreeForm(**{**row, "references": tuple(row["references"])}) for row in rows]
+    return Maker(questions, resolve(config).family.known_answers, seed)

@@ -4,12 +4,18 @@ import shlex
 from collections.abc import Sequence
 from typing import TextIO
 
-from jobs.config.clusters import KubeRayCluster, RayCluster, is_here
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun
-from jobs.submit.manifests import dns_name, hand_over, rayjob, slurm_script
-from jobs.submit.package import command, refuse_unshared, words_on_cluster
-from jobs.submit.submission import INCOMPLETE, Submission, print_to_stderr
+from jobs.config.run_config import KubeRayCluster, RayCluster, is_here
+from jobs.graph.resolved_run import ResolvedRun, read_run
+from jobs.submit.kuberay import dns_name, rayjob
+from jobs.submit.package import (
+    INCOMPLETE,
+    Submission,
+    command,
+    hand_over,
+    print_to_stderr,
+    refuse_unshared,
+    words_on_cluster,
+)
 from pipeline.core.errors import UsageError
 
 
@@ -19,18 +25,17 @@ def submit(words: Sequence[str], log: TextIO | None) -> Submission:
     The exit code is 0 only if the run is complete, so never for RayJobs and Slurm scripts.
     """
     run, words = _read(words)
-    if isinstance(run.config.cluster, RayCluster):
-        from jobs.submit.submit_ray_job import send  # imported here, as ray takes a second
+    config = run.config
+    if isinstance(config.cluster, RayCluster):
+        from jobs.submit.ray_job import send  # imported here, as ray takes a second
 
         return send(run, words, log)
-    text = _rendered(run, words)
-    config = run.config
     if isinstance(config.cluster, KubeRayCluster):
-        answer = hand_over(text, ["kubectl", "create", "-f", "-"])
+        answer = hand_over(["kubectl", "create", "-f", "-"], _manifest(run, words))
         where = f"{dns_name(run.name)} -n {config.cluster.namespace}"
         then = f"kubectl get rayjob {where} shows it, kubectl delete rayjob {where} stops it"
     else:
-        answer = hand_over(text, ["sbatch"])
+        answer = hand_over(["sbatch"], _manifest(run, words))
         then = (
             f"squeue --name gistmill-{run.name} shows it, "
             "scancel --batch --signal=TERM JOB stops it gracefully"
@@ -41,17 +46,20 @@ def submit(words: Sequence[str], log: TextIO | None) -> Submission:
 
 
 def rendered(words: Sequence[str]) -> str:
-    """The text that `submit` would send: a command, a manifest or a script."""
-    return _rendered(*_read(words))
+    run, words = _read(words)
+    if not isinstance(run.config.cluster, RayCluster):
+        return _manifest(run, words)
+    refuse_unshared(run.config)
+    there = words_on_cluster(run, words, lambda key, path: f"files/{key}/{path.name}")
+    return command(["-m", "jobs", "run", *there]) + "\n"
 
 
-def _rendered(run: ResolvedRun, words: Sequence[str]) -> str:
-    if isinstance(run.config.cluster, RayCluster):
-        refuse_unshared(run.config)
-        there = words_on_cluster(run, words, lambda key, path: f"files/{key}/{path.name}")
-        return command(["-m", "jobs", "run", *there]) + "\n"
-    make = rayjob if isinstance(run.config.cluster, KubeRayCluster) else slurm_script
-    return make(run, words)
+def _manifest(run: ResolvedRun, words: Sequence[str]) -> str:
+    if isinstance(run.config.cluster, KubeRayCluster):
+        return rayjob(run, words)
+    from jobs.submit.slurm import slurm_script  # imported here, as the module is a command, too
+
+    return slurm_script(run, words)
 
 
 def stop(words: Sequence[str]) -> Submission:
@@ -63,14 +71,13 @@ def stop(words: Sequence[str]) -> Submission:
             f"--stop: {config.cluster.name} ends its jobs itself; kubectl delete rayjob "
             f"{dns_name(run.name)}, or scancel --name gistmill-{run.name}"
         )
-    from jobs.submit.submit_ray_job import stop as stop_job
+    from jobs.submit.ray_job import stop as stop_job
 
-    named = any(word.startswith("warehouse=") for word in words)
-    return stop_job(config.cluster, run.name, config.warehouse if named else None)
+    is_given = any(word.startswith("warehouse=") for word in words)
+    return stop_job(config.cluster, run.name, config.warehouse if is_given else None)
 
 
 def _read(words: Sequence[str]) -> tuple[ResolvedRun, Sequence[str]]:
-    """Without a kind of cluster, the words get cluster=ray."""
     if not any(word.startswith("cluster=") for word in words):
         words = ["cluster=ray", *words]
     run = read_run(words)

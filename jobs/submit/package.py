@@ -1,97 +1,48 @@
-"""Packages a run for a cluster: the command's words there, and the code and files that it needs."""
+"""What submissions to all kinds of cluster share: the command's words there, the code and files
+that it needs, templates, and results."""
 
 import math
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from jobs.config.clusters import KubeRayCluster, SlurmCluster, absolute_deadline
-from jobs.config.run_config import RunConfig
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from jobs.config.run_config import KubeRayCluster, RunConfig, SlurmCluster, absolute_deadline
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import plugin_folders
+from pipeline.core.redaction import redacted
 from pipeline.core.settings import CONF, ClusterSettings
 from pipeline.files.storage import as_path, is_remote
 
+INCOMPLETE = 4
 _CODE = Path(__file__).parents[2]
 _PACKAGES = ("pipeline", "stages", "jobs", "gistmill")
 _FILES = ("script", "chat_template")  # keys of an engine that name files on this machine
 # Keys of some kinds of cluster, passed on because the driver there reads conf/cluster/ray.yaml.
 _OF_KIND = ("autoscales", "wait_minutes")
+_SECONDS_TO_ANSWER = 60
 
 
-def words_on_cluster(
-    run: ResolvedRun, words: Sequence[str], moved: Callable[[str, Path], str]
-) -> list[str]:
-    """The words of `gistmill run` on the cluster.
-
-    `moved(key, path)` returns the path on the cluster of the file that a config key names.
-    """
-    config, deadline = run.config, run.config.cluster.deadline
-    files = {key: moved(key, path) for key, path in named_files(run).items()}
-    if plugins := plugin_folders(config.plugins):
-        folders = [moved(f"plugins-{n}", Path(folder)) for n, folder in enumerate(plugins)]
-        files["plugins"] = ",".join(folders)
-    if deadline is not None:
-        # A restarted job must not take 07:00 for tomorrow's.
-        deadline = absolute_deadline(deadline, datetime.now())
-    there = {"cluster": "ray", "cluster.address": "auto", "cluster.deadline": deadline}
-    own = {"run": run.name, **files, **there}
-    # Other words are passed on, except those that only this kind of cluster knows.
-    shared = {f"cluster.{key}" for key in ClusterSettings.model_fields if key != "name"}
-    kept, given = list[str](), set[str]()
-    for word in words:
-        key = word.partition("=")[0]
-        if key not in own and (key in shared or not key.startswith("cluster.")):
-            kept.append(word)
-            given.add(key)
-    limits = {f"cluster.{key}": getattr(config.cluster, key) for key in _OF_KIND}
-    limits |= _most_workers(config)
-    return [
-        *kept,
-        *(f"{key}={value}" for key, value in own.items() if value is not None),
-        *(f"{key}={str(value).lower()}" for key, value in limits.items() if key not in given),
-    ]
+@dataclass(frozen=True)
+class Submission:
+    run: str
+    job: str  # the Ray job's id, or the output of kubectl or sbatch
+    status: str  # SENT, or Ray's status of a job that is over: SUCCEEDED, FAILED, STOPPED
+    exit_code: int  # of the command
 
 
-def _most_workers(config: RunConfig) -> dict[str, int]:
-    """The limits of worker pools: as many engines as the GPUs of all pods allow; without limits the
-    first pod would get every pod's documents."""
-    cluster = config.cluster
-    if not isinstance(cluster, KubeRayCluster):
-        return {}
-    gpus = gpus_of_a_machine(config)
-    return {
-        f"{section}.max_workers": cluster.max_workers * max(1, int(gpus / needed + 1e-9))
-        for section, engine in _engines(config).items()
-        if (needed := engine.gpus_elsewhere)
-    }
-
-
-def gpus_of_a_machine(config: RunConfig) -> int:
-    """By the cluster's section, else as many as the largest engine needs."""
-    cluster = config.cluster
-    own = cluster.gpus if isinstance(cluster, KubeRayCluster) else None
-    own = cluster.gpus_per_node if isinstance(cluster, SlurmCluster) else own
-    if own is not None:
-        return own
-    raters = [rater for rater in config.raters if isinstance(rater, EngineSettings)]
-    return max(math.ceil(engine.gpus_elsewhere) for engine in (*_engines(config).values(), *raters))
-
-
-def _engines(config: RunConfig) -> dict[str, EngineSettings]:
-    """By section; among raters only the last, which this command adds."""
-    sections = {
-        "engine": config.engine,
-        "rater": config.raters[-1],
-        "memory_engine": config.memory_engine,
-        "extractor": config.extractor,
-        "query_expander": config.query_expander,
-    }
-    return {key: value for key, value in sections.items() if isinstance(value, EngineSettings)}
+def print_to_stderr(line: str) -> None:
+    sys.stderr.write(redacted(f"gistmill: {line}\n"))
 
 
 def command(words: Sequence[str]) -> str:
@@ -99,44 +50,47 @@ def command(words: Sequence[str]) -> str:
     return f"exec python {shlex.join(words)}"
 
 
-def named_files(run: ResolvedRun) -> dict[str, Path]:
-    """The files and folders on this machine that the config names, by key, without those shipped
-    with gistmill. Raises UsageError if one is missing."""
-    found, folder = {}, Path(run.family.folder)
-    if CONF not in folder.parents:
-        found["family" if run.config.family else "corpus.family"] = folder
-    for section, engine in _engines(run.config).items():
-        for key in _FILES:
-            if named := getattr(engine, key, None):
-                found[f"{section}.{key}"] = Path(named)
-    for key, path in found.items():
-        if not path.exists():
-            raise UsageError(f"{key}={path}: no such file")
-    return found
+def words_on_cluster(
+    run: ResolvedRun, words: Sequence[str], moved: Callable[[str, Path], str]
+) -> list[str]:
+    """The words of `gistmill run` on the cluster.
 
-
-def refuse_unshared(config: RunConfig) -> None:
-    """Raise UsageError if the config names a folder by a path that only exists here."""
-    cluster = config.cluster
-    is_bare = isinstance(cluster, KubeRayCluster) and not (cluster.volume_claim or cluster.overlay)
-    if is_bare and not is_remote(as_path(config.warehouse)):
-        raise UsageError(
-            f"warehouse={config.warehouse}: would be lost with its pod; name an object store, "
-            "s3://..., or set cluster.volume_claim= (or cluster.overlay=) to mount shared storage"
-        )
-    named = {"warehouse": config.warehouse, "embedder.model": config.embedder.model}
-    for key in ("path", "stories"):
-        named[f"corpus.{key}"] = str(getattr(config.corpus, key, None) or "")
-    for section, engine in _engines(config).items():
-        named[f"{section}.model"] = getattr(engine, "model", None)
-    for key, value in named.items():
-        if not value or is_remote(as_path(value)) or Path(value).is_absolute():
-            continue
-        if key == "warehouse" or Path(value).exists():
-            raise UsageError(
-                f"{key}={value}: the cluster does not see this folder; name storage that it "
-                "shares, s3://... or an absolute path of a mounted folder"
-            )
+    `moved(key, path)` returns the path on the cluster of the file that a config key names. Raises
+    UsageError if a named file is missing.
+    """
+    config, cluster = run.config, run.config.cluster
+    replaced = {"run": run.name}
+    replaced |= {key: moved(key, path) for key, path in _named_files(run).items()}
+    if plugins := plugin_folders(config.plugins):
+        folders = [moved(f"plugins-{n}", Path(folder)) for n, folder in enumerate(plugins)]
+        replaced["plugins"] = ",".join(folders)
+    replaced |= {"cluster": "ray", "cluster.address": "auto"}
+    if cluster.deadline is not None:  # a restarted job must not take 07:00 for tomorrow's
+        replaced["cluster.deadline"] = absolute_deadline(cluster.deadline, datetime.now())
+    # Other words are passed on, except those that only this kind of cluster knows.
+    shared = {f"cluster.{key}" for key in ClusterSettings.model_fields if key != "name"}
+    keys = [word.partition("=")[0] for word in words]
+    passed_on = [
+        (key, word)
+        for key, word in zip(keys, words, strict=True)
+        if key not in {*replaced, "cluster.deadline"}
+        and (key in shared or not key.startswith("cluster."))
+    ]
+    limits = {f"cluster.{key}": getattr(cluster, key) for key in _OF_KIND}
+    if isinstance(cluster, KubeRayCluster):
+        # As many engines as the GPUs of all pods allow; without limits the first pod would get
+        # every pod's documents.
+        gpus = gpus_of_a_machine(config)
+        for section, engine in _engines(config).items():
+            if needed := engine.gpus_elsewhere:
+                engines = max(1, int(gpus / needed + 1e-9))
+                limits[f"{section}.max_workers"] = cluster.max_workers * engines
+    return [
+        *(word for _, word in passed_on),
+        *(f"{key}={value}" for key, value in replaced.items()),
+        *(f"{key}={str(value).lower()}" for key, value in limits.items()
+          if key not in dict(passed_on)),
+    ]  # fmt: skip
 
 
 def words_in_place(run: ResolvedRun, words: Sequence[str]) -> list[str]:
@@ -169,3 +123,107 @@ def pack(folder: Path) -> Callable[[str, Path], str]:
         return str(target)
 
     return moved
+
+
+def _named_files(run: ResolvedRun) -> dict[str, Path]:
+    """The files and folders on this machine that the config names, by key, without those shipped
+    with gistmill. Raises UsageError if one is missing."""
+    files = {
+        f"{section}.{key}": Path(name)
+        for section, engine in _engines(run.config).items()
+        for key in _FILES
+        if (name := getattr(engine, key, None))
+    }
+    folder = Path(run.family.folder)
+    if CONF not in folder.parents:
+        files = {"family" if run.config.family else "corpus.family": folder, **files}
+    for key, path in files.items():
+        if not path.exists():
+            raise UsageError(f"{key}={path}: no such file")
+    return files
+
+
+def refuse_unshared(config: RunConfig) -> None:
+    """Raise UsageError if the rows would be written where nobody finds them. Other paths that the
+    cluster lacks are named by the run itself."""
+    cluster = config.cluster
+    if is_remote(as_path(config.warehouse)):
+        return
+    if isinstance(cluster, KubeRayCluster) and not (cluster.volume_claim or cluster.overlay):
+        raise UsageError(
+            f"warehouse={config.warehouse}: would be lost with its pod; name an object store, "
+            "s3://..., or set cluster.volume_claim= (or cluster.overlay=) to mount shared storage"
+        )
+    if not Path(config.warehouse).is_absolute():
+        raise UsageError(
+            f"warehouse={config.warehouse}: the cluster does not see this folder; name storage "
+            "that it shares, s3://... or an absolute path of a mounted folder"
+        )
+
+
+def gpus_of_a_machine(config: RunConfig) -> int:
+    """By the cluster's section, else as many as the largest engine needs."""
+    cluster = config.cluster
+    if isinstance(cluster, KubeRayCluster) and cluster.gpus is not None:
+        return cluster.gpus
+    if isinstance(cluster, SlurmCluster) and cluster.gpus_per_node is not None:
+        return cluster.gpus_per_node
+    raters = [rater for rater in config.raters if isinstance(rater, EngineSettings)]
+    return max(math.ceil(engine.gpus_elsewhere) for engine in (*_engines(config).values(), *raters))
+
+
+def _engines(config: RunConfig) -> dict[str, EngineSettings]:
+    """By section; among raters only the last, which this command adds."""
+    sections = {
+        "engine": config.engine,
+        "rater": config.raters[-1],
+        "memory_engine": config.memory_engine,
+        "extractor": config.extractor,
+        "query_expander": config.query_expander,
+    }
+    return {key: value for key, value in sections.items() if isinstance(value, EngineSettings)}
+
+
+class _Quoted(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
+    """A YAML dumper that writes every string in double quotes."""
+
+
+_Quoted.add_representer(
+    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
+)
+
+
+def _quoted(value: Any) -> str:
+    text = yaml.dump(value, Dumper=_Quoted, default_flow_style=True, width=math.inf)
+    return str(text).removesuffix("...\n").strip()
+
+
+def filled_template(file: str, **fields: Any) -> str:
+    """A template beside this module, filled with `fields`; its filter `quoted` makes YAML."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters["quoted"] = _quoted
+    return environment.get_template(file).render(fields)
+
+
+def hand_over(to: Sequence[str], text: str = "") -> str:
+    """Run `kubectl` or `sbatch` with `text` as its input; returns its output.
+
+    Raises UsageError if the command is not installed, fails or does not answer.
+    """
+    if shutil.which(to[0]) is None:
+        hint = "--print shows what would be submitted" if text else "cluster.overlay needs it"
+        raise UsageError(f"{to[0]}: not installed here; {hint}")
+    try:
+        done = subprocess.run(
+            to, input=text, capture_output=True, text=True, timeout=_SECONDS_TO_ANSWER, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"{to[0]}: no answer in {_SECONDS_TO_ANSWER} seconds") from None
+    if done.returncode:
+        raise UsageError(f"{to[0]}: {' '.join(done.stderr.split())}")
+    return done.stdout.strip()

@@ -12,7 +12,7 @@ from typing import Any
 
 from upath import UPath
 
-from jobs.graph.read_run import GROUPS
+from jobs.config.read_config import GROUPS
 from jobs.output.cells import Heading, Part, Table, on_one_line
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import load_plugins, plugin_folders

@@ -108,7 +108,7 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
     """The last job of the run at `cluster.address`. Raises UsageError if there is none."""
     if options.address is None:
         return None
-    from jobs.submit.submit_ray_job import job_state  # imported here, as ray takes a second
+    from jobs.submit.ray_job import job_state  # imported here, as ray takes a second
 
     job = job_state(options.address, run, str(options.warehouse))
     if job is None:

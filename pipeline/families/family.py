@@ -13,10 +13,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import jinja2
-from jinja2.meta import find_referenced_templates
+from jinja2 import nodes
+from jinja2.meta import find_referenced_templates, find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
@@ -255,14 +256,25 @@ class Family:
         texts = [self.sources[name].encode() for name in names]
         return hashlib.sha256(b"\0".join(texts)).hexdigest()[:8]
 
+    def check_template(self, prompt: type[Prompt[Any]]) -> None:
+        """Raise UsageError if the template of `prompt`, or one that it includes, is missing, does
+        not parse, or uses a name that is no field of the prompt. Nothing is rendered."""
+        names = self._included(f"{prompt.name}.jinja", {})
+        parsed = {name: _parsed(self.sources[name], self.files[name]) for name in names}
+        known = {"max_reply_tokens", *(field.name for field in fields(prompt))}
+        known = known.union(self._environment.globals, *(own.defined for own in parsed.values()))
+        for name, own in parsed.items():
+            for unknown in sorted(own.undeclared - known):
+                raise UsageError(f"{self.files[name]}: {unknown!r} is undefined")
+
     def _included(self, name: str, found: dict[str, None]) -> dict[str, None]:
         if name not in found:
             found[name] = None
             with self._found(name):
                 if name not in self.sources:
                     raise jinja2.TemplateNotFound(name)
-                referenced = _referenced(self.sources[name], self.files[name])
-            for other in referenced:
+                included = _parsed(self.sources[name], self.files[name]).included
+            for other in included:
                 if other is None:
                     raise UsageError(
                         f"{self.files[name]}: includes a computed name; write the name out"
@@ -376,8 +388,22 @@ def _refuse_shadows(roots: Sequence[Path]) -> None:
             )
 
 
+class _Parsed(NamedTuple):
+    """What a template includes (None: a computed name), and the names that it uses and defines."""
+
+    included: tuple[str | None, ...]
+    undeclared: frozenset[str]
+    defined: frozenset[str]
+
+
 @cache
-def _referenced(source: str, file: str) -> tuple[str | None, ...]:
-    """The templates that a source includes; None for a computed name. Cached, as many steps ask."""
+def _parsed(source: str, file: str) -> _Parsed:
+    """Cached, as many steps ask for the same template."""
     tree = SandboxedEnvironment().parse(source, filename=file)
-    return tuple(find_referenced_templates(tree))
+    stored = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
+    macros = {macro.name for macro in tree.find_all(nodes.Macro)}
+    return _Parsed(
+        included=tuple(find_referenced_templates(tree)),
+        undeclared=frozenset(find_undeclared_variables(tree)),
+        defined=frozenset(stored | macros),
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.reading import read
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from tests.support.command import gistmill
 from tests.support.texts.small_corpus import document, question, write

@@ -16,10 +16,9 @@ from pathlib import Path
 
 import yaml
 
-from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import load_corpus
-from jobs.graph.read_run import read_run
-from jobs.run.provenance import provenance
+from jobs.graph.resolved_run import read_run, run_manifest
+from jobs.run.launch import provenance
 from pipeline.asking.reader import Reader, start_reader
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request

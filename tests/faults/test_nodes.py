@@ -13,7 +13,7 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from jobs.run.launch import Outcome, run
 from pipeline.core.errors import UsageError
 from tests.support.command import ROOT, sql

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.manifest import papers_of, run_manifest
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import papers_of, read_run, run_manifest
 from pipeline.core.settings import CONF
 from pipeline.work.methods import expand_methods, methods_in
 from stages.corpora.reading.corpus import FORMATS

@@ -2,12 +2,14 @@
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_run import read_run, run_of
+from jobs.graph.resolved_run import read_run, run_of
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
+from pipeline.work.stage import Role
 
 SERVED = ("engine=openai", "engine.base_url=http://h/v1", "engine.model=m")
 PRICE = ("engine.price.input=0.15", "engine.price.output=0.6")
@@ -65,6 +67,25 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
     assert "oracle_pages(top_k=6)" in [method.name for method in resolved.methods]
 
 
+def test_every_role_is_the_reader_s_unless_it_is_chosen(tmp_path: Path) -> None:
+    script = tmp_path / "it's a [script].yaml"
+    script.write_text("replies: []\n")
+    config = read_run(["engine.seed=7"]).config
+    roles: tuple[Role, ...] = ("memory", "extractor", "query_expander", "judge")
+    assert all(config.engines(role) == [config.engine] for role in roles)
+    config = read_run(
+        ["extractor=scripted", f"extractor.script={script}", "extractor.sequences=3", "rater=none",
+         "memory_engine=vllm", "memory_engine.model=some/model", "memory_engine.args.foo=1"]
+    ).config  # fmt: skip
+    names = [[engine.name for engine in config.engines(role)] for role in ("reader", *roles)]
+    assert names == [["extractive"], ["vllm"], ["scripted"], ["extractive"], []]
+    dumped = config.model_dump(mode="json")
+    assert (dumped["extractor"]["script"], dumped["extractor"]["sequences"]) == (str(script), 3)
+    assert (dumped["memory_engine"]["model"], dumped["memory_engine"]["args"]) == (
+        "some/model", {"foo": 1},
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("words", "key", "advice"),
     [
@@ -108,6 +129,17 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         (["methods=bm25(top_k=3"], "bm25(top_k=3", "write it like"),
         (["methods=truncated"], "keep is missing", "truncated(keep=...)"),
         (["methods=readagent_p(max_pages=3..1)"], "3..1", "write 1..3"),
+        (["memory_engine=gpt"], "memory_engine=gpt: ", "one of extractive"),
+        (["extractor=null"], "extractor=null: ", "one of extractive"),
+        (["extractor=scripted"], "extractor.script is not set", "add"),
+        (["extractor=extractive", "extractor.seed=x"], "extractor.seed=x: ", "valid integer"),
+        (
+            ["memory_engine=extractive", "memory_engine.temprature=1"],
+            "memory_engine.temprature: ",
+            "nearest",
+        ),
+        (["extractr=none"], "extractr: no such key", "nearest: extractor"),
+        (["cluster.name=cloud"], "cluster: ", "'inline', 'local', 'ray'"),
     ],
 )
 def test_a_mistake_is_one_line_saying_what_to_do(words: list[str], key: str, advice: str) -> None:
@@ -136,14 +168,12 @@ def test_every_corpus_is_read_again_as_it_was_stored(corpus: str) -> None:
     assert str(stored["corpus"][where[7:11]]) == where.partition("=")[2]
 
 
-@pytest.mark.parametrize("name", ["a", "night-2", "with_under-score"])
-def test_run_names_that_are_taken(name: str) -> None:
-    assert read_run([f"run={name}"]).name == name
-
-
-@pytest.mark.parametrize("name", ["7", "Night", "-a", "a b", "../a", "ä", "a.b"])
-def test_run_names_that_are_not(name: str) -> None:
-    assert complaint(f"run={name}").startswith(f"run={name}: ")
+@pytest.mark.parametrize("name", ["night-2_a", "7", "Night", "-a", "a b", "../a", "ä", "a.b"])
+def test_names_of_runs(name: str) -> None:
+    if name == "night-2_a":
+        assert name_of(f"run={name}") == name
+    else:
+        assert complaint(f"run={name}").startswith(f"run={name}: ")
 
 
 def name_of(*words: str) -> str:
@@ -151,7 +181,7 @@ def name_of(*words: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_same_command_is_the_same_run() -> None:
+def test_the_same_command_is_the_same_run_and_another_is_another() -> None:
     assert name_of() == name_of()
     assert name_of("experiment=demo", "limit=2") == name_of("limit=2", "experiment=demo")
     assert name_of("methods=bm25") == name_of("methods=bm25(top_k=3)")
@@ -159,9 +189,6 @@ def test_the_same_command_is_the_same_run() -> None:
                  "engine.sequences=9", "max_problem_rate=0.5"):  # fmt: skip
         assert name_of(word) == name_of(), word
 
-
-@pytest.mark.slow
-def test_another_command_is_another_run() -> None:
     words = ["limit=2", "sample=2", "methods=bm25", "corpus.path=elsewhere", "corpus.seed=1",
              "memory=uniform", "engine.context_tokens=999", "rater=none", "family=quality",
              "corpus.name=other", "corpus.paragraphs=lines", "engine.seed=7"]  # fmt: skip

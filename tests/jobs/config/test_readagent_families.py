@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun
+from jobs.graph.resolved_run import ResolvedRun, read_run
 from pipeline.core.prompts import Prompt
 from stages.prompts.pages_and_gists import BreakPoint, Labelled
 from tests.support.reading import family

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import ray
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.work.steps import Step
@@ -31,31 +31,28 @@ def steps(*words: str) -> list[Step]:
     return resolved.steps
 
 
-def named(found: list[Step]) -> list[tuple[str, str | None, int, str | None]]:
-    return [(step.name, step.method, step.repeat, step.memory) for step in found]
-
-
-def test_questions_are_asked_anew_about_one_memory() -> None:
-    once, thrice = steps("methods=gist_only"), steps("methods=gist_only", "repeats=3")
-    assert {step.id for step in once} < {step.id for step in thrice}, "repeat 0 is the same steps"
-    added = [step for step in thrice if step.id not in {step.id for step in once}]
-    assert named(added) == [
-        (name, "gist_only", repeat, "shared" if name != "look_up" else None)
-        for repeat in (1, 2)
-        for name in ("look_up", "answer", "rate", "score")
-    ]
-
-
-def test_a_memory_is_made_anew_in_each_repeat() -> None:
-    once = steps("methods=gist_only")
-    found = steps("methods=gist_only", "repeats=2", "repeat_from=memory")
-    assert {step.id for step in once} < {step.id for step in found}, "repeat 0 is the same steps"
-    assert named([step for step in found if step.id not in {step.id for step in once}]) == [
-        ("paginate", None, 1, SECOND),
-        ("gist", None, 1, SECOND),
-        ("look_up", "gist_only", 1, None),
-        *((name, "gist_only", 1, SECOND) for name in ("answer", "rate", "score")),
-    ]
+@pytest.mark.parametrize(
+    ("words", "added"),
+    [
+        (["repeats=3"], [
+            (name, "gist_only", repeat, "shared" if name != "look_up" else None)
+            for repeat in (1, 2)
+            for name in ("look_up", "answer", "rate", "score")
+        ]),
+        (["repeats=2", "repeat_from=memory"], [
+            ("paginate", None, 1, SECOND),
+            ("gist", None, 1, SECOND),
+            ("look_up", "gist_only", 1, None),
+            *((name, "gist_only", 1, SECOND) for name in ("answer", "rate", "score")),
+        ]),
+    ],
+)  # fmt: skip
+def test_what_each_repeat_makes_anew(words: list[str], added: list[Any]) -> None:
+    once, more = steps("methods=gist_only"), steps("methods=gist_only", *words)
+    ids = {step.id for step in once}
+    assert ids < {step.id for step in more}, "repeat 0 is the same steps"
+    new = [step for step in more if step.id not in ids]
+    assert [(step.name, step.method, step.repeat, step.memory) for step in new] == added
 
 
 def test_memories_made_anew_need_an_engine_that_draws() -> None:

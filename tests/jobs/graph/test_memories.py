@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.work.steps import Step
 from tests.support.engines.embedding import model_folder

@@ -1,14 +1,19 @@
-"""In which executions a run is worked through: engines once, chunks of questions shared."""
+"""Which engine goes when: phases follow from what steps read and whom they ask; and in which
+executions they are worked through: engines once, chunks of questions shared."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from jobs.graph.phases import Phase, phases, with_scoring
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.rows import Document, Question
+from pipeline.work.steps import Step
 from pipeline.work.units import Committed, DocumentKey, RetryPolicy, Unit, plan_document
+from stages.index.gist_pages import GistPages
+from stages.retrieve.look_up import NoLookUp
 from tests.support.runs.written_plan import plan_of
 
 NOTHING = Committed(units={}, inputs={})
@@ -33,6 +38,62 @@ def _key(name: str, num_questions: int) -> DocumentKey:
 
 def _plan(keys: Iterable[DocumentKey], per_unit: int) -> list[Unit]:
     return [unit for key in keys for unit in plan_document(STEPS, key, NOTHING, per_unit)]
+
+
+# Steps by hand, in order: the name of each, whom it asks, and what it reads. The engines of the
+# roles differ.
+PAGES, GISTS = ("pages", None, ""), ("gists", "reader", "pages")
+GRAPHS = {
+    "an engine that can finish goes before one that would have to come back": (
+        [PAGES, GISTS, ("recall", "memory", "pages"), ("answer", "reader", "gists,recall")],
+        {"building memories": ["pages", "recall"], "reading": ["gists", "answer"]},
+    ),
+    "judges judge once, at the end": (
+        [PAGES, GISTS, ("answer 1", "reader", "gists"), ("rate 1", "judge", "answer 1"),
+         ("recall", "memory", "gists"), ("facts", "extractor", "recall"),
+         ("answer 2", "reader", "facts"), ("rate 2", "judge", "answer 2")],
+        {"reading": ["pages", "gists", "answer 1"], "building memories": ["recall"],
+         "extracting": ["facts"], "reading (2)": ["answer 2"], "rating": ["rate 1", "rate 2"]},
+    ),
+    "what asks nobody goes with what reads it": (
+        [PAGES, GISTS, ("recall", "memory", "gists"), ("look up", None, "pages"),
+         ("ranked", None, "recall"), ("answer", "reader", "ranked,look up"),
+         ("score", None, "answer"), ("nobody's", None, "pages")],
+        {"reading": ["pages", "gists"], "building memories": ["recall"],
+         "reading (2)": ["look up", "ranked", "answer"], "scoring": ["score", "nobody's"]},
+    ),
+}  # fmt: skip
+ROLES = ("reader", "memory", "extractor", "judge")
+ENGINES = {role: read_run([f"engine.seed={n}"]).config.engine for n, role in enumerate(ROLES)}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_order_of_phases(name: str) -> None:
+    graph, expected = GRAPHS[name]
+    given: dict[str, Any] = {"corpus": "c", "version": 1, "settings": {}}
+    loading = [Step(name=r.table, writes=r, **given) for r in (Document, Question)]
+    steps: dict[str, Step] = {}
+    with_engines = [(step, None) for step in loading]
+    for step_name, role, reads in graph:
+        stage = GistPages(page_breaks=False) if role else NoLookUp()
+        if role:
+            stage.__dict__["role"] = role  # of this object, not of its class
+        upstream = [steps[other] for other in filter(None, reads.split(","))]
+        steps[step_name] = Step(
+            name=step_name, writes=stage.writes, stage=stage, upstream=(loading[0], *upstream),
+            **given,
+        )  # fmt: skip
+        with_engines.append((steps[step_name], ENGINES[role] if role else None))  # type: ignore[arg-type]
+    ordered = phases(with_engines)
+    assert {phase.name: [step.name for step in phase.steps] for phase in ordered} == expected
+    assert [phase.name for phase in ordered] == [*expected]
+    sections = {"reader": "engine", "memory": "memory_engine", "judge": "rater"}
+    assert all(
+        phase.section == sections.get(role, role)
+        for phase in ordered
+        for role in ROLES
+        if phase.engine == ENGINES[role]
+    )
 
 
 def test_the_readers_own_ratings_need_no_second_start() -> None:
@@ -113,30 +174,6 @@ def test_two_executions_only_for_several_chunks_and_workers(
     assert sorted((u.step_id, u.unit) for u in pending) == sorted(
         (u.step_id, u.unit) for u in every
     ), "each unit is in one execution, once"
-
-
-def test_a_chunk_finds_all_that_it_reads() -> None:
-    """Every item of the second execution holds its questions' units of each step, the memory's
-    units done, and nobody else's questions."""
-    keys = [_key("long", 30)]
-    reading = _phases()[0]
-    plan = plan_of(STEPS, _plan(keys, 5))
-    _, (_, work) = reading.executions(plan, lambda: 2)
-    assert work.num_documents == 6
-    for document in work.documents:
-        assert document.document_id == "long"
-        _refuse_a_gap(reading, document.units)
-
-
-def _refuse_a_gap(reading: Phase, planned: Sequence[Unit]) -> None:
-    pending = [unit for unit in planned if not unit.is_done]
-    of_step = {unit.step_id: set(unit.inputs) for unit in pending}
-    assert len(of_step) == len(pending), "one unit a step"
-    asking = {step.id for step in reading.steps if step.per_question}
-    assert set(of_step) == asking
-    assert len({frozenset(questions) for questions in of_step.values()}) == 1
-    done = {unit.step_id for unit in planned if unit.is_done}
-    assert {step.id for step in reading.steps if not step.per_question} <= done
 
 
 def test_a_unit_of_several_chunks_is_executed_with_all_of_them() -> None:

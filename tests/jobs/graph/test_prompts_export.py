@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun
+from jobs.graph.resolved_run import ResolvedRun, read_run
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.settings import CONF
 from pipeline.families.family import load_family
@@ -67,23 +66,17 @@ def test_a_family_of_ones_own_and_json(tmp_path: Path) -> None:
 
 
 def test_words_that_it_does_not_take(tmp_path: Path) -> None:
-    new = tmp_path / "new"
-    assert refused("prompts", "export", "qmsumm", new) == (
-        "qmsumm: no such family or folder; nearest: qmsum"
-    )
-    assert refused("prompts", "export", "x", new).startswith(
-        "x: no such family or folder; there are chats, generic"
-    )
-    (tmp_path / "file").write_text("mine")
-    for taken in (tmp_path, tmp_path / "file"):
-        assert refused("prompts", "export", "qmsum", taken) == (
-            f"{taken}: is there already and not empty; name a new folder"
-        )
-    below = tmp_path / "file" / "below"
-    assert refused("prompts", "export", "qmsum", below).startswith(f"{below}: cannot be written: ")
-    assert refused("prompts", "export", "qmsum", new, "plugins=nowhere").startswith(
-        "plugins=nowhere: no such folder"
-    )
-    assert refused("prompts", "export", "qmsum", new, "run=a").startswith("'run=a': unknown word")
+    new, file = tmp_path / "new", tmp_path / "file"
+    file.write_text("mine")
+    for words, says in (
+        (("qmsumm", new), "qmsumm: no such family or folder; nearest: qmsum"),
+        (("x", new), "x: no such family or folder; there are chats, generic"),
+        (("qmsum", tmp_path), f"{tmp_path}: is there already and not empty; name a new folder"),
+        (("qmsum", file), f"{file}: is there already and not empty; name a new folder"),
+        (("qmsum", file / "below"), f"{file / 'below'}: cannot be written: "),
+        (("qmsum", new, "plugins=nowhere"), "plugins=nowhere: no such folder"),
+        (("qmsum", new, "run=a"), "'run=a': unknown word"),
+    ):
+        assert refused("prompts", "export", *words).startswith(says)
     assert not new.exists()
     assert gistmill("prompts", "export", "qmsum").returncode == 2

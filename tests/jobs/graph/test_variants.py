@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun
+from jobs.graph.resolved_run import ResolvedRun, read_run
 from tests.support.command import QMSUM, refused, sql, succeed
 
 

@@ -227,7 +227,7 @@ def test_mistakes(sheets: Sheets) -> None:
     for word in ("n=0", "n=x", "seed=x", "seed=-1"):
         option = word.partition("=")[0]
         told = refused("rate", "sheet", *sheets.words, word)
-        assert told.startswith(f"Invalid value for '--{option}': ")
+        assert told.startswith(f"{option}=")
     nothing = refused("rate", "sheet", *sheets.words, "where=document_id = 'tide'")
     assert "no answer to label: it needs free-form questions with references" in nothing
     assert "the run has no labels of people" in refused("rate", "agreement", *sheets.words)

@@ -1,4 +1,5 @@
-"""Counts of some documents, scaled to the corpus."""
+"""How tokens are counted, with a model's tokenizer if this machine has it; and counts of some
+documents, scaled to the corpus. No network, no model."""
 
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,22 @@ import numpy as np
 import pytest
 
 from jobs.graph.preparation import Prepared, prepare
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from jobs.plan import estimate as counting
-from jobs.plan.estimate import DryRunShards, choose_sample, estimate
+from jobs.plan.estimate import (
+    CountingEngine,
+    DryRunShards,
+    TokenCounts,
+    choose_sample,
+    estimate,
+    token_counts,
+)
+from pipeline.core.compose import compose
+from pipeline.engines.vllm import VllmSettings
+from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
 from tests.support.command import QMSUM
+from tests.support.engines.tiny_model import make_tokenizer
+from tests.support.runs.plans import planned
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 CACHING = ("engine=vllm", "engine.model=some/model-8B")  # counted as an engine with a cache
@@ -43,7 +56,7 @@ def test_some_documents_stand_for_the_words_and_questions_of_all(
     monkeypatch.setattr(counting, "_MIN_DOCUMENTS", 2)
     made = prepared(tmp_path, *written(tmp_path, 5, *asked), "methods=gist_only")
     sample = choose_sample(made)
-    assert (sample.num_documents, sample.is_whole) == (5, False)
+    assert sample.num_documents == 5 and {*sample.scale.values()} != {1}
     assert [document.num_words for document in sample.documents] == [60, 150]
     names = {step.id: step.name for step in made.run.steps}
     scale = {names[step_id]: scale for step_id, scale in sample.scale.items()}
@@ -73,10 +86,53 @@ def test_a_sample_speaks_for_the_rest(tmp_path: Path, monkeypatch: pytest.Monkey
     whole = estimate(made)
     monkeypatch.setattr(counting, "_MAX_WORDS", 500_000)
     some = estimate(made)
-    assert whole.sample.is_whole
+    assert {*whole.sample.scale.values()} == {1}
     assert len(some.sample.documents) == 8
     for step_id, numbers in whole.costs.items():
         share = np.array([0.25, 0.25, 1e9, 0.25, 0.25])  # who finds a prompt in the cache is chance
         assert (abs(some.costs[step_id] - numbers) <= share * numbers + 1).all(), step_id
     total, scaled_total = (sum(e.costs.values()) for e in (whole, some))
     assert scaled_total == pytest.approx(total, rel=0.15)
+
+
+MEETINGS = ("corpus=qmsum", f"corpus.path={QMSUM}", "limit=2", "methods=gist_only", "rater=none")
+TEXT = "The grandmothers of the remote control want it in yellow rubber, with fewer buttons. " * 40
+
+
+def settings(folder: Path) -> VllmSettings:
+    return VllmSettings.model_validate(compose(["engine=vllm", f"engine.model={folder}"])["engine"])
+
+
+@pytest.mark.vllm
+def test_a_local_tokenizer_counts(tmp_path: Path) -> None:
+    make_tokenizer(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    counts = token_counts(settings(tmp_path), [TEXT[:2000]])
+    chat = local_chat_tokenizer(str(tmp_path), settings(tmp_path))
+    assert chat is not None
+    asked = chat.tokenise([{"role": "user", "content": TEXT}])
+    assert counts.of([{"role": "user", "content": TEXT}]) == pytest.approx(len(asked), rel=0.03)
+    assert "the model's tokenizer" in counts.how
+    words = ("engine=vllm", f"engine.model={tmp_path}", f"warehouse={tmp_path / 'w'}")
+    plan = planned(*MEETINGS, *words)
+    assert any("the model's tokenizer on some documents" in line for line in plan["assumptions"])
+
+
+def test_without_one_tokens_are_estimated(tmp_path: Path) -> None:
+    """A quarter of the bytes, and it says so; Chinese takes three bytes a sign."""
+    (tmp_path / "config.json").write_text("{}")
+    counts = token_counts(settings(tmp_path), [TEXT])
+    assert counts.how.startswith("estimated, no tokenizer on this machine")
+    assert counts.of_text("a" * 400) == 100
+    assert counts.of_text("\u78e8" * 400) == 300
+    words = ("engine=vllm", f"engine.model={tmp_path}", f"warehouse={tmp_path / 'w'}")
+    told = planned(*MEETINGS, *words)["assumptions"]
+    assert any(line.startswith("tokens of reading: estimated") for line in told)
+
+
+def test_a_prompt_finds_what_an_earlier_one_began_with(tmp_path: Path) -> None:
+    engine = CountingEngine(settings(tmp_path), TokenCounts(len, 0, ""))
+    begin = "".join(f"{n:04}" for n in range(160))  # 640 characters, none of it twice
+    assert engine.cached_share(begin + "x" * 360) == 0
+    assert engine.cached_share(begin + "y" * 360) == 0.64
+    assert engine.cached_share(begin[::-1]) == 0

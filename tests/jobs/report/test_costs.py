@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import gistmill
-from jobs.graph.read_run import read_config
+from jobs.config.read_config import read_config
 from pipeline.core.calls import Call
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.methods import methods_in

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.settings import CONF
 from stages.score.metrics import METRICS
 from stages.tables.lookups import RANKING_MEASURES

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_run import read_run
-from jobs.run.exceeded_limits import exceeded_limits
+from jobs.graph.resolved_run import read_run
+from jobs.run.launch import exceeded_limits
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import accounts
@@ -48,16 +48,8 @@ def said(warehouse: Warehouse, *words: str) -> list[str]:
         return list(exceeded_limits(connection, accounts(connection), resolved))
 
 
-@pytest.mark.slow
-def test_status_has_the_same_lines(warehouse: Warehouse) -> None:
-    *lines, _ = said(warehouse, "max_problem_rate=0.5")
-    RunFolder(warehouse.folder, "r").start({"report": {"stages": ["answer"]}}, {}, True)
-    where = (f"warehouse={warehouse.folder}", "run=r")
-    assert json.loads(succeed("status", "--json", *where))["problems"] == lines
-    assert all(line in succeed("status", *where).splitlines() for line in lines)
-
-
 def test_a_cause_is_a_line_with_how_many_and_what_to_do(warehouse: Warehouse) -> None:
+    """`status` has the same lines."""
     *lines, command = said(warehouse, "max_problem_rate=0.5")
     assert lines == [
         "timeout in answer: 5 rows, 5 questions of 4 documents; raise engine.deadline_seconds=; "
@@ -67,10 +59,13 @@ def test_a_cause_is_a_line_with_how_many_and_what_to_do(warehouse: Warehouse) ->
         "unparseable in answer: 1 row, 1 question of 1 document; gistmill retry asks again; "
         "reply_format=constrained allows no other reply",
     ]
+    RunFolder(warehouse.folder, "r").start({"report": {"stages": ["answer"]}}, {}, True)
+    where = (f"warehouse={warehouse.folder}", "run=r")
+    assert json.loads(succeed("status", "--json", *where))["problems"] == lines
     limit, _, listing = command.partition("; all of them: gistmill ")
     assert limit == "in 1 step more than max_problem_rate=0.5 of the inputs have a problem"
     verb, query, *words = shlex.split(listing)
-    assert (verb, words) == ("sql", [f"warehouse={warehouse.folder}", "run=r"])
+    assert (verb, words) == ("sql", [*where])
     rows = sql(warehouse.folder, query)
     assert {(row["document_id"], row["question_id"]): row["problem"] for row in rows} == {
         (document_id, question): problem

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jobs.config.clusters import deadline
+from jobs.config.run_config import deadline
 from jobs.run.graceful_stop import GracefulStop
 from pipeline.core.errors import AccountingError, StorageError, UsageError
 from pipeline.store.runs.run_folder import RunFolder
@@ -73,10 +73,6 @@ def test_a_run_started_again_after_its_deadline_is_incomplete(tmp_path: Path) ->
     (tmp_path / "w" / "runs" / "night" / "config.yaml").write_text("run: night")
     done = gistmill("run", *words)
     assert (done.returncode, done.stdout, done.stderr) == (4, "", f"gistmill: {line}\n")
-
-
-def seconds_from_now(seconds: float) -> str:
-    return datetime.fromtimestamp(time.time() + seconds).isoformat()
 
 
 def test_a_deadline_holds_where_storage_refuses_the_signal(
@@ -151,48 +147,41 @@ def committed(warehouse: Path) -> dict[str, int]:
     return {str(f): f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")}
 
 
-def goes_on(warehouse: Path) -> None:
-    """The same command does the rest, and only that."""
-    before = committed(warehouse)
-    succeed("run", *WORDS, f"warehouse={warehouse}", "engine.sequences=16")  # the rest in seconds
-    after = committed(warehouse)
-    assert {file: after[file] for file in before} == before and len(after) > len(before)
-    assert sql(warehouse, "select count(*) as n from answers") == [{"n": DOCUMENTS}]
-    assert sql(warehouse, "select max(n) as n from (select count(*) as n from calls group by "
-               "document_id, stage)") == [{"n": 1}]  # fmt: skip
-
-
 @pytest.mark.slow
 @pytest.mark.sampled
-def test_the_deadline_ends_a_run(tmp_path: Path) -> None:
-    words = (f"cluster.deadline={seconds_from_now(40)}", "cluster.grace_minutes=0.1")
+@pytest.mark.parametrize("how", ["deadline", "SIGTERM"])
+def test_what_is_in_flight_is_committed_and_the_same_command_does_the_rest(
+    tmp_path: Path, how: str
+) -> None:
+    words = [*WORDS, f"warehouse={tmp_path}"]
+    if how == "deadline":
+        ends_at = datetime.fromtimestamp(time.time() + 40).isoformat()
+        words += [f"cluster.deadline={ends_at}", "cluster.grace_minutes=0.1"]
+    command = [sys.executable, "-m", "jobs", "run", *words]
     began = time.time()
-    told = succeed("run", *WORDS, *words, f"warehouse={tmp_path}", code=4)
-    assert time.time() - began < 55 and "run night in warehouse" in told
+    driver = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    if how == "SIGTERM":
+        until = time.monotonic() + 60
+        while len(list(tmp_path.glob("tables/answers/*/*"))) < 3 and time.monotonic() < until:
+            time.sleep(0.2)
+        os.kill(driver.pid, signal.SIGTERM)
+    out, told = driver.communicate(timeout=90)
+    assert driver.returncode == 4, told
+    assert time.time() - began < 55 or how == "SIGTERM"
+    assert "run night in warehouse" in out
+    last = told.splitlines()[-1]
+    assert last.startswith("ended by ") and how in last
+    assert last.endswith(" inputs are left; run the same command to resume")
     assert 0 < sql(tmp_path, "select count(*) as n from answers")[0]["n"] < DOCUMENTS
     # Nothing was in flight any more when the workers ended.
-    assert sql(tmp_path, "select count(*) as n from calls") == sql(
-        tmp_path, "select (select count(*) from gists) + (select count(*) from answers) as n"
-    )
-    goes_on(tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_sigterm_ends_a_run(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "jobs", "run", *WORDS, f"warehouse={tmp_path}"]
-    driver = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 60
-    while len(list(tmp_path.glob("tables/answers/*/*"))) < 3 and time.monotonic() < until:
-        time.sleep(0.2)
-    os.kill(driver.pid, signal.SIGTERM)
-    _, told = driver.communicate(timeout=60)
-    assert driver.returncode == 4, told
-    last = told.splitlines()[-1]
-    assert last.startswith("ended by SIGTERM: ") and last.endswith(
-        " inputs are left; run the same command to resume"
-    )
-    assert sql(tmp_path, "select count(*) as n from calls") == sql(
-        tmp_path, "select (select count(*) from gists) + (select count(*) from answers) as n"
-    )
-    goes_on(tmp_path)
+    made = "select (select count(*) from gists) + (select count(*) from answers) as n"
+    assert sql(tmp_path, "select count(*) as n from calls") == sql(tmp_path, made)
+    before = committed(tmp_path)
+    succeed("run", *WORDS, f"warehouse={tmp_path}", "engine.sequences=16")  # the rest in seconds
+    after = committed(tmp_path)
+    assert {file: after[file] for file in before} == before and len(after) > len(before)
+    assert sql(tmp_path, "select count(*) as n from answers") == [{"n": DOCUMENTS}]
+    assert sql(tmp_path, "select max(n) as n from (select count(*) as n from calls group by "
+               "document_id, stage)") == [{"n": 1}]  # fmt: skip

@@ -1,25 +1,51 @@
-"""A later launch of a run makes only what an earlier one has not made, and what has changed."""
+"""A run is planned before it is executed; a later launch makes only what an earlier one has not
+made, and what has changed or was mended."""
 
 import json
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.preparation import prepare
+from jobs.graph.resolved_run import read_run
 from jobs.run import launch
+from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.files.parquet import parquet_content
+from pipeline.store import connect
 from pipeline.store.runs.planned_units import UNITS
+from pipeline.store.sql.connection import query
+from stages.corpora import load
 from stages.read.answer_from_context import AnswerFromMemory
-from tests.support.command import sql, succeed
+from tests.support.command import gistmill, sql, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 Rows = list[dict[str, Any]]
 DOCUMENTS = [document(number) for number in (1, 2, 3)]
 QUESTIONS = [question(number, of=number) for number in (1, 2, 3)]
 
+SYNTHETIC = ("corpus=synthetic", "corpus.num_documents=12", "corpus.words=60", "corpus.questions=2",
+             "memory=uniform", "methods=gist_only", "rater=none", "run=night",
+             "cluster=inline")  # fmt: skip
+SHOWN = (
+    "select document_id, problem from documents order by all",
+    "select question_id, problem from questions order by all",
+    "select question_id, answer, problem from answers order by all",
+)
+D, Q = "documents.jsonl", "questions.jsonl"
+# What is wrong in a line of a file, by its index, and is mended or deleted later.
+BROKEN: dict[str, tuple[str, int, Callable[[str], str]]] = {
+    "a torn document": (D, 1, lambda line: line[:-20]),
+    "a torn question": (Q, 1, lambda line: line[:-5]),
+    "a document's id twice": (D, 2, lambda line: line.replace("d3", "d1")),
+    "a question's id twice": (Q, 2, lambda line: line.replace("q3", "q1")),
+    "a document without a text": (D, 1, lambda line: json.dumps(json.loads(line) | {"text": None})),
+    "a question of no document": (Q, 1, lambda line: line.replace("d2", "d9")),
+}
 STEPS = 7  # documents, questions, paginate, gist, look_up, answer, score
 
 
@@ -28,13 +54,13 @@ class Night:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.words = ["corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
+                      "methods=gist_only", "run=night", "cluster=inline",
+                      f"warehouse={folder / 'w'}"]  # fmt: skip
 
     def run(self, documents: Rows, questions: Rows, *words: str) -> launch.Outcome:
         write(self.folder / "corpus", documents, questions)
-        given = ["corpus=tables", f"corpus.path={self.folder / 'corpus'}", *UNIFORM, "rater=none",
-                 "methods=gist_only", "run=night", "cluster=inline",
-                 f"warehouse={self.folder / 'w'}", *words]  # fmt: skip
-        return launch.run(read_run(given), lambda line: None)
+        return launch.run(read_run([*self.words, *words]), lambda line: None)
 
     @property
     def units(self) -> list[tuple[Any, ...]]:
@@ -121,14 +147,12 @@ def test_an_answer_whose_shard_is_gone_is_made_again(finished: Night) -> None:
 @pytest.mark.slow
 def test_imported_answers_are_compared_at_every_launch(tmp_path: Path) -> None:
     write(tmp_path / "corpus", DOCUMENTS, QUESTIONS)
-    words = [f"predictions={tmp_path / 'theirs.jsonl'}", "method=theirs", "corpus=tables",
-             f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none", "run=night",
-             "cluster=inline", f"warehouse={tmp_path / 'w'}"]  # fmt: skip
+    words = [word for word in Night(tmp_path).words if not word.startswith("methods=")]
     for answers in ("abc", "abx"):
-        rows = [{"question_id": f"q{n}", "answer": own} for n, own in enumerate(answers, 1)]
+        rows = [{"question_id": f"q{n}", "answer": text} for n, text in enumerate(answers, 1)]
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         (tmp_path / "theirs.jsonl").write_text(lines)
-        succeed("score", *words)
+        succeed("score", *words, f"predictions={tmp_path / 'theirs.jsonl'}", "method=theirs")
         found = sql(tmp_path / "w", "select answer from answers order by question_id")
         assert [row["answer"] for row in found] == [*answers]
 
@@ -139,3 +163,78 @@ def test_the_planned_units_of_an_earlier_version_are_gone_on_with(finished: Nigh
     file.write_bytes(parquet_content(UNITS, [rows]))
     outcome = finished.run(DOCUMENTS, QUESTIONS)
     assert (outcome.exit_code, outcome.calls) == (0, {})
+
+
+def test_the_hash_of_a_corpus_is_that_of_every_row(tmp_path: Path) -> None:
+    def digest(*words: str) -> str:
+        resolved = read_run([*SYNTHETIC, *words, f"warehouse={tmp_path}"])
+        return prepare(resolved, tmp_path, lambda line: None).corpus_sha
+
+    assert digest() == digest("run=other") != digest("corpus.questions=1") != digest("limit=11")
+
+
+def test_a_corpus_that_breaks_in_the_middle_ends_the_run_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(corpus: Any) -> Iterator[Any]:
+        for number, loaded in enumerate(load(corpus)):
+            if number == 6:
+                raise UsageError("corpus.path=x: the seventh file is no text; fix it")
+            yield loaded
+
+    resolved = read_run([*SYNTHETIC, f"warehouse={tmp_path}"])
+    with monkeypatch.context() as patched, pytest.raises(UsageError, match="the seventh file"):
+        patched.setattr("jobs.graph.preparation.load", broken)
+        launch.run(resolved, lambda line: None)
+    assert not (tmp_path / "tables" / "calls").exists()
+    assert launch.run(resolved, lambda line: None).exit_code == 0
+    with connect(tmp_path) as connection:
+        assert len(query(connection, "from answers")) == 24
+
+
+def test_prompts_show_the_time_of_the_first_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[str] = []
+
+    def of_run(settings: EngineSettings, launched_at: datetime) -> EngineSettings:
+        times.append(launched_at.isoformat())
+        return settings
+
+    monkeypatch.setattr(EngineSettings, "of_run", of_run)
+    night = Night(tmp_path)
+    night.run(DOCUMENTS, QUESTIONS, "limit=1")
+    file = tmp_path / "w/runs/night/provenance.json"
+    stored = json.loads(file.read_text())
+    assert times == [stored["launches"][0]["started_at"]]
+    stored["launches"][0]["started_at"] = "2024-02-29T23:59:00+00:00"
+    file.write_text(json.dumps(stored))
+    night.run(DOCUMENTS, QUESTIONS, "limit=2")
+    assert times[1:] == ["2024-02-29T23:59:00+00:00"]
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+@pytest.mark.parametrize("how", ["mended", "deleted"])
+@pytest.mark.parametrize("what", BROKEN)
+def test_the_same_command_goes_on_once_an_entry_is_mended(
+    what: str, how: str, tmp_path: Path
+) -> None:
+    """It shows what a new run of the mended files does; what was good is not read again."""
+    name, index, edit = BROKEN[what]
+    write(tmp_path / "corpus", DOCUMENTS, QUESTIONS)
+    file = tmp_path / "corpus" / name
+    lines = file.read_text().splitlines()
+    edited = [edit(line) if n == index else line for n, line in enumerate(lines)]
+    file.write_text("\n".join(edited) + "\n")
+    words = ["run", *Night(tmp_path).words, "max_problem_rate=1"]
+    assert "bad_input" in gistmill(*words).stderr
+    kept = lines if how == "mended" else [line for n, line in enumerate(lines) if n != index]
+    file.write_text("\n".join(kept) + "\n")
+    done = gistmill(*words)
+    assert done.returncode == 0, done.stderr
+    assert ("reading: 1 documents\n" in done.stderr) == (how == "mended")
+    assert "reading: 2" not in done.stderr
+    succeed(*words, f"warehouse={tmp_path / 'new'}")
+    for statement in SHOWN:
+        assert sql(tmp_path / "w", statement) == sql(tmp_path / "new", statement)

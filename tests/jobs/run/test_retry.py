@@ -54,12 +54,10 @@ class Engine:
         return dict(Counter(request.prompt for request in self.asked))
 
 
-def work(
-    small: SmallRun, bad: Bad, retries: RetryPolicy | None = RETRY_TIMEOUTS_ONCE, **changes: Any
-) -> Engine:
+def work(small: SmallRun, bad: Bad, retries: RetryPolicy | None = RETRY_TIMEOUTS_ONCE) -> Engine:
     """All that is planned, by one worker; the engine that it asked."""
     engine = Engine(small, bad)
-    reader = replace(small.reader, engine=engine, **changes)
+    reader = replace(small.reader, engine=engine)
     warehouse = small.config.warehouse
     prepared = prepare(small.resolved, warehouse, lambda line: None, retry_policy=retries)
     units = units_of(prepared)
@@ -87,7 +85,6 @@ def of(prompt: str, says: str, reply: Reply) -> Bad:
 
 
 NO_GIST = of("gist", "river1 paragraph one", Reply(text="", finish_reason="abort"))
-NO_ANSWER = of("answer", "number 1 ", Reply(text=" ", finish_reason="stop"))
 
 
 @pytest.fixture
@@ -157,23 +154,6 @@ def test_a_retry_asks_again_what_cannot_be_used(
     assert kept is not None and [call.question_id for call in kept] == ["q1", "q2"]
 
 
-def test_with_sampling_each_attempt_draws_with_a_seed_of_its_own(small: SmallRun) -> None:
-    drawn = {"temperature": 0.7, "seed": 3}
-    seeds = []
-    for retries in (RETRY_TIMEOUTS_ONCE, ALL, ALL):
-        engine = work(small, NO_ANSWER, retries, **drawn)
-        seeds += [
-            request.seed
-            for request in engine.asked
-            if request.prompt == "answer" and "number 1 " in request.messages[0]["content"]
-        ]
-        answers = engine.prompts["answer"]
-        assert answers == (3 if retries == RETRY_TIMEOUTS_ONCE else 1), (
-            "good replies are found by their old seed"
-        )
-    assert seeds[0] == 3 and len(set(seeds)) == 3
-
-
 def test_a_retry_that_died_between_its_calls_and_its_rows_asks_nothing_twice(
     small: SmallRun,
 ) -> None:
@@ -238,7 +218,7 @@ def test_a_shared_reply_that_cannot_be_used_is_asked_again_once_for_all(
 
 
 def test_words_that_retry_does_not_take() -> None:
-    with pytest.raises(UsageError, match="retry takes run="):
+    with pytest.raises(UsageError, match="retry takes warehouse, run"):
         run_again(["methods=bm25"])
     with pytest.raises(UsageError, match="problem=upstream: not asked again; write some of"):
         run_again(["problem=unparseable,upstream"])

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun
-from jobs.submit.manifests import slurm_script
+from jobs.graph.resolved_run import read_run
+from jobs.submit.kuberay import rayjob
+from jobs.submit.slurm import slurm_script
 from tests.support.command import gistmill, refused, succeed
 
 WORDS = ["cluster=slurm", "warehouse=/shared/warehouse", "run=a_night"]
@@ -47,7 +48,7 @@ srun)
 python)
     say python "$*"
     say environment "${SETUP-} $RAY_ADDRESS"
-    if [[ "$*" == *jobs.submit.wait_for_nodes* ]]; then
+    if [[ "$*" == *jobs.submit.slurm* ]]; then
         while [ "$(grep -c ^up "$LOG")" -lt "$STEPS" ]; do sleep 0.05; done
         exit "${NODES_EXIT-0}"
     fi
@@ -91,10 +92,8 @@ def test_what_sbatch_reads() -> None:
     assert max(n for n, line in enumerate(lines) if line.startswith("#SBATCH")) < first_command
 
 
-@pytest.mark.parametrize("more", [[], ["cluster.sbatch=['--qos=long']"]])
-def test_nodes_are_ours_alone_unless_it_is_said(more: list[str]) -> None:
-    assert "#SBATCH --exclusive\n" in script(*WORDS, *more)
-    assert "--exclusive" not in script(*WORDS, *more, "cluster.exclusive=false")
+def test_nodes_are_ours_alone_unless_it_is_said() -> None:
+    assert "--exclusive" not in script(*WORDS, "cluster.exclusive=false")
 
 
 def test_a_longer_grace_than_slurm_signals_is_refused() -> None:
@@ -170,7 +169,7 @@ def test_the_steps_in_order(dry: DryRun) -> None:
     assert others == f"{common} --nodes=2 --ntasks=2 --exclude=n1 {ray} --address=n1:21234"
     assert removal == "--nodes=3 --ntasks-per-node=1 rm -rf /tmp/gistmill-1234-0"
     nodes, run = dry.told("python")
-    assert nodes == "-m jobs.submit.wait_for_nodes n1:21234 3 15.0"
+    assert nodes == "-m jobs.submit.slurm n1:21234 3 15.0"
     assert run == (
         f"-m jobs run warehouse=/shared/warehouse {' '.join(VLLM)} cluster.stall_minutes=9.0 "
         "run=a_night cluster=ray cluster.address=auto cluster.autoscales=false "
@@ -193,18 +192,17 @@ def test_the_token_is_made_for_the_job_and_never_told(dry: DryRun) -> None:
     assert len(made) == 2
 
 
-@pytest.mark.parametrize("code", [1, 2, 3, 4])
-def test_the_runs_exit_code_is_the_scripts(dry: DryRun, code: int) -> None:
-    process = dry.begin(*WORDS, RUN_EXIT=str(code))
+@pytest.mark.parametrize(
+    ("stubs", "code", "num_commands"),
+    [({"RUN_EXIT": "1"}, 1, 2), ({"RUN_EXIT": "3"}, 3, 2), ({"NODES_EXIT": "4"}, 4, 1)],
+)
+def test_the_runs_exit_code_is_the_scripts(
+    dry: DryRun, stubs: dict[str, str], code: int, num_commands: int
+) -> None:
+    """And without its nodes nothing is run."""
+    process = dry.begin(*WORDS, **stubs)  # type: ignore[arg-type]
     dry.end(process)
-    assert process.returncode == code
-
-
-def test_without_its_nodes_nothing_is_run(dry: DryRun) -> None:
-    process = dry.begin(*WORDS, NODES_EXIT="4")
-    dry.end(process)
-    assert process.returncode == 4
-    assert dry.told("python") == ["-m jobs.submit.wait_for_nodes n1:21234 3 15.0"]
+    assert (process.returncode, len(dry.told("python"))) == (code, num_commands)
 
 
 @pytest.mark.parametrize("signals", [1, 2])
@@ -223,7 +221,7 @@ def test_term_reaches_the_run_and_is_waited_for(dry: DryRun, signals: int) -> No
 
 def test_term_before_the_run_begins(dry: DryRun) -> None:
     process = dry.begin(*WORDS, STEPS="9")  # nodes that never come
-    dry.until_told("python", "jobs.submit.wait_for_nodes")
+    dry.until_told("python", "jobs.submit.slurm")
     dry.until_told("up", "--address")
     process.send_signal(signal.SIGTERM)
     dry.end(process)
@@ -231,21 +229,23 @@ def test_term_before_the_run_begins(dry: DryRun) -> None:
     assert len(dry.told("python")) == 1
 
 
-@pytest.fixture(scope="module")
-def resolved() -> ResolvedRun:
-    return read_run(WORDS)
-
-
+RESOLVED = {
+    "slurm": read_run(WORDS),
+    "kuberay": read_run(["cluster=kuberay", "cluster.image=i", "warehouse=s3://b/w"]),
+}
 # All that an argument can hold.
 ANY_WORD = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
 
 @settings(deadline=None, max_examples=30)
 @given(values=st.lists(ANY_WORD, max_size=3))
-def test_words_survive_as_they_are(resolved: ResolvedRun, values: list[str]) -> None:
-    """The last command of the script, read by the shell that reads it then."""
+def test_words_survive_as_they_are(values: list[str]) -> None:
+    """The last command of the script, read by the shell that reads it then; in the manifest of
+    Kubernetes too."""
     words = [f"corpus.name={value}" for value in values]
-    tail = slurm_script(resolved, words).partition("\nwork python -m jobs run ")[2]
+    manifest = yaml.safe_load(rayjob(RESOLVED["kuberay"], words))
+    assert shlex.split(manifest["spec"]["entrypoint"])[5 : 5 + len(words)] == words
+    tail = slurm_script(RESOLVED["slurm"], words).partition("\nwork python -m jobs run ")[2]
     shell = f"work() {{ printf '%s\\0' \"$@\"; }}\nwork {tail}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, check=True)
     assert done.stdout.decode().split("\0")[: len(words)] == words

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -53,20 +52,35 @@ def until(is_so: Callable[[], Any], *processes: "subprocess.Popen[str]") -> None
         time.sleep(0.1)
 
 
-@dataclass
 class Story:
     """One run: sent, followed by two, left by one of them, stopped, sent again."""
 
-    words: list[str]
-    warehouse: Path
-    address: str
-    first: "CompletedProcess[str]"  # had Ctrl-C
-    second: "CompletedProcess[str]"  # followed the same job, and saw it stopped
-    stop: "CompletedProcess[str]"
-    status_when_stopped: dict[str, Any]
-    shards_when_stopped: dict[Path, int]
-    detached: "CompletedProcess[str]"
-    last: "CompletedProcess[str]"
+    def __init__(self, folder: Path, address: str) -> None:
+        write(folder / "corpus", [document(1)], [question(1, of=1)])
+        replies = [{"prompt": "answer", "seconds": SLOW, "reply": "so it is"}, {"reply": "short"}]
+        (folder / "it's $HOME # 1.yaml").write_text(yaml.safe_dump({"replies": replies}))
+        self.address, self.warehouse = address, folder / "warehouse"
+        run = ["run=a_night", f"warehouse={self.warehouse}"]
+        words = [
+            "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
+            "methods=gist_only", "engine=scripted",
+            f"engine.script={folder}/it's $HOME # 1.yaml", "cluster.stall_minutes=7.0",
+            f"cluster.address={address}", *run,
+        ]  # fmt: skip
+        first = started(*words)
+        until(lambda: list(self.warehouse.glob("tables/gists/*/*.parquet")), first)
+        second = started(*words)
+        assert second.stderr
+        said = second.stderr.readline()
+        first.send_signal(signal.SIGINT)
+        self.first = ended(first)  # had Ctrl-C
+        self.stop = ended(started("--stop", "--json", *run, f"cluster.address={address}"))
+        self.second = ended(second)  # followed the same job, and saw it stopped
+        self.second.stderr = said + self.second.stderr
+        self.status_when_stopped = json.loads(succeed("status", *run, "--json"))
+        self.shards_when_stopped = shards(self.warehouse)
+        self.detached = ended(started(*words, "--detach", "--json"))
+        self.last = ended(started(*words))
 
 
 def shards(warehouse: Path) -> dict[Path, int]:
@@ -76,34 +90,7 @@ def shards(warehouse: Path) -> dict[Path, int]:
 
 @pytest.fixture(scope="module")
 def story(head: RayHead, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    folder = tmp_path_factory.mktemp("story")
-    write(folder / "corpus", [document(1)], [question(1, of=1)])
-    replies = [{"prompt": "answer", "seconds": SLOW, "reply": "so it is"}, {"reply": "short"}]
-    (folder / "it's $HOME # 1.yaml").write_text(yaml.safe_dump({"replies": replies}))
-    warehouse = folder / "warehouse"
-    run = ["run=a_night", f"warehouse={warehouse}"]
-    words = [
-        "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
-        "methods=gist_only", "engine=scripted", f"engine.script={folder}/it's $HOME # 1.yaml",
-        "cluster.stall_minutes=7.0", f"cluster.address={head.address}", *run,
-    ]  # fmt: skip
-    first = started(*words)
-    until(lambda: list(warehouse.glob("tables/gists/*/*.parquet")), first)
-    second = started(*words)
-    assert second.stderr
-    said = second.stderr.readline()
-    first.send_signal(signal.SIGINT)
-    left = ended(first)
-    stop = ended(started("--stop", "--json", *run, f"cluster.address={head.address}"))
-    stopped = ended(second)
-    stopped.stderr = said + stopped.stderr
-    status = json.loads(succeed("status", *run, "--json"))
-    before = shards(warehouse)
-    detached = ended(started(*words, "--detach", "--json"))
-    last = ended(started(*words))
-    return Story(
-        words, warehouse, head.address, left, stopped, stop, status, before, detached, last
-    )
+    return Story(tmp_path_factory.mktemp("story"), head.address)
 
 
 def test_ctrl_c_leaves_the_job_alone(story: Story) -> None:
@@ -177,16 +164,6 @@ def test_the_token_is_nowhere_in_the_warehouse(story: Story) -> None:
     assert not [file for file in files if TOKEN.encode() in file.read_bytes()]
 
 
-def test_a_job_that_fails_ends_in_its_drivers_exit_code(head: RayHead, tmp_path: Path) -> None:
-    path, warehouse = f"corpus.path={tmp_path / 'none'}", f"warehouse={tmp_path}"
-    address = f"cluster.address={head.address}"
-    done = ended(started("corpus=tables", path, warehouse, "run=bad", address))
-    assert done.returncode == 2
-    assert "no such file or folder; set corpus.path=..." in done.stdout
-    assert done.stderr.splitlines()[-1] == "gistmill: job gistmill-bad-1 failed: exit code 2"
-    assert "Traceback" not in done.stdout + done.stderr
-
-
 @pytest.mark.parametrize(
     ("wanted", "minutes", "code", "says"),
     [("1", "1", 0, ""), ("2", "0.01", 4, "gistmill: 1 of 2 nodes joined within cluster.wait_min")],
@@ -194,7 +171,7 @@ def test_a_job_that_fails_ends_in_its_drivers_exit_code(head: RayHead, tmp_path:
 def test_waiting_for_nodes(head: RayHead, wanted: str, minutes: str, code: int, says: str) -> None:
     """As the Slurm script does."""
     done = subprocess.run(
-        [sys.executable, "-m", "jobs.submit.wait_for_nodes", head.gcs, wanted, minutes],
+        [sys.executable, "-m", "jobs.submit.slurm", head.gcs, wanted, minutes],
         cwd=ROOT,
         env=environment(TOKEN),
         capture_output=True,

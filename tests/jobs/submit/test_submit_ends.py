@@ -67,41 +67,23 @@ def _job(warehouse: Path, **own: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("job", "code", "says"),
+    ("jobs", "code", "says"),
     [
-        ({"status": "SUCCEEDED", "driver_exit_code": 0}, 0, "running there already"),
-        ({"status": "STOPPED"}, 4, "job gistmill-r-1 was stopped; run the same command"),
-        ({"status": "FAILED", "driver_exit_code": 1}, 1, "failed: exit code 1"),
-        ({"status": "FAILED", "driver_exit_code": 2}, 2, "failed: exit code 2"),
-        ({"status": "FAILED", "driver_exit_code": 3}, 3, "failed: exit code 3"),
-        ({"status": "FAILED", "driver_exit_code": 4}, 4, "failed: exit code 4"),
-        ({"status": "FAILED", "driver_exit_code": -9}, 1, "failed: exit code -9"),
-        ({"status": "FAILED", "driver_exit_code": 0}, 1, "failed: exit code 0"),
-        ({"status": "FAILED", "message": "no such pip package\nTraceback"}, 1,
+        ([{"status": "SUCCEEDED", "driver_exit_code": 0}], 0, "running there already"),
+        ([{"status": "STOPPED"}], 4, "job gistmill-r-1 was stopped; run the same command"),
+        *(([{"status": "FAILED", "driver_exit_code": driver}], code, f"failed: exit code {driver}")
+          for driver, code in ((1, 1), (2, 2), (3, 3), (4, 4), (-9, 1), (0, 1))),
+        ([{"status": "FAILED", "message": "no such pip package\nTraceback"}], 1,
          "failed: no such pip package"),
+        ([{"status": "RUNNING"}, {}], 1, "no longer has job gistmill-r-1"),
+        ([{"status": "RUNNING"}, None], 1, "job gistmill-r-1 may still run there"),
+        ([None, None, {"status": "SUCCEEDED", "driver_exit_code": 0}], 0, "running there already"),
     ],
 )  # fmt: skip
-def test_exit_codes(follow: Follow, job: dict[str, Any], code: int, says: str) -> None:
-    done = follow(job)
+def test_how_it_ends(follow: Follow, jobs: Answers, code: int, says: str) -> None:
+    """A job that is over, one that is forgotten, a head that is gone, and one that comes back."""
+    done = follow(*jobs)
     assert done.returncode == code
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("gistmill: ")
-    assert says in last
+    assert last.startswith("gistmill: ") and says in last
     assert "Traceback" not in done.stderr
-
-
-def test_a_job_that_is_forgotten(follow: Follow) -> None:
-    done = follow({"status": "RUNNING"}, {})
-    assert done.returncode == 1
-    assert "no longer has job gistmill-r-1" in done.stderr.splitlines()[-1]
-
-
-def test_a_head_that_is_gone(follow: Follow) -> None:
-    done = follow({"status": "RUNNING"}, None)
-    assert done.returncode == 1
-    assert "job gistmill-r-1 may still run there" in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr
-
-
-def test_a_head_that_comes_back(follow: Follow) -> None:
-    assert follow(None, None, {"status": "SUCCEEDED", "driver_exit_code": 0}).returncode == 0

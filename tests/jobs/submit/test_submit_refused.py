@@ -1,11 +1,12 @@
-"""What `gistmill submit` refuses before anything is sent: one line, exit 2, in seconds."""
+"""What `gistmill submit` refuses before anything is sent: one line, exit 2, in seconds; and what
+travels to a cluster: code that runs there by itself, files, the commit, no secrets."""
 
-import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socket import create_server
@@ -13,34 +14,69 @@ from typing import Any, ClassVar
 
 import pytest
 
-from jobs.graph.read_run import read_run
-from jobs.submit.submission import write_marker
-from jobs.submit.submit_ray_job import send
+from jobs.graph.resolved_run import read_run
+from jobs.submit import rendered
+from jobs.submit.package import pack, words_on_cluster
+from jobs.submit.ray_job import send, write_marker
 from pipeline.cluster.ray_jobs import Job
 from pipeline.core.errors import UsageError
 from pipeline.files.storage import as_path
 from tests.support.clusters.loopback import serving
 from tests.support.clusters.ray_head import free_ports
 from tests.support.command import ROOT, one_line, refused
+from tests.support.docs.pages import blocks
 
 pytestmark = pytest.mark.sampled
+COMMANDS = [
+    shlex.split(command.replace("\\\n", ""))
+    for block in blocks("docs/clusters.md", "sh")
+    for command in re.findall(r"^(?:nohup )?(gistmill (?:run|submit) (?:.*\\\n)*.*)$", block, re.M)
+]
+RAY = ["cluster=ray", "cluster.address=http://h:1"]
 
 
-@contextmanager
-def served(status: int, content: bytes) -> Iterator[str]:
-    """The address of a server that is no Ray."""
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["cluster.address=http://h:1"], "warehouse=warehouse: the cluster does not see this"),
+        (["cluster.address=http://h:1", "warehouse=/x", "engine=vllm", "engine.model=stages"],
+         "engine.model=stages: no folder with a config.json"),
+        (["warehouse=/x"], "cluster.address is not set"),
+        *((["warehouse=/x", f"cluster.address={address}"], f"cluster.address={address}: a run is "
+           "submitted to the dashboard's address, http://HEAD:8265")
+          for address in ("auto", "127.0.0.1:6379", "ray://127.0.0.1:10001")),
+        *(([f"cluster={name}"], f"cluster={name}: use gistmill run on this machine")
+          for name in ("inline", "local")),
+        (["cluster.address=http://h:1", "limitt=1"], "limitt: no such key"),
+        (["cluster=slurm", "cluster.partition=a b", "warehouse=/x"], "cluster.partition=a b:"),
+        (["cluster=kuberay", "warehouse=/x"], "cluster.image is not set"),
+        (["cluster=kuberay", "cluster.image=i", "warehouse=/data/w"],
+         "warehouse=/data/w: would be lost with its pod; name an object store"),
+        (["cluster=kuberay", "cluster.image=i", "warehouse=s3://b", "family=conf/prompts/generic"],
+         "family=conf/prompts/generic: local files are not sent to Kubernetes"),
+        *((["--print", *cluster, "warehouse=s3://b/w",
+            f"cluster.runtime_env={{env_vars: {env_vars}}}"],
+           "cluster.runtime_env: env_vars are names with texts; write")
+          for cluster in (RAY, ["cluster=kuberay", "cluster.image=i"])
+          for env_vars in ("null", "[A]", "{A: 1}")),
+        (["--stop", "cluster=slurm", "run=x"], "--stop: slurm ends its jobs itself"),
+        (["--stop", "--print"], "--print, --detach and --stop: one of them at a time"),
+    ],
+)  # fmt: skip
+def test_words_of_no_use(words: list[str], says: str) -> None:
+    assert refused("submit", *words).startswith(says)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(content)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with serving(Handler) as address:
-        yield address
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["cluster=slurm"], "cluster=slurm: gistmill submit sends a run there"),
+        (["cluster=kuberay", "cluster.image=i"], "cluster=kuberay: gistmill submit sends a run"),
+        (RAY, "cluster.address: gistmill submit sends"),
+    ],
+)
+def test_run_does_not_reach_them(words: list[str], says: str) -> None:
+    assert refused("run", *words).startswith(says)
 
 
 def sent_to(address: str, folder: Path) -> str:
@@ -71,67 +107,17 @@ def test_a_port_that_is_silent(tmp_path: Path) -> None:
     [(200, b"<html>hello</html>"), (404, b""), (500, b"oh"), (200, b"[1]"), (200, b"{}")],
 )
 def test_an_address_that_is_no_ray(tmp_path: Path, status: int, content: bytes) -> None:
-    with served(status, content) as address:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with serving(Handler) as address:
         assert ": not the answer of a Ray dashboard (" in sent_to(address, tmp_path)
-
-
-@pytest.mark.parametrize("address", ["auto", "127.0.0.1:6379", "ray://127.0.0.1:10001"])
-def test_an_address_that_is_no_dashboards(tmp_path: Path, address: str) -> None:
-    line = sent_to(address, tmp_path)
-    assert line == (
-        f"cluster.address={address}: a run is submitted to the dashboard's address, http://HEAD:8265"
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["cluster.address=http://h:1"], "warehouse=warehouse: the cluster does not see this"),
-        (["cluster.address=http://h:1", "warehouse=/x", "corpus=text", "corpus.path=conf/demo"],
-         "corpus.path=conf/demo: the cluster does not see this folder; name storage that it"),
-        (["cluster.address=http://h:1", "warehouse=/x", "engine=vllm", "engine.model=stages"],
-         "engine.model=stages: no folder with a config.json"),
-        (["warehouse=/x"], "cluster.address is not set"),
-        (["cluster=inline"], "cluster=inline: use gistmill run on this machine"),
-        (["cluster=local"], "cluster=local: use gistmill run on this machine"),
-        (["cluster.address=http://h:1", "limitt=1"], "limitt: no such key"),
-        (["cluster=slurm", "cluster.partition=a b", "warehouse=/x"], "cluster.partition=a b:"),
-        (["cluster=kuberay", "warehouse=/x"], "cluster.image is not set"),
-        (["cluster=kuberay", "cluster.image=i", "warehouse=/data/w"],
-         "warehouse=/data/w: would be lost with its pod; name an object store"),
-        (["cluster=kuberay", "cluster.image=i", "warehouse=s3://b", "family=conf/prompts/generic"],
-         "family=conf/prompts/generic: local files are not sent to Kubernetes"),
-        (["--stop", "cluster=slurm", "run=x"], "--stop: slurm ends its jobs itself"),
-        (["--stop", "--print"], "--print, --detach and --stop: one of them at a time"),
-    ],
-)  # fmt: skip
-def test_words_of_no_use(words: list[str], says: str) -> None:
-    assert refused("submit", *words).startswith(says)
-
-
-def test_a_model_that_only_this_machine_has(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    model = f"engine.model={os.path.relpath(tmp_path)}"
-    words = ("cluster.address=http://h:1", "warehouse=/x", "engine=vllm", model)
-    assert refused("submit", *words).startswith(f"{model}: the cluster does not see this folder")
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["cluster=slurm"], "cluster=slurm: gistmill submit sends a run there"),
-        (["cluster=kuberay", "cluster.image=i"], "cluster=kuberay: gistmill submit sends a run"),
-        (["cluster=ray", "cluster.address=http://h:1"], "cluster.address: gistmill submit sends"),
-    ],
-)
-def test_run_does_not_reach_them(words: list[str], says: str) -> None:
-    assert refused("run", *words).startswith(says)
-
-
-def begun(job: str, warehouse: Path) -> "subprocess.CompletedProcess[str]":
-    """What the head starts, with words that would fail at once."""
-    command = [sys.executable, "-m", "jobs.cli.job_entry", job, str(warehouse), "limitt=1"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 class Head:
@@ -155,54 +141,76 @@ class Head:
         raise UsageError("Job with submission_id gistmill-r-1 already exists")
 
 
-@pytest.fixture
-def head(monkeypatch: pytest.MonkeyPatch) -> type[Head]:
-    monkeypatch.setattr("jobs.submit.submit_ray_job.RayJobs", Head)
-    monkeypatch.setattr(
-        "jobs.submit.submit_ray_job.pack", lambda folder: lambda key, path: str(path)
-    )
-    Head.sent, Head.is_first, Head.warehouse = [], False, ""
-    return Head
-
-
-def test_the_second_of_two_submits_follows_the_first(tmp_path: Path, head: type[Head]) -> None:
-    """Both have chosen the same id; the marker is that of the job that was sent."""
-    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
-    assert send(read_run(words), words, None).job == "gistmill-r-1"
-    assert (tmp_path / "runs" / ".r.sent").read_text() == "gistmill-r-1"
-
-
-@pytest.mark.parametrize("elsewhere", ["", "/another"])
-def test_what_is_refused_for_another_reason_leaves_no_marker(
-    tmp_path: Path, head: type[Head], elsewhere: str
+@pytest.mark.parametrize(
+    ("is_first", "elsewhere"), [(False, ""), (True, ""), (False, "/another")],
+    ids=["the other sent this run", "no other", "the other's is another warehouse"],
+)  # fmt: skip
+def test_two_submits_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool, elsewhere: str
 ) -> None:
-    """Such as the same id for another warehouse."""
-    head.is_first, head.warehouse = not elsewhere, elsewhere
-    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
+    """Both have chosen the same id. The second follows the first, whose marker stays; refused for
+    another reason, it leaves no marker."""
+    monkeypatch.setattr("jobs.submit.ray_job.RayJobs", Head)
+    monkeypatch.setattr("jobs.submit.ray_job.pack", lambda folder: lambda key, path: str(path))
+    Head.sent, Head.is_first, Head.warehouse = [], is_first, elsewhere
+    words = [*RAY, f"warehouse={tmp_path}", "run=r"]
+    marker = tmp_path / "runs" / ".r.sent"
+    if not is_first and not elsewhere:
+        assert send(read_run(words), words, None).job == "gistmill-r-1"
+        assert marker.read_text() == "gistmill-r-1"
+        return
     with pytest.raises(UsageError, match="already exists"):
         send(read_run(words), words, None)
-    assert not (tmp_path / "runs" / ".r.sent").exists()
+    assert not marker.exists()
 
 
-@pytest.mark.parametrize("cluster", ["ray cluster.address=http://h:1", "kuberay cluster.image=i"])
-@pytest.mark.parametrize("env_vars", ["null", "[A]", "{A: 1}"])
-def test_variables_that_are_none_are_refused(cluster: str, env_vars: str) -> None:
-    words = [*f"cluster={cluster}".split(), "warehouse=s3://b/w"]
-    line = refused("submit", "--print", *words, f"cluster.runtime_env={{env_vars: {env_vars}}}")
-    assert line.startswith("cluster.runtime_env: env_vars are names with texts; write")
-
-
-@pytest.mark.slow
-def test_a_warehouse_that_is_not_shared_is_refused_by_the_job(tmp_path: Path) -> None:
-    line = one_line(begun("gistmill-my-run-3", tmp_path / "warehouse"))
-    assert line.startswith(
-        f"warehouse={tmp_path / 'warehouse'}: not the one that gistmill-my-run-3"
-    )
-    assert not (tmp_path / "warehouse").exists()
+def begun(job: str, warehouse: Path) -> str:
+    """The line that the head's command ends with, with words that would fail at once."""
+    command = [sys.executable, "-m", "jobs.cli.job_entry", job, str(warehouse), "limitt=1"]
+    return one_line(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False))
 
 
 @pytest.mark.slow
-def test_a_job_takes_its_mark_and_runs(tmp_path: Path) -> None:
+def test_a_job_runs_only_where_its_submitter_s_warehouse_is(tmp_path: Path) -> None:
+    line = begun("gistmill-my-run-3", tmp_path / "none")
+    assert line.startswith(f"warehouse={tmp_path / 'none'}: not the one that gistmill-my-run-3")
+    assert not (tmp_path / "none").exists()
     write_marker(as_path(tmp_path), "my-run", "gistmill-my-run-3")
-    assert one_line(begun("gistmill-my-run-3", tmp_path)).startswith("limitt: no such key")
-    assert not list((tmp_path / "runs").iterdir())
+    assert begun("gistmill-my-run-3", tmp_path).startswith("limitt: no such key")
+    assert not list((tmp_path / "runs").iterdir()), "it takes its marker"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_pages_commands_are_understood(command: list[str]) -> None:
+    words = [word for word in command[2:] if "=" in word]
+    if command[1] == "run":
+        assert read_run(words).config.run == "nqa"
+    else:
+        assert "run=nqa" in rendered(words)
+
+
+@pytest.mark.slow
+def test_the_code_runs_where_there_is_nothing_else(tmp_path: Path) -> None:
+    pack(tmp_path)
+    told = "import jobs, pipeline.core.settings as s; print(jobs.__file__, s.CONF)"
+    for command in (["-m", "jobs", "prompts", "check"], ["-c", told]):
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+    assert done.stdout.split() == [f"{tmp_path}/jobs/__init__.py", f"{tmp_path}/gistmill/conf"]
+
+
+def test_a_family_of_prompts_travels(tmp_path: Path) -> None:
+    family, there = tmp_path / "mine", tmp_path / "there"
+    shutil.copytree(ROOT / "conf" / "prompts" / "generic", family)
+    words = [*RAY, f"family={family}", "run=r"]
+    sent = words_on_cluster(read_run(words), words, pack(there))
+    assert "family=files/family/mine" in sent and f"family={family}" not in sent
+    names = [{file.name for file in f.iterdir()} for f in (family, there / "files/family/mine")]
+    assert names[0] == names[1]
+
+
+def test_secrets_of_the_jobs_environment_stand_in_no_word() -> None:
+    assert "hunter" not in rendered(
+        [*RAY, "cluster.runtime_env.env_vars.HF_TOKEN=hunter3", "warehouse=/x"]
+    )

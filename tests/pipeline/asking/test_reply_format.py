@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.manifest import run_manifest
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run, run_manifest
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Constraint
 from pipeline.core.rows import Question, UnitRows

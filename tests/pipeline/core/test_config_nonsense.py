@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_run import read_run, run_of
+from jobs.graph.resolved_run import read_run, run_of
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 

@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.cli.app import complain, warn
-from jobs.graph.manifest import run_manifest
-from jobs.graph.read_run import read_run
-from jobs.submit.submission import print_to_stderr
+from jobs.graph.resolved_run import read_run, run_manifest
+from jobs.submit.package import print_to_stderr
 from pipeline.core import redaction
 from pipeline.core.compose import compose
 from pipeline.core.errors import DamagedError, LeftOutWarning, UsageError, contained

@@ -9,9 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from jobs.graph.manifest import run_manifest
-from jobs.graph.read_run import read_run
-from jobs.run.compatibility import merge_with_stored_run
+from jobs.graph.resolved_run import read_run, run_manifest
+from jobs.run.stored_run import merge_with_stored_run
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.steps import Step

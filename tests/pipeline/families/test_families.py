@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.settings import CONF
@@ -262,7 +262,8 @@ def template_refused(folder: Path, template: str, *words: str) -> str:
     """The line about a family whose template of answers is this one."""
     (folder / "answer.jinja").write_text(template)
     with pytest.raises(UsageError) as raised:
-        read_run(["corpus=demo", *words])
+        family = read_run(["corpus=demo", *words]).family
+        [family.render(sample) for sample in PROMPTS["answer"].samples()]
     line = str(raised.value)
     assert "\n" not in line and line.startswith(str(folder)), line
     return line
@@ -270,7 +271,7 @@ def template_refused(folder: Path, template: str, *words: str) -> str:
 
 @pytest.mark.slow
 def test_a_template_reaches_its_fields_alone(tmp_path: Path) -> None:
-    """One line that names the file, before anything runs."""
+    """One line that names the file, at the start of a run or where it is rendered."""
     folder = written(tmp_path, "# mine")
     for template in ESCAPES:
         line = template_refused(folder, template, f"family={folder}")

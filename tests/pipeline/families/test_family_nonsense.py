@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from tests.pipeline.core.test_config_nonsense import HUGE, NEVER, VALUES, keys, put

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import CONF
 from pipeline.work.steps import Step

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.rows import Document, Question, Span
 from pipeline.core.settings import sha
 from pipeline.work.units import (

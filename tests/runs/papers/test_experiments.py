@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun
+from jobs.graph.resolved_run import ResolvedRun, read_run
 from pipeline.core.settings import CONF
 from tests.support.command import sql, succeed
 from tests.support.engines.embedding import minilm

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from tests.support.command import DATA, refused, sql, succeed
 
 pytestmark = pytest.mark.slow

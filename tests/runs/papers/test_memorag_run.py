@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.work.steps import Step
 from tests.support.command import refused, sql, succeed
 

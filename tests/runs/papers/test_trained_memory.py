@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.engine import ENGINES
 from tests.support.command import QMSUM, ROOT, own_process, refused, sql
 

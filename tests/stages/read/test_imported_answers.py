@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.config.run_config import RunConfig
-from jobs.graph.preparation import OwnInputs
-from jobs.graph.read_run import read_run, run_of
-from jobs.graph.resolved_run import ResolvedRun
+from jobs.graph.preparation import SuppliedInputs
+from jobs.graph.resolved_run import ResolvedRun, read_run, run_of
 from jobs.run.stored_run import with_predictions
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question, UnitRows
@@ -204,7 +203,7 @@ def asked(*ids: str) -> tuple[Document, list[Question]]:
 
 def checked(config: RunConfig, steps: Sequence[Step], key: DocumentKey, said: list[str]) -> None:
     """A corpus of one document, compared."""
-    inputs = OwnInputs(config, steps)
+    inputs = SuppliedInputs(config, steps)
     inputs.add(key.questions)
     inputs.check(said.append)
 

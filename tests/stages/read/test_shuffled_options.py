@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from tests.support.command import sql, succeed
 
 ALWAYS_A = (

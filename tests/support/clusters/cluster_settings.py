@@ -1,6 +1,6 @@
 """Clusters as conf/cluster/ has them."""
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.settings import ClusterSettings
 
 

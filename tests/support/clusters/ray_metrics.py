@@ -12,7 +12,7 @@ import urllib.request
 
 import ray
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from jobs.run.launch import run
 from pipeline.cluster.actor import COUNTERS
 

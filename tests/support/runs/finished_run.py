@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs.graph.manifest import run_manifest
-from jobs.graph.resolved_run import resolve
-from jobs.run.provenance import provenance
+from jobs.graph.resolved_run import resolve, run_manifest
+from jobs.run.launch import provenance
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
 from pipeline.work.units import Unit
@@ -26,7 +25,7 @@ class FinishedRun:
         raise_layout(RunFolder(self.warehouse, "night").warehouse)
         night = RunFolder(self.warehouse, "night")
         named = resolve(self.small.config.model_copy(update={"run": "night"}))
-        night.start(run_manifest(named), provenance(prepared.corpus.digest()), True)
+        night.start(run_manifest(named), provenance(prepared.corpus_sha), True)
         night.plan(prepared.run.steps, prepared.plan.file)
 
     def copied(self, folder: Path) -> Path:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import prepare
-from jobs.graph.read_run import read_run
-from jobs.run.provenance import provenance
+from jobs.graph.resolved_run import read_run, run_manifest
+from jobs.run.launch import provenance
 from pipeline.asking.reader import Reader, reader_of
 from pipeline.core.calls import Call
 from pipeline.core.engine import FinishReason, Reply, Request
@@ -126,7 +125,7 @@ class HostileRun:
         prepared = prepare(self.resolved, warehouse, lambda line: None, retry_policy=retries)
         night = RunFolder(self.shards.warehouse, "night")
         raise_layout(night.warehouse)
-        night.start(run_manifest(self.resolved), provenance(prepared.corpus.digest()), True)
+        night.start(run_manifest(self.resolved), provenance(prepared.corpus_sha), True)
         night.plan(prepared.run.steps, prepared.plan.file)
 
         async def all_of_them() -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from jobs.graph.phases import RunPlan
 from jobs.graph.preparation import Prepared
-from jobs.graph.run_plan import RunPlan
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.executions import PlannedDocument
 from pipeline.work.steps import Step

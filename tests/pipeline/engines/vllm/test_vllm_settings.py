@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.engines.vllm import VllmSettings

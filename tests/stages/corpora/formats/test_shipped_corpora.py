@@ -5,7 +5,7 @@ import json
 import re
 from typing import Any
 
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from stages.corpora import Loaded, load
 from tests.support.command import ROOT
 

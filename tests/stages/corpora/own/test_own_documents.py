@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.graph.preparation import load_corpus
-from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.store import Shards
 from pipeline.work.units import Committed

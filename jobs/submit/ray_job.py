@@ -1,7 +1,8 @@
 """Submits a run as a job of a running Ray cluster, follows it to its end, or stops it.
 
 Exit codes are those of `gistmill run`: 0 only if the run is complete, and 4 if the job was stopped
-or is no longer followed.
+or is no longer followed. The file <warehouse>/runs/.<run>.sent holds the id of a job that was sent;
+a job on other storage than the submitter's does not find it, and refuses to run.
 """
 
 import shlex
@@ -11,24 +12,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from jobs.config.clusters import RayCluster
+from upath import UPath
+
+from jobs.config.run_config import RayCluster
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.run.provenance import commit_variable
-from jobs.submit.package import command, pack, refuse_unshared, words_on_cluster
-from jobs.submit.submission import (
+from jobs.run.launch import commit_variable
+from jobs.submit.package import (
     INCOMPLETE,
     Submission,
-    delete_marker,
+    command,
+    pack,
     print_to_stderr,
-    run_of,
-    write_marker,
+    refuse_unshared,
+    words_on_cluster,
 )
 from pipeline.cluster.ray_jobs import Job, RayJobs
 from pipeline.core.errors import UsageError
-from pipeline.files.storage import as_path
+from pipeline.files.storage import as_path, refuse_unreachable_path, write
 
 _SECONDS_TO_STOP = 30  # in addition to the run's grace period
-_DRIVERS_OWN = (1, 2, 3, 4)  # exit codes of `gistmill run`
+_EXIT_CODES_OF_RUN = (1, 2, 3, 4)
 
 
 def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Submission:
@@ -41,13 +44,13 @@ def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Sub
     assert isinstance(config.cluster, RayCluster)
     refuse_unshared(config)
     jobs = RayJobs(config.cluster.address)
-    run, warehouse = resolved.name, as_path(config.warehouse)
+    run = resolved.name
     if active := [job for job in jobs_of(jobs, run, config.warehouse) if not job.is_over]:
         job_id, is_new = active[-1].id, False
     else:
         job_id, is_new = _send(jobs, resolved, words)
-    told = f"sent run {run} as" if is_new else f"run {run} is running there already, as"
-    print_to_stderr(f"{told} job {job_id}")
+    sent = f"sent run {run} as" if is_new else f"run {run} is running there already, as"
+    print_to_stderr(f"{sent} job {job_id}")
     left = Submission(run, job_id, "SENT", INCOMPLETE)
     run_there = shlex.join([f"run={run}", f"cluster.address={jobs.address}"])
     how = f"The same command follows it again; gistmill submit --stop {run_there} stops it"
@@ -59,8 +62,17 @@ def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Sub
     except KeyboardInterrupt:
         print_to_stderr(f"job {job_id} keeps running. {how}")
         return left
-    delete_marker(warehouse, run)
-    return Submission(run, job_id, ended.status, _exit_code(ended))
+    marker_of(as_path(config.warehouse), run).unlink(missing_ok=True)
+    exit_code = {"SUCCEEDED": 0, "STOPPED": INCOMPLETE}.get(ended.status, 1)
+    if ended.status == "STOPPED":
+        print_to_stderr(f"job {job_id} was stopped; run the same command to resume")
+    elif ended.status != "SUCCEEDED":
+        why = " ".join(ended.message.split("\n", 1)[0].split())
+        why = why if ended.exit_code is None else f"exit code {ended.exit_code}"
+        print_to_stderr(f"job {job_id} failed: {why}")
+        if ended.exit_code in _EXIT_CODES_OF_RUN:
+            exit_code = ended.exit_code
+    return Submission(run, job_id, ended.status, exit_code)
 
 
 def _send(jobs: RayJobs, resolved: ResolvedRun, words: Sequence[str]) -> tuple[str, bool]:
@@ -72,10 +84,10 @@ def _send(jobs: RayJobs, resolved: ResolvedRun, words: Sequence[str]) -> tuple[s
     numbers = [int(job.id.rpartition("-")[2]) for job in jobs_of(jobs, run, None)]
     job_id = f"gistmill-{run}-{max(numbers, default=0) + 1}"
     seconds = round(_SECONDS_TO_STOP + 60 * cluster.grace_minutes)  # until Ray kills a stopped job
-    own = {"RAY_JOB_STOP_WAIT_TIME_S": str(seconds), **commit_variable()}
-    env_vars = {**own, **cluster.runtime_env.get("env_vars", {})}
+    env_vars = {"RAY_JOB_STOP_WAIT_TIME_S": str(seconds), **commit_variable()}
+    env_vars |= cluster.runtime_env.get("env_vars", {})
     runtime_env = {**cluster.runtime_env, "env_vars": env_vars}
-    facts = {"run": run, "warehouse": _named(config.warehouse)}
+    facts = {"run": run, "warehouse": _normal(config.warehouse)}
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
         there = words_on_cluster(resolved, words, pack(Path(folder)))
         begin = command(["-m", "jobs.cli.job_entry", job_id, config.warehouse, *there])
@@ -86,21 +98,46 @@ def _send(jobs: RayJobs, resolved: ResolvedRun, words: Sequence[str]) -> tuple[s
             with suppress(UsageError):  # the head may have ended by now
                 if job_id in [job.id for job in jobs_of(jobs, run, config.warehouse)]:
                     return job_id, False
-            delete_marker(warehouse, run)
+            marker_of(warehouse, run).unlink(missing_ok=True)
             raise
     return job_id, True
 
 
+def marker_of(warehouse: UPath, run: str) -> UPath:
+    return warehouse / "runs" / f".{run}.sent"
+
+
+def write_marker(warehouse: UPath, run: str, job_id: str) -> None:
+    """Raises UsageError if nothing can be written."""
+    with refuse_unreachable_path(warehouse, "warehouse"):
+        write(marker_of(warehouse, run), job_id.encode())
+
+
+def take_marker(warehouse: UPath, job_id: str) -> None:
+    """Remove the marker. Raises UsageError if it is missing or of another job."""
+    marker = marker_of(warehouse, _run_of(job_id))
+    with refuse_unreachable_path(warehouse, "warehouse"):
+        if not marker.is_file() or marker.read_text() != job_id:
+            raise UsageError(
+                f"warehouse={warehouse}: not the one that {job_id} was sent from; name storage "
+                "that the cluster shares, s3://... or a folder that every machine mounts"
+            )
+        marker.unlink(missing_ok=True)
+
+
+def _run_of(job_id: str) -> str:
+    return job_id.removeprefix("gistmill-").rpartition("-")[0]
+
+
 def jobs_of(jobs: RayJobs, run: str, warehouse: str | None) -> list[Job]:
     """The jobs submitted for the run, oldest first; `warehouse` None: for any warehouse."""
-    ours = [job for job in jobs.all() if job.id.startswith("gistmill-") and run_of(job.id) == run]
+    ours = [job for job in jobs.all() if job.id.startswith("gistmill-") and _run_of(job.id) == run]
     if warehouse is None:
         return ours
-    names = (warehouse, _named(warehouse))  # as earlier versions wrote it, and as this one
-    return [job for job in ours if job.metadata.get("warehouse") in names]
+    return [job for job in ours if job.metadata.get("warehouse") == _normal(warehouse)]
 
 
-def _named(warehouse: str) -> str:
+def _normal(warehouse: str) -> str:
     """Equal for all spellings of an address, such as with a trailing slash."""
     return str(as_path(warehouse)).rstrip("/")
 
@@ -128,17 +165,3 @@ def stop(cluster: RayCluster, run: str, warehouse: str | None) -> Submission:
     else:
         print_to_stderr(f"job {ended.id} had ended by itself: {ended.status.lower()}")
     return Submission(run, ended.id, ended.status, 0)
-
-
-def _exit_code(job: Job) -> int:
-    """The command's exit code: 0 only if the run is complete."""
-    if job.status == "SUCCEEDED":
-        return 0
-    if job.status == "STOPPED":
-        print_to_stderr(f"job {job.id} was stopped; run the same command to resume")
-        return INCOMPLETE
-    why = f"exit code {job.exit_code}"
-    if job.exit_code is None:
-        why = " ".join(job.message.split("\n", 1)[0].split())
-    print_to_stderr(f"job {job.id} failed: {why}")
-    return job.exit_code if job.exit_code in _DRIVERS_OWN else 1

@@ -1,0 +1,93 @@
+"""A run as a RayJob manifest for KubeRay. kustomize patches it with the file `cluster.overlay`."""
+
+import importlib.metadata
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import yaml
+
+from jobs.config.run_config import KubeRayCluster, deadline
+from jobs.graph.resolved_run import ResolvedRun
+from jobs.run.launch import commit_variable
+from jobs.submit.package import (
+    command,
+    filled_template,
+    gpus_of_a_machine,
+    hand_over,
+    words_in_place,
+)
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import sha
+
+_LONGEST_NAME = 38  # characters; with `gistmill-` before it 47, KubeRay's limit
+_SECONDS_AFTER_DEADLINE = 600
+
+
+def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
+    """The manifest of the run. Raises UsageError for an overlay that cannot be used."""
+    config, cluster = run.config, run.config.cluster
+    assert isinstance(cluster, KubeRayCluster)
+    there = words_in_place(run, words)
+    env_vars = {**commit_variable(), **cluster.runtime_env.get("env_vars", {})}
+    active_seconds = cluster.active_deadline_seconds
+    if not active_seconds and cluster.deadline is not None:
+        # The run itself ends at its deadline; this limits each start of a run that cannot, because
+        # its head hangs or no pod is ever placed.
+        now = datetime.now()
+        seconds = deadline(cluster.deadline, now).timestamp() - now.timestamp()
+        active_seconds = min(round(seconds) + _SECONDS_AFTER_DEADLINE, 2**31 - 1)
+    manifest = filled_template(
+        "rayjob.yaml.jinja",
+        cluster=cluster,
+        run=run.name,
+        name=dns_name(run.name),
+        warehouse=config.warehouse,
+        entrypoint=command(["-m", "jobs.cli.rayjob_entry", "run", *there]),
+        runtime_env=yaml.safe_dump({**cluster.runtime_env, "env_vars": env_vars}),
+        ray_version=importlib.metadata.version("ray"),
+        gpus=gpus_of_a_machine(config),
+        least=0 if cluster.autoscales else cluster.max_workers,
+        active_seconds=active_seconds,
+    )
+    return _patched(manifest, Path(cluster.overlay)) if cluster.overlay else manifest
+
+
+def _patched(manifest: str, overlay: Path) -> str:
+    """The manifest as `kubectl kustomize` patches it: sections are merged key by key, lists of
+    named elements (containers, variables, volumes, worker groups) by their names."""
+    try:
+        patch = yaml.safe_load(overlay.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cluster.overlay={overlay}: {error.strerror}; name a YAML file") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: of a date
+        raise UsageError(f"{overlay}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(patch, dict) or not isinstance(patch.get("metadata") or {}, dict):
+        raise UsageError(f"{overlay}: write sections, such as metadata: {{labels: ...}}")
+    job = yaml.safe_load(manifest)
+    names = {key: job["metadata"][key] for key in ("name", "namespace")}
+    patch |= {"apiVersion": job["apiVersion"], "kind": job["kind"]}
+    patch["metadata"] = {**(patch.get("metadata") or {}), **names}
+    kustomization = {
+        "resources": ["rayjob.yaml"],
+        "patches": [{"path": "overlay.yaml"}],
+        "openapi": {"path": "rayjob_schema.json"},  # kustomize does not know RayJobs
+    }
+    with TemporaryDirectory(prefix="gistmill-") as folder:
+        shutil.copy(Path(__file__).with_name("rayjob_schema.json"), folder)
+        Path(folder, "rayjob.yaml").write_text(manifest, encoding="utf-8")
+        Path(folder, "overlay.yaml").write_text(yaml.safe_dump(patch), encoding="utf-8")
+        Path(folder, "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")
+        return hand_over(["kubectl", "kustomize", folder]) + "\n"
+
+
+def dns_name(run: str) -> str:
+    """The run's name in Kubernetes, unique per run."""
+    label = re.sub(r"[^a-z0-9]+", "-", run).strip("-")
+    if label != run or len(label) > _LONGEST_NAME:
+        label = f"{label[: _LONGEST_NAME - 9].rstrip('-')}-{sha(run, 8)}"
+    return f"gistmill-{label}"
