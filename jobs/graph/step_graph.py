@@ -15,17 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pipeline.store.sql.memory_names import SHARED, WHOLE_TEXT, of_repeat
 from pydantic import ValidationError
 
 from jobs.config.run_config import SECTIONS, Memory, RunConfig
-from jobs.graph.variants import Variant
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
 from pipeline.core.rows import Document, IndexRow, Question, Record
 from pipeline.families.family import Family
-from pipeline.store.shards.layout import WHOLE_TEXT, of_repeat
+from pipeline.store.shards.layout import SHARED, WHOLE_TEXT, of_repeat
 from pipeline.work.methods import Method, StageSpec, stage_specs, value_of
 from pipeline.work.stage import STAGES, Stage
 from pipeline.work.steps import Step

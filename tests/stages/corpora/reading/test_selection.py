@@ -6,16 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs.graph.read_run import read_run
-from pydantic import BaseModel
 
 from jobs.graph.preparation import chosen_documents
 from jobs.graph.resolved_run import read_run
-from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from stages.corpora import load
-from stages.corpora.reading.corpus import FORMATS
 from tests.support.texts.loading import corpus_of
 from tests.support.texts.small_corpus import document, question, write
 
