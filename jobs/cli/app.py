@@ -18,8 +18,7 @@ from upath import UPath
 
 from jobs.config.options import KEYS, ReadOptions
 from jobs.output.cells import printable
-from pipeline.core.errors import UsageError, refuse_secret
-from pipeline.core.redaction import redacted
+from pipeline.core.errors import UsageError, redacted, refuse_secret
 from pipeline.files.storage import as_path
 
 

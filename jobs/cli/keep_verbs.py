@@ -16,7 +16,7 @@ from jobs.warehouse.delete import removal_line, remove, run_to_remove, show_gc
 from jobs.warehouse.verify import verified_lines
 from jobs.warehouse.verify import verify as verify_files
 from pipeline.core.errors import AccountingError, UsageError
-from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.registry import load_plugins, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family_copy import export_family
 from pipeline.store.runs.people import num_labels

@@ -10,7 +10,7 @@ from jobs.graph.resolved_run import ResolvedRun, resolve
 from pipeline.core.compose import compose
 from pipeline.core.engine import ENGINES, EngineSettings
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import conf_folders
+from pipeline.core.registry import conf_folders
 from pipeline.core.settings import refuse_nonsense
 from stages.corpora import Corpus, corpus_of
 

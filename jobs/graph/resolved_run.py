@@ -16,7 +16,7 @@ from jobs.graph.phases import Phase, phases
 from jobs.graph.step_graph import StepWithEngine, default_settings, run_steps
 from jobs.graph.variants import variants
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import conf_folders
+from pipeline.core.registry import conf_folders
 from pipeline.core.settings import CONF, sha
 from pipeline.families.family import Family, find_family, load_family
 from pipeline.store.runs.run_folder import RunFolder

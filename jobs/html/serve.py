@@ -13,8 +13,7 @@ from typing import Any
 from jobs.config.options import ReadOptions
 from jobs.html.site import GZIP, Site
 from jobs.output.print_tables import print_found
-from pipeline.core.errors import CommandError, UsageError
-from pipeline.core.redaction import redacted
+from pipeline.core.errors import CommandError, UsageError, redacted
 from pipeline.files.storage import filesystem_errors
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import DatabaseError

@@ -15,7 +15,7 @@ from jobs.report.chosen import create_chosen_table
 from jobs.report.columns import with_columns
 from jobs.report.names import PAPER, read_names
 from jobs.report.report import make_report
-from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.registry import load_plugins, plugin_folders
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 

@@ -11,7 +11,7 @@ from jobs.graph.read_run import parsed_config
 from jobs.graph.resolved_run import ResolvedRun, expanded, resolve
 from jobs.output.cells import counted
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import conf_folders
+from pipeline.core.registry import conf_folders
 from pipeline.core.settings import sha
 from pipeline.files.storage import as_path
 from pipeline.store import connect

@@ -12,7 +12,7 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import plugin_folders
+from pipeline.core.registry import plugin_folders
 from pipeline.core.settings import CONF, ClusterSettings
 from pipeline.files.storage import as_path, is_remote
 

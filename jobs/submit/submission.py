@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from upath import UPath
 
-from pipeline.core.errors import UsageError
-from pipeline.core.redaction import redacted
+from pipeline.core.errors import UsageError, redacted
 from pipeline.files.storage import refuse_unreachable_path, write
 
 INCOMPLETE = 4

@@ -12,8 +12,7 @@ from jobs.graph.read_run import GROUPS
 from jobs.output.cells import Heading, Part, Table
 from jobs.warehouse.registered import names_table, registered
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import load_plugins, plugin_folders
-from pipeline.core.registry import hint
+from pipeline.core.registry import hint, load_plugins, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family import read_family_file
 from pipeline.files.lease import RUN, holder

@@ -1,8 +1,5 @@
-"""Model calls of one unit, and the progress of a unit and counters of a worker.
-
-Progress and counters are shown in heartbeats, the progress line and Ray's metrics. They are
-advisory: a stage need not report any.
-"""
+"""Model calls of one unit; the progress of a unit and the counters of a worker, which heartbeats,
+the progress line and Ray's metrics show."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -74,8 +71,8 @@ class Subject:
     attempt: int = 1
 
 
+# Identifies a call within its unit: two pages of the same text send the same request.
 CallKey = tuple[str, int | None, str | None, int | None, int | None]
-"""Identifies a call within its unit: two pages of the same text send the same request."""
 
 
 def call_key(request_sha: str, subject: Subject | Call) -> CallKey:
@@ -105,19 +102,18 @@ def with_sent(call: Call, request: Request | None) -> Call:
 def numbered(calls: Iterable[Call]) -> tuple[Call, ...]:
     """Sort the calls by subject, prompt, attempt and hash, and number them, whatever the order in
     which they finished."""
-    return tuple(replace(call, call_index=i) for i, call in enumerate(sorted(calls, key=_order)))
 
+    def order(call: Call) -> tuple[object, ...]:
+        numbers = (call.page_index, call.turn, call.reference_index)
+        of_call = (call.prompt, call.attempt, call.request_sha)
+        return (call.question_id or "", *(-1 if n is None else n for n in numbers), *of_call)
 
-def _order(call: Call) -> tuple[object, ...]:
-    numbers = (call.page_index, call.turn, call.reference_index)
-    of_call = (call.prompt, call.attempt, call.request_sha)
-    return (call.question_id or "", *(-1 if n is None else n for n in numbers), *of_call)
+    return tuple(replace(call, call_index=i) for i, call in enumerate(sorted(calls, key=order)))
 
 
 @dataclass
 class UnitProgress:
-    """A stage's progress within one unit: `done` of `about` pages or questions. `about` is None
-    while their number is not known.
+    """A stage's progress within one unit: `done` of `about` pages or questions; None: not known.
 
     Pages or questions whose calls have replies are counted, unless the stage reports a number
     itself (`tell`).

@@ -21,8 +21,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from pipeline.core.errors import UsageError
-from pipeline.core.prompts import PROMPTS, Constraint, Message, Prompt, rendered_values
-from pipeline.core.refusals import Refusals
+from pipeline.core.prompts import PROMPTS, Constraint, Message, Prompt, Refusals, rendered_values
 from pipeline.core.registry import hint
 from pipeline.core.reply_forms import plain_text, read_reply
 from pipeline.core.settings import read_yaml, sha, text_of

@@ -9,8 +9,8 @@ from pathlib import Path
 import yaml
 
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import conf_folders
 from pipeline.core.prompts import PROMPTS
+from pipeline.core.registry import conf_folders
 from pipeline.core.settings import text_of
 from pipeline.families.family import (
     GENERIC,

@@ -19,7 +19,7 @@ from threading import Timer
 from types import TracebackType
 from typing import Any, Self
 
-from pipeline.core.plugins import load_plugins, loaded_folders
+from pipeline.core.registry import load_plugins, loaded_folders
 from stages.extract import documents, pdf  # noqa: F401  # they register their extractors
 from stages.extract.extracted import EXTRA, EXTRACTORS, Extracted, UnreadableError
 

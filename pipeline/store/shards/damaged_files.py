@@ -13,10 +13,9 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 from upath import UPath
 
-from pipeline.core.arrow import empty_table, schema
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError, LeftOutWarning
-from pipeline.core.rows import RECORDS, is_per_question
+from pipeline.core.rows import RECORDS, empty_table, is_per_question, schema
 from pipeline.files.parquet import read_parquet
 from pipeline.files.storage import ABSENT, is_remote, map_files, read, with_retries
 from pipeline.store.shards.shard_content import OF_EVERY_TABLE, OF_QUESTIONS, ROWS_WRITTEN

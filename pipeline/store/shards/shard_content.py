@@ -8,9 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from pipeline.core.arrow import schema, to_arrow
-from pipeline.core.redaction import redacted
-from pipeline.core.rows import Record, utc_now
+from pipeline.core.errors import redacted
+from pipeline.core.rows import Record, schema, to_arrow, utc_now
 from pipeline.files.parquet import parquet_content
 from pipeline.files.processes import process_name
 from pipeline.work.steps import Step

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from upath import UPath
 
-from pipeline.core.arrow import empty_table
 from pipeline.core.errors import DamagedError
+from pipeline.core.rows import empty_table
 from pipeline.files.parquet import opened_parquet, parquet_content
 from pipeline.files.storage import commit, filesystem_errors, list_paths, map_files, read
 from pipeline.store.shards.damaged_files import FlawError, flaws_of_content, read_footer

@@ -21,9 +21,8 @@ import pyarrow as pa
 from pydantic import ValidationError
 from upath import UPath
 
-from pipeline.core.arrow import from_arrow
 from pipeline.core.calls import UNANSWERED, Call
-from pipeline.core.rows import Record
+from pipeline.core.rows import Record, from_arrow
 from pipeline.files.parquet import read_parquet
 from pipeline.files.storage import (
     AnyPath,

@@ -12,8 +12,8 @@ import duckdb
 import pyarrow as pa
 from upath import UPath
 
-from pipeline.core.arrow import empty_table
 from pipeline.core.errors import UsageError
+from pipeline.core.rows import empty_table
 from pipeline.store.shards.damaged_files import damaged_inside
 from pipeline.store.sql.read_only_files import ReadOnlyFiles
 

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 from upath import UPath
 
-from pipeline.core.arrow import schema
 from pipeline.core.calls import Call
-from pipeline.core.plugins import import_installed
-from pipeline.core.rows import RECORDS, TABLE_NAME, VIEWS
+from pipeline.core.registry import import_installed
+from pipeline.core.rows import RECORDS, TABLE_NAME, VIEWS, schema
 from pipeline.core.sql_files import filled, sql_beside, text, view_names
 from pipeline.files.storage import file_size, is_remote
 from pipeline.store.shards.damaged_files import DamagedFiles, check_shard, read_footer

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from upath import UPath
 
-from pipeline.core.arrow import empty_table
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
+from pipeline.core.rows import empty_table
 from pipeline.files.lease import UPKEEP, Lease, lease
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
 from pipeline.files.storage import AnyPath, as_path, commit, delete, map_in_threads, read

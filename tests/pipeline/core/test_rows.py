@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import is_typeddict
 
-from pipeline.core.arrow import from_arrow, schema, to_arrow
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import (
     RECORDS,
@@ -24,7 +23,10 @@ from pipeline.core.rows import (
     Record,
     Span,
     UnitRows,
+    from_arrow,
     is_per_question,
+    schema,
+    to_arrow,
 )
 from stages.builtin import load_builtin
 from stages.tables.keys import Embedding

@@ -13,10 +13,16 @@ from jobs.cli.app import complain, warn
 from jobs.graph.manifest import run_manifest
 from jobs.graph.read_run import read_run
 from jobs.submit.submission import print_to_stderr
-from pipeline.core import redaction
+from pipeline.core import errors
 from pipeline.core.compose import compose
-from pipeline.core.errors import DamagedError, LeftOutWarning, UsageError, contained
-from pipeline.core.redaction import redacted, remember_key
+from pipeline.core.errors import (
+    DamagedError,
+    LeftOutWarning,
+    UsageError,
+    contained,
+    redacted,
+    remember_key,
+)
 from pipeline.engines.openai_client import FailedError, server_words
 from pipeline.files.storage import refusal_error
 from tests.support.command import gistmill, refused
@@ -145,7 +151,7 @@ def test_the_process_of_a_worker_hides_the_keys_of_its_settings(
     monkeypatch.setenv("NIGHT_KEY", SECRET)
     run = read_run(["experiment=demo", *OPENAI, "engine.api_key_env=NIGHT_KEY"])
     pickled = pickle.dumps(run.config.engine)
-    monkeypatch.setattr(redaction, "_keys", set())
+    monkeypatch.setattr(errors, "_keys", set())
     pickle.loads(pickled)
     assert redacted(SECRET) == "***"
 
