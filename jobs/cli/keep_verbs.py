@@ -16,8 +16,7 @@ from jobs.warehouse.delete import removal_line, remove, run_to_remove, show_gc
 from jobs.warehouse.verify import verified_lines
 from jobs.warehouse.verify import verify as verify_files
 from pipeline.core.errors import AccountingError, UsageError
-from pipeline.core.registry import load_plugins, plugin_folders
-from pipeline.core.settings import CONF
+from pipeline.core.registry import conf_folders
 from pipeline.families.family_copy import export_family
 from pipeline.store.runs.people import num_labels
 from pipeline.work.check_family import check_family
@@ -142,7 +141,7 @@ def check(
     Example:
       gistmill prompts check my_prompts
     """
-    roots = [conf / "prompts" for conf in [*load_plugins(plugin_folders(options.plugins)), CONF]]
+    roots = [conf / "prompts" for conf in conf_folders(options.plugins)]
     every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
     families = every if folder is None else [folder]
     failures = [line for family in families for line in check_family(family, roots)]
@@ -166,6 +165,6 @@ def export(
       gistmill prompts export qmsum my_prompts
     """
     made = export_family(family, folder, options.plugins)
-    files = f"family.yaml and {len(made.templates)} templates"
-    line = f"{made.folder}: {files}; family={made.folder} reads with them"
+    files = f"family.yaml and {len(made['templates'])} templates"
+    line = f"{made['folder']}: {files}; family={made['folder']} reads with them"
     print_found(made, lambda _: [line], json)

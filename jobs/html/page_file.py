@@ -14,8 +14,7 @@ from jobs.html.source import Source
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
 from pipeline.core.errors import UsageError
-from pipeline.files.processes import part_name
-from pipeline.files.storage import as_path, delete_abandoned
+from pipeline.files.storage import as_path, delete_abandoned, part_name
 
 _LARGE = 200e6  # bytes that a browser takes a while to read
 _ADVICE = "a large file; gistmill view shows the same and reads what is opened"

@@ -30,8 +30,7 @@ from pipeline.files.storage import (
     as_path,
     delete_folder,
     is_remote,
-    make_again,
-    never_make,
+    never_made,
     refusal_reason,
     refuse_unreachable_path,
     retry_for,
@@ -128,7 +127,7 @@ def _start(prepared: Prepared, folder: RunFolder, has_work: bool) -> None:
 def _end_noted(folder: RunFolder, executor: RunExecutor) -> Iterator[None]:
     """In the `with` block a warehouse that disappears is not created again; the run's folder
     records why the execution has ended early."""
-    never_make(folder.warehouse)
+    never_made.add(folder.warehouse)
     try:
         yield
         if executor.progress.ended:
@@ -137,7 +136,7 @@ def _end_noted(folder: RunFolder, executor: RunExecutor) -> Iterator[None]:
         folder.ended(str(error))
         raise
     finally:
-        make_again(folder.warehouse)
+        never_made.discard(folder.warehouse)
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:

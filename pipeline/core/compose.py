@@ -129,8 +129,8 @@ def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path
         return f"{key} is not set; add {key}=..."
     if option := re.search(r"Could not find '([^']+)'", text):
         group, _, name = option[1].rpartition("/")
-        keys = (group, *_LIKE_RATER) if group == "rater" else (group,)
-        key = next((key for key in keys if f"{key}={name}" in overrides), group)
+        like = _LIKE_RATER if group == "rater" else ()
+        key = next((key for key in like if f"{key}={name}" in overrides), group)
         return f"{key}={name}: no such choice; {key} is one of {_options(key, folders)}"
     if unknown := re.search(r"Could not override '([^']+)'", text):
         groups = [word for word in overrides if word.partition("=")[0] in _GROUPS]

@@ -316,16 +316,18 @@ def _column_hints(record: Any) -> dict[str, Any]:
     return {name: hints[name] for name in names}
 
 
+def schema(record: type[Record]) -> Any:
+    """The Arrow schema of a record's table: its stamps, then its fields."""
+    return _schema(cast(Any, record))
+
+
+@cache
 def _schema(record: Any) -> Any:
     stamps = [n for n in STAMPS if n in ("corpus", "step_id", "unit", *record.stamps)]
     return pa.schema(
         [(name, pa.int64() if name == "repeat" else pa.string()) for name in stamps]
         + [(name, arrow_type(hint)) for name, hint in _column_hints(record).items()]
     )
-
-
-# The Arrow schema of a record's table: its stamps, then its fields.
-schema: Callable[[type[Record]], Any] = cache(_schema)
 
 
 def empty_table(columns: Any) -> Any:
@@ -345,7 +347,7 @@ def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
     """The records of an Arrow table in its order, without stamps. A missing column, as in files of
     earlier versions, gets its default."""
     names = [field.name for field in dataclasses.fields(record) if field.name in rows.column_names]
-    return tuple(_records(record).validate_python(rows.select(names).to_pylist()))
+    return tuple(_rows_of(cast(Any, record)).validate_python(rows.select(names).to_pylist()))
 
 
 def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
@@ -353,7 +355,7 @@ def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
     names = [field.name for field in dataclasses.fields(record)]
     values = [{name: getattr(row, name) for name in names} for row in rows]
     try:
-        _columns(record).validate_python(values, strict=True)
+        _columns_of(cast(Any, record)).validate_python(values, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         index, *column = first["loc"]
@@ -370,14 +372,12 @@ def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
     return None
 
 
-def _list_of(row: Any) -> TypeAdapter[Any]:
+@cache
+def _rows_of(row: Any) -> TypeAdapter[Any]:
     return TypeAdapter(types.GenericAlias(list, row))
 
 
-def _list_of_columns(record: Any) -> TypeAdapter[Any]:
+@cache
+def _columns_of(record: Any) -> TypeAdapter[Any]:
     typed: Any = TypedDict
-    return _list_of(typed(record.__name__, _column_hints(record)))
-
-
-_records: Callable[[type[Record]], TypeAdapter[Any]] = cache(_list_of)
-_columns: Callable[[type[Record]], TypeAdapter[Any]] = cache(_list_of_columns)
+    return _rows_of(typed(record.__name__, _column_hints(record)))

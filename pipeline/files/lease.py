@@ -21,12 +21,12 @@ from typing import Any
 
 from upath import UPath
 
-from pipeline.files.processes import has_ended
 from pipeline.files.storage import (
     commit,
     delete,
     delete_if_empty,
     exists,
+    has_ended,
     ignore_refusals,
     is_remote,
     list_paths,
@@ -93,7 +93,7 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
     new = [] if is_remote(folder) else [f for f in (folder, *folder.parents) if not exists(f)]
     number = _number(files[-1]) + 1 if files else 1
     held = Lease(folder / f"{name}.{number}.lease", seconds)
-    if (files and _is_valid(read_object(files[-1]))) or not held.take():
+    if _holder(files) is not None or not held.take():
         yield None
         return
     threading.Thread(target=held.renew, daemon=True, name=f"lease {name}").start()
@@ -107,24 +107,23 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
 
 def holder(folder: UPath, name: str) -> str | None:
     """The process that holds the lease, as host-pid; None if none does."""
-    files = _files(folder, name)
-    content = read_object(files[-1]) if files else {}
-    return f"{content['host']}-{content['pid']}" if _is_valid(content) else None
+    return _holder(_files(folder, name))
+
+
+def _holder(files: list[UPath]) -> str | None:
+    """None also if the lease has expired, its holder is known to have ended, or it is no lease."""
+    content: dict[str, Any] = read_object(files[-1]) if files else {}
+    try:
+        process = f"{content['host']}-{int(content['pid'])}"
+        is_fresh = float(content["expires_at"]) >= time.time()
+    except (KeyError, TypeError, ValueError):
+        return None
+    return process if is_fresh and not has_ended(process) else None
 
 
 def is_a_run_at_work(warehouse: UPath) -> bool:
     folders = {file.parent for file in list_paths(warehouse / "runs", f"*/{RUN}.*.lease")}
     return any(holder(folder, RUN) for folder in folders)
-
-
-def _is_valid(content: dict[str, Any]) -> bool:
-    """True if the lease has not expired, and its holder still runs, as far as known. False if the
-    content is no lease."""
-    try:
-        is_fresh = float(content["expires_at"]) >= time.time()
-        return is_fresh and not has_ended(f"{content['host']}-{int(content['pid'])}")
-    except (KeyError, TypeError, ValueError):
-        return False
 
 
 def _files(folder: UPath, name: str) -> list[UPath]:

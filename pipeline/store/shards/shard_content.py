@@ -11,7 +11,7 @@ from typing import Any
 from pipeline.core.errors import redacted
 from pipeline.core.rows import Record, schema, to_arrow, utc_now
 from pipeline.files.parquet import parquet_content
-from pipeline.files.processes import process_name
+from pipeline.files.storage import process_name
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 

@@ -18,12 +18,13 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
-from pipeline.files.processes import own_folder, part_name
 from pipeline.files.storage import (
     delete_abandoned,
     is_remote,
     make_folder,
     move_file,
+    own_folder,
+    part_name,
     refuse_unreachable_path,
 )
 from pipeline.store.sql.connection import errors_of, expression, query

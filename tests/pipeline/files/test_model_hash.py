@@ -15,7 +15,7 @@ import pytest
 
 from pipeline.core.errors import UsageError
 from pipeline.files import model_hash as content_hash_module
-from pipeline.files.model_hash import content_hash
+from pipeline.files.model_hash import cache_content, cached_content, content_hash
 from tests.support.command import ROOT
 
 CHUNK = 2**24  # bytes hashed by one thread; files from this size on are cached
@@ -214,3 +214,21 @@ def test_a_command_that_reads_for_long_says_so(
     content_hash(folder)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"gistmill: hashing all files of {folder}")
+
+
+def test_what_was_not_used_for_thirty_days_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder, other = tmp_path / "gistmill" / "texts", tmp_path / "gistmill" / "others" / "old"
+    ages = {"used": 40, "recent": 29, "old": 31}
+    for file in (*(folder / name for name in ages), other):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"text")
+        then = time.time() - ages[file.name] * 24 * 3600.0
+        os.utime(file, (then, then))
+    (folder / "sub").mkdir()
+    assert cached_content("texts", "used") == b"text"  # used today
+    cache_content("texts", "new", b"text")
+    assert {file.name for file in folder.iterdir()} == {"used", "recent", "new", "sub"}
+    assert other.exists(), "of a kind of which nothing was kept now"

@@ -9,15 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.files.processes import has_ended, is_abandoned, own_folder, part_name, process_name
-from pipeline.files.storage import as_path, delete_abandoned, write
+from pipeline.files.storage import (
+    as_path,
+    delete_abandoned,
+    has_ended,
+    is_abandoned,
+    own_folder,
+    part_name,
+    process_name,
+    write,
+)
 from tests.support.command import ROOT, succeed
 from tests.support.runs.finished_run import FinishedRun
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pipeline.files.processes import own_folder, part_name
+from pipeline.files.storage import own_folder, part_name
 folder = Path(sys.argv[1])
 (folder / part_name("a.b.csv")).write_text("half")
 (folder / part_name("v.parquet")).mkdir()

@@ -27,9 +27,8 @@ from pipeline.files.storage import (
     is_file,
     limit_retries,
     list_paths,
-    make_again,
     modified_at,
-    never_make,
+    never_made,
     read,
     retry_for,
     with_retries,
@@ -188,13 +187,13 @@ def test_a_folder_that_goes_while_it_is_listed_is_left_out(
 def test_nothing_is_written_where_a_warehouse_was(tmp_path: Path, name: str) -> None:
     warehouse = as_path(tmp_path / "warehouse")
     write(warehouse / name, b"1")
-    never_make(warehouse)
+    never_made.add(warehouse)
     try:
         warehouse.rename(tmp_path / "away")
         with pytest.raises(StorageError, match="put the folder back"):
             write(warehouse / name, b"2")
     finally:
-        make_again(warehouse)
+        never_made.discard(warehouse)
     assert not warehouse.exists()
 
 

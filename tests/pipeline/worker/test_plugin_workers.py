@@ -68,7 +68,7 @@ select {run}shout from {prefix}shouts;
 ELSEWHERE = """
 import asyncio, json, sys
 from pathlib import Path
-from pipeline.core.plugins import unpickle_with_plugins
+from pipeline.core.registry import unpickle_with_plugins
 made = Path(sys.argv[1]).read_bytes()
 stage, rows = unpickle_with_plugins(made)
 (made,) = asyncio.run(stage.run(rows, None))
