@@ -40,7 +40,7 @@ def without_latex(text: str) -> str:
 
 
 def without_role(reply: str) -> str:
-    """A reply without a leading "Assistant:", which may also open a chat's text."""
+    """A reply without a leading "Assistant:"."""
     return _ROLE.sub("", reply)
 
 
@@ -55,8 +55,8 @@ def read_reply(
     by `prompt.refusal` if the reply refuses in the family's words.
 
     A statement or a LaTeX box takes precedence, as a justification may mention other values. None
-    if two values differ (unless `prompt.read` merges them, as lists), if the reply is longer
-    than `MOST_CHARS`, and if a reply that was cut begins like thinking.
+    if two values differ (unless `prompt.read` merges them, as lists), if the reply is longer than
+    `MOST_CHARS`, and if a reply that was cut begins like thinking.
     """
     if len(reply) > MOST_CHARS:
         return None
@@ -299,7 +299,13 @@ def opened_thinking(prompt: str) -> str:
 def split_reply(text: str) -> tuple[str, str]:
     """The thinking of a reply, without marks, and the text after it: "" if the reply ends while
     thinking. A reply without marks is returned unchanged."""
-    thoughts, said = _split_at_marks(text)
+    thoughts, said, marks = list[str](), text, list(_MARK.finditer(text))
+    if marks:
+        end = marks[-1].end()
+        if not _CLOSES.fullmatch(marks[-1][0]):  # then all that follows is thinking, but an answer
+            answer = _ANSWER_AT_END.search(text, end)
+            end = answer.start() if answer else len(text)
+        thoughts, said = _MARK.split(text[:end]), text[end:].strip()
     for _ in range(_ROUNDS):
         before = said
         thought, said = _split_at_beginning(_without_markup(said))
@@ -308,19 +314,6 @@ def split_reply(text: str) -> tuple[str, str]:
             break
     clean = (_BETWEEN.sub("", thought).strip() for thought in thoughts)
     return "\n".join(thought for thought in clean if thought), said
-
-
-def _split_at_marks(text: str) -> tuple[list[str], str]:
-    """The thinking up to the last mark, and the text after it. If the last mark opens thinking, all
-    text after it is thinking, except an answer in tags at the end."""
-    marks = list(_MARK.finditer(text))
-    if not marks:
-        return [], text
-    end = marks[-1].end()
-    if not _CLOSES.fullmatch(marks[-1][0]):
-        answer = _ANSWER_AT_END.search(text, end)
-        end = answer.start() if answer else len(text)
-    return _MARK.split(text[:end]), text[end:].strip()
 
 
 def _split_at_beginning(text: str) -> tuple[str, str]:

@@ -374,7 +374,8 @@ def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
 
 @cache
 def _rows_of(row: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(types.GenericAlias(list, row))
+    rows: Any = types.GenericAlias(list, row)
+    return TypeAdapter(rows)
 
 
 @cache

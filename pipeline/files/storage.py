@@ -125,10 +125,6 @@ def path_kind(path: UPath) -> str | None:
     return "file" if S_ISREG(mode) else "directory" if S_ISDIR(mode) else "other"
 
 
-def is_file(path: UPath) -> bool:
-    return path_kind(path) == "file"
-
-
 def exists(path: UPath) -> bool:
     """True for files and folders."""
     return path_kind(path) is not None
@@ -186,13 +182,13 @@ def _remote_paths(folder: UPath, pattern: str) -> list[UPath]:
     return [folder.joinpath(*ps) for ps in of_depth if all(map(fnmatchcase, ps, patterns))]
 
 
-def map_files(function: Callable[[A], B], files: Iterable[A], folder: UPath) -> list[B]:
-    """Call `function` for every file, in threads if the folder is remote: a local file is read
-    sooner than a thread starts."""
-    return map_in_threads(function, files) if is_remote(folder) else [*map(function, files)]
-
-
-def map_in_threads(function: Callable[[A], B], files: Iterable[A]) -> list[B]:
+def map_files(
+    function: Callable[[A], B], files: Iterable[A], folder: UPath | None = None
+) -> list[B]:
+    """Call `function` for every file, in threads unless they are known to lie in a local folder: a
+    local file is read sooner than a thread starts."""
+    if folder is not None and not is_remote(folder):
+        return [*map(function, files)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(function, files))
 

@@ -29,7 +29,7 @@ from pipeline.files.storage import (
     as_path,
     commit,
     delete,
-    is_file,
+    exists,
     is_remote,
     list_names,
     list_paths,
@@ -220,7 +220,7 @@ class Shards:
                 if compacted.get(unit) != attempt]  # fmt: skip
 
     def _is_committed(self, key: Key) -> bool:
-        if self._compacted.index.find(*key) or is_file(self.path(*key)):
+        if self._compacted.index.find(*key) or exists(self.path(*key)):
             return True
         return self._compacted.refresh().find(*key) is not None
 

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from typing_extensions import is_typeddict
 
 from pipeline.core.errors import UsageError
@@ -18,10 +16,8 @@ from pipeline.core.rows import (
     RECORDS,
     Document,
     IndexRow,
-    Question,
     QuestionRow,
     Record,
-    Span,
     UnitRows,
     from_arrow,
     is_per_question,
@@ -111,31 +107,6 @@ def test_a_problem_outside_the_closed_set_is_not_read_back() -> None:
     other = rows.set_column(at, rows.schema.field(at), pa.array(["bad_luck"]))
     with pytest.raises(ValueError, match="problem"):
         from_arrow(Gist, other)
-
-
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-COUNT = st.integers(0, 2**62)
-SPAN = st.builds(Span, COUNT, COUNT)
-
-
-@pytest.mark.slow
-@given(
-    st.lists(
-        st.builds(
-            Question,
-            document_id=TEXT,
-            question_id=TEXT,
-            question=TEXT,
-            options=st.lists(TEXT, max_size=3).map(tuple),
-            answer_index=st.none() | COUNT,
-            evidence=st.lists(SPAN, max_size=3).map(tuple),
-            detail=st.none() | TEXT,
-        ),
-        max_size=4,
-    )
-)
-def test_any_question_comes_back(rows: list[Question]) -> None:
-    assert from_arrow(Question, to_arrow(Question, rows, [STAMP] * len(rows))) == tuple(rows)
 
 
 def test_a_table_has_one_record_class() -> None:

@@ -18,8 +18,8 @@ from pipeline.core.compose import compose
 from pipeline.core.errors import (
     DamagedError,
     LeftOutWarning,
+    Raised,
     UsageError,
-    contained,
     redacted,
     remember_key,
 )
@@ -86,25 +86,15 @@ def stored(text: str, folder: Path) -> str:
     return str(pq.read_table(str(shard))["detail"].to_pylist())
 
 
-def trace(text: str, folder: Path) -> str:
-    with contained() as raised:
-        raise ValueError(text)
-    return stored(raised.trace(), folder)
-
-
-def hints(text: str, folder: Path) -> str:
-    return str(UsageError("a mistake", (text,)).hints)
-
-
 OUT: dict[str, Callable[[str, Path], object]] = {
     "mistake": lambda text, folder: UsageError(text),
-    "hints": hints,
+    "hints": lambda text, folder: UsageError("a mistake", (text,)).hints,
     "damage": lambda text, folder: DamagedError("f", text),
     "storage": lambda text, folder: refusal_error("f", OSError(text)),
     "request": lambda text, folder: FailedError(text),
     "server": lambda text, folder: server_words({"error": {"message": text}}),
     "row": stored,
-    "trace": trace,
+    "trace": lambda text, folder: stored(Raised(ValueError(text)).trace(), folder),
     "warning": lambda text, folder: warn(text),
     "complaint": lambda text, folder: complain(text),
     "submit": lambda text, folder: print_to_stderr(text),

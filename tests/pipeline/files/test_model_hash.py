@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import UsageError
-from pipeline.files import model_hash as content_hash_module
+from pipeline.files import model_hash
 from pipeline.files.model_hash import cache_content, cached_content, content_hash
 from tests.support.command import ROOT
 
@@ -86,7 +86,7 @@ def test_what_no_loader_reads_does_not_count(tmp_path: Path, name: str) -> None:
 
 
 def test_a_copied_and_a_moved_model_are_the_same(tmp_path: Path) -> None:
-    """Behind links, too, as Hugging Face's cache keeps them."""
+    """Behind links, too, as Hugging Face's cache keeps them; a file's name does not count."""
     folder = model(tmp_path / "model")
     write(folder / "1_Pooling" / "config.json", 10)
     before = content_hash(folder)
@@ -100,13 +100,8 @@ def test_a_copied_and_a_moved_model_are_the_same(tmp_path: Path) -> None:
     assert content_hash(copy) == content_hash(moved) == content_hash(links) == before
     write(moved / "1_Pooling" / "config.json", 10, at=5)
     assert content_hash(links) == content_hash(moved) != before
-
-
-def test_a_single_file_is_named_by_its_content_alone(tmp_path: Path) -> None:
-    file = write(tmp_path / "model.gguf", 1000)
-    before = content_hash(file)
-    assert content_hash(file.rename(tmp_path / "renamed.gguf")) == before
-    assert content_hash(write(tmp_path / "other.gguf", 1000, at=5)) != before
+    one, other = write(tmp_path / "one.gguf", 99), write(tmp_path / "other.gguf", 99, at=5)
+    assert content_hash(one) == content_hash(one.rename(tmp_path / "x.gguf")) != content_hash(other)
 
 
 @pytest.mark.slow
@@ -139,17 +134,14 @@ def in_another_process(folder: Path) -> str:
 def test_a_changed_file_is_noticed_even_with_its_old_time_and_size(
     settled_models: dict[str, Path],
 ) -> None:
-    folder = settled_models["changed"]
-    weights = folder / "model.safetensors"
-    before, stat = content_hash(folder), weights.stat()
+    weights = settled_models["changed"] / "model.safetensors"
+    before, stat = content_hash(weights.parent), weights.stat()
     with weights.open("r+b") as opened:  # in place: the same inode
         opened.write(b"x")
     os.utime(weights, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    now = weights.stat()
-    assert (now.st_ino, now.st_size, now.st_mtime_ns) == (
-        stat.st_ino, stat.st_size, stat.st_mtime_ns,
-    )  # fmt: skip
-    assert content_hash(folder) != before
+    for field in ("st_ino", "st_size", "st_mtime_ns"):
+        assert getattr(weights.stat(), field) == getattr(stat, field)
+    assert content_hash(weights.parent) != before
 
 
 def test_a_file_that_has_just_changed_is_not_cached(tmp_path: Path, cache: Path) -> None:
@@ -161,26 +153,24 @@ def test_a_file_that_has_just_changed_is_not_cached(tmp_path: Path, cache: Path)
 def test_without_a_usable_cache_folder_this_process_remembers(
     settled_models: dict[str, Path], cache: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
-    folder = settled_models[wrong]
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")  # as pathlib says it
+
     if wrong == "a file in its place":  # no user, root included, can make a folder in a file
         cache.write_text("")
     else:
         monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-        monkeypatch.setattr(Path, "home", _no_home)
-    expected = content_hash(folder)
-    read_and_hash = content_hash_module._read_and_hash
+        monkeypatch.setattr(Path, "home", no_home)
+    expected = content_hash(settled_models[wrong])
+    read_and_hash = model_hash._read_and_hash
 
     def of_small_ones(file: Path, *more: Any) -> str:
         assert file.name == "config.json"
         return read_and_hash(file, *more)
 
-    monkeypatch.setattr(content_hash_module, "_read_and_hash", of_small_ones)
-    assert content_hash(folder) == expected
+    monkeypatch.setattr(model_hash, "_read_and_hash", of_small_ones)
+    assert content_hash(settled_models[wrong]) == expected
     assert not (Path.cwd() / "relative").exists()
-
-
-def _no_home() -> Path:
-    raise RuntimeError("Could not determine home directory.")  # as pathlib says it
 
 
 def test_without_xdg_the_cache_is_in_the_users_home(
@@ -198,7 +188,7 @@ def test_a_file_that_cannot_be_read_is_named(
     def refuse(*of: object) -> str:
         raise OSError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(content_hash_module, "_read_and_hash", refuse)
+    monkeypatch.setattr(model_hash, "_read_and_hash", refuse)
     file = write(tmp_path / "model.gguf", 10)
     with pytest.raises(UsageError, match=f"^{file}: Permission denied; make it readable"):
         content_hash(file)
@@ -210,7 +200,7 @@ def test_a_command_that_reads_for_long_says_so(
     folder = model(tmp_path / "model")
     content_hash(folder)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(content_hash_module, "_SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(model_hash, "_SILENT_SECONDS", 0.0)
     content_hash(folder)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"gistmill: hashing all files of {folder}")

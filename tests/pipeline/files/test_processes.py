@@ -38,9 +38,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder, in which a killed process has left two temporary files and an engine's folder."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    assert subprocess.run(command, cwd=ROOT, env=environment).returncode == -9
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, env=environment)
+    assert done.returncode == -9
     assert len([*tmp_path.iterdir()]) == 3
     return tmp_path
 
