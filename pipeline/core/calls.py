@@ -1,5 +1,4 @@
-"""Model calls of one unit; the progress of a unit and the counters of a worker, which heartbeats,
-the progress line and Ray's metrics show."""
+"""Model calls of one unit, the progress of a unit, and the counters of a worker."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -80,8 +79,8 @@ def call_key(request_sha: str, subject: Subject | Call) -> CallKey:
 
 
 def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) -> Call:
-    """Make the row of a request and its reply; `others` are the remaining columns. `call_index` is
-    set when the unit is done, the columns of `SENT` by `with_sent`."""
+    """The row of a request and its reply. `call_index` is set when the unit is done, columns of
+    `SENT` by `with_sent`."""
     return Call(
         call_index=0,
         prompt=request.prompt,
@@ -100,8 +99,7 @@ def with_sent(call: Call, request: Request | None) -> Call:
 
 
 def numbered(calls: Iterable[Call]) -> tuple[Call, ...]:
-    """Sort the calls by subject, prompt, attempt and hash, and number them, whatever the order in
-    which they finished."""
+    """Sort the calls, in whatever order they finished, and number them."""
 
     def order(call: Call) -> tuple[object, ...]:
         numbers = (call.page_index, call.turn, call.reference_index)
@@ -113,11 +111,7 @@ def numbered(calls: Iterable[Call]) -> tuple[Call, ...]:
 
 @dataclass
 class UnitProgress:
-    """A stage's progress within one unit: `done` of `about` pages or questions; None: not known.
-
-    Pages or questions whose calls have replies are counted, unless the stage reports a number
-    itself (`tell`).
-    """
+    """A stage's progress within one unit: `done` of `about` pages or questions; None: not known."""
 
     done: int = 0
     about: int | None = None

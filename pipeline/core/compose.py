@@ -44,12 +44,9 @@ _RESOLVERS = (
 
 
 def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """conf/config.yaml with `overrides` applied and resolved.
-
-    `folders`: further config folders (of plugins) whose groups are searched. Raises UsageError, one
-    line that names the key, for wrong overrides, for secrets, and for interpolations of anything
-    but other keys.
-    """
+    """conf/config.yaml with `overrides` applied and resolved; `folders`: config folders of plugins.
+    Raises UsageError, one line that names the key, for wrong overrides, for secrets, and for
+    interpolations of anything but other keys."""
     from hydra import initialize_config_dir  # imported here: 0.1 s, which other verbs do not need
     from hydra.errors import HydraException, OverrideParseException
 
@@ -99,10 +96,8 @@ def _hydra_compose(overrides: Sequence[str], folders: Sequence[Path]) -> Any:
 
 
 def _quoted(word: str, folders: Sequence[Path]) -> str:
-    """The override in Hydra's grammar: values of _PLAIN keys are quoted.
-
-    Raises UsageError if `word` is not an override or has no value.
-    """
+    """The override in Hydra's grammar. Raises UsageError if `word` is not an override or has no
+    value."""
     key, equals, value = word.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
         raise UsageError(f"{word!r} is not an override; write key=value")

@@ -145,8 +145,8 @@ class EngineSettings(Settings):
 
     @property
     def samples(self) -> bool:
-        """True if replies to the same request may differ by their seed. A server's own temperature
-        is not known, so it counts as one above 0."""
+        """True if replies to a request may differ by its seed; a server's own temperature is not
+        known."""
         return not self.is_deterministic and self.temperature != 0
 
     @property
@@ -185,8 +185,8 @@ class EngineSettings(Settings):
         )
 
     def token_rates(self) -> tuple[float, float] | None:
-        """The uncached prompt tokens and the reply tokens that one engine processes in a second;
-        None: the settings do not say it, so `plan` has to be told, or measures."""
+        """The uncached prompt tokens and the reply tokens that one engine processes in a second,
+        where its settings say so; else `plan` has to be told, or measures."""
         return None
 
     def of_run(self, launched_at: datetime) -> Self:
@@ -210,8 +210,8 @@ def storable(reply: Reply) -> Reply:
 
 
 def without_thinking(reply: Reply) -> Reply:
-    """Move what the reply's text thought to `thinking`, and take the markup of a chat off the rest.
-    The text is empty where it ends within its thinking."""
+    """Move what the reply's text thought to `thinking`, and take the markup of a chat off the
+    rest."""
     thought, text = split_reply(reply.text)
     thinking = "\n".join(filter(None, [reply.thinking, thought]))
     return replace(reply, text=text, thinking=thinking or reply.thinking)

@@ -1,5 +1,5 @@
-"""The errors that cross module boundaries, the closed set of problem codes, and the redaction of
-secrets in all that leaves the process: lines on standard error, logs, errors, rows.
+"""The errors that cross module boundaries, problem codes, and the redaction of secrets in all that
+leaves the process.
 
 Errors that end a command carry its exit code. All other failures become rows.
 """
@@ -91,10 +91,8 @@ class AccountingError(CommandError):
 
 
 class DamagedError(AccountingError):
-    """A file of the warehouse cannot be used. Commands that only read the warehouse leave it out.
-
-    The message says why, and what to do about it.
-    """
+    """A file of the warehouse cannot be used. Commands that only read the warehouse leave it
+    out."""
 
     def __init__(self, file: object, why: str) -> None:
         super().__init__(f"{file}: {why}")
@@ -154,8 +152,8 @@ class Raised:
 
 @contextmanager
 def contained(*beside: type[Exception]) -> Iterator[Raised]:
-    """Execute a block that calls a plugin's code. An exception of any class ends the block only,
-    and is recorded in the yielded `Raised`; exceptions of the classes `beside` are raised."""
+    """Execute a block that calls a plugin's code. An exception ends the block only and is recorded
+    in the yielded `Raised`; exceptions of the classes `beside` are raised."""
     raised = Raised()
     try:
         yield raised
@@ -166,16 +164,14 @@ def contained(*beside: type[Exception]) -> Iterator[Raised]:
 
 
 def end_process(line: str) -> NoReturn:
-    """End this process at once, where an IncompleteError cannot be raised: `line` on standard
-    error, exit code 4. Nothing is cleaned up, as after a crash."""
+    """End this process at once, without cleaning up, where an IncompleteError cannot be raised."""
     with suppress(OSError):
         os.write(_stderr, f"gistmill: {line}\n".encode())
     os._exit(IncompleteError.exit_code)
 
 
 def proxies() -> list[str]:
-    """The variables that name proxies of HTTP requests, spelled as in the environment. Their values
-    may hold passwords."""
+    """The variables that name proxies of HTTP requests; their values may hold passwords."""
     names = [name for name, value in os.environ.items() if value]
     return [n for n in names if n.lower().endswith("_proxy") and n.lower() != "no_proxy"]
 

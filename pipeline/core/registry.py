@@ -52,10 +52,9 @@ class Registry(dict[str, T]):
     def add(self, name: str, value: T, about: str | None = None) -> None:
         """Add a class or function; `about` is by default its docstring's first sentence.
 
-        Raises UsageError if another one has the name, or a plugin's class has no `version`, its own
-        or inherited within the plugin: old rows could not be told from those of changed code. One
-        of the same file and name replaces the earlier one: dataclasses with slots are created
-        twice, and a notebook may have imported a plugin's module by another name.
+        Raises UsageError if another one has the name, or a plugin's class has no `version`: old
+        rows could not be told from those of changed code. One of the same file and name replaces
+        the earlier one, as dataclasses with slots are created twice.
         """
         maker, other = maker_of(value), maker_of(self.get(name))
         if (
@@ -107,8 +106,8 @@ def file_of(maker: Any) -> str:
 
 
 def hint(name: str, known: Sequence[str], most: int = 3) -> str:
-    """End a message about an unknown name: list similar names; if there are none, all names if they
-    are few, or else the nearest."""
+    """End a message about an unknown name by similar names, by all if they are few, or the
+    nearest."""
     similar = difflib.get_close_matches(name[:200], known, n=most, cutoff=0.74)
     if not similar and len(known) <= 30:
         return f"there are {', '.join(known)}" if known else "there is none"
@@ -132,23 +131,20 @@ def loaded_folders() -> list[Path]:
 @cache
 def conf_folders(plugins: str | None) -> tuple[Path, ...]:
     """The `conf` folders of the plugins that `plugins=A,B` names, then our own; imports their
-    modules once. Raises UsageError as `load_plugins` does."""
+    modules once."""
     return (*load_plugins(plugin_folders(plugins)), CONF)
 
 
 def found_conf_folders(plugins: str | None) -> tuple[Path, ...]:
-    """The folders of `conf_folders` that still exist, for a stored run; imports nothing of the
-    named plugins."""
+    """The folders of `conf_folders` that still exist, for a stored run; imports no named plugin."""
     folders = [*map(Path, plugin_folders(plugins)), *import_installed("tables")]
     return (*(folder / "conf" for folder in folders if (folder / "conf").is_dir()), CONF)
 
 
 def load_plugins(folders: Sequence[str]) -> list[Path]:
     """Import every module of each folder and of installed plugins; returns their `conf` folders.
-
-    Raises UsageError, one line, if a folder does not exist, cannot be imported or has the name of
-    another plugin.
-    """
+    Raises UsageError for a folder that does not exist, cannot be imported or has the name of
+    another plugin."""
     installed = import_installed()  # first: a name clash must blame the user's plugin
     named = [_load_folder(Path(folder).resolve(), f"plugins={folder}") for folder in folders]
     return [folder / "conf" for folder in (*named, *installed) if (folder / "conf").is_dir()]
@@ -156,9 +152,9 @@ def load_plugins(folders: Sequence[str]) -> list[Path]:
 
 @cache
 def import_installed(part: str = "") -> tuple[Path, ...]:
-    """Import the installed plugins, gistmill's own included; returns their folders. `part`: the
-    only subfolder of our own modules to import; `tables` alone saves a command that reads a
-    warehouse a fifth of a second."""
+    """Import the installed plugins, gistmill included; returns their folders. `part`: the only
+    subfolder of our modules to import; `tables` alone saves a command that reads a warehouse 0.2
+    s."""
     folders = []
     for entry in importlib.metadata.entry_points(group="gistmill.plugins"):
         name = f"the installed plugin {entry.name} ({entry.value})"
@@ -177,9 +173,8 @@ def import_all(package: ModuleType) -> None:
 
 
 def _files(folder: Path, *endings: str) -> list[Path]:
-    """The files with these endings in a package and its subfolders, with or without an __init__.py.
-    Left out are pytest's files (test_*.py, conftest.py) and paths that are no importable names,
-    such as .venv."""
+    """The importable files with these endings below a folder, but pytest's (test_*.py,
+    conftest.py)."""
     return [
         file
         for ending in endings
@@ -235,11 +230,11 @@ def _in_one_line(plugin: str) -> Iterator[None]:
 
 
 def pickle_with_plugins(content: Any) -> bytes:
-    """Pickle an object for workers, with the modules and .sql files of the loaded plugins: the
-    workers' machines need not have a plugin's folder.
+    """Pickle an object for workers, with the modules and .sql files of the loaded plugins, which
+    the workers' machines need not have.
 
-    Ray's own `py_modules` are set once, when a process joins Ray, so a second run in a notebook
-    could not add a plugin. Classes pickled by value would not be registered in the worker.
+    Not by Ray's `py_modules`: they are set once, when a process joins Ray, so a second run in a
+    notebook could not add a plugin. Classes pickled by value would not be registered in the worker.
     """
     plugins = {
         folder.name: {
@@ -251,11 +246,12 @@ def pickle_with_plugins(content: Any) -> bytes:
 
 
 def unpickle_with_plugins(pickled: bytes) -> Any:
-    """Import the plugins in a pickle of `pickle_with_plugins`, then unpickle its object.
+    """Import the plugins in a pickle of `pickle_with_plugins`, then unpickle its object. The pickle
+    comes from this run's driver through Ray; nothing that a warehouse, a corpus or a server holds
+    is ever unpickled.
 
-    The pickle comes from this run's driver through Ray, where anyone who can write can execute code
-    anyway; nothing that a warehouse, a corpus or a server holds is ever unpickled. Raises
-    UsageError, with the machine's name, if a plugin or one of its imports is not installed there.
+    Raises UsageError, with the machine's name, if a plugin or one of its imports is not installed
+    there.
     """
     plugins, content = pickle.loads(pickled)
     try:

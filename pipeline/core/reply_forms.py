@@ -91,8 +91,7 @@ def read_reply(
 
 
 def _statements(text: str, form: str, others: Sequence[str]) -> Iterator[str]:
-    """Sentences that begin with the form, maybe after "So:", from there on, and sentences that are
-    one of `others`."""
+    """Sentences that begin with the form, maybe after "So:", and those that are one of `others`."""
 
     def spaced(part: str) -> str:
         return r"\s*".join(re.escape(word) for word in re.findall(r"\w+|[^\w\s]", part))
@@ -139,7 +138,7 @@ _DECODER = json.JSONDecoder(strict=False)  # accepts line breaks within strings
 
 def with_fields_as_lines(reply: str) -> tuple[str, list[Field]]:
     """The reply with a line `key: value` for each tag and each field of its JSON objects, and these
-    fields. Fields beside the value (reasons, confidence) are left out."""
+    fields, but those beside the value (reasons, confidence)."""
     fields: list[Field] = []
 
     def lines(of_value: list[Field]) -> str:
@@ -298,7 +297,7 @@ def opened_thinking(prompt: str) -> str:
 
 def split_reply(text: str) -> tuple[str, str]:
     """The thinking of a reply, without marks, and the text after it: "" if the reply ends while
-    thinking. A reply without marks is returned unchanged."""
+    thinking."""
     thoughts, said, marks = list[str](), text, list(_MARK.finditer(text))
     if marks:
         end = marks[-1].end()

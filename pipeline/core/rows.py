@@ -3,8 +3,7 @@ stage reads, their lines in a trace, and their conversion to and from Arrow tabl
 
 Importing a record class's module registers it in `RECORDS` by its table's name; its SQL is a file
 beside that module (sql_files.py). Positions count from 0, spans are half-open, words are counted by
-stages/text/words.py, tokens by the engine. Stamps are the columns that identify the step and unit
-that made a row; they are added when the shard is written.
+stages/text/words.py, tokens by the engine.
 """
 
 import dataclasses
@@ -282,7 +281,7 @@ def is_per_question(record: type[Record]) -> bool:
 
 
 def utc_now() -> datetime:
-    """The current time in UTC, without a zone: DuckDB would convert a time with one to the reader's
+    """The time in UTC, without a zone: DuckDB would convert one with a zone to the reader's
     zone."""
     return datetime.now(UTC).replace(tzinfo=None)
 
@@ -336,16 +335,15 @@ def empty_table(columns: Any) -> Any:
 
 
 def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[Row]) -> Any:
-    """Build an Arrow table from `rows`. `stamps` has one mapping per row; keys that are not columns
-    of the table are ignored."""
+    """An Arrow table of `rows`; `stamps`: a mapping per row, of which the table's columns count."""
     dicts = [{**s, **dataclasses.asdict(row)} for row, s in zip(rows, stamps, strict=True)]
     # In one call: converting column by column takes one and a half times as long.
     return pa.Table.from_struct_array(pa.array(dicts, pa.struct([*schema(record)])))
 
 
 def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
-    """The records of an Arrow table in its order, without stamps. A missing column, as in files of
-    earlier versions, gets its default."""
+    """The records of an Arrow table, without stamps. A missing column, as in files of earlier
+    versions, gets its default."""
     names = [field.name for field in dataclasses.fields(record) if field.name in rows.column_names]
     return tuple(_rows_of(cast(Any, record)).validate_python(rows.select(names).to_pylist()))
 

@@ -60,8 +60,8 @@ def text_of(file: Path) -> str:
 
 
 def read_yaml(file: Path, kind: type[M], unchecked: frozenset[str] = frozenset()) -> M:
-    """The content of a YAML file. Raises UsageError, naming file and key, for a wrong key or value,
-    or a value refused by `refuse_nonsense` (except in keys `unchecked`)."""
+    """The content of a YAML file. Raises UsageError, naming file and key, for a wrong key or
+    value."""
     text = text_of(file)
     try:
         content = kind.model_validate(yaml.load(text, YAML_LOADER) or {})
@@ -78,9 +78,8 @@ def read_yaml(file: Path, kind: type[M], unchecked: frozenset[str] = frozenset()
 
 
 def refuse_nonsense(value: Any, key: str = "") -> None:
-    """Raise UsageError, naming the key, for a value that no setting of any section accepts: a
-    number that is not finite or beyond 64 bits, control characters, over 4,096 characters (of a
-    path on Linux)."""
+    """Raise UsageError, naming the key, for a value that no setting accepts: a number that is not
+    finite or beyond 64 bits, control characters, over 4,096 characters (of a path on Linux)."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             refuse_nonsense(inner, f"{key}.{name}" if key else str(name))

@@ -54,10 +54,8 @@ def sql_beside(module_file: str) -> Mapping[str, str]:
 
 @cache
 def sql_sections(file: Path) -> Mapping[str, str]:
-    """The sections of a file, by name. Each file is read once per process.
-
-    Raises UsageError, naming file and section, if it cannot be parsed.
-    """
+    """The sections of a file, by name. Raises UsageError, naming file and section, for a
+    mistake."""
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -99,11 +97,8 @@ def table_file(module: str, table: str) -> Path | None:
 
 @cache  # a worker's copy of a plugin's file exists only during the import of its modules
 def table_sql(module: str, table: str) -> Mapping[str, str]:
-    """The sections of a table's file, by name; empty if it has no file.
-
-    Raises UsageError, naming file and section, for a section that is neither a view nor one of
-    `PARTS`.
-    """
+    """The sections of a table's file, by name; empty if it has no file. Raises UsageError, naming
+    file and section, for a section that is neither a view nor one of `PARTS`."""
     file = table_file(module, table)
     sections = sql_sections(file) if file else {}
     for name, sql in sections.items():

@@ -101,8 +101,8 @@ def read_family_file(folder: Path) -> FamilyFile:
 
 def family_layers(folder: Path, roots: Sequence[Path]) -> dict[Path, FamilyFile]:
     """The folders that a family is read from, with their family.yaml, in order of precedence: the
-    family; its bases in the order named, each followed by its own bases; then every `generic`,
-    first the one beside the family, then those in `roots` (folders of families).
+    family; its bases, each followed by its own; then every `generic`, first the one beside the
+    family, then those in `roots` (folders of families).
 
     Raises UsageError if the folder is no family, or a base is unknown or its own base.
     """
@@ -155,12 +155,11 @@ class Family:
     files: Mapping[str, str]
 
     def render(self, prompt: Prompt[Any]) -> tuple[Message, ...]:
-        """The messages of `prompt`: the user's message, after those of its conversation so far. An
-        earlier reply is its value in the family's form, so the messages do not depend on a model's
-        reasons for it.
+        """The messages of `prompt`: those of its conversation so far, then the user's. An earlier
+        reply is its value in the family's form, without a model's reasons for it.
 
         Raises UsageError if the template is missing, malformed, fails, or uses a name that is no
-        field of the prompt. Templates are rendered in Jinja's sandbox.
+        field of the prompt.
         """
         values = {field.name: getattr(prompt, field.name) for field in fields(prompt)}
         values["max_reply_tokens"] = self.max_reply_tokens(type(prompt))  # a template may state it
@@ -213,8 +212,8 @@ class Family:
         return (*examples,)
 
     def is_example(self, prompt: type[Prompt[Any]], reply: str) -> bool:
-        """True if the reply, or its first line, is an example that the prompt shows, ignoring case,
-        white space and signs such as quotes."""
+        """True if the reply, or its first line, is an example that the prompt shows, but for case,
+        white space and signs."""
         if prompt.name not in self._examples:
             self._examples[prompt.name] = frozenset(map(_compared, self.examples(prompt)))
         texts = (reply, reply.strip().partition("\n")[0])
@@ -321,11 +320,11 @@ def load_family(
     folder: Path, roots: Sequence[Path], reply_tokens: Mapping[str, int] | None = None
 ) -> Family:
     """The family in `folder`, completed from its bases and from each `generic`, beside it and in
-    `roots`.
+    `roots` (folders of families, in order of precedence). `reply_tokens` overrides budgets by
+    prompt.
 
-    `roots`: folders of families, in order of precedence. `reply_tokens` overrides reply budgets by
-    prompt. Raises UsageError naming the file and the wrong key, and where two `generic` families of
-    `roots` have a template of the same name.
+    Raises UsageError naming the file and the wrong key, and where two `generic` families of `roots`
+    have a template of the same name.
     """
     first: dict[str, Path] = {}
     for template in (t for root in roots for t in sorted((root / GENERIC).glob("*.jinja"))):

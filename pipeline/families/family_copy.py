@@ -38,10 +38,10 @@ _OneLine.add_representer(
 
 def export_family(name: str, folder: Path, plugins: str | None) -> dict[str, Any]:
     """Copy a family, with all that it inherits, to a new folder; returns `folder` and `templates`
-    (file name -> the family that it came from).
+    (file name -> the family that it came from). Steps made with the copy have the same names.
 
-    The copy renders the same texts, so steps made with it have the same names. `name`: a shipped or
-    a plugin's family, or a folder. Raises UsageError if there is none, or `folder` has files.
+    `name`: a shipped or a plugin's family, or a folder. Raises UsageError if there is none, or
+    `folder` has files.
     """
     roots = [conf / "prompts" for conf in conf_folders(plugins)]
     source = find_family(name, roots)

@@ -5,8 +5,7 @@ while one is held, nothing that a removed run had planned is deleted.
 
 A lease is a file that its holder creates (the first commit wins), renews by rewriting it, and
 deletes. An expired one is taken over under the next number, so that only one of two takers gets it.
-A suspended holder may notice that late: work under a lease must be safe, if wasteful, when two
-processes do it.
+A suspended holder may notice that late: work under a lease must be safe when two processes do it.
 """
 
 import json
@@ -85,9 +84,8 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
     """Hold the lease `name` of a folder in the `with` block; yields None if another process holds
     it.
 
-    `seconds`: without renewal for so long, it expires and may be taken over. The folder is made,
-    and deleted again if nothing else was written there. Raises StorageError if the lease cannot be
-    read or written.
+    `seconds`: without renewal for so long, it expires. The folder is made, and deleted again if
+    nothing else was written there. Raises StorageError.
     """
     files = _files(folder, name)
     new = [] if is_remote(folder) else [f for f in (folder, *folder.parents) if not exists(f)]

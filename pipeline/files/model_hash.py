@@ -1,14 +1,13 @@
 """Hash a model's file or folder by content, and the user's cache, which holds such hashes.
 
-Every byte is hashed: two fine-tunes, or a model with a single edited tensor, share names, sizes and
-most of their bytes. A model may have hundreds of gigabytes and every command needs its hash several
-times, so the hashes of large files are cached: one small file per hashed file, named after its
-path, size, inode, modification time and status change time. No program can set the status change
-time, so it reveals even a write that restores the modification time (`rsync --times`).
+Every byte is hashed: two fine-tunes share names, sizes and most of their bytes. A model may have
+hundreds of gigabytes and every command needs its hash several times, so the hashes of large files
+are cached, by path, size, inode, modification time and status change time. No program can set the
+last, so it reveals even a write that restores the modification time (`rsync --times`).
 
 The cache has small files in $XDG_CACHE_HOME/gistmill or ~/.cache/gistmill, which may be deleted at
 any time. Entries not used for 30 days are deleted. If the folder cannot be read or written, nothing
-is cached, which is no error.
+is cached.
 """
 
 import hashlib
@@ -101,8 +100,7 @@ def _read_and_hash(file: Path, size: int, threads: ThreadPoolExecutor) -> str:
 
 
 def cached_content(kind: str, entry: str) -> bytes | None:
-    """The content of an entry of the cache, which is marked as used; None if there is none.
-    `kind`: the subfolder."""
+    """The content of an entry of the cache, which is marked as used; None if there is none."""
     with suppress(OSError, RuntimeError):
         file = _cache_folder(kind) / entry
         content = file.read_bytes()

@@ -73,10 +73,8 @@ _HOST = socket.gethostname()
 
 
 def as_path(path: AnyPath) -> UPath:
-    """The path as a UPath; a local one is also a pathlib.Path, and spelled as on the disk.
-
-    Raises UsageError if no filesystem for such an address is installed.
-    """
+    """The path as a UPath; a local one is also a pathlib.Path, and spelled as on the disk. Raises
+    UsageError if no filesystem for such an address is installed."""
     try:
         if not is_remote(local := UPath(path)):
             return _as_spelled(local)
@@ -185,8 +183,8 @@ def _remote_paths(folder: UPath, pattern: str) -> list[UPath]:
 def map_files(
     function: Callable[[A], B], files: Iterable[A], folder: UPath | None = None
 ) -> list[B]:
-    """Call `function` for every file, in threads unless they are known to lie in a local folder: a
-    local file is read sooner than a thread starts."""
+    """Call `function` for every file, in threads unless the folder is local: a local file is read
+    sooner than a thread starts."""
     if folder is not None and not is_remote(folder):
         return [*map(function, files)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -206,11 +204,9 @@ def make_folder(path: UPath) -> None:
 
 
 def commit(path: UPath, content: bytes) -> bool:
-    """Create a file atomically unless it exists. True if it holds `content` now: this call created
-    it, or an earlier attempt whose reply was lost.
-
-    Locally a synced temporary file is linked to the name; remotely one conditional PUT.
-    """
+    """Create a file atomically unless it exists: locally a link to a synced temporary file,
+    remotely one conditional PUT. True if it holds `content` now: this call created it, or an
+    earlier attempt whose reply was lost."""
 
     def create() -> bool:
         try:
@@ -298,13 +294,12 @@ def delete_abandoned(path: UPath) -> None:
 
 
 def process_name() -> str:
-    """The host's name and the process id: unique among the processes that write to a warehouse."""
+    """The host's name and the process id."""
     return f"{_HOST}-{os.getpid()}"
 
 
 def has_ended(name: str) -> bool:
-    """True if the named process was on this machine and no longer runs; other machines' are
-    unknown."""
+    """True if the named process was on this machine and no longer runs."""
     host, _, pid = name.rpartition("-")
     if host != _HOST or not pid.isdecimal():
         return False
@@ -329,8 +324,7 @@ def is_abandoned(part: str) -> bool:
 
 
 def own_folder(kind: str) -> Path:
-    """A new temporary folder of this process, gistmill-KIND-PID-...; deletes those of processes
-    that have ended."""
+    """A new temporary folder of this process; deletes those of processes that have ended."""
     start = f"gistmill-{kind}-"
     for folder in Path(tempfile.gettempdir()).glob(f"{start}*"):
         if has_ended(f"{_HOST}-{folder.name.removeprefix(start).partition('-')[0]}"):
@@ -358,7 +352,7 @@ def with_retries(
     operation: Callable[[], A], path: UPath, raised: tuple[type[Exception], ...] = ()
 ) -> A:
     """The result of a file operation, which is retried. Raises the errors of `raised` unchanged,
-    and all other errors of filesystems as `refusal_error`."""
+    and others of filesystems as `refusal_error`."""
     # Not by tenacity: calling it takes as long as reading a small file.
     last, pause = time.monotonic() + min(_seconds, _seconds_here.get()), _FIRST_PAUSE
     while True:
@@ -448,8 +442,7 @@ class Advisory:
 
 
 def ignore_refusals() -> AbstractContextManager[None]:
-    """Try the file operations in the `with` block once and ignore a refusal: for files whose loss
-    costs little time."""
+    """Try the file operations in the `with` block once, and ignore a refusal."""
     return Advisory().attempt()
 
 
