@@ -85,12 +85,16 @@ def test_what_it_has_goes_before_generics(tmp_path: Path) -> None:
     assert check_family(folder, SHIPPED) == []
 
 
-def test_a_template_may_say_the_reply_budget(tmp_path: Path) -> None:
+def test_a_template_may_say_the_reply_budget_and_needs_no_file_once_loaded(tmp_path: Path) -> None:
     folder = written(tmp_path, reply_tokens={"gist": 99})
     (folder / "gist.jinja").write_text("In {{ max_reply_tokens }} tokens: {{ page }}")
-    for own, tokens in ((loaded(folder), 99), (load_family(folder, SHIPPED, {"gist": 5}), 5)):
-        assert content(own, ShortenPage("A page.")) == f"In {tokens} tokens: A page."
     assert check_family(folder, SHIPPED) == []
+    sent = [(pickle.dumps(load_family(folder, SHIPPED, more)), tokens)
+            for more, tokens in ((None, 99), ({"gist": 5}, 5))]  # fmt: skip
+    shutil.rmtree(folder)
+    for own, tokens in sent:
+        text = content(pickle.loads(own), ShortenPage("A page."))
+        assert text == f"In {tokens} tokens: A page."
 
 
 def test_generic_beside_a_family_goes_before_the_shipped_one(tmp_path: Path) -> None:
@@ -99,23 +103,6 @@ def test_generic_beside_a_family_goes_before_the_shipped_one(tmp_path: Path) -> 
     (tmp_path / "generic" / "gist.jinja").write_text("Theirs: {{ page }}")
     folder = written(tmp_path, "wording: ours")
     assert content(loaded(folder), ShortenPage("A page.")) == "Theirs: A page."
-
-
-def test_a_family_needs_no_files_once_it_is_loaded(tmp_path: Path) -> None:
-    folder = written(tmp_path, reply_tokens={"gist": 99})
-    (folder / "gist.jinja").write_text("Cut: {{ page }}")
-    sent = pickle.dumps(loaded(folder))
-    shutil.rmtree(folder)
-    assert content(pickle.loads(sent), ShortenPage("A page.")) == "Cut: A page."
-
-
-def test_a_key_of_no_family(tmp_path: Path) -> None:
-    folder = written(tmp_path, metrics=["rouge1_stem"])
-    assert refused(folder) == "metrics: Extra inputs are not permitted"
-    done = gistmill("prompts", "check", folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"gistmill: {folder / 'family.yaml'}: {refused(folder)}\n"
-    assert "no family.yaml there" in refused(tmp_path / "nowhere")
 
 
 def based(folder: Path, name: str, text: str, **templates: str) -> Path:
@@ -186,7 +173,7 @@ THERE = "no such prompt; nearest: "
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("page: 0", "page: Extra inputs"),
+        ("page: 0", "page: Extra inputs are not permitted"),
         ("wording: theirs", "wording: Input should be 'ours' or 'authors'"),
         ("settings: [1]", "settings: Input should be a valid dictionary"),
         ("reply_tokens: {gist: 0}", "reply_tokens.gist: Input should be greater than 0"),
@@ -206,7 +193,8 @@ def test_a_wrong_file_is_named_with_its_key(tmp_path: Path, text: str, complaint
     assert refused(written(tmp_path, text)).startswith(complaint)
 
 
-def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
+def test_a_file_that_is_missing_or_not_utf8(tmp_path: Path) -> None:
+    assert "no family.yaml there" in refused(tmp_path / "nowhere")
     folder = written(tmp_path, "wording: ours")
     (folder / "gist.jinja").write_bytes(b"\xff{{ page }}")
     with pytest.raises(UsageError, match=r"gist\.jinja: not UTF-8 \(invalid start byte\); save it"):

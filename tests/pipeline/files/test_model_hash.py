@@ -71,18 +71,14 @@ def test_each_change_makes_another_model(tmp_path: Path) -> None:
     assert len({*map(content_hash, folders.values())}) == 1 + len(CHANGES)
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "LICENSE", "NOTICE.txt", "plot.PNG", ".gitattributes", ".cache/a/b.json",
-             "__pycache__/modeling.pyc", "a link to nothing"],
-)  # fmt: skip
-def test_what_no_loader_reads_does_not_count(tmp_path: Path, name: str) -> None:
+def test_what_no_loader_reads_does_not_count(tmp_path: Path) -> None:
     folder = model(tmp_path / "model")
     before = content_hash(folder)
-    if name == "a link to nothing":
-        (folder / name).symlink_to(folder / "nowhere")
-    else:
+    (folder / "a link to nothing").symlink_to(folder / "nowhere")
+    for name in ("README.md", "LICENSE", "NOTICE.txt", "plot.PNG", ".gitattributes",
+                 ".cache/a/b.json", "__pycache__/modeling.pyc"):  # fmt: skip
         write(folder / name, 10)
-    assert content_hash(folder) == before
+        assert content_hash(folder) == before, name
 
 
 def test_a_copied_and_a_moved_model_are_the_same(tmp_path: Path) -> None:
@@ -104,31 +100,31 @@ def test_a_copied_and_a_moved_model_are_the_same(tmp_path: Path) -> None:
     assert content_hash(one) == content_hash(one.rename(tmp_path / "x.gguf")) != content_hash(other)
 
 
+def entries(cache: Path) -> list[Path]:
+    return [file for file in cache.rglob("*") if file.is_file()]
+
+
 @pytest.mark.slow
 def test_an_unchanged_large_file_is_read_once_by_all_processes(
     settled_models: dict[str, Path], cache: Path
 ) -> None:
     """Which shows once the cache holds a wrong hash."""
     folder = settled_models["unchanged"]
+
+    def in_another_process() -> str:
+        code = "from pathlib import Path; from pipeline.files.model_hash import content_hash\n"
+        code += f"print(content_hash(Path({str(folder)!r})))"
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+        return done.stdout.strip()
+
     first = content_hash(folder)
-    (kept,) = entries(cache)
-    assert in_another_process(folder) == first
-    kept.write_text("0" * 64)
-    assert in_another_process(folder) not in (first, "")
+    (cached,) = entries(cache)
+    assert in_another_process() == first
+    cached.write_text("0" * 64)
+    assert in_another_process() not in (first, "")
     (folder / "config.json").write_text("{}")
     assert content_hash(folder) != first, "small files are read every time"
-
-
-def entries(cache: Path) -> list[Path]:
-    return [file for file in cache.rglob("*") if file.is_file()]
-
-
-def in_another_process(folder: Path) -> str:
-    code = "from pathlib import Path; from pipeline.files.model_hash import content_hash\n"
-    code += f"print(content_hash(Path({str(folder)!r})))"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    return done.stdout.strip()
 
 
 def test_a_changed_file_is_noticed_even_with_its_old_time_and_size(

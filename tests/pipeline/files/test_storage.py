@@ -1,6 +1,5 @@
 """What storage refuses: for a moment, then it is asked again; for good, then in one line."""
 
-import ast
 import errno
 import os
 import shutil
@@ -32,7 +31,6 @@ from pipeline.files.storage import (
     with_retries,
     write,
 )
-from tests.support.command import ROOT
 
 HTTP: Any = import_module("httpx2" if find_spec("httpx2") else "httpx")  # whichever hf:// takes
 WHERE = as_path("/w/shard")
@@ -213,26 +211,3 @@ def test_advisory_files_are_tried_once_and_what_failed_is_kept(
     assert advisory.state() == {"seconds": 30.0, "error": "Input/output error"}, "afterwards, too"
     with pytest.raises(KeyError), advisory.attempt():
         raise KeyError("no error of storage")
-
-
-OF_WAREHOUSES = (
-    *sorted((ROOT / "pipeline" / "store").rglob("*.py")),
-    *sorted((ROOT / "pipeline" / "worker").glob("*.py")),
-    ROOT / "pipeline" / "asking" / "known_replies.py",
-)  # fmt: skip
-OPERATIONS = {"exists", "glob", "is_dir", "is_file", "iterdir", "mkdir", "read_bytes", "read_text",
-              "rename", "rglob", "stat", "unlink", "write_bytes", "write_text"}  # fmt: skip
-
-
-def test_all_go_through_one_boundary() -> None:
-    """A path's own methods are not retried, and where a store does not answer some say no. Use
-    those of pipeline/files/storage.py; a file that is opened, within `with_retries`."""
-    called = [
-        f"{file.name}:{node.lineno}: {node.func.attr}"
-        for file in OF_WAREHOUSES
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in OPERATIONS
-    ]
-    assert called == []
