@@ -164,7 +164,8 @@ def check_family(folder: Path, key: tuple[str, ...], value: Any) -> None:
 
 @pytest.mark.parametrize("key", ["metrics", "max_words", "constant_answer"])
 def test_a_setting_of_a_family(tmp_path: Path, key: str) -> None:
-    for value in (None, "x", HUGE, [[]], "l" * 300, "l" * 5000):
+    values: list[Any] = [None, "x", HUGE, [[]], "l" * 300, "l" * 5000]
+    for value in values:
         check_family(tmp_path, ("settings", key), value)
 
 

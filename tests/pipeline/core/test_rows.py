@@ -16,18 +16,15 @@ from pipeline.core.rows import (
     RECORDS,
     Document,
     IndexRow,
-    QuestionRow,
     Record,
-    UnitRows,
     from_arrow,
-    is_per_question,
     schema,
     to_arrow,
 )
 from stages.builtin import load_builtin
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Lookup
-from stages.tables.pages import Gist, Page
+from stages.tables.pages import Gist
 
 load_builtin()
 DOCUMENT = Document(document_id="d")
@@ -96,11 +93,6 @@ def test_embeddings_are_kept_in_single_precision(tmp_path: Any) -> None:
     assert read == dataclasses.replace(row, embedding=(number,))
 
 
-def test_rows_and_stamps_go_together() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        to_arrow(Gist, [Gist.about(DOCUMENT)], [])
-
-
 def test_a_problem_outside_the_closed_set_is_not_read_back() -> None:
     rows = to_arrow(Gist, [Gist.about(DOCUMENT)], [STAMP])
     at = rows.schema.get_field_index("problem")
@@ -112,17 +104,4 @@ def test_a_problem_outside_the_closed_set_is_not_read_back() -> None:
 def test_a_table_has_one_record_class() -> None:
     with pytest.raises(UsageError, match=r"writes the table 'gists', which is that of stages\.tab"):
         type("Other", (IndexRow,), {"table": "gists", "key": (), "__module__": "elsewhere"})
-    assert RECORDS["gists"] is Gist
-
-
-def test_a_class_without_a_table_of_its_own_is_a_base() -> None:
-    assert {IndexRow, QuestionRow}.isdisjoint(RECORDS.values())
-    assert (is_per_question(IndexRow), is_per_question(QuestionRow)) == (False, True)
-
-
-def test_rows_of_a_unit_come_by_class() -> None:
-    gist = Gist.about(DOCUMENT)
-    rows = UnitRows(document=DOCUMENT, tables={Gist: (gist,)})
-    assert rows[Gist] == (gist,)
-    with pytest.raises(KeyError):
-        rows[Page]
+    assert RECORDS["gists"] is Gist and IndexRow not in RECORDS.values()

@@ -1,13 +1,13 @@
 """A model is named by all of its content, wherever it lies, and read once for every change."""
 
 import errno
-import functools
 import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "user-cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder
+
+
+def entries(cache: Path) -> list[Path]:
+    return [file for file in cache.rglob("*") if file.is_file()]
 
 
 def write(file: Path, size: int = BIG, at: int | None = None) -> Path:
@@ -55,20 +59,21 @@ def settled_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return models
 
 
-CHANGES: dict[str, Callable[[Path], object]] = {
-    **{f"byte {at}": functools.partial(write, at=at) for at in (0, CHUNK - 1, CHUNK, BIG - 1)},
-    **{f"size {n}": functools.partial(write, size=n) for n in (0, 2 * CHUNK, BIG - 1, BIG + 1)},
-    "another file": lambda weights: write(weights.with_name("x"), 3),
-    "another folder": lambda weights: write(weights.with_name("1_Pooling") / "x", 3),
-    "another name": lambda weights: weights.rename(weights.with_name("other.safetensors")),
-}
+CHANGES: list[Callable[[Path], object]] = [
+    *(partial(write, at=at) for at in (0, CHUNK - 1, CHUNK, BIG - 1)),
+    *(partial(write, size=size) for size in (0, 2 * CHUNK, BIG - 1, BIG + 1)),
+    lambda weights: write(weights.with_name("x"), 3),  # another file
+    lambda weights: write(weights.with_name("1_Pooling") / "x", 3),  # another folder
+    lambda weights: weights.rename(weights.with_name("other.safetensors")),
+]
 
 
 def test_each_change_makes_another_model(tmp_path: Path) -> None:
-    folders = {name: model(tmp_path / name) for name in ("as it was", *CHANGES)}
-    for name, change in CHANGES.items():
-        change(folders[name] / "model.safetensors")
-    assert len({*map(content_hash, folders.values())}) == 1 + len(CHANGES)
+    hashes = {content_hash(model(tmp_path / "as it was"))}
+    for number, change in enumerate(CHANGES):
+        change(model(tmp_path / str(number)) / "model.safetensors")
+        hashes.add(content_hash(tmp_path / str(number)))
+    assert len(hashes) == 1 + len(CHANGES)
 
 
 def test_what_no_loader_reads_does_not_count(tmp_path: Path) -> None:
@@ -100,10 +105,6 @@ def test_a_copied_and_a_moved_model_are_the_same(tmp_path: Path) -> None:
     assert content_hash(one) == content_hash(one.rename(tmp_path / "x.gguf")) != content_hash(other)
 
 
-def entries(cache: Path) -> list[Path]:
-    return [file for file in cache.rglob("*") if file.is_file()]
-
-
 @pytest.mark.slow
 def test_an_unchanged_large_file_is_read_once_by_all_processes(
     settled_models: dict[str, Path], cache: Path
@@ -114,9 +115,7 @@ def test_an_unchanged_large_file_is_read_once_by_all_processes(
     def in_another_process() -> str:
         code = "from pathlib import Path; from pipeline.files.model_hash import content_hash\n"
         code += f"print(content_hash(Path({str(folder)!r})))"
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-        return done.stdout.strip()
+        return subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT).strip()
 
     first = content_hash(folder)
     (cached,) = entries(cache)
@@ -140,9 +139,16 @@ def test_a_changed_file_is_noticed_even_with_its_old_time_and_size(
     assert content_hash(weights.parent) != before
 
 
-def test_a_file_that_has_just_changed_is_not_cached(tmp_path: Path, cache: Path) -> None:
-    content_hash(model(tmp_path / "model"))
-    assert entries(cache) == []
+def test_a_file_that_has_just_changed_is_not_cached_and_a_long_reading_says_so(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = model(tmp_path / "model")
+    content_hash(folder)
+    assert entries(cache) == [] and capsys.readouterr().err == ""
+    monkeypatch.setattr(model_hash, "_SILENT_SECONDS", 0.0)
+    content_hash(folder)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"gistmill: hashing all files of {folder}")
 
 
 @pytest.mark.parametrize("wrong", ["a file in its place", "no home"])
@@ -190,31 +196,15 @@ def test_a_file_that_cannot_be_read_is_named(
         content_hash(file)
 
 
-def test_a_command_that_reads_for_long_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = model(tmp_path / "model")
-    content_hash(folder)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(model_hash, "_SILENT_SECONDS", 0.0)
-    content_hash(folder)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"gistmill: hashing all files of {folder}")
-
-
-def test_what_was_not_used_for_thirty_days_is_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder, other = tmp_path / "gistmill" / "texts", tmp_path / "gistmill" / "others" / "old"
+def test_what_was_not_used_for_thirty_days_is_deleted(cache: Path) -> None:
+    folder, other = cache / "gistmill" / "texts", cache / "gistmill" / "others" / "old"
     ages = {"used": 40, "recent": 29, "old": 31}
     for file in (*(folder / name for name in ages), other):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(b"text")
+        write(file, 4)
         then = time.time() - ages[file.name] * 24 * 3600.0
         os.utime(file, (then, then))
     (folder / "sub").mkdir()
-    assert cached_content("texts", "used") == b"text"  # used today
+    assert cached_content("texts", "used") == b"\0" * 4  # used today
     cache_content("texts", "new", b"text")
     assert {file.name for file in folder.iterdir()} == {"used", "recent", "new", "sub"}
     assert other.exists(), "of a kind of which nothing was kept now"
