@@ -94,40 +94,32 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
 @pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("verb", "file", "text", "told"),
     [
-        ("broken.py", "import nosuchmodule\n", "cannot be imported: ModuleNotFoundError"),
-        (
-            "quotes.sql",
-            "-- name: measure\nselect 1",
-            "quotes.sql: section 'measure': neither `create view {prefix}measure as` nor one of "
-            "measures, measured, counts, sizes, page_texts, results, memories, traced",
-        ),
-        ("conf/method/bm25.yaml", "arguments: {}\nstages: {}\n", "method bm25 exists already"),
-        ("conf/prompts/generic/family.yaml", "wording: ours\n", "a family generic exists already"),
-        ("conf/prompts/generic/quote.jinja", "{{ nosuch }}", "quote.jinja: 'nosuch' is undefined"),
-    ],
-)
-def test_a_plugin_that_cannot_be_used(tmp_path: Path, file: str, text: str, told: str) -> None:
-    line = one_line(own_process("run", *words(tmp_path, altered(tmp_path / "plugins", file, text))))
-    assert told in line and "quote_plugin" in line
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("section", "told"),
-    [
-        ("quoted\ncreate view {prefix}quoted as\nselect {run}qote from {prefix}quotes",
+        ("run", "broken.py", "import nosuchmodule\n", "cannot be imported: ModuleNotFoundError"),
+        ("run", "quotes.sql", "-- name: measure\nselect 1",
+         "quotes.sql: section 'measure': neither `create view {prefix}measure as` nor one of "
+         "measures, measured, counts, sizes, page_texts, results, memories, traced"),
+        ("run", "conf/method/bm25.yaml", "arguments: {}\nstages: {}\n",
+         "method bm25 exists already"),
+        ("run", "conf/prompts/generic/family.yaml", "wording: ours\n",
+         "a family generic exists already"),
+        ("run", "conf/prompts/generic/quote.jinja", "{{ nosuch }}",
+         "quote.jinja: 'nosuch' is undefined"),
+        ("schema", "quotes.sql", "-- name: quoted\ncreate view {prefix}quoted as\n"
+         "select {run}qote from {prefix}quotes\n",
          "section 'quoted': Binder Error: Referenced column \"qote\" not found"),
-        ("measures\nselect nosuch as value from quotes",
+        ("schema", "quotes.sql", "-- name: measures\nselect nosuch as value from quotes\n",
          "section 'measures': Binder Error: Referenced column \"nosuch\" not found"),
     ],
 )  # fmt: skip
-def test_sql_that_duckdb_refuses(tmp_path: Path, section: str, told: str) -> None:
-    plugin = altered(tmp_path, "quotes.sql", f"-- name: {section}\n")
-    line = one_line(own_process("schema", f"plugins={plugin}"))
-    assert line.startswith(f"{plugin / 'quotes.sql'}: {told}")
+def test_a_plugin_that_cannot_be_used(
+    tmp_path: Path, verb: str, file: str, text: str, told: str
+) -> None:
+    plugin = altered(tmp_path / "plugins", file, text)
+    own = words(tmp_path, plugin) if verb == "run" else [f"plugins={plugin}"]
+    line = one_line(own_process(verb, *own))
+    assert told in line and "quote_plugin" in line
 
 
 def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path) -> None:
