@@ -78,7 +78,7 @@ def call_key(request_sha: str, subject: Subject | Call) -> CallKey:
     return (request_sha, *_SUBJECT(subject))
 
 
-def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) -> Call:
+def call_row(reply: Reply, request: Request, subject: Subject, **columns: Any) -> Call:
     """The row of a request and its reply. `call_index` is set when the unit is done, columns of
     `SENT` by `with_sent`."""
     return Call(
@@ -88,7 +88,7 @@ def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) ->
         reply=reply.text,
         **dict(zip(_OF_SUBJECT, _SUBJECT(subject), strict=True)),
         **{name: getattr(reply, name) for name in _OF_REPLY},
-        **others,
+        **columns,
     )
 
 

@@ -90,15 +90,15 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
     files = _files(folder, name)
     new = [] if is_remote(folder) else [f for f in (folder, *folder.parents) if not exists(f)]
     number = _number(files[-1]) + 1 if files else 1
-    held = Lease(folder / f"{name}.{number}.lease", seconds)
-    if _holder(files) is not None or not held.take():
+    taken = Lease(folder / f"{name}.{number}.lease", seconds)
+    if _holder(files) is not None or not taken.take():
         yield None
         return
-    threading.Thread(target=held.renew, daemon=True, name=f"lease {name}").start()
+    threading.Thread(target=taken.renew, daemon=True, name=f"lease {name}").start()
     try:
-        yield held
+        yield taken
     finally:
-        held.release()
+        taken.release()
         for above in new:
             delete_if_empty(above)
 
