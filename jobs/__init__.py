@@ -14,7 +14,7 @@ compare/    gistmill compare: methods paired on the same questions
 plan/       gistmill plan: calls, hours and money before anything runs
 people/     gistmill rate sheet, import, agreement: labels by people
 submit/     gistmill submit: Ray Jobs, KubeRay, Slurm
-html/       gistmill report --html, view: the page of a run
+html/       gistmill report html=FILE, view: the page of a run
 export/     gistmill export: files for other programs, and the picture of scores against tokens
 warehouse/  gistmill ls, status, schema, rm, gc
 api/        `import gistmill`; make demo

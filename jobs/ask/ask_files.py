@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 from jobs.config.options import ReadOptions
 from jobs.graph.read_run import composed_values, run_of
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.html.page_file import check_page_name, write_page
+from jobs.html.source import check_page_name, write_page
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_json, print_line
 from jobs.output.terminal import wrapped

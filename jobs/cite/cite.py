@@ -11,8 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Heading, Part, Verbatim
-from jobs.report.columns import known_columns
-from jobs.report.names import PAPER, Names, read_names
+from jobs.report.columns import PAPER, Names, known_columns, read_names
 from jobs.report.render import REPEATED
 from jobs.report.report import Report, report_of
 from jobs.statistics.means import LEAST_DOCUMENTS, RESAMPLES

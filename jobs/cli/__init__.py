@@ -12,7 +12,15 @@ from typing import Any
 
 import typer
 
+from jobs.cli import (  # noqa: F401  # in the order of `gistmill --help`
+    execute_verbs,
+    export_verbs,
+    keep_verbs,
+    rate_verbs,
+    read_verbs,
+)
 from jobs.cli.app import app, complain, warn
+from jobs.config.options import WORDS
 from jobs.output.print_tables import warn_in_lines
 from jobs.run.interruption import INTERRUPTED, raise_at_ctrl_c
 from pipeline.core.errors import CommandError, IncompleteError, UsageError
@@ -24,26 +32,6 @@ _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
 _INTERRUPTED = 130  # Typer's exit code for Ctrl-C
 # A plan makes millions of objects without cycles; by default Python looks for cycles every 700.
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
-
-
-_OF_READ_VERBS = {"view", "status", "trace", "compare", "show", "sql", "ls", "schema"}
-
-
-def import_verbs(verb: str = "") -> None:
-    """Import the modules that register verbs; for a reading verb only its own, in half the time."""
-    if verb == "report":
-        from jobs.cli import print_report
-    elif verb in _OF_READ_VERBS:
-        from jobs.cli import read_verbs
-    else:
-        from jobs.cli import (  # noqa: F401  # in the order of `gistmill --help`
-            execute_verbs,
-            export_verbs,
-            keep_verbs,
-            print_report,
-            rate_verbs,
-            read_verbs,
-        )
 
 
 def main() -> None:
@@ -61,7 +49,11 @@ def main() -> None:
             code = _complain(IncompleteError(INTERRUPTED))
     except _CLICK_ERROR as error:
         path = error.ctx.command_path if getattr(error, "ctx", None) else "gistmill"
+        option = getattr(error, "option_name", "")  # of an unknown one
+        key = option.lstrip("-").replace("-", "_")
         line = f"{error.format_message().rstrip('.')}; see {path} --help"
+        if key in WORDS:
+            line = f"{option}: write {key}=VALUE, after the verb and its arguments"
         code = _complain(UsageError(line))
     except CommandError as error:
         code = _complain(error)
@@ -69,9 +61,6 @@ def main() -> None:
         code = _complain(refusal_error(getattr(error, "filename", None) or "storage", error))
     sys.stdout.flush()
     sys.exit(code or 0)
-
-
-import_verbs(*sys.argv[1:2])
 
 
 def _complain(error: CommandError) -> int:

@@ -5,24 +5,17 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jobs.api.library import run_and_report
-from jobs.ask.ask_files import MOST_WORDS
-from jobs.ask.ask_files import ask as ask_files
 from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, completed, warn
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Table, Verbatim
 from jobs.output.print_tables import is_fitted, print_found, print_json, print_parts
-from jobs.problems.causes import healed_line, problem_counts
-from jobs.report.render import headline_parts, parts_of
-from jobs.run.stored_run import run_again, with_predictions
 from pipeline.core.errors import UsageError
-from pipeline.store import connect
-from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
+
+if TYPE_CHECKING:
+    from jobs.graph.resolved_run import ResolvedRun
 
 
 @app.command(rich_help_panel=MAKE)
@@ -61,6 +54,9 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     questions_per_unit=    of a document; more are shared by several workers
     max_problem_rate=, max_fallback_rate=   more end in exit code 3
     """
+
+    from jobs.graph.read_run import read_run
+
     execute(read_run(words or []), json, markdown)
 
 
@@ -104,14 +100,13 @@ def submit(
 def ask(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FILE... QUESTION [KEY=VALUE]...", show_default=False, autocompletion=completed
-        ),
+        typer.Argument(metavar="FILE|QUESTION|KEY=VALUE", hidden=True, autocompletion=completed),
     ],
     each: Annotated[bool, typer.Option("--each", help="Every document answers by itself.")] = False,
     most_words: Annotated[
-        int, typer.Option("--words", metavar="NUMBER", min=1, help="Of pages to choose from.")
-    ] = MOST_WORDS,
+        int | None,
+        typer.Option("--words", metavar="NUMBER", min=1, help="Of pages to choose from."),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write the answer's page, and open it.")
     ] = None,
@@ -126,7 +121,11 @@ def ask(
     One answer is printed, with the passages that it rests on by file and page. Pages and gists are
     made once and kept. Keys are those of run, but for run=, corpus= and experiment=.
     """
-    raise typer.Exit(ask_files(words, json, warn, each, most_words, html))
+
+    from jobs.ask.ask_files import MOST_WORDS
+    from jobs.ask.ask_files import ask as ask_files
+
+    raise typer.Exit(ask_files(words, json, warn, each, most_words or MOST_WORDS, html))
 
 
 @app.command(rich_help_panel=MAKE)
@@ -140,6 +139,9 @@ def score(words: Words = None, json: Json = False, markdown: WholeTables = False
     Example:
       gistmill score predictions=answers.jsonl method=theirs run=night
     """
+
+    from jobs.run.stored_run import with_predictions
+
     execute(with_predictions(words or []), json, markdown)
 
 
@@ -154,8 +156,11 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
     Example:
       gistmill retry run=night problem=timeout
     """
+
+    from jobs.run.stored_run import run_again
+
     resolved, retry_policy = run_again(words or [])
-    execute(resolved, json, markdown, retry_policy, before=_problems(resolved))
+    execute(resolved, json, markdown, _problems(resolved), retry_policy=retry_policy)
 
 
 @app.command(rich_help_panel=MAKE)
@@ -185,15 +190,21 @@ def plan(
 
 
 def execute(
-    resolved: ResolvedRun,
+    resolved: "ResolvedRun",
     as_json: bool,
     whole: bool = False,
-    retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
     before: Mapping[str, int] | None = None,
+    **more: Any,
 ) -> None:
     """Execute a run, print its report (`whole`: as Markdown), and exit with its code. `before`: the
-    number of rows with each problem before a retry, to print how many it healed."""
-    outcome, made = run_and_report(resolved, warn, retry_policy)
+    number of rows with each problem before a retry, to print how many it healed; `more`: what
+    `run_and_report` takes."""
+
+    from jobs.api.library import run_and_report
+    from jobs.problems.causes import healed_line
+    from jobs.report.render import headline_parts, parts_of
+
+    outcome, made = run_and_report(resolved, warn, **more)
     after = {} if before is None else _problems(resolved)
     if as_json:
         healed = {} if before is None else {"problems": {"before": before, "after": after}}
@@ -208,7 +219,10 @@ def execute(
     raise typer.Exit(outcome.exit_code)
 
 
-def _problems(resolved: ResolvedRun) -> dict[str, int]:
+def _problems(resolved: "ResolvedRun") -> dict[str, int]:
+    from jobs.problems.causes import problem_counts
+    from pipeline.store import connect
+
     with connect(resolved.config.warehouse, resolved.name) as connection:
         return problem_counts(connection)
 
@@ -216,7 +230,7 @@ def _problems(resolved: ResolvedRun) -> dict[str, int]:
 @app.command(rich_help_panel=MAKE)
 def bench(
     words: Annotated[
-        list[str], typer.Argument(metavar="PART... [KEY=VALUE]...", autocompletion=completed)
+        list[str], typer.Argument(metavar="PART|KEY=VALUE", hidden=True, autocompletion=completed)
     ],
     pairs: Annotated[
         int, typer.Option("--pairs", min=1, metavar="NUMBER", help="Repetitions, by default 3.")

@@ -4,20 +4,13 @@ from typing import Annotated
 
 import typer
 
-from jobs.cite.cite import cite_parts, statement
-from jobs.cli.app import LOOK, RUN, Force, Json, Verbs, app, reading, warn
+from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, verb_group, warn
 from jobs.config.options import ReadOptions
-from jobs.export.export_predictions import exported_predictions as predictions_text
-from jobs.export.export_report import exported_report
-from jobs.export.frontier import exported_frontier
-from jobs.export.target import Target
 from jobs.output.cells import counted
-from jobs.output.print_tables import print_found, print_json
+from jobs.output.print_tables import Target, print_found, print_json
 from pipeline.core.errors import UsageError
-from pipeline.store import connect
-from pipeline.store.sql.sql_sandbox import write_view
 
-export = Verbs(help="Write answers, the report or a view to a file.")
+export = verb_group(help="Write answers, the report or a view to a file.")
 app.add_typer(export, name="export", rich_help_panel=LOOK)
 
 
@@ -31,6 +24,9 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
     Example:
       gistmill export predictions method=gist_only to=answers.jsonl
     """
+
+    from jobs.export.export_predictions import exported_predictions as predictions_text
+
     target = Target.of(options.to, force)
     give(target, *predictions_text(options, warn), json)
 
@@ -55,6 +51,9 @@ def report(
     Example:
       gistmill export report format=latex to=table.tex
     """
+
+    from jobs.export.export_report import exported_report
+
     target = Target.of(options.to, force)
     give(target, *exported_report(options, intervals, warn), json)
 
@@ -70,6 +69,9 @@ def frontier(options: ReadOptions, force: Force = False, json: Json = False) -> 
     Example:
       gistmill export frontier to=frontier.svg
     """
+
+    from jobs.export.frontier import exported_frontier
+
     target = Target.of(options.to, force)
     give(target, *exported_frontier(options, warn), json)
 
@@ -84,6 +86,10 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
     Example:
       gistmill export view answers to=answers.parquet
     """
+
+    from pipeline.store import connect
+    from pipeline.store.sql.sql_sandbox import write_view
+
     target = Target.of(options.to, force)
     if target.path is None:
         raise UsageError("a view is written as Parquet, which is no text; add to=FILE.parquet")
@@ -100,6 +106,9 @@ def cite(options: ReadOptions, json: Json = False) -> None:
     Example:
       gistmill cite run=night
     """
+
+    from jobs.cite.cite import cite_parts, statement
+
     print_found(statement(options), cite_parts, json)
 
 

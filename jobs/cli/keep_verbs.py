@@ -7,19 +7,11 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import KEEP, RUN, Json, Verbs, app, reading
+from jobs.cli.app import KEEP, RUN, Json, app, reading, verb_group
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
-from jobs.plugin.new_plugin import new_plugin
-from jobs.warehouse.delete import removal_line, remove, run_to_remove, show_gc
-from jobs.warehouse.verify import verified_lines
-from jobs.warehouse.verify import verify as verify_files
 from pipeline.core.errors import AccountingError, UsageError
-from pipeline.core.registry import conf_folders
-from pipeline.families.family_copy import export_family
-from pipeline.store.runs.people import num_labels
-from pipeline.work.check_family import check_family
 
 
 @reading(*RUN, panel=KEEP)
@@ -37,6 +29,10 @@ def rm(
     Example:
       gistmill rm run=night
     """
+
+    from jobs.warehouse.upkeep import removal_line, remove, run_to_remove
+    from pipeline.store.runs.people import num_labels
+
     name = run_to_remove(options)
     if not yes:
         _confirm(name, num_labels(options.warehouse / "runs" / name))
@@ -70,6 +66,9 @@ def gc(options: ReadOptions, json: Json = False) -> None:
     Example:
       gistmill gc older_than=1h
     """
+
+    from jobs.warehouse.upkeep import show_gc
+
     show_gc(options, json)
 
 
@@ -83,13 +82,17 @@ def verify(options: ReadOptions, json: Json = False) -> None:
     Example:
       gistmill verify warehouse=warehouse
     """
+
+    from jobs.warehouse.upkeep import verified_lines
+    from jobs.warehouse.upkeep import verify as verify_files
+
     found = verify_files(options.warehouse)
     print_found(found, verified_lines, json)
     if damaged := found["damaged"]:
         raise AccountingError(f"{counted(len(damaged), 'file')} damaged; see above")
 
 
-plugin = Verbs(help="Begin a plugin.")
+plugin = verb_group(help="Begin a plugin.")
 app.add_typer(plugin, name="plugin", rich_help_panel=KEEP)
 
 
@@ -110,6 +113,9 @@ def new(  # noqa: PLR0913  # they are its options
     Example:
       gistmill plugin new my_method --method
     """
+
+    from jobs.plugin.new_plugin import new_plugin
+
     given = {"method": method, "metric": metric, "engine": engine, "judge": judge,
              "corpus": corpus, "family": family}  # fmt: skip
     kinds = [kind for kind, is_given in given.items() if is_given]
@@ -120,7 +126,7 @@ def new(  # noqa: PLR0913  # they are its options
     print_found({"files": files}, lambda _: [lines, f"pytest {name} tests it"], json)
 
 
-prompts = Verbs(help="Check or copy a family of prompts.")
+prompts = verb_group(help="Check or copy a family of prompts.")
 app.add_typer(prompts, name="prompts", rich_help_panel=KEEP)
 
 _ALL_GOOD = "all prompts render and all example replies are read"
@@ -141,7 +147,12 @@ def check(
     Example:
       gistmill prompts check my_prompts
     """
-    roots = [conf / "prompts" for conf in conf_folders(options.plugins)]
+
+    from pipeline.core.registry import load_plugins, plugin_folders
+    from pipeline.core.settings import CONF
+    from pipeline.work.check_family import check_family
+
+    roots = [conf / "prompts" for conf in [*load_plugins(plugin_folders(options.plugins)), CONF]]
     every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
     families = every if folder is None else [folder]
     failures = [line for family in families for line in check_family(family, roots)]
@@ -164,6 +175,9 @@ def export(
     Example:
       gistmill prompts export qmsum my_prompts
     """
+
+    from pipeline.families.family_copy import export_family
+
     made = export_family(family, folder, options.plugins)
     files = f"family.yaml and {len(made['templates'])} templates"
     line = f"{made['folder']}: {files}; family={made['folder']} reads with them"

@@ -1,22 +1,18 @@
-"""The verb that prints the report of a run."""
+"""What `gistmill report` prints: the report, one of its parts, or another page of the run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from jobs.cli.app import RUN, Json, WholeTables, reading
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
-from jobs.config.options import ReadOptions
+from jobs.config.options import REPORT, ReadOptions
 from jobs.output.cells import Heading, Part
 from jobs.output.print_tables import is_fitted, print_found
-from jobs.report.columns import with_columns
+from jobs.report.columns import CANONICAL, named, read_names, with_columns
 from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
-from jobs.report.names import CANONICAL, named, read_names
 from jobs.report.published import published as published_figures
 from jobs.report.published import published_parts
 from jobs.report.render import GROUPS, group_parts, headline_parts, parts_of, score_parts
@@ -24,61 +20,62 @@ from jobs.report.report import Report, make_report
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
 
+_USED: Mapping[str, Sequence[str]] = {
+    "--published": ("by", "where", "rater"),
+    "--corpus": ("picture",),
+    "html=": ("by", "where", "rater", "columns", "names", "plugins"),
+    "": REPORT,
+}
+"""The keys that each page takes, and the printed report, whose page is ""."""
 
-@reading(*RUN, "by", "where", "rater", "columns", "names", "plugins", "price", "split_shared")
-def report(  # noqa: PLR0913  # they are its options
-    options: ReadOptions,
-    corpus: Annotated[
-        bool, typer.Option("--corpus", help="Words, pages and compression instead of scores.")
-    ] = False,
-    picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --corpus: draw them, .png or .svg.")
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page of it and every question."),
-    ] = None,
-    published: Annotated[
-        bool, typer.Option("--published", help="The paper's figures beside the run's.")
-    ] = False,
-    baseline: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="Add each row's difference from it, and p.")
-    ] = None,
-    whole: Annotated[bool, typer.Option("--all", help="In a terminal, too, all of it.")] = False,
-    only: Annotated[
-        str | None, typer.Option(metavar="PART", help="All of one part: scores, reading or cost.")
-    ] = None,
-    json: Json = False,
-    markdown: WholeTables = False,
+
+def show_report(
+    options: ReadOptions, corpus: bool, published: bool, whole: bool, json: bool, markdown: bool
 ) -> None:
-    """Print the table of a run: methods, scores, costs.
-
-    In a terminal its headline; into pipes and files, and with --all, all of it.
-
-    \b
-    Example:
-      gistmill report by=question_type --only scores
-    """
-    pages = {"published": published, "corpus": corpus or picture, "html": html}
-    own = {"baseline": baseline, "all": whole, "only": only}
-    _refuse_unused(options, [page for page, is_asked in pages.items() if is_asked], own)
-    if published:
+    """Print the report, or the page that --corpus, --published or html= names. Raises UsageError
+    for options that would do nothing."""
+    page = _page(options, published, corpus, whole)
+    if page == "--published":
         print_found(published_figures(options), published_parts, json, markdown)
-    elif corpus or picture:
+    elif page == "--corpus":
         with connect(options.warehouse, options.run) as connection:
-            found = distributions(connection)
-            if picture:
-                draw_histograms(connection, picture)
-        print_found(found, lambda found: [distribution_table(found)], json, markdown)
-    elif html is not None:
-        from jobs.html.page_file import show_written  # imported here: it imports the stages
+            sizes = distributions(connection)
+            if options.picture:
+                draw_histograms(connection, Path(options.picture))
+        print_found(sizes, lambda sizes: [distribution_table(sizes)], json, markdown)
+    elif options.html:
+        from jobs.html.source import show_written  # imported here: it imports the stages
 
-        show_written(options, html, json)
+        show_written(options, Path(options.html), json)
     else:
-        is_headline = is_fitted(markdown or whole)
-        own_parts = _chosen_parts(only, options.columns, is_headline)
-        made, parts = _printed(options, baseline, own_parts)
-        print_found(made, lambda _: parts, json, markdown)
+        chosen_parts = _chosen_parts(options.only, options.columns, is_fitted(markdown or whole))
+        printed, parts = _printed(options, chosen_parts)
+        print_found(printed, lambda _: parts, json, markdown)
+
+
+def _page(options: ReadOptions, published: bool, corpus: bool, whole: bool) -> str:
+    """The key of `_USED` that is asked for. Raises UsageError for several, and for options that
+    would do nothing."""
+    wanted = {
+        "--published": published,
+        "--corpus": corpus or options.picture,
+        "html=": options.html,
+    }
+    pages = [page for page, is_wanted in wanted.items() if is_wanted]
+    if len(pages) > 1:
+        raise UsageError(f"{', '.join(pages)}: one of them at a time")
+    page = pages[0] if pages else ""
+    keys = dict.fromkeys(key for keys in _USED.values() for key in keys)
+    unused = [f"{key}=" for key in keys if key not in _USED[page] and getattr(options, key)]
+    switches = {"--split-shared": options.split_shared, "--all": whole}
+    unused += [switch for switch, is_on in switches.items() if is_on and page]
+    if unused:
+        raise UsageError(
+            f"{', '.join(unused)}: does nothing with {page or 'a table'}; leave it out"
+        )
+    if options.baseline and options.names:
+        raise UsageError("baseline= prints the names that compare takes; leave names= out")
+    return page
 
 
 def _chosen_parts(
@@ -87,7 +84,7 @@ def _chosen_parts(
     if only is not None:
         if columns is not None or only not in GROUPS:
             raise UsageError(
-                f"--only {only}: write --only {', '.join(GROUPS)}, one of them, without columns="
+                f"only={only}: write only={', '.join(GROUPS)}, one of them, without columns="
             )
         return partial(group_parts, group=GROUPS[only])
     if not is_headline:
@@ -96,15 +93,15 @@ def _chosen_parts(
 
 
 def _printed(
-    options: ReadOptions, baseline: str | None, own_parts: Callable[[Report], list[Part]]
+    options: ReadOptions, parts_of_it: Callable[[Report], list[Part]]
 ) -> tuple[dict[str, Any], list[Part]]:
     whole = make_report(options)
     names = read_names(options.names or CANONICAL, whole.foot["plugins"])
     chosen = with_columns(whole, options.columns, names)
-    parts = own_parts(named(chosen, names))
-    if baseline is None:
+    parts = parts_of_it(named(chosen, names))
+    if options.baseline is None:
         return vars(chosen), parts
-    against = compare_methods(_of_columns(options, chosen), [baseline], True)
+    against = compare_methods(_of_columns(options, chosen), [options.baseline], True)
     compared = [Heading("against the baseline", 2), *comparison_parts(against, options.warehouse)]
     return {**vars(chosen), "baseline": against}, [*parts, *compared]
 
@@ -116,29 +113,5 @@ def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
     named = [column.measure for column in chosen.columns if column.measure in chosen.measures]
     if not named:
         there = ", ".join(chosen.measures)
-        raise UsageError(f"columns={options.columns}: --baseline compares scores; add {there}")
+        raise UsageError(f"columns={options.columns}: baseline= compares scores; add {there}")
     return replace(options, metric=",".join(named))
-
-
-# The options of the printed report that each other page also takes.
-_USED: Mapping[str, Sequence[str]] = {
-    "published": ("by", "where", "rater"),
-    "corpus": (),
-    "html": ("by", "where", "rater", "columns", "names", "plugins"),
-    "printed": ("by", "where", "rater", "columns", "names", "price", "split_shared", "baseline",
-                "all", "only"),
-}  # fmt: skip
-
-
-def _refuse_unused(options: ReadOptions, pages: Sequence[str], own: Mapping[str, Any]) -> None:
-    """Raise UsageError for several `pages`, and for options that would do nothing."""
-    if len(pages) > 1:
-        raise UsageError(f"--{', --'.join(pages)}: one of them at a time")
-    page = pages[0] if pages else "printed"
-    given = {name: value for used in _USED.values() for name in used
-             if (value := own.get(name) or getattr(options, name, None))}  # fmt: skip
-    if unused := [name.replace("_", "-") for name in given if name not in _USED[page]]:
-        where = f"with --{page}" if pages else "without --html"
-        raise UsageError(f"{', '.join(unused)}: does nothing {where}; leave it out")
-    if own["baseline"] and options.names:
-        raise UsageError("--baseline prints the names that compare takes; leave names= out")

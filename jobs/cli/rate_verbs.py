@@ -9,27 +9,16 @@ from jobs.cli.app import (
     Force,
     Json,
     VerbGroup,
-    Verbs,
     WholeTables,
     Words,
     app,
     reading,
+    verb_group,
 )
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
 from jobs.config.options import ReadOptions
-from jobs.export.target import Target
-from jobs.output.print_tables import print_found, print_line
-from jobs.people.labels import (
-    LABELS,
-    agreements,
-    import_sheet,
-    imported_lines,
-    parts_of,
-    sheet,
-)
-from jobs.run.rate_audit import audit_run
-from jobs.run.stored_run import with_rater
+from jobs.output.print_tables import Target, print_found, print_line
 from pipeline.core.errors import UsageError
 
 _DEFAULT = "add"
@@ -45,7 +34,7 @@ class _WithDefault(VerbGroup):
         return list(super().parse_args(ctx, args))
 
 
-verbs = Verbs(cls=_WithDefault)
+verbs = verb_group(_WithDefault)
 
 
 @verbs.callback()
@@ -63,6 +52,9 @@ def add(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     Example:
       gistmill rate add run=night rater=extractive
     """
+
+    from jobs.run.stored_run import with_rater
+
     execute(with_rater(words or []), json, markdown, retry_policy=None)
 
 
@@ -79,6 +71,9 @@ def audit(words: Words = None, json: Json = False, markdown: WholeTables = False
     Example:
       gistmill rate audit run=night n=50
     """
+
+    from jobs.run.rate_audit import audit_run
+
     execute(audit_run(words or []), json, markdown)
 
 
@@ -92,6 +87,9 @@ def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) 
     Example:
       gistmill rate sheet run=night n=100 to=sheet.csv
     """
+
+    from jobs.people.labels import LABELS, sheet
+
     target = Target.of(options.to, force)
     if target.path is not None and target.path.suffix != ".csv":
         raise UsageError(f"to={options.to}: a sheet is CSV; name a file that ends in .csv")
@@ -110,6 +108,9 @@ def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
     Example:
       gistmill rate import sheet.csv run=night person=ada
     """
+
+    from jobs.people.labels import import_sheet, imported_lines
+
     print_found(import_sheet(file, options), imported_lines, json)
 
 
@@ -123,6 +124,9 @@ def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = 
     Example:
       gistmill rate agreement run=night
     """
+
+    from jobs.people.labels import agreements, parts_of
+
     print_found(agreements(options), parts_of, json, markdown)
 
 

@@ -2,25 +2,46 @@
 choices for a run."""
 
 from contextlib import suppress
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated
 
 import typer
-from upath import UPath
 
-from jobs.cli.app import RUN, Json, WholeTables, reading
-from jobs.compare.compare import compare as compare_methods
-from jobs.compare.show_compare import comparison_parts
-from jobs.config.options import ReadOptions
+from jobs.cli.app import RUN, Json, Methods, WholeTables, reading
+from jobs.config.options import REPORT, WAREHOUSE, ReadOptions
 from jobs.output.print_tables import exact_rows, print_found, print_json, print_parts
-from jobs.trace.show import document_parts, show_trace, shown_document
-from jobs.warehouse.ls import listing, listing_parts
-from jobs.warehouse.schema import named, named_parts, read_schema, schema_page, schema_parts
-from jobs.warehouse.status import show_status
-from pipeline.files.storage import as_path
-from pipeline.store import connect
-from pipeline.store.sql.sql_sandbox import rows_within
 
 _SECONDS_BETWEEN_LOOKS = 5.0
+
+
+@reading(*RUN, *REPORT, "html", "picture")
+def report(  # noqa: PLR0913  # they are its options
+    options: ReadOptions,
+    corpus: Annotated[
+        bool, typer.Option("--corpus", help="Words, pages and compression instead of scores.")
+    ] = False,
+    published: Annotated[
+        bool, typer.Option("--published", help="The paper's figures beside the run's.")
+    ] = False,
+    split_shared: Annotated[
+        bool, typer.Option("--split-shared", help="Divide costs of memories among their methods.")
+    ] = False,
+    whole: Annotated[bool, typer.Option("--all", help="In a terminal, too, all of it.")] = False,
+    json: Json = False,
+    markdown: WholeTables = False,
+) -> None:
+    """Print the table of a run: methods, scores, costs.
+
+    In a terminal its headline; into pipes and files, and with --all, all of it.
+
+    \b
+    Example:
+      gistmill report by=question_type only=scores
+    """
+    from jobs.cli.print_report import show_report
+
+    options = replace(options, split_shared=split_shared)
+    show_report(options, corpus, published, whole, json, markdown)
 
 
 @reading(*RUN, "by", "where", "rater", "columns", "names", "plugins", "port")
@@ -38,17 +59,13 @@ def view(options: ReadOptions, json: Json = False) -> None:
     serve(options, json)
 
 
-@reading(*RUN, "address")
+@reading(*RUN, "cluster.address", "every")
 def status(
     options: ReadOptions,
     steps: Annotated[bool, typer.Option("--steps", help="A row per step, not per stage.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Every 5 s, until the run is no longer at work.")
     ] = False,
-    every: Annotated[
-        float | None,
-        typer.Option(min=0.1, max=86_400, metavar="SECONDS", help="Watch, but so often."),
-    ] = None,
     json: Json = False,
 ) -> None:
     """Say what of a run is done, running and failed.
@@ -57,7 +74,10 @@ def status(
     Example:
       gistmill status --watch
     """
-    seconds = every or (_SECONDS_BETWEEN_LOOKS if watch else None)
+
+    from jobs.warehouse.status import show_status
+
+    seconds = options.every or (_SECONDS_BETWEEN_LOOKS if watch else None)
     with suppress(KeyboardInterrupt):  # the run goes on
         show_status(options, json, steps, seconds)
 
@@ -78,23 +98,14 @@ def trace(
     Example:
       gistmill trace meeting-02 method=readagent_p
     """
+
+    from jobs.trace.show import show_trace
+
     show_trace(options, question_id, full, prompts, json)
 
 
-def _completed(ctx: Any, incomplete: str) -> list[str]:
-    return list(ctx.command.completed(incomplete))
-
-
 @reading(*RUN, "metric", "where", "rater")
-def compare(
-    methods: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[A [B]]", show_default=False, autocompletion=_completed),
-    ] = None,
-    *,
-    options: ReadOptions,
-    json: Json = False,
-) -> None:
+def compare(methods: Methods = None, *, options: ReadOptions, json: Json = False) -> None:
     """Compare two methods on the questions that both have.
 
     Difference, interval, p-value, the questions that differ. A alone: against every other; none:
@@ -104,6 +115,10 @@ def compare(
     Example:
       gistmill compare gist_only full_text metric=accuracy
     """
+
+    from jobs.compare.compare import compare as compare_methods
+    from jobs.compare.show_compare import comparison_parts
+
     found = compare_methods(options, methods or [])
     print_found(found, lambda found: comparison_parts(found, options.warehouse), json)
 
@@ -116,6 +131,9 @@ def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
     Example:
       gistmill show tide_mill_handbook page=1
     """
+
+    from jobs.trace.show import document_parts, shown_document
+
     print_found(shown_document(options, document_id), document_parts, json)
 
 
@@ -137,6 +155,10 @@ def sql(
     Example:
       gistmill sql 'select method, count(*) from answers group by method'
     """
+
+    from pipeline.store import connect
+    from pipeline.store.sql.sql_sandbox import rows_within
+
     with connect(options.warehouse, options.run, unsafe, options.memory_limit) as connection:
         found, is_cut = rows_within(connection, query, options.rows, options.seconds)
     print_found(found, exact_rows, json, markdown)
@@ -144,13 +166,10 @@ def sql(
         typer.echo(f"gistmill: only the first {options.rows} rows; add rows=N for more", err=True)
 
 
-@reading("plugins")
+@reading("warehouse", "plugins")
 def ls(
     kind: Annotated[
         str | None, typer.Argument(help="List these alone: methods, stages, prompts ...")
-    ] = None,
-    warehouse: Annotated[
-        UPath | None, typer.Option(parser=as_path, metavar="DIR", help="Its runs and steps.")
     ] = None,
     *,
     options: ReadOptions,
@@ -164,8 +183,12 @@ def ls(
 
     \b
     Example:
-      gistmill ls --warehouse warehouse
+      gistmill ls warehouse=warehouse
     """
+
+    from jobs.warehouse.ls import listing, listing_parts
+
+    warehouse = None if options.warehouse is WAREHOUSE else options.warehouse
     print_found(listing(warehouse, options.plugins, kind), listing_parts, json, markdown)
 
 
@@ -191,6 +214,9 @@ def schema(
     Example:
       gistmill schema answers
     """
+
+    from jobs.warehouse.schema import named, named_parts, read_schema, schema_page, schema_parts
+
     found = read_schema(options.plugins)
     if markdown:
         print_parts(schema_page(found), whole=True)

@@ -1,22 +1,23 @@
-"""The options that reading verbs share, such as prices and rates, and the keys of verbs that
-continue a stored run."""
+"""The words of reading verbs, such as `run=NAME` and `where=SQL`, and the prices and rates that
+several verbs take."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from upath import UPath
 
-from pipeline.core.engine import Price
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import UsageError, refuse_secret
 from pipeline.files.storage import as_path
-from pipeline.store import connect
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import run_name
+
+if TYPE_CHECKING:
+    from pipeline.core.engine import Price
+    from pipeline.store.runs.run_folder import RunFolder
 
 WAREHOUSE = as_path("warehouse")
+# The keys of verbs that continue a stored run.
 KEYS: Mapping[str, tuple[str, ...]] = {
     "rate add": ("warehouse", "run", "rater", "cluster"),
     "rate audit": ("warehouse", "run", "n", "seed", "cluster"),
@@ -24,64 +25,141 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+_Number = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """The options of verbs that read a run, by default the one that was started last. `by` and
-    `where` are SQL over the questions."""
+    `where` are SQL over the questions; `split_shared` is a switch, the others are words."""
 
-    warehouse: UPath = WAREHOUSE
+    warehouse: Annotated[UPath, BeforeValidator(as_path)] = WAREHOUSE
     run: str | None = None
     by: str | None = None
     where: str | None = None
-    columns: str | None = None  # of tables of methods, with commas between them
-    names: str | None = None  # canonical, paper or a file; None: what suits the output
+    columns: str | None = None
+    names: str | None = None
     method: str | None = None
-    metric: str | None = None  # of `compare`: names with commas between them
+    metric: str | None = None
     rater: str | None = None
     plugins: str | None = None
-    memory: str | None = None  # of `show`, and which of its pages
+    memory: str | None = None
     page: str | None = None
-    address: str | None = None  # of a cluster's dashboard
-    port: int = 7645  # of `view`
-    older_than: str | None = None  # of `gc`
-    format: str | None = None  # of exports
+    address: str | None = None
+    port: Annotated[int, Field(ge=0, lt=2**16)] = 7645
+    older_than: str | None = None
+    format: str | None = None
     to: str = "-"
-    caption: str | None = None  # of exported tables
+    caption: str | None = None
     label: str | None = None
-    marks: str | None = None  # of best values
-    n: int = 200  # of sheets for people
-    seed: int = 0
+    marks: str | None = None
+    n: Annotated[_Number, Field(ge=1)] = 200
+    seed: _Number = 0
     person: str = ""
-    rows: int = 10_000  # of `sql`: printed at most
-    seconds: float = 600.0
+    rows: Annotated[int, Field(ge=1, le=10**12)] = 10_000
+    seconds: Annotated[float, Field(ge=0.1, le=10**9)] = 600.0
     memory_limit: str | None = None
-    price: str | None = None  # of `report`: PROMPT,REPLY[,CACHED], money a million tokens
-    split_shared: bool = False  # the costs of shared memory steps, among the methods
+    price: str | None = None
+    split_shared: bool = False
+    every: Annotated[float | None, Field(ge=0.1, le=86_400)] = None
+    html: str | None = None
+    picture: str | None = None
+    baseline: str | None = None
+    only: str | None = None
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[RunFolder, Any]]:
+    def opened(self) -> Iterator[tuple["RunFolder", Any]]:
         """The folder of the run, and a connection that shows its rows. Raises UsageError."""
+        from pipeline.store import connect  # imported here, as `gistmill --help` needs none of it
+        from pipeline.store.runs.run_folder import RunFolder
+        from pipeline.store.sql.connect import run_name
+
         name = run_name(self.warehouse, self.run)
         with connect(self.warehouse, name) as connection:
             yield RunFolder(self.warehouse, name), connection
 
 
-def price_of(written: str) -> Price:
-    """Parse `--price PROMPT,REPLY[,CACHED]`. Raises UsageError for another form."""
+REPORT = ("by", "where", "rater", "columns", "names", "plugins", "price", "baseline", "only")
+"""The keys of a printed report."""
+_ADDRESS = "cluster.address"  # the key that runs have for the field `address`
+# The keys, and for `--help` the form of each one's value, and what it is for.
+WORDS: Mapping[str, tuple[str, str]] = {
+    "warehouse": ("DIR", "By default ./warehouse."),
+    "run": ("NAME", "By default the last started, audits apart."),
+    "by": ("SQL", "Of questions: rows for each of its values, too."),
+    "where": ("SQL", "Only the questions for which it is true."),
+    "columns": ("NAME,...", "These measures, counts or headings, in order."),
+    "names": ("FILE", "Your names.yaml; or paper, canonical."),
+    "method": ("NAME", "A method, or how the names of some begin."),
+    "metric": ("NAME,...", "By default those of answers."),
+    "rater": ("NAME", "Whose verdicts count; how it begins will do."),
+    "plugins": ("DIR,...", "Folders with stages and prompts of your own."),
+    "memory": ("NAME", "Of several that the run has of the document."),
+    "page": ("0,3..5", "Pages by their indexes; by default all."),
+    _ADDRESS: ("URL", "With the run's job there, too."),
+    "port": ("PORT", "By default 7645; 0: any that is free."),
+    "older_than": ("24h", "Files that were replaced before; by default 24h."),
+    "format": ("NAME", "By default the first of those named above."),
+    "to": ("FILE", "On any filesystem; by default -, standard output."),
+    "caption": ("TEXT", "By default what the numbers are over, and marks."),
+    "label": ("NAME", "Of LaTeX's table; by default tab:RUN."),
+    "marks": ("NAME", "Of the best: bold, the default, stars or none."),
+    "n": ("NUMBER", "How many answers; by default 200."),
+    "seed": ("NUMBER", "Of what is drawn; by default 0."),
+    "person": ("NAME", "Whose labels they are."),
+    "rows": ("NUMBER", "So many are printed; by default 10,000."),
+    "seconds": ("NUMBER", "Then it is stopped; by default 600."),
+    "memory_limit": ("2GB", "By default 80% of the machine's memory."),
+    "price": ("PROMPT,REPLY[,CACHED]", "Of a million tokens: adds money."),
+    "every": ("SECONDS", "Print it again, so often, while the run is at work."),
+    "html": ("FILE", "Write a page of it and every question."),
+    "picture": ("FILE", "Draw them, .png or .svg."),
+    "baseline": ("METHOD", "Each row's difference from it, and p, too."),
+    "only": ("PART", "All of one part: scores, reading or cost."),
+}
+_SQL = ("by", "where")  # not stored, and may hold a text that looks like an address
+
+
+def read_options(words: Sequence[str], keys: Sequence[str]) -> ReadOptions:
+    """Parse the words `KEY=VALUE` of a verb that has these keys. Raises UsageError for other words,
+    empty values and secrets."""
+    values: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or key not in keys:
+            there = f"there are {', '.join(keys)}=..." if keys else "it takes none"
+            raise UsageError(f"{word!r}: unknown word; {there}")
+        if not value:
+            raise UsageError(f"{key}= is empty; give it a value or leave it out")
+        if key not in _SQL:
+            refuse_secret(word)
+        values["address" if key == _ADDRESS else key] = value
+    try:
+        return TypeAdapter(ReadOptions).validate_python(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0])
+        raise UsageError(f"{key}={values[key]}: {first['msg']}") from None
+
+
+def price_of(written: str) -> "Price":
+    """Parse PROMPT,REPLY[,CACHED]. Raises UsageError for another form."""
+    from pipeline.core.engine import Price
+
     prompt, reply, *cached = numbers("price", written, "PROMPT,REPLY[,CACHED]")
     try:
         return Price(input=prompt, output=reply, cached_input=cached[0] if cached else None)
     except ValidationError as error:
-        raise UsageError(f"--price {written}: {error.errors()[0]['msg']}") from None
+        raise UsageError(f"price {written}: {error.errors()[0]['msg']}") from None
 
 
 def numbers(option: str, written: str, form: str) -> list[float]:
     """Two numbers, or three if the form allows a third. Raises UsageError for others."""
     try:
-        found = [float(part) for part in written.split(",")]
+        parsed = [float(part) for part in written.split(",")]
     except ValueError:
-        found = []
-    if len(found) not in (2, 2 + ("[" in form)) or not all(0 <= n < float("inf") for n in found):
+        parsed = []
+    if len(parsed) not in (2, 2 + ("[" in form)) or not all(0 <= n < float("inf") for n in parsed):
         unit = "tokens a second" if option == "rates" else "money a million tokens"
-        raise UsageError(f"--{option} {written}: write {form} in {unit}")
-    return found
+        raise UsageError(f"{option} {written}: write {form} in {unit}")
+    return parsed

@@ -5,8 +5,8 @@ from typing import Any
 
 from jobs.compare.compare import resolve_method
 from jobs.config.options import ReadOptions
-from jobs.export.target import warn_incomplete
-from jobs.output.print_tables import json_text
+from jobs.output.formats import json_text
+from jobs.output.print_tables import warn_incomplete
 from jobs.report.chosen import answers
 from jobs.report.report import INPUTS
 from pipeline.core.errors import UsageError

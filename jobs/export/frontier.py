@@ -13,12 +13,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.options import ReadOptions
-from jobs.export.target import STANDARD_OUTPUT, warn_incomplete
 from jobs.output.cells import printable
-from jobs.output.csv_text import csv_text
-from jobs.output.print_tables import json_text
-from jobs.report.columns import measures_by_name
-from jobs.report.names import PAPER, read_names
+from jobs.output.formats import csv_text, json_text
+from jobs.output.print_tables import STANDARD_OUTPUT, warn_incomplete
+from jobs.report.columns import PAPER, measures_by_name, read_names
 from jobs.report.render import notes
 from jobs.report.report import Report, make_report
 from pipeline.core.errors import UsageError

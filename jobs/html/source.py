@@ -1,21 +1,30 @@
-"""The chunks of a run's page: all of them for a file, or one by one as they are requested."""
+"""The chunks of a run's page: all of them for a file, which `gistmill report html=FILE` writes, or
+one by one as they are requested."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import track
 
 from jobs.compare.compare import RunValues, against_each, against_run
 from jobs.config.options import ReadOptions
 from jobs.html.page_traces import Part, Traces
-from jobs.html.run_page import Chunk, compressed_chunk
+from jobs.html.run_page import Chunk, compressed_chunk, page
 from jobs.html.summary import number_questions, summary, values
+from jobs.output.cells import counted
+from jobs.output.print_tables import print_found
 from jobs.report.chosen import create_chosen_table
-from jobs.report.columns import with_columns
-from jobs.report.names import PAPER, read_names
+from jobs.report.columns import PAPER, read_names, with_columns
 from jobs.report.report import make_report
+from pipeline.core.errors import UsageError
 from pipeline.core.registry import load_plugins, plugin_folders
+from pipeline.files.storage import as_path, delete_abandoned, part_name
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 
@@ -166,3 +175,64 @@ def batched_parts(parts: Iterable[Part], num_answers: int) -> Iterator[list[Part
         size += own
     if batch:
         yield batch
+
+
+_LARGE = 200e6  # bytes that a browser takes a while to read
+_ADVICE = "a large file; gistmill view shows the same and reads what is opened"
+
+
+@dataclass(frozen=True)
+class Written:
+    file: str
+    run: str
+    documents: int
+    questions: int
+    bytes: int
+
+
+def check_page_name(file: Path) -> None:
+    """Raise UsageError unless the name ends in .html and its folder exists."""
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"html={file}: not a name that ends in .html; write html=FILE.html")
+    if not file.parent.is_dir():
+        raise UsageError(f"html={file}: no folder {file.parent}; write it elsewhere")
+
+
+def write_page(options: ReadOptions, file: Path) -> Written:
+    """Write the page of a run, with a progress bar in a terminal; an older file of the name is
+    replaced once the new one is whole.
+
+    Raises UsageError as `gistmill report` does, and if the file cannot be written or has another
+    ending.
+    """
+    check_page_name(file)
+    delete_abandoned(as_path(file))
+    beside = file.with_name(part_name(file.name))
+    console = Console(stderr=True, no_color=True)
+    with closing(Source(options)) as source:
+        chunks = track(
+            source.chunks(), f"writing {escape(file.name)}", source.num_chunks,
+            console=console, transient=True, disable=not console.is_terminal,
+        )  # fmt: skip
+        made = page(source.run, [source.first(is_served=False)], chunks)
+        try:
+            made.dump(str(beside), encoding="utf-8")
+            beside.replace(file)
+        except OSError as error:
+            raise UsageError(f"html={file}: {error.strerror}; write it elsewhere") from None
+        finally:
+            beside.unlink(missing_ok=True)
+        num_bytes = file.stat().st_size
+        return Written(str(file), source.run, source.num_documents, source.num_questions, num_bytes)
+
+
+def show_written(options: ReadOptions, file: Path, as_json: bool) -> None:
+    print_found(write_page(options, file), _lines, as_json)
+
+
+def _lines(made: Written) -> list[str]:
+    line = (
+        f"{made.file}: run {made.run}, {counted(made.questions, 'question')} about "
+        f"{counted(made.documents, 'document')}, {made.bytes / 1e6:.1f} MB"
+    )
+    return [line] if made.bytes <= _LARGE else [f"{line}\n{_ADVICE}"]

@@ -8,8 +8,7 @@ from typing import Any
 
 from jobs.export.frontier import drawn_columns, frontier_svg, points_of, tones_of
 from jobs.problems.causes import causes, question_problems
-from jobs.report.columns import group_of
-from jobs.report.names import Names, named
+from jobs.report.columns import Names, group_of, named
 from jobs.report.render import BEST, notes, provenance_line
 from jobs.report.report import Report
 from pipeline.core.sql_files import filled, sql_beside

@@ -1,26 +1,31 @@
-"""Prints parts, lines and JSON on standard output. Parts are Markdown, ready to paste; on a
-terminal they are fitted to its width, unless whole Markdown is asked for. Damaged files that a
-command leaves out are a line each on standard error.
-
-Control characters, which a corpus may hold and a terminal would obey, are printed as escapes.
-"""
+"""Prints parts, lines and JSON on standard output, and writes exports to files. Parts are printed
+as Markdown, ready to paste, or fitted to a terminal's width; control characters, which a corpus may
+hold and a terminal would obey, as escapes."""
 
 import codecs
-import dataclasses
-import json
-import math
 import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import datetime
-from decimal import Decimal
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from io import TextIOWrapper
 from typing import Any, TypeVar
 
-from jobs.output.cells import CONTROLS, Part, Table, printable
-from jobs.output.markdown import markdown
-from pipeline.core.errors import LeftOutWarning
+from upath import UPath
+
+from jobs.output.cells import Part, Table, printable
+from jobs.output.formats import json_text, markdown
+from pipeline.core.errors import LeftOutWarning, UsageError
+from pipeline.files.storage import (
+    as_path,
+    delete_abandoned,
+    is_remote,
+    path_kind,
+    refuse_unreachable_path,
+    unwritable,
+    write,
+)
 
 _Found = TypeVar("_Found")
 
@@ -34,28 +39,6 @@ def print_json(content: Any) -> None:
     not UTF-8, are \\u escapes, which keep values exact."""
     is_utf = codecs.lookup(sys.stdout.encoding or "utf-8").name.startswith("utf")
     sys.stdout.write(json_text(content, indent=2, is_ascii=not is_utf) + "\n")
-
-
-def json_text(content: Any, indent: int | None = None, is_ascii: bool = False) -> str:
-    """The JSON text that `print_json` prints."""
-    text = json.dumps(
-        json_value(content), indent=indent, default=str, ensure_ascii=is_ascii, allow_nan=False
-    )
-    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def json_value(value: Any) -> Any:
-    """A value that JSON allows: null for NaN and infinities, numbers for decimals, ISO 8601 for
-    times, objects for dataclasses."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return json_value(dataclasses.asdict(value))
-    if isinstance(value, Mapping):
-        return {key: json_value(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_value(inner) for inner in value]
-    if isinstance(value, float | Decimal):
-        return float(value) if math.isfinite(value) else None
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def print_found(
@@ -117,3 +100,51 @@ def warn_in_lines(warn: Callable[[str], None]) -> Iterator[None]:
     if len(found) > _MOST_LINES:
         rest = len(found) - _MOST_LINES
         warn(f"gistmill: left out {rest} more files; gistmill sql 'from left_out' lists them")
+
+
+STANDARD_OUTPUT = "-"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file, or standard output if `path` is None."""
+
+    path: UPath | None
+
+    @classmethod
+    def of(cls, to: str, is_forced: bool) -> "Target":
+        """Raises UsageError for a folder, for an unwritable place, and for an existing file without
+        --force."""
+        if to == STANDARD_OUTPUT:
+            return cls(None)
+        path = as_path(to)
+        with refuse_unreachable_path(path, "to"):
+            there = path_kind(path)
+        if there not in (None, "file"):
+            raise UsageError(f"to={to}: no file but a folder or a device; name a file")
+        if there and not is_forced:
+            raise UsageError(f"to={to}: exists already; name another file, or add --force")
+        if blocking := unwritable(path.parent):
+            raise UsageError(f"to={to}: {blocking} is not a writable folder; name another")
+        return cls(path)
+
+    def write(self, text: str) -> None:
+        """Write a text as UTF-8. Raises UsageError if a remote store has no such bucket, and
+        StorageError."""
+        if self.path is None:
+            if isinstance(sys.stdout, TextIOWrapper):  # it may be redirected to a file
+                sys.stdout.reconfigure(encoding="utf-8")
+            sys.stdout.write(text)
+            return
+        with refuse_unreachable_path(self.path, "to") if is_remote(self.path) else nullcontext():
+            delete_abandoned(self.path)
+            write(self.path, text.encode())
+
+
+def warn_incomplete(run: str, inputs: Mapping[str, int], warn: Callable[[str], None]) -> None:
+    """Give `warn` a line if some of the run's `inputs` are not done."""
+    if inputs["not_done"]:
+        warn(
+            f"INCOMPLETE: {inputs['not_done']} of {inputs['planned']} inputs of run={run} are not "
+            "done, and not in what is exported; the same gistmill run goes on with them"
+        )

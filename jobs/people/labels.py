@@ -10,7 +10,7 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Part, Table, counted
-from jobs.output.csv_text import csv_text
+from jobs.output.formats import csv_text
 from jobs.report.chosen import answers
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside

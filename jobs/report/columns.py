@@ -1,14 +1,157 @@
 """The columns of the table of methods, means of measures and counts: their groups, and the choice
-by `columns=`."""
+by `columns=`; and names as papers print them, from conf/names.yaml, plugins and a user's file. A
+method is printed with only the arguments in which it differs from the table's other methods."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
-from jobs.report.names import Names
+import yaml
+from pydantic import ValidationError
+
 from jobs.report.report import Report
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import found_conf_folders
+from pipeline.core.settings import YAML_LOADER, Settings
+from pipeline.files.storage import as_path, refuse_unreachable_path
 from pipeline.work.stage import Column
+
+CANONICAL, PAPER = "canonical", "paper"
+_METHOD = re.compile(r"([A-Za-z]\w*)(?:\((.*)\))?(?:\[(.*)\])?", re.DOTALL)
+
+
+class _File(Settings):
+    measures: Mapping[str, str] | None = None
+    methods: Mapping[str, str] | None = None
+    memories: Mapping[str, str] | None = None
+    corpora: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Names:
+    """Printed names by canonical name."""
+
+    measures: Mapping[str, str]
+    methods: Mapping[str, str]
+    memories: Mapping[str, str]
+    corpora: Mapping[str, str]
+
+    def of_columns(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """Equal printed headings get the measure's name in brackets."""
+        shown = [self._heading(column) for column in columns]
+        number = Counter([*shown, *_KEYS])
+        return tuple(
+            replace(c, heading=text if number[text] == 1 else f"{text} ({c.measure})")
+            for c, text in zip(columns, shown, strict=True)
+        )
+
+    def _heading(self, column: Column) -> str:
+        return self.measures.get(column.measure, column.heading)
+
+    def of_methods(self, names: Sequence[str]) -> dict[str, str]:
+        """The printed names of a table's methods, all different: with the arguments in which
+        methods of one name differ; with all arguments if two would still be equal; else the
+        canonical name."""
+        arguments = {name: _arguments(name) for name in dict.fromkeys(names)}
+        found = {name: self._method(name, arguments) for name in arguments}
+        for fuller in (self._whole, str):
+            number = Counter(found.values())
+            found |= {name: fuller(name) for name, text in found.items() if number[text] > 1}
+        return found
+
+    def _method(self, name: str, others: Mapping[str, Mapping[str, str]]) -> str:
+        alike = [own for other, own in others.items() if _base(other) == _base(name)]
+        differ = {
+            key: value
+            for key, value in others[name].items()
+            if any(own.get(key) != value for own in alike)
+        }
+        return self.methods.get(name) or self._with(name, differ)
+
+    def _whole(self, name: str) -> str:
+        return self._with(name, _arguments(name))
+
+    def _with(self, name: str, arguments: Mapping[str, str]) -> str:
+        base = self.methods.get(_base(name), _base(name))
+        printed = ", ".join(f"{key}={value}" for key, value in arguments.items())
+        return f"{base} ({printed})" if printed else base
+
+
+def _base(name: str) -> str:
+    """The name without its arguments; the whole name if it is not in our syntax."""
+    found = _METHOD.fullmatch(name)
+    return found[1] if found and _arguments(name) else name
+
+
+def _arguments(name: str) -> dict[str, str]:
+    """The arguments of a canonical name, then the settings in its square brackets."""
+    found = _METHOD.fullmatch(name)
+    parts = [part for group in (found[2], found[3]) if group for part in group.split(",")] if (
+        found) else []  # fmt: skip
+    pairs = [part.partition("=")[::2] for part in parts]
+    return dict(pairs) if all(value for _, value in pairs) else {}
+
+
+_KEYS = ("n", "method", "Method", "by", "Group")  # other columns of tables
+_SECTIONS = ", ".join(section.name for section in fields(Names))
+
+
+def read_names(wanted: str, plugins: str | None = None) -> Names | None:
+    """The names for `names=`: None for `canonical`; for `paper` those of names.yaml in our `conf`
+    and in the run's `plugins`; else a file's own over these. Raises UsageError for an unusable
+    file."""
+    if wanted == CANONICAL:
+        return None
+    found = (conf / "names.yaml" for conf in reversed(found_conf_folders(plugins)))
+    files = [_read(str(file)) for file in found if file.is_file()]
+    if wanted != PAPER:
+        files.append(_read(wanted))
+    return Names(
+        **{
+            section.name: {key: name for file in files for key, name in
+                           (getattr(file, section.name) or {}).items()}
+            for section in fields(Names)
+        }
+    )  # fmt: skip
+
+
+def _read(path: str) -> _File:
+    place = as_path(path)
+    try:
+        with refuse_unreachable_path(place, "names"):
+            text = place.read_bytes()
+    except UsageError as error:
+        raise UsageError(f"{error}; names= is {PAPER}, {CANONICAL} or a YAML file") from None
+    try:
+        return _File.model_validate(yaml.load(text, YAML_LOADER) or {})
+    except yaml.YAMLError as error:
+        why = f"not YAML: {' '.join(str(error).split())}"
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        why = f"{key}: {first['msg']}; it has names by name under {_SECTIONS}"
+    raise UsageError(f"names={path}: {why}")
+
+
+def named(report: Report, names: Names | None) -> Report:
+    """The report with printed names in place of canonical ones; unchanged if `names` is None."""
+    if names is None:
+        return report
+    methods = names.of_methods([row.method for row in report.rows])
+    corpus, _, sha = report.foot["corpus"].rpartition(" ")
+    return replace(
+        report,
+        columns=names.of_columns(report.columns),
+        rows=tuple(replace(row, method=methods[row.method]) for row in report.rows),
+        memories=tuple(
+            {**row, "memory": names.memories.get(row["memory"], row["memory"])}
+            for row in report.memories
+        ),
+        foot={**report.foot, "corpus": f"{names.corpora.get(corpus, corpus)} {sha}"},
+    )
+
 
 SCORES, READING, COST = "Scores", "Reading", "Cost"
 _count = partial(Column, has_interval=False)

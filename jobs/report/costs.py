@@ -44,7 +44,7 @@ class Costs:
 
 
 class Prices:
-    """The price of each step's calls: `given` by `--price` for all, else its engine's from
+    """The price of each step's calls: `given` by `price=` for all, else its engine's from
     `by_step`.
 
     Raises UsageError for an unusable price.

@@ -70,11 +70,11 @@ def draw_histograms(connection: Any, picture: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UsageError("--picture needs matplotlib; pip install 'gistmill[plots]'") from None
+        raise UsageError("picture= needs matplotlib; pip install 'gistmill[plots]'") from None
     figure = Figure(figsize=(11, 6), layout="constrained")
     kinds = figure.canvas.get_supported_filetypes()
     if picture.suffix.removeprefix(".") not in kinds:
-        raise UsageError(f"--picture {picture}: no such kind of file; write a .png or .svg")
+        raise UsageError(f"picture={picture}: no such kind of file; write a .png or .svg")
     found = sizes(connection)
     several = len({row["memory"] for row in found} - {None}) > 1
     for place, row in enumerate(found, 1):
@@ -87,4 +87,4 @@ def draw_histograms(connection: Any, picture: Path) -> None:
     try:
         figure.savefig(picture, dpi=150)
     except OSError as error:
-        raise UsageError(f"--picture {picture}: {error.strerror}; write it elsewhere") from None
+        raise UsageError(f"picture={picture}: {error.strerror}; write it elsewhere") from None

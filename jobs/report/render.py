@@ -1,6 +1,6 @@
 """The parts of a printed report: its headline, tables, costs, intervals and provenance."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -8,12 +8,12 @@ from typing import Any
 
 from jobs.audit.judge_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
-from jobs.output.markdown import markdown
+from jobs.output.formats import markdown
 from jobs.report.chosen import FALLBACK
 from jobs.report.columns import COST, READING, SCORES, group_of
 from jobs.report.memory_sizes import distribution_table
 from jobs.report.report import Report, Row
-from jobs.statistics.means import LEAST_DOCUMENTS, Mean
+from jobs.statistics.means import LEAST_DOCUMENTS
 from pipeline.work.stage import Column
 
 _SPREAD = (
@@ -68,10 +68,10 @@ _MONEY_OF = ("own stages", "memory", "judging", "all")
 _DIVIDED = "divided among them"
 _IN_EACH = "all of it in the row of each (--split-shared divides it)"
 GROUPS = {group.lower(): group for group in (SCORES, READING, COST)}
-"""The groups by the names that `--only` takes."""
+"""The groups by the names that `only=` takes."""
 _MOST_FINDINGS = 3  # in a headline
 _BEST_OF_ALL = "*: the highest mean, and those that do not differ significantly from it."
-_MORE = "More: gistmill report --all, or --only scores, reading or cost."
+_MORE = "More: gistmill report --all, or only=scores, reading or cost."
 _NO_INTERVALS = f"No intervals, as there are fewer than {LEAST_DOCUMENTS} documents."
 
 
@@ -83,9 +83,10 @@ def report_page(parts: Sequence[Part]) -> str:
 def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list[Part]:
     """The texts and tables of a report; scores are the first table. A run prints it at its end
     without `intervals`. `costs`: include the costs of methods."""
-    parts: list[Part] = [Heading(report.run), *_incomplete(report), *_unread(report)]
+    incomplete, unread, other_models, not_compared, about_engine = _notes(report)
     no_pages = "" if report.memories else "; no pages"
-    parts += [*_other_models(report), f"{_size(report)}{no_pages}", *_not_compared(report)]
+    parts: list[Part] = [Heading(report.run), *incomplete, *unread, *other_models]
+    parts += [f"{_size(report)}{no_pages}", *not_compared]
     if report.rows:
         parts += [*score_parts(report), *(cost_parts(report) if costs else ())]
     else:
@@ -94,7 +95,7 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     if report.rows:
         parts += spread_parts(report, intervals)
     parts += audit_parts(report.audits, report.columns)
-    return [*parts, provenance_line(report), *report.findings, *_about_engine(report)]
+    return [*parts, provenance_line(report), *report.findings, *about_engine]
 
 
 def score_parts(report: Report) -> list[Part]:
@@ -116,7 +117,17 @@ def headline_parts(report: Report) -> list[Part]:
     """The report on a terminal: the scores of every method in one table, the main ones first and
     with their 95% intervals; `answered` is the number of the method's answers without a problem."""
     table = [_headline_table(report)] if report.rows else memory_parts(report)
-    lines = [*notes(report), *_about_headline(report), *report.findings[:_MOST_FINDINGS]]
+    lines = notes(report)
+    means = [row.means[name] for row in report.rows for name in report.main if name in row.means]
+    if any(mean.low is not None for mean in means):
+        lines.append("[..]: 95% interval over documents.")
+    elif means:
+        lines.append(_NO_INTERVALS)
+    if any(row.best for row in report.rows):
+        lines.append(_BEST_OF_ALL)
+    elif report.num_tests:
+        lines.append("No *, as no difference between methods is significant.")
+    lines += report.findings[:_MOST_FINDINGS]
     if more := len(report.findings[_MOST_FINDINGS:]):
         lines.append(f"{counted(more, 'more finding')} about replies: gistmill report --all.")
     heading = Heading(f"{report.run}: {_size(report)}")
@@ -150,10 +161,15 @@ def _headline_table(report: Report) -> Table:
     others = [column for column in scores if column not in main]
 
     def cells(row: Row, report: Report) -> dict[str, object]:
-        answered, asked = row.counts.get("answered"), row.counts.get("n")
-        found = {c.heading: score_value(row, c, report, has_intervals and c in main)
-                 for c in (*main, *others)}  # fmt: skip
-        return {"answered": f"{answered}/{asked}", **{k: _bare(v) for k, v in found.items()}}
+        cells: dict[str, object] = {
+            "answered": f"{row.counts.get('answered')}/{row.counts.get('n')}"
+        }
+        for column in (*main, *others):
+            value = score_value(row, column, report, has_intervals and column in main)
+            if isinstance(value, Measured):
+                value = replace(value, answered=None)
+            cells[column.heading] = value
+        return cells
 
     table = by_method(report, cells)
     table = replace(table, left=("by",), num_keys=table.num_keys + 1)
@@ -161,37 +177,41 @@ def _headline_table(report: Report) -> Table:
     return replace(table, rows=[{name: row[name] for name in shown} for row in table.rows])
 
 
-def _bare(value: object) -> object:
-    return replace(value, answered=None) if isinstance(value, Measured) else value
-
-
-def _about_headline(report: Report) -> Iterator[str]:
-    means = [row.means[name] for row in report.rows for name in report.main if name in row.means]
-    if any(mean.low is not None for mean in means):
-        yield "[..]: 95% interval over documents."
-    elif means:
-        yield _NO_INTERVALS
-    if any(row.best for row in report.rows):
-        yield _BEST_OF_ALL
-    elif report.num_tests:
-        yield "No *, as no difference between methods is significant."
-
-
 def memory_parts(report: Report) -> list[Part]:
-    """The run's memories, and their sizes if nothing was asked."""
+    """The run's memories, and their sizes if nothing was asked. The size of the corpus is printed
+    above; columns without values are left out."""
     parts: list[Part] = []
     if report.memories:
-        parts += [*([_MEMORIES] if report.rows else ()), Table(_memories(report))]
+        names = [
+            name
+            for name in report.memories[0]
+            if name not in ("documents", "words")
+            and any(row[name] is not None for row in report.memories)
+        ]
+        rows = [{name.replace("_", " "): row[name] for name in names} for row in report.memories]
+        parts += [*([_MEMORIES] if report.rows else ()), Table(rows)]
     return [*parts, *([distribution_table(report.sizes)] if report.sizes else ())]
 
 
 def stage_parts(report: Report) -> list[Part]:
-    return [Table([_stage(row) for row in report.stages])] if report.stages else []
+    rows = [
+        {"stage": row["stage"], "calls": row["calls"]}
+        | {heading: row[name] for name, heading in _HEADINGS.items()}
+        for row in report.stages
+    ]
+    return [Table(rows)] if rows else []
 
 
 def cost_parts(report: Report) -> list[Part]:
+    names = ["answered", "unscored", "calls", "tokens"]
+    more = [f"{part}{name}" for part in ("memory_", "judging_") for name in ("calls", "tokens")]
+    names += [name for name in more if any(row.counts.get(name) for row in report.rows)]
+
+    def costs(row: Row, _: Report) -> dict[str, object]:
+        return {name.replace("_", " "): row.counts.get(name) for name in names}
+
     shared = shared_lines(report.memory_steps, report.is_split)
-    parts: list[Part] = [by_method(report, _cost), "\n".join([_COST, *shared])]
+    parts: list[Part] = [by_method(report, costs), "\n".join([_COST, *shared])]
     if "money" not in report.total:
         return parts
     without = f" Without a price: {', '.join(report.unpriced)}." if report.unpriced else ""
@@ -205,14 +225,6 @@ def by_method(report: Report, columns: Callable[[Row, Report], dict[str, object]
         for row in report.rows
     ]
     return Table(rows, num_keys=1 + groups)
-
-
-def _cost(row: Row, report: Report) -> dict[str, object]:
-    others = [f"{part}{name}" for part in ("memory_", "judging_") for name in ("calls", "tokens")]
-    spent = [name for name in others if any(one.counts.get(name) for one in report.rows)]
-    cells = {name: row.counts.get(name) for name in ("answered", "unscored", "calls", "tokens")}
-    cells |= {name: row.counts.get(name) for name in spent}
-    return {name.replace("_", " "): value for name, value in cells.items()}
 
 
 def _money(report: Report) -> Table:
@@ -234,22 +246,20 @@ def shared_lines(steps: Sequence[Mapping[str, Any]], is_split: bool) -> list[str
     """A line per memory and set of methods: the costs of steps on which not exactly one method
     depends."""
     key = itemgetter("memory", "methods")
-    others = sorted((step for step in steps if len(step["methods"]) != 1), key=key)
-    return [
-        _shared_line(memory, methods, list(own), is_split)
-        for (memory, methods), own in groupby(others, key=key)
-    ]
-
-
-def _shared_line(
-    memory: str, methods: Sequence[str], own: Sequence[Mapping[str, Any]], is_split: bool
-) -> str:
-    what = f"{', '.join(dict.fromkeys(step['stage'] for step in own))} of {memory}"
-    calls = counted(sum(step["calls"] for step in own), "call")
-    took = f"{calls}, {counted(sum(step['tokens'] for step in own), 'token')}"
-    if not methods:
-        return f"No method rests on {what}: {took}."
-    return f"{len(methods)} methods rest on {what}: {took}, {_DIVIDED if is_split else _IN_EACH}."
+    shared = sorted((step for step in steps if len(step["methods"]) != 1), key=key)
+    lines = []
+    for (memory, methods), group in groupby(shared, key=key):
+        steps = list(group)
+        what = f"{', '.join(dict.fromkeys(step['stage'] for step in steps))} of {memory}"
+        calls = counted(sum(step["calls"] for step in steps), "call")
+        took = f"{calls}, {counted(sum(step['tokens'] for step in steps), 'token')}"
+        divided = _DIVIDED if is_split else _IN_EACH
+        lines.append(
+            f"{len(methods)} methods rest on {what}: {took}, {divided}."
+            if methods
+            else f"No method rests on {what}: {took}."
+        )
+    return lines
 
 
 def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
@@ -258,8 +268,11 @@ def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
     if (repeats := report.foot["repeats"]) > 1:
         title = _SD.format(repeats, REPEATED[report.foot["repeat_from"]])
         parts += [title, by_method(report, _sds)]
-    if intervals and any(column.has_interval for column in report.columns):
-        parts += [_SPREAD, by_method(report, _spread), *_why_without_interval(report)]
+    measures = [column.measure for column in report.columns if column.has_interval]
+    if intervals and measures:
+        means = [row.means[name] for row in report.rows for name in measures if name in row.means]
+        parts += [_SPREAD, by_method(report, _spread)]
+        parts += [_WITHOUT_INTERVAL] if any(mean.low is None for mean in means) else []
     return parts
 
 
@@ -283,103 +296,67 @@ def score_value(
     if column.measure not in row.means:
         return f"- ({unscored} unscored)" if column.is_judged and unscored else (
             row.counts.get(column.measure))  # fmt: skip
-    mean = row.means[column.measure]
-    small = _small(mean) if intervals and column.has_interval else ""
+    mean, small = row.means[column.measure], ""
+    if intervals and column.has_interval:
+        limits = "n/a" if mean.low is None else f"{mean.low:.1f}, {mean.high:.1f}"
+        small = f"[{limits}]" + ("" if mean.sd is None else f" sd {mean.sd:.2f}")
     answered = mean.answered_n if column.measure in report.measures else None
     is_best = column.measure in row.best
     return Measured(mean.mean, mean.n, row.counts.get("n"), is_best, small, answered)
 
 
-def _small(mean: Mean) -> str:
-    limits = "n/a" if mean.low is None else f"{mean.low:.1f}, {mean.high:.1f}"
-    return f"[{limits}]" + ("" if mean.sd is None else f" sd {mean.sd:.2f}")
-
-
 def notes(report: Report) -> list[str]:
     """Notes that a reader of the scores must know first."""
-    first = (_incomplete, _unread, _other_models, _not_compared, _about_engine)
-    return [note for of in first for note in of(report)]
+    return [note for kind in _notes(report) for note in kind]
 
 
-def _not_compared(report: Report) -> list[str]:
-    return [_NOT_COMPARED] if report.rows and not report.measures else []
-
-
-def _unread(report: Report) -> list[str]:
-    unscored = sum(int(row.counts.get("unscored") or 0) for row in report.rows)
-    rated = unscored + sum(_num_scored(row, report) for row in report.rows)
-    return [_UNREAD.format(unscored, rated)] if unscored > _MANY_UNSCORED * rated else []
-
-
-def _num_scored(row: Row, report: Report) -> int:
-    judged = (row.means.get(column.measure) for column in report.columns if column.is_judged)
-    return max((mean.answered_n for mean in judged if mean), default=0)
-
-
-def _other_models(report: Report) -> list[str]:
-    return [f"OTHER MODEL: {line}." for line in report.foot["other_models"]]
-
-
-def _incomplete(report: Report) -> list[str]:
+def _notes(report: Report) -> tuple[list[str], ...]:
+    """That the run is incomplete, that verdicts are unreadable, that another model answered, that
+    answers are compared with nothing, and what the engine is; each kind in a list of its own."""
     not_done, planned = report.inputs["not_done"], report.inputs["planned"]
-    if not not_done:
-        return []
     ended = report.foot.get("ended")
-    return [_INCOMPLETE.format(not_done, planned) + (f" It ended early: {ended}." if ended else "")]
-
-
-def _about_engine(report: Report) -> list[str]:
-    return [note] if (note := report.foot.get("engine_note")) else []
-
-
-def _stage(row: dict[str, Any]) -> dict[str, object]:
-    return {name: row[name] for name in ("stage", "calls")} | {
-        heading: row[name] for name, heading in _HEADINGS.items()
-    }
+    incomplete = _INCOMPLETE.format(not_done, planned)
+    incomplete += f" It ended early: {ended}." if ended else ""
+    unscored = rated = 0
+    for row in report.rows:
+        judged = (row.means.get(column.measure) for column in report.columns if column.is_judged)
+        unscored += int(row.counts.get("unscored") or 0)
+        rated += max((mean.answered_n for mean in judged if mean), default=0)
+    rated += unscored
+    engine_note = report.foot.get("engine_note")
+    return (
+        [incomplete] if not_done else [],
+        [_UNREAD.format(unscored, rated)] if unscored > _MANY_UNSCORED * rated else [],
+        [f"OTHER MODEL: {line}." for line in report.foot["other_models"]],
+        [_NOT_COMPARED] if report.rows and not report.measures else [],
+        [engine_note] if engine_note else [],
+    )
 
 
 def _spread(row: Row, report: Report) -> dict[str, object]:
-    return {
-        column.heading if column.measure in report.measures else column.measure: _interval(
-            row.means.get(column.measure)
-        )
-        for column in report.columns
-        if column.has_interval
-    }
-
-
-def _interval(mean: Mean | None) -> str:
-    if mean is None or mean.mean is None:
-        return "-"
-    limits = "n/a" if mean.low is None else f"{mean.low:.1f}..{mean.high:.1f}"
-    answered = "-" if mean.answered_mean is None else f"{mean.answered_mean:.1f}"
-    return f"{mean.mean:.1f} [{limits}] / {answered} (n={mean.answered_n})"
-
-
-def _why_without_interval(report: Report) -> list[str]:
-    measures = [column.measure for column in report.columns if column.has_interval]
-    means = [row.means[name] for row in report.rows for name in measures if name in row.means]
-    return [_WITHOUT_INTERVAL] if any(mean.low is None for mean in means) else []
+    cells: dict[str, object] = {}
+    for column in (column for column in report.columns if column.has_interval):
+        name = column.heading if column.measure in report.measures else column.measure
+        mean = row.means.get(column.measure)
+        if mean is None or mean.mean is None:
+            cells[name] = "-"
+            continue
+        limits = "n/a" if mean.low is None else f"{mean.low:.1f}..{mean.high:.1f}"
+        answered = "-" if mean.answered_mean is None else f"{mean.answered_mean:.1f}"
+        cells[name] = f"{mean.mean:.1f} [{limits}] / {answered} (n={mean.answered_n})"
+    return cells
 
 
 def _sds(row: Row, report: Report) -> dict[str, object]:
     """Each with its number of repeats if that is not the row's."""
-    shown = {c.heading: row.means.get(c.measure) for c in report.columns if c != FALLBACK}
-    repeats = max((mean.repeats for mean in shown.values() if mean), default=0)
-    return {"repeats": repeats, **{name: _sd(mean, repeats) for name, mean in shown.items()}}
-
-
-def _sd(mean: Mean | None, repeats: int) -> str | None:
-    if mean is None or mean.sd is None:
-        return None
-    return f"{mean.sd:.2f}" + ("" if mean.repeats == repeats else f" (n={mean.repeats})")
-
-
-def _memories(report: Report) -> list[dict[str, object]]:
-    """Without the size of the corpus, which is printed above, and columns without values."""
-    known = [name for name in report.memories[0] if name not in ("documents", "words")]
-    shown = [name for name in known if any(row[name] is not None for row in report.memories)]
-    return [{name.replace("_", " "): row[name] for name in shown} for row in report.memories]
+    means = {c.heading: row.means.get(c.measure) for c in report.columns if c != FALLBACK}
+    repeats = max((mean.repeats for mean in means.values() if mean), default=0)
+    cells: dict[str, object] = {"repeats": repeats}
+    for name, mean in means.items():
+        has_sd = mean is not None and mean.sd is not None
+        note = f" (n={mean.repeats})" if mean and mean.repeats != repeats else ""
+        cells[name] = f"{mean.sd:.2f}{note}" if mean and has_sd else None
+    return cells
 
 
 def provenance_line(report: Report) -> str:

@@ -1,18 +1,21 @@
-"""`gistmill ls`: lists the choices for a run, or the runs and steps of a warehouse."""
+"""`gistmill ls`: lists the choices for a run, or the runs and steps of a warehouse; and rows for
+`gistmill schema` about everything registered and the YAML files of `conf`."""
 
+import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import dropwhile, takewhile
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from itertools import dropwhile, groupby, takewhile
 from pathlib import Path
 from typing import Any
 
 from upath import UPath
 
 from jobs.graph.read_run import GROUPS
-from jobs.output.cells import Heading, Part, Table
-from jobs.warehouse.registered import names_table, registered
+from jobs.output.cells import Heading, Part, Table, on_one_line
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import hint, load_plugins, plugin_folders
+from pipeline.core.registry import REGISTRIES, hint, load_plugins, maker_of, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family import read_family_file
 from pipeline.files.lease import RUN, holder
@@ -21,8 +24,118 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import readable_run
 from pipeline.store.sql.connection import query
 from pipeline.work.methods import methods_in
+from stages.builtin import load_builtin
 
 Rows = list[dict[str, Any]]
+_KIND = " (kind "  # in the label of a stage
+
+
+def registered() -> dict[str, Rows]:
+    """By kind, a row for each registered one: name, first sentence, module."""
+    load_builtin()
+    return {
+        kind: [
+            {"name": name, "about": known.about[name], "module": maker_of(known[name]).__module__}
+            for name in sorted(known)
+        ]
+        for kind, known in sorted(REGISTRIES.items())
+    }
+
+
+def described(name: str) -> list[dict[str, Any]]:
+    """Everything with this name, and every kind of the stage of this name: kind, module, docstring,
+    and settings, or fields of a prompt, with their comments."""
+    return [
+        _described(kind, own, maker_of(known[own]), known.about[own])
+        for kind, known in sorted(REGISTRIES.items())
+        for own in sorted(known)
+        if name in (own, own.partition(_KIND)[0])
+    ]
+
+
+def _described(kind: str, name: str, one: Any, about: str) -> dict[str, Any]:
+    own: Iterable[str] = ()
+    if kind != "columns":  # columns have no class: `one` is the stage's
+        about = one.__doc__ or about
+        of_settings = getattr(one, "model_fields", ())
+        own = [field.name for field in fields(one)] if is_dataclass(one) else of_settings
+    comments = field_comments(one) if own else {}
+    return {
+        "name": name,
+        "is": kind.removesuffix("s"),
+        "module": one.__module__,
+        "about": on_one_line(about),
+        "settings": {key: comments.get(key, "") for key in own},
+    }
+
+
+def described_parts(found: Mapping[str, Any]) -> Iterator[Part]:
+    """One line, then the settings or fields."""
+    yield f"{found['name']}, {found['is']} of {found['module']}: {found['about']}"
+    what = "field" if found["is"] in ("prompt", "rubric") else "setting"
+    rows = [{what: key, "meaning": meaning} for key, meaning in found["settings"].items()]
+    if rows:
+        yield Table(rows, left=("meaning",))
+
+
+def names_table(found: Mapping[str, Rows]) -> Table:
+    """A row per kind, with all its names."""
+    rows = [
+        {"kind": kind, "names": ", ".join(_with_kinds([row["name"] for row in rows]))}
+        for kind, rows in found.items()
+    ]
+    return Table(rows, left=("names",))
+
+
+def _with_kinds(names: Sequence[str]) -> Iterator[str]:
+    """A stage with several kinds only once, with its kinds in brackets."""
+    for name, own in groupby(names, key=lambda name: name.partition(_KIND)[0]):
+        kinds = [label.partition(_KIND)[2].rstrip(")") for label in own]
+        if "" in kinds:
+            yield name
+        if any(kinds):
+            yield f"{name} ({', '.join(filter(None, kinds))})"
+
+
+def conf_files(folders: Sequence[Path]) -> Rows:
+    """A row per method, family and choice of a config group in these folders: name, kind, file."""
+    rows: Rows = []
+    for folder in folders:
+        for group in ("method", *GROUPS):
+            rows += [{"name": file.stem, "is": group, "file": str(file)}
+                     for file in sorted(folder.glob(f"{group}/*.yaml"))]  # fmt: skip
+        rows += [{"name": file.parent.name, "is": "family", "file": str(file)}
+                 for file in sorted(folder.glob("prompts/*/family.yaml"))]  # fmt: skip
+    return rows
+
+
+_FIELD = re.compile(r"    (\w+): ")
+
+
+def field_comments(cls: type) -> dict[str, str]:
+    """The comment of every field, inherited ones included, by name: behind the field, else right
+    above it. Fields without a comment are left out, and all of a class without a source file."""
+    comments: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        try:
+            source = textwrap.dedent(inspect.getsource(base))
+        except (OSError, TypeError):
+            continue
+        name, above = "", list[str]()
+        for line in source.splitlines():
+            code, _, comment = f" {line}".partition(" # ")
+            if not code.strip():
+                above = [*above, comment] if comment else []
+                continue
+            if field := _FIELD.match(line):
+                name = field[1]
+                comments |= {name: " ".join(above)} if above else {}
+            elif line[:5].strip():  # a method, or the end of a value
+                name = name if line[:5] in ("    ]", "    )", "    }") else ""
+            if name and comment and "fmt:" not in comment:
+                comments[name] = comment
+            above = []
+    return comments
 
 
 def listing(

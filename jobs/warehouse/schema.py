@@ -18,7 +18,7 @@ from typing import Any
 
 import pipeline.store.sql
 from jobs.output.cells import Heading, Part, Table, Verbatim, on_one_line
-from jobs.warehouse.registered import (
+from jobs.warehouse.ls import (
     Rows,
     conf_files,
     described,
@@ -86,7 +86,7 @@ Described = SchemaTable | Mapping[str, Any]
 @dataclass(frozen=True)
 class Schema:
     """All tables and views, sorted by name, the problem codes with their meanings, everything else
-    that plugins may add (registered.py), and the files of `conf`."""
+    that plugins may add (ls.py), and the files of `conf`."""
 
     tables: tuple[SchemaTable, ...]
     problems: Mapping[str, str]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs.output.cells import Table, printable
-from jobs.output.markdown import markdown
+from jobs.output.formats import markdown
 from jobs.output.print_tables import print_json, print_line
 from jobs.report.render import report_page
 from pipeline.store import connect

@@ -32,31 +32,6 @@ def test_every_table_and_view_is_in_the_cookbook() -> None:
     assert first_cells(page("docs/sql.md")) == names
 
 
-OF_FAULTS = (
-    "chaos/test_*.py", "faults/test_faults.py", "faults/test_resume.py",
-    "faults/test_faulty_runs.py", "faults/test_journal_run.py", "faults/test_flaky_s3.py",
-    "faults/test_flipped_bits.py",
-)  # fmt: skip
-
-
-def names_in(pattern: str) -> set[str]:
-    files = (ROOT / "tests").glob(pattern)
-    return {
-        name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(), re.M)
-    }
-
-
-def test_the_table_of_faults_names_the_tests_that_show_it() -> None:
-    """Each row has some, that are there; and each test of a fault is in a row."""
-    table = [line for line in page("docs/faults.md").splitlines() if line.startswith("| ")][1:]
-    by_row = [set(re.findall(r"`(test_\w+)`", row)) for row in table]
-    assert len(table) > 25 and all(by_row)
-    named = set[str]().union(*by_row)
-    assert named - names_in("**/test_*.py") == set()
-    of_faults = set[str]().union(*map(names_in, OF_FAULTS))
-    assert len(of_faults) > 30 and of_faults - named == set()
-
-
 def test_the_citation_is_of_this_version() -> None:
     cited = yaml.safe_load(page("CITATION.cff"))
     project = tomllib.loads(page("pyproject.toml"))["project"]

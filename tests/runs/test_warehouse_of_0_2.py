@@ -64,7 +64,7 @@ def scores(report: str) -> dict[str, dict[str, str]]:
 
 
 def test_a_page_is_written(old: Path, tmp_path: Path) -> None:
-    succeed("report", "run=demo", f"warehouse={old}", "--html", str(tmp_path / "page.html"))
+    succeed("report", "run=demo", f"warehouse={old}", f"html={tmp_path / 'page.html'}")
     assert (tmp_path / "page.html").stat().st_size > 50_000
 
 

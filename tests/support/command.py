@@ -15,11 +15,9 @@ from typing import Any
 
 import pytest
 
-from jobs.cli import import_verbs, main
+from jobs.cli import main
 from tests.support.fork_server import forked, started
 from tests.support.without_ray import needs_ray, without_ray
-
-import_verbs()  # all, once: as many as the first tests need would be in another order
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"  # ships with the project

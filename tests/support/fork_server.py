@@ -28,7 +28,7 @@ from tests.support.without_ray import without_ray
 
 _ROOT = Path(__file__).parents[2]
 _IMPORTED = (
-    "gistmill.testing", "jobs.html.page_file", "jobs.html.serve", "jobs.run.launch", "pandas",
+    "gistmill.testing", "jobs.html.serve", "jobs.run.launch", "pandas",
     "pytest", "pipeline.worker.worker", "rouge_score.rouge_scorer",
 )  # fmt: skip
 _MOST = 2**20  # bytes of a command's words and environment

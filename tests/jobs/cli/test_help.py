@@ -89,7 +89,6 @@ def test_completion_knows_the_keys_of_each_verb(
     for verb, keys in KEYS.items():
         found = completions(tmp_path, monkeypatch, f"gistmill {verb} ")
         assert {*keys.split()} <= {key.removesuffix("=") for key in found}, verb
-    assert "--where" in completions(tmp_path, monkeypatch, "gistmill report --wh")
 
 
 def test_hints_show_the_user_s_expression_and_no_statement_of_ours(tmp_path: Path) -> None:

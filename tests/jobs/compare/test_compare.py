@@ -245,7 +245,7 @@ def test_with_many_documents_there_is_an_interval_and_flips_are_drawn(tmp_path: 
         (["m1", "m2", "where=false"], "where=false: leaves no question of the run"),
         (
             ["m1", "m2", "by=x"],
-            "'by=x': unknown option; there are warehouse, run, metric, where, ",
+            "'by=x': unknown word; there are warehouse, run, metric, where, ",
         ),
         (["m1", "m2", "rater=x"], "rater=x: the run has no model that rates"),
         (["\x1b[2J"], r"'\x1b[2J': no such method in run r; nearest: "),

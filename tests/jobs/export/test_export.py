@@ -12,9 +12,8 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.export.export_report import FORMATS
-from jobs.output.csv_text import csv_text
-from jobs.output.latex import escaped
+from jobs.export.export_report import FORMATS, escaped
+from jobs.output.formats import csv_text
 from jobs.report.report import Report, Row, make_report
 from jobs.statistics.means import Mean
 from pipeline.core.errors import UsageError
@@ -271,7 +270,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["predictions", "method=bm25", "format=xml"], "there are jsonl, scrolls, longmemeval"),
         (["predictions", "method=bm25", "where=false"], "where=false: leaves no answer of bm25"),
         (["predictions", "method=bm25", "where=1;2"], "no SQL expression"),
-        (["predictions", "by=x"], "'by=x': unknown option; there are warehouse, run, method"),
+        (["predictions", "by=x"], "'by=x': unknown word; there are warehouse, run, method"),
         (["report", "format=html"], "format=html: no such format; there are csv, latex, mark"),
         (["report", "columns=nosuch"], "columns=nosuch: no such column; the run has lr_1 (LR-"),
         (["report", "caption=A"], "caption= is for format=latex and markdown; leave it out"),

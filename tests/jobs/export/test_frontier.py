@@ -226,7 +226,7 @@ def test_groups_and_questions(made: ComparedRun) -> None:
         (["metric=nosuch"], "metric=nosuch: no score of run=r; there are squad_em"),
         (["where=false"], "where=false: leaves no question of the run"),
         (["by=nosuch"], "Binder Error"),
-        (["method=dear"], "'method=dear': unknown option; there are warehouse, run, metric"),
+        (["method=dear"], "'method=dear': unknown word; there are warehouse, run, metric"),
     ],
 )
 def test_mistakes(made: ComparedRun, tmp_path: Path, mistake: list[str], says: str) -> None:

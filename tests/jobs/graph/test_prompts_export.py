@@ -84,6 +84,6 @@ def test_words_that_it_does_not_take(tmp_path: Path) -> None:
     assert refused("prompts", "export", "qmsum", new, "plugins=nowhere").startswith(
         "plugins=nowhere: no such folder"
     )
-    assert refused("prompts", "export", "qmsum", new, "run=a").startswith("'run=a': unknown opt")
+    assert refused("prompts", "export", "qmsum", new, "run=a").startswith("'run=a': unknown word")
     assert not new.exists()
     assert gistmill("prompts", "export", "qmsum").returncode == 2

@@ -22,7 +22,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(warehouse: Path) -> str:
     file = warehouse.parent / "page.html"
-    said = succeed("report", "--html", file, f"warehouse={warehouse}")
+    said = succeed("report", f"html={file}", f"warehouse={warehouse}")
     assert said.startswith(f"{file}: run night, 20 questions about 10 documents, ")
     return file.as_uri()
 

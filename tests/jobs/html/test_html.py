@@ -20,9 +20,8 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.html.page_file import write_page
 from jobs.html.run_page import compressed_chunk, with_line_numbers
-from jobs.html.source import Source
+from jobs.html.source import Source, write_page
 from tests.support.command import ROOT, gistmill, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.page_run import finished, write_corpus
@@ -36,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 @pytest.fixture(scope="module")
 def page(run: FinishedRun) -> str:
     file = run.small.folder / "page.html"
-    shown = json.loads(succeed("report", "--html", file, f"warehouse={run.warehouse}", "--json"))
+    shown = json.loads(succeed("report", f"html={file}", f"warehouse={run.warehouse}", "--json"))
     assert shown["questions"] == 3
     assert shown["bytes"] == file.stat().st_size
     return file.read_text(encoding="utf-8")
@@ -109,7 +108,7 @@ def own_scripts() -> str:
 def test_a_subset_of_the_questions(run: FinishedRun, tmp_path: Path) -> None:
     file = tmp_path / "some.html"
     file.write_text("older")
-    said = succeed("report", "--html", file, f"warehouse={run.warehouse}",
+    said = succeed("report", f"html={file}", f"warehouse={run.warehouse}",
                    "where=document_id = 'd1'")  # fmt: skip
     assert "2 questions about 1 document, " in said
     html = file.read_text(encoding="utf-8")
@@ -146,29 +145,30 @@ def test_rows_of_a_step_that_cannot_be_read_are_left_out(tmp_path: Path) -> None
     (step, _) = sorted((warehouse / "steps").glob("answer-*.json"))
     step.write_text("{")
     file = tmp_path / "page.html"
-    succeed("report", "--html", file, f"warehouse={warehouse}")
+    succeed("report", f"html={file}", f"warehouse={warehouse}")
     (question, _) = chunk(file.read_text(encoding="utf-8"), "part-0")["questions"].values()
     assert [section["table"] for section in question["sections"]].count("answers") == 1
 
 
 @pytest.mark.slow
 def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
-    words = ("report", f"warehouse={run.warehouse}", "--html")
+    words = ("report", f"warehouse={run.warehouse}")
+    page = f"html={tmp_path / 'p.html'}"
     nowhere = tmp_path / "no" / "page.html"
-    assert refused(*words, nowhere) == (
-        f"--html {nowhere}: no folder {nowhere.parent}; write it elsewhere"
+    assert refused(*words, f"html={nowhere}") == (
+        f"html={nowhere}: no folder {nowhere.parent}; write it elsewhere"
     )
     (tmp_path / "folder.html").mkdir()
-    assert "Is a directory" in refused(*words, tmp_path / "folder.html")
-    assert refused("report", "--html", "run=night", f"warehouse={run.warehouse}") == (
-        "--html run=night: not a name that ends in .html; write --html FILE.html"
+    assert "Is a directory" in refused(*words, f"html={tmp_path / 'folder.html'}")
+    assert refused("report", "html=night", f"warehouse={run.warehouse}") == (
+        "html=night: not a name that ends in .html; write html=FILE.html"
     )
-    assert "leave --corpus" in refused(*words, tmp_path / "p.html", "--corpus")
-    assert "it has night" in refused(*words, tmp_path / "p.html", "run=day")
+    assert "one of them at a time" in refused(*words, page, "--corpus")
+    assert "it has night" in refused(*words, page, "run=day")
     view = ("view", f"warehouse={run.warehouse}")
     for number in ("http", "65536", "-1", "1" * 5000):
-        assert refused(*view, f"port={number}").startswith("Invalid value for '--port': ")
-    assert refused(*view, "prt=1").startswith("'prt=1': unknown option; there are warehouse, ")
+        assert refused(*view, f"port={number}").startswith(f"port={number}: ")
+    assert refused(*view, "prt=1").startswith("'prt=1': unknown word; there are warehouse, ")
 
 
 class Served:

@@ -25,7 +25,7 @@ _NULLS = (  # texts that are a value which should have been left out
 
 def test_the_picture_of_the_readme_can_be_made_again(warehouse: Path, tmp_path: Path) -> None:
     run_page, made = tmp_path / "page.html", tmp_path / "made.png"
-    succeed("report", "--html", run_page, f"warehouse={warehouse}")
+    succeed("report", f"html={run_page}", f"warehouse={warehouse}")
     picture.photograph(run_page, made)
     assert picture.PICTURE.stat().st_size < picture.MOST_BYTES
     for file in (made, picture.PICTURE):  # a PNG's first chunk has its width and height
@@ -88,7 +88,7 @@ def test_columns_and_names_are_those_that_were_asked_for(
     """The table in a browser is that of `report` with the same words."""
     words = (f"warehouse={warehouse}", "columns=recall,tokens,accuracy", "names=canonical")
     file = tmp_path / "some.html"
-    succeed("report", *words, "--html", file)
+    succeed("report", *words, f"html={file}")
     browser.open(file.as_uri())
     printed = succeed("report", *words)
     head = next(line for line in printed.splitlines() if line.startswith("| method"))

@@ -58,7 +58,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[str]:
     if request.param == "file":
         file = warehouse.parent / "page.html"
-        succeed("report", "--html", file, f"warehouse={warehouse}")
+        succeed("report", f"html={file}", f"warehouse={warehouse}")
         yield file.as_uri()
         return
     served = Served(warehouse)

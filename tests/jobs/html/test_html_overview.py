@@ -71,7 +71,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def failed(browser: Browser, planted: Path) -> Iterator[Browser]:
     file = planted.parent / "page.html"
     if not file.exists():
-        succeed("report", "--html", file, f"warehouse={planted}")
+        succeed("report", f"html={file}", f"warehouse={planted}")
     browser.resize(1280, 800)
     browser.open(file.as_uri())
     yield browser

@@ -36,7 +36,7 @@ def test_rows_of_a_plugin_are_shown_with_and_without_it(
 ) -> None:
     file = tmp_path / "page.html"
     words = [f"plugins={PLUGIN}"] if is_loaded else []
-    succeeded(own_process("report", "--html", file, f"warehouse={warehouse}", *words))
+    succeeded(own_process("report", f"html={file}", f"warehouse={warehouse}", *words))
     part = chunk(file.read_text(encoding="utf-8"), "part-0")
     question = part["questions"]["v0-m3"]
     (quotes,) = [section for section in question["sections"] if section["table"] == "quotes"]
@@ -66,4 +66,4 @@ def test_rows_whose_trace_raises_are_shown_by_their_columns(
     told = succeeded(own_process("trace", "v0-m3", *own))
     (line,) = [line for line in told.splitlines() if "KeyError: 'loud' (" in line]
     assert "quote.py:" in line and "\n  place 0, page_index " in told
-    succeeded(own_process("report", "--html", tmp_path / "page.html", *own))
+    succeeded(own_process("report", f"html={tmp_path / 'page.html'}", *own))

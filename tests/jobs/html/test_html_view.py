@@ -9,7 +9,7 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.html.site import Site
+from jobs.html.serve import Site
 from jobs.run.progress import Progress
 from pipeline.files.storage import write_json
 from pipeline.store.runs.run_folder import RunFolder

@@ -31,12 +31,12 @@ def done(corpus: Words, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--rates", "fast"), "--rates fast: write PREFILL,DECODE in tokens a second"),
-        (("--rates", "1000"), "--rates 1000: write PREFILL,DECODE in tokens a second"),
+        (("--rates", "fast"), "rates fast: write PREFILL,DECODE in tokens a second"),
+        (("--rates", "1000"), "rates 1000: write PREFILL,DECODE in tokens a second"),
         (("--rates", "0,5"), "--rates 0,5: both must be above 0"),
-        (("--price", "cheap"), "--price cheap: write PROMPT,REPLY[,CACHED] in money a million"),
-        (("--price", "1,2,3,4"), "--price 1,2,3,4: write PROMPT,REPLY[,CACHED]"),
-        (("--price", "1,-2"), "--price 1,-2: write PROMPT,REPLY[,CACHED]"),
+        (("--price", "cheap"), "price cheap: write PROMPT,REPLY[,CACHED] in money a million"),
+        (("--price", "1,2,3,4"), "price 1,2,3,4: write PROMPT,REPLY[,CACHED]"),
+        (("--price", "1,-2"), "price 1,-2: write PROMPT,REPLY[,CACHED]"),
         (("--gpus", "1", *MODEL, "engine.args.tensor_parallel_size=2"),
          "--gpus 1: an engine needs 2; raise it"),
         (("corpus.path=/nowhere/books",), "/nowhere/books: no such file or folder"),

@@ -1,8 +1,7 @@
 """`columns=`: which columns a table of methods has, and in which order."""
 
 from jobs.report.chosen import FALLBACK
-from jobs.report.columns import COST_COLUMNS, known_columns, with_columns
-from jobs.report.names import Names
+from jobs.report.columns import COST_COLUMNS, Names, known_columns, with_columns
 from jobs.report.report import Report, Row
 from pipeline.work.stage import STAGES, Column
 from stages.score.metrics import METRICS, PARTS

@@ -153,7 +153,7 @@ def test_each_step_has_the_price_of_its_engine(by_hand: Path, tmp_path: Path) ->
     text = succeed(*words)
     assert "in that of the run every call counts once. Without a price: x.\n" in text
     other = json.loads(succeed(*words, "price=1000000,10000000", "--json"))
-    assert other["total"]["money"] == 1360, "--price is that of all calls"
+    assert other["total"]["money"] == 1360, "price= is that of all calls"
     assert other["unpriced"] == []
 
 

@@ -40,7 +40,7 @@ def test_parts_have_names(tmp_path: Path) -> None:
     warehouse = FinishedRun(tmp_path).warehouse
     folder = f"warehouse={warehouse}"
     whole = succeed("report", folder)
-    parts = {name: succeed("report", folder, "--only", name) for name in GROUPS}
+    parts = {name: succeed("report", folder, f"only={name}") for name in GROUPS}
     headings = {
         name: {cell.strip() for line in text.splitlines() if line.startswith("| method")
                for cell in line.split("|")} for name, text in parts.items()
@@ -50,11 +50,11 @@ def test_parts_have_names(tmp_path: Path) -> None:
     assert "tokens" in headings["cost"] and not {"CR", "squad_em"} & headings["cost"]
     tables = {line for line in whole.splitlines() if line.startswith("| method")}
     assert len(tables) >= 2 and "| stage" in parts["cost"] and "| memory" in parts["reading"]
-    assert refused("report", folder, "--only", "money") == (
-        "--only money: write --only scores, reading, cost, one of them, without columns="
+    assert refused("report", folder, "only=money") == (
+        "only=money: write only=scores, reading, cost, one of them, without columns="
     )
-    assert refused("report", folder, "--only", "cost", "columns=n,CR").startswith("--only cost:")
-    assert refused("report", folder, "--corpus", "--only", "cost").startswith("only: ")
+    assert refused("report", folder, "only=cost", "columns=n,CR").startswith("only=cost:")
+    assert refused("report", folder, "--corpus", "only=cost").startswith("only=: ")
 
 
 GROUPS = ("scores", "reading", "cost")

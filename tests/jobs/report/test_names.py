@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobs.report.names import Names, read_names
+from jobs.report.columns import Names, read_names
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from pipeline.work.methods import methods_in

@@ -60,7 +60,7 @@ def test_pages_gists_and_compression(hand: HandRun, found: dict[str, dict[str, f
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_a_picture_of_six_histograms(hand: HandRun, tmp_path: Path, suffix: str) -> None:
     picture = tmp_path / f"corpus{suffix}"
-    succeed("report", f"warehouse={hand.warehouse}", "--corpus", "--picture", picture)
+    succeed("report", f"warehouse={hand.warehouse}", "--corpus", f"picture={picture}")
     if suffix == ".png":
         assert picture.read_bytes().startswith(b"\x89PNG")
     else:
@@ -70,9 +70,9 @@ def test_a_picture_of_six_histograms(hand: HandRun, tmp_path: Path, suffix: str)
 
 def test_mistakes_are_one_line(hand: HandRun, tmp_path: Path) -> None:
     warehouse = f"warehouse={hand.warehouse}"
-    told = refused("report", warehouse, "--corpus", "--picture", tmp_path / "corpus.xyz")
+    told = refused("report", warehouse, "--corpus", f"picture={tmp_path / 'corpus.xyz'}")
     assert told.endswith("corpus.xyz: no such kind of file; write a .png or .svg")
-    told = refused("report", warehouse, "--picture", tmp_path / "nowhere" / "corpus.png")
+    told = refused("report", warehouse, f"picture={tmp_path / 'nowhere' / 'corpus.png'}")
     assert "nowhere" in told and told.endswith("write it elsewhere")
     for word in ("by=question_type", "where=true", "rater=x"):
         told = refused("report", warehouse, "--corpus", word)

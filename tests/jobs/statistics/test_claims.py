@@ -150,7 +150,7 @@ def test_every_row_against_a_baseline(tmp_path: Path) -> None:
         "some": {"squad_em": values(LETTERS, LETTERS[:3])},
         "bad": {"squad_em": values(LETTERS), **parts},
     })  # fmt: skip
-    found = json.loads(succeed("report", *made.words, "--baseline", "bad", "columns=squad_em",
+    found = json.loads(succeed("report", *made.words, "baseline=bad", "columns=squad_em",
                                "--json"))["baseline"]  # fmt: skip
     rows = {row["a"]["method"]: row for row in found["rows"]}
     assert {row["metric"] for row in found["rows"]} == {"squad_em"}, "the column that is asked for"
@@ -173,7 +173,7 @@ def test_every_row_against_a_baseline(tmp_path: Path) -> None:
             if row["a"]["method"] == "some"}  # fmt: skip
     assert some == {"true": 100, "false": 0}
     assert "'worst': no such method in run r; nearest: " in refused(
-        "report", *made.words, "--baseline", "worst"
+        "report", *made.words, "baseline=worst"
     )
     assert refused("report", *made.words, "baseline=bad", "--corpus").startswith("baseline: ")
     assert "leave names= out" in refused("report", *made.words, "baseline=bad", "names=paper")

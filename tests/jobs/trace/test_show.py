@@ -45,7 +45,7 @@ def test_pages_are_chosen_by_number_and_range(warehouse: Path) -> None:
         (["d1", "page=2..1"], "page=2..1: d1 has pages 0 to 2"),
         (["d1", "page=first"], "page=first: write page=3 or page=0..4 or page=1,5..6"),
         (["d1", "run=day"], "run=day: not in "),
-        (["d1", "method=x"], "'method=x': unknown option; there are warehouse, run, memory, page="),
+        (["d1", "method=x"], "'method=x': unknown word; there are warehouse, run, memory, page="),
     ],
 )
 def test_what_cannot_be_shown(warehouse: Path, words: list[str], says: str) -> None:

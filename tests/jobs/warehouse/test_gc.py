@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.warehouse.delete import retention
+from jobs.warehouse.upkeep import retention
 from pipeline.core.calls import Call
 from pipeline.files.lease import UPKEEP, lease
 from pipeline.files.storage import as_path

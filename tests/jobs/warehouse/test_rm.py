@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.warehouse.delete import remove
+from jobs.warehouse.upkeep import remove
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.files.lease import RUN, lease
@@ -219,7 +219,7 @@ def test_what_is_at_work_is_refused(folder: Path) -> None:
     [
         (["run=gonne", "--yes"], "run=gonne: not in {}; nearest: gone"),
         ([], "run= is missing; name the run to delete"),
-        (["--yes", "step=a"], "'step=a': unknown option; there are warehouse, run=..."),
+        (["--yes", "step=a"], "'step=a': unknown word; there are warehouse, run=..."),
         (["run=gone"], "run=gone: deletes it for good; add --yes"),  # without a terminal
     ],
 )

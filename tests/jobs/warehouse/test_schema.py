@@ -67,7 +67,7 @@ def test_one_table_and_json() -> None:
     assert refused("schema", "lookup").endswith("nearest: lookups, look_up_s, look_up_p")
     for name, kind in (("bm25", "method"), ("chats", "family"), ("uniform", "memory")):
         assert succeed("schema", name).startswith(f"{name}, {kind} of ")
-    assert refused("schema", "run=a").startswith("'run=a': unknown option; there are plugins=")
+    assert refused("schema", "run=a").startswith("'run=a': unknown word; there are plugins=")
     assert refused("schema", "plugins=nowhere").startswith("plugins=nowhere: no such folder")
 
 

@@ -62,7 +62,7 @@ def test_why_ray_did_not_start_stays_with_the_run(
 def test_a_run_that_is_over_is_shown_once(made: FinishedRun) -> None:
     once = succeed("status", f"warehouse={made.warehouse}")
     assert succeed("status", "--watch", f"warehouse={made.warehouse}") == once
-    for verb in (["--watch", "--json"], ["--every", "0.5", "--json"]):
+    for verb in (["--watch", "--json"], ["every=0.5", "--json"]):
         assert json.loads(succeed("status", *verb, f"warehouse={made.warehouse}"))["complete"]
 
 
@@ -94,7 +94,7 @@ def sleeps(made: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> Sleeps:
 
 @pytest.mark.slow
 def test_a_log_gets_a_block_each_time_until_the_run_ends(made: FinishedRun, sleeps: Sleeps) -> None:
-    shown = succeed("status", "--watch", "--every", "7", f"warehouse={made.warehouse}")
+    shown = succeed("status", "--watch", "every=7", f"warehouse={made.warehouse}")
     assert sleeps.taken == [7.0, 7.0]
     blocks = re.split(r"\n\n(?=run night)", shown)
     assert len(blocks) == 3
@@ -115,4 +115,4 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(
 
 @pytest.mark.parametrize("every", ["0", "-1", "nan", "soon", "1e9"])
 def test_an_interval_that_is_none_is_refused(made: FinishedRun, every: str) -> None:
-    assert "--every" in refused("status", "--every", every, f"warehouse={made.warehouse}")
+    assert "every=" in refused("status", f"every={every}", f"warehouse={made.warehouse}")

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from upath import UPath
 
-from jobs.warehouse.delete import remove
+from jobs.warehouse.upkeep import remove
 from pipeline.store import Shards, connect
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import Removed, collect

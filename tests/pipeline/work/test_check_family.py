@@ -118,7 +118,7 @@ def test_a_plugin_takes_no_template_of_ours(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (("plugins=nowhere",), "plugins=nowhere: no such folder; name one that holds Python"),
-        (("a", "b"), "'b': unknown option; there are plugins=..."),
+        (("a", "b"), "'b': unknown word; there are plugins=..."),
         (("nowhere",), "nowhere: no family.yaml there; name a folder of prompts"),
     ],
 )

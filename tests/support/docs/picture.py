@@ -24,7 +24,7 @@ def main(qmsum: Path) -> None:
         folder = Path(name)
         (command,) = commands(page(README))
         run = command.code.replace("tests/data/qmsum/val.jsonl", str(qmsum.resolve()))
-        for code in (run, "gistmill report --html page.html"):
+        for code in (run, "gistmill report html=page.html"):
             words = code.replace("gistmill ", f"{sys.executable} -m jobs ", 1)
             subprocess.run(["bash", "-euc", words], cwd=folder, check=True)
         photograph(folder / "page.html", PICTURE)
