@@ -18,7 +18,7 @@ from jobs.config.run_config import RunConfig
 from pipeline.asking.reader import num_slots
 from pipeline.core.engine import Request
 from pipeline.core.errors import CommandError, EngineError, UsageError
-from pipeline.core.plugins import load_plugins, loaded_folders
+from pipeline.core.registry import load_plugins, loaded_folders
 from pipeline.engines.vllm import VllmSettings
 
 WORDS = ("engine.max_workers=1",)

@@ -1,6 +1,6 @@
 """Register every built-in stage, prompt and table under its name, by importing their modules."""
 
-from pipeline.core.plugins import import_all
+from pipeline.core.registry import import_all
 
 
 def load_builtin() -> None:

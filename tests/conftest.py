@@ -66,7 +66,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test loads is forgotten after it."""
     load_builtin()
-    monkeypatch.setattr("pipeline.core.plugins._FOLDERS", {})
+    monkeypatch.setattr("pipeline.core.registry._FOLDERS", {})
     known: list[dict[str, Any]] = [RECORDS, MEASURES]
     known += [own for registry in REGISTRIES.values() for own in (registry, registry.about)]
     before = [copy.copy(one) for one in known]

@@ -15,7 +15,7 @@ from typing import Any
 
 from pipeline.core.engine import Engine, EngineSettings, Request
 from pipeline.core.errors import EngineError, UsageError
-from pipeline.core.plugins import pickle_with_plugins, unpickle_with_plugins
+from pipeline.core.registry import pickle_with_plugins, unpickle_with_plugins
 
 
 @dataclass(frozen=True)

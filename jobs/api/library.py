@@ -17,8 +17,7 @@ from jobs.run.launch import Outcome
 from jobs.run.launch import run as execute
 from jobs.trace.reading_map import ReadingMap, read_reading_map
 from jobs.trace.trace import read_sent
-from pipeline.core.errors import UsageError
-from pipeline.core.redaction import redacted
+from pipeline.core.errors import UsageError, redacted
 from pipeline.files.storage import AnyPath, as_path, filesystem_errors, refusal_error
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder

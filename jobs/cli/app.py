@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from jobs.config.options import KEYS, WORDS, read_options
 from jobs.output.cells import printable
-from pipeline.core.redaction import redacted
+from pipeline.core.errors import redacted
 
 
 class VerbGroup(TyperGroup):

@@ -148,7 +148,7 @@ def check(
       gistmill prompts check my_prompts
     """
 
-    from pipeline.core.plugins import load_plugins, plugin_folders
+    from pipeline.core.registry import load_plugins, plugin_folders
     from pipeline.core.settings import CONF
     from pipeline.work.check_family import check_family
 
@@ -179,6 +179,6 @@ def export(
     from pipeline.families.family_copy import export_family
 
     made = export_family(family, folder, options.plugins)
-    files = f"family.yaml and {len(made.templates)} templates"
-    line = f"{made.folder}: {files}; family={made.folder} reads with them"
+    files = f"family.yaml and {len(made['templates'])} templates"
+    line = f"{made['folder']}: {files}; family={made['folder']} reads with them"
     print_found(made, lambda _: [line], json)

@@ -11,7 +11,7 @@ from jobs.config.run_config import SECTIONS, RunConfig, SameAsReader, parse_dead
 from pipeline.core.compose import compose
 from pipeline.core.engine import ENGINES, EngineSettings
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import conf_folders
+from pipeline.core.registry import conf_folders
 from pipeline.core.settings import CONF, refuse_nonsense
 from pipeline.files.storage import as_path
 from pipeline.work.methods import stage_specs

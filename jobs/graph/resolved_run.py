@@ -18,9 +18,8 @@ from jobs.graph.step_graph import StepWithEngine, Variant, default_settings, run
 from pipeline.asking.reader import may_constrain
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import conf_folders
 from pipeline.core.prompts import PROMPTS
-from pipeline.core.registry import hint
+from pipeline.core.registry import conf_folders, hint
 from pipeline.core.settings import CONF, sha
 from pipeline.families.family import Family, find_family, load_family
 from pipeline.store.runs.run_folder import RunFolder

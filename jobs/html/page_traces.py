@@ -9,8 +9,8 @@ from typing import Any
 from jobs.html.run_page import with_line_numbers
 from jobs.trace.reading_map import PAGE_SPANS, READINGS, lane, pages_lane
 from jobs.trace.trace import Rows, Section, SentCalls, read_sections
+from pipeline.core.rows import PLACE, Line, RawText, columns_line, lines_of
 from pipeline.core.sql_files import sql_beside
-from pipeline.core.trace_lines import PLACE, Line, RawText, columns_line, lines_of
 from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)

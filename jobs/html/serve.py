@@ -20,8 +20,7 @@ from jobs.html.source import Source
 from jobs.output.print_tables import print_found
 from jobs.run.progress import progress_line
 from jobs.warehouse.ls import listing
-from pipeline.core.errors import CommandError, UsageError
-from pipeline.core.redaction import redacted
+from pipeline.core.errors import CommandError, UsageError, redacted
 from pipeline.files.storage import filesystem_errors
 from pipeline.store.runs.planned_units import planned_files
 from pipeline.store.runs.run_folder import RunFolder

@@ -23,9 +23,8 @@ from jobs.report.chosen import create_chosen_table
 from jobs.report.columns import PAPER, read_names, with_columns
 from jobs.report.report import make_report
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import load_plugins, plugin_folders
-from pipeline.files.processes import part_name
-from pipeline.files.storage import as_path, delete_abandoned
+from pipeline.core.registry import load_plugins, plugin_folders
+from pipeline.files.storage import as_path, delete_abandoned, part_name
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 

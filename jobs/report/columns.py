@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from jobs.report.report import Report
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import found_conf_folders
+from pipeline.core.registry import found_conf_folders
 from pipeline.core.settings import YAML_LOADER, Settings
 from pipeline.files.storage import as_path, refuse_unreachable_path
 from pipeline.work.stage import Column

@@ -15,8 +15,7 @@ from jobs.config.options import ReadOptions
 from jobs.output.cells import Heading, Part, Table
 from jobs.report.report import Report, report_of
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import found_conf_folders
-from pipeline.core.registry import hint
+from pipeline.core.registry import found_conf_folders, hint
 
 _ABOUT = (
     "The paper's figures beside the run's. They come from other models, and in part from other "

@@ -35,8 +35,7 @@ from pipeline.files.storage import (
     as_path,
     delete_folder,
     is_remote,
-    make_again,
-    never_make,
+    never_made,
     refusal_reason,
     refuse_unreachable_path,
     retry_for,
@@ -128,7 +127,7 @@ def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: Gracefu
     run's folder records why the execution has ended early."""
     if not executor.plan.num_pending:
         return
-    never_make(folder.warehouse)
+    never_made.add(folder.warehouse)
     try:
         try:
             with compact_periodically(folder.warehouse):
@@ -142,7 +141,7 @@ def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: Gracefu
         folder.ended(str(error))
         raise
     finally:
-        make_again(folder.warehouse)
+        never_made.discard(folder.warehouse)
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:

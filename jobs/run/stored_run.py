@@ -22,7 +22,7 @@ from jobs.graph.resolved_run import ResolvedRun, expanded, resolve, run_of
 from jobs.output.cells import counted
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import conf_folders
+from pipeline.core.registry import conf_folders
 from pipeline.core.settings import sha
 from pipeline.files.storage import as_path, exists, is_remote, write
 from pipeline.store import connect

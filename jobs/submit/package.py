@@ -18,9 +18,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jobs.config.run_config import KubeRayCluster, RunConfig, SlurmCluster, absolute_deadline
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.engine import EngineSettings
-from pipeline.core.errors import UsageError
-from pipeline.core.plugins import plugin_folders
-from pipeline.core.redaction import redacted
+from pipeline.core.errors import UsageError, redacted
+from pipeline.core.registry import plugin_folders
 from pipeline.core.settings import CONF, ClusterSettings
 from pipeline.files.storage import as_path, is_remote
 

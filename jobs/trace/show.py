@@ -14,9 +14,9 @@ from jobs.output.cells import Part, Verbatim, counted
 from jobs.output.print_tables import print_json, print_parts
 from jobs.trace.trace import Section, Trace, stored_id, trace
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.registry import load_plugins, plugin_folders
+from pipeline.core.rows import Line, RawText, columns_line, lines_of, titled
 from pipeline.core.sql_files import sql_beside
-from pipeline.core.trace_lines import Line, RawText, columns_line, lines_of, titled
 from pipeline.store.shards.layout import SHARED
 from pipeline.store.sql.connection import query
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import RECORDS, Record
+from pipeline.core.rows import RECORDS, Record, is_vector
 from pipeline.core.sql_files import sql_beside
-from pipeline.core.trace_lines import is_vector
 from pipeline.store.shards.layout import SHARED
 from pipeline.store.sql.connection import query
 

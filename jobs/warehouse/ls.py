@@ -15,8 +15,7 @@ from upath import UPath
 from jobs.config.read_config import GROUPS
 from jobs.output.cells import Heading, Part, Table, on_one_line
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import load_plugins, plugin_folders
-from pipeline.core.registry import REGISTRIES, hint, maker_of
+from pipeline.core.registry import REGISTRIES, hint, load_plugins, maker_of, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family import read_family_file
 from pipeline.files.lease import RUN, holder

@@ -28,11 +28,9 @@ from jobs.warehouse.ls import (
     registered,
 )
 from pipeline.core import errors
-from pipeline.core.arrow import schema
 from pipeline.core.errors import Problem, UsageError
-from pipeline.core.plugins import load_plugins, plugin_folders
-from pipeline.core.registry import hint
-from pipeline.core.rows import RECORDS, STAMPS, Record
+from pipeline.core.registry import hint, load_plugins, plugin_folders
+from pipeline.core.rows import RECORDS, STAMPS, Record, schema
 from pipeline.core.settings import CONF
 from pipeline.core.sql_files import sql_sections
 from pipeline.store import connect

@@ -17,7 +17,7 @@ from ray.util.metrics import Counter
 from pipeline.cluster.joining import is_lost
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import EngineError
-from pipeline.core.plugins import unpickle_with_plugins
+from pipeline.core.registry import unpickle_with_plugins
 from pipeline.files.storage import retry_for
 from pipeline.work.executions import DocumentWork
 from pipeline.worker.crashes import Placement

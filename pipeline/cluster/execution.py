@@ -16,7 +16,7 @@ from pipeline.cluster.blocks import PlanSource, read_one_by_one, words_per_block
 from pipeline.cluster.joining import first_line, join, nodes
 from pipeline.cluster.ray_watch import RayWatch
 from pipeline.core.errors import CommandError, EngineError, UsageError
-from pipeline.core.plugins import pickle_with_plugins
+from pipeline.core.registry import pickle_with_plugins
 from pipeline.core.settings import ClusterSettings
 from pipeline.work.executions import Work
 from pipeline.worker.inline import ShouldStop, ended_by

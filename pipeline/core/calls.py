@@ -1,8 +1,4 @@
-"""Model calls of one unit, and the progress of a unit and counters of a worker.
-
-Progress and counters are shown in heartbeats, the progress line and Ray's metrics. They are
-advisory: a stage need not report any.
-"""
+"""Model calls of one unit, the progress of a unit, and the counters of a worker."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -74,17 +70,17 @@ class Subject:
     attempt: int = 1
 
 
+# Identifies a call within its unit: two pages of the same text send the same request.
 CallKey = tuple[str, int | None, str | None, int | None, int | None]
-"""Identifies a call within its unit: two pages of the same text send the same request."""
 
 
 def call_key(request_sha: str, subject: Subject | Call) -> CallKey:
     return (request_sha, *_SUBJECT(subject))
 
 
-def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) -> Call:
-    """Make the row of a request and its reply; `others` are the remaining columns. `call_index` is
-    set when the unit is done, the columns of `SENT` by `with_sent`."""
+def call_row(reply: Reply, request: Request, subject: Subject, **columns: Any) -> Call:
+    """The row of a request and its reply. `call_index` is set when the unit is done, columns of
+    `SENT` by `with_sent`."""
     return Call(
         call_index=0,
         prompt=request.prompt,
@@ -92,7 +88,7 @@ def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) ->
         reply=reply.text,
         **dict(zip(_OF_SUBJECT, _SUBJECT(subject), strict=True)),
         **{name: getattr(reply, name) for name in _OF_REPLY},
-        **others,
+        **columns,
     )
 
 
@@ -103,25 +99,19 @@ def with_sent(call: Call, request: Request | None) -> Call:
 
 
 def numbered(calls: Iterable[Call]) -> tuple[Call, ...]:
-    """Sort the calls by subject, prompt, attempt and hash, and number them, whatever the order in
-    which they finished."""
-    return tuple(replace(call, call_index=i) for i, call in enumerate(sorted(calls, key=_order)))
+    """Sort the calls, in whatever order they finished, and number them."""
 
+    def order(call: Call) -> tuple[object, ...]:
+        numbers = (call.page_index, call.turn, call.reference_index)
+        of_call = (call.prompt, call.attempt, call.request_sha)
+        return (call.question_id or "", *(-1 if n is None else n for n in numbers), *of_call)
 
-def _order(call: Call) -> tuple[object, ...]:
-    numbers = (call.page_index, call.turn, call.reference_index)
-    of_call = (call.prompt, call.attempt, call.request_sha)
-    return (call.question_id or "", *(-1 if n is None else n for n in numbers), *of_call)
+    return tuple(replace(call, call_index=i) for i, call in enumerate(sorted(calls, key=order)))
 
 
 @dataclass
 class UnitProgress:
-    """A stage's progress within one unit: `done` of `about` pages or questions. `about` is None
-    while their number is not known.
-
-    Pages or questions whose calls have replies are counted, unless the stage reports a number
-    itself (`tell`).
-    """
+    """A stage's progress within one unit: `done` of `about` pages or questions; None: not known."""
 
     done: int = 0
     about: int | None = None

@@ -4,7 +4,6 @@ import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from omegaconf.omegaconf import register_default_resolvers
 
-from pipeline.core.errors import LeftOutWarning, UsageError, refuse_secret
-from pipeline.core.redaction import remember_key
+from pipeline.core.errors import LeftOutWarning, UsageError, refuse_secret, remember_key
 from pipeline.core.registry import hint
 from pipeline.core.settings import CONF
 
@@ -37,28 +35,26 @@ _OPEN = re.compile(
 _GROUPS = ("corpus", "memory", "engine", "rater", *_LIKE_RATER, "cluster", "experiment")
 
 OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)
-# Resolvers of OmegaConf and Hydra. They read the environment, which would be stored with the run.
-_DEFAULT_RESOLVERS = (
+# Resolvers of OmegaConf, and of Hydra, which registers them whenever it starts. They read the
+# environment, which would be stored with the run.
+_RESOLVERS = (
     "oc.create", "oc.decode", "oc.deprecated", "oc.env", "oc.select", "oc.dict.keys",
-    "oc.dict.values",
+    "oc.dict.values", "hydra", "now", "python_version",
 )  # fmt: skip
-_MISSING = "Missing mandatory value"
-_HYDRA_RESOLVERS = ("hydra", "now", "python_version")  # Hydra registers them whenever it starts
 
 
 def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """conf/config.yaml with `overrides` applied and resolved.
-
-    `folders`: further config folders (of plugins) whose groups are searched. Raises UsageError, one
-    line that names the key, for wrong overrides, for secrets, and for interpolations of anything
-    but other keys.
-    """
+    """conf/config.yaml with `overrides` applied and resolved; `folders`: config folders of plugins.
+    Raises UsageError, one line that names the key, for wrong overrides, for secrets, and for
+    interpolations of anything but other keys."""
     from hydra import initialize_config_dir  # imported here: 0.1 s, which other verbs do not need
     from hydra.errors import HydraException, OverrideParseException
 
     for word in overrides:
         refuse_secret(word)
-    with initialize_config_dir(str(CONF), version_base="1.3"), _keys_alone():
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        for name in _RESOLVERS:  # allow no interpolations but `${other.key}` and `${conf_dir:}`
+            OmegaConf.clear_resolver(name)
         try:
             words = [_quoted(word, folders) for word in overrides]
             config = _hydra_compose(words, folders)
@@ -68,9 +64,11 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
             raise UsageError(f"{word}: cannot be parsed; put quotes around the value") from None
         except (HydraException, OmegaConfBaseException) as error:
             raise UsageError(_one_line(error, overrides, folders)) from None
+        finally:
+            register_default_resolvers()
     assert isinstance(resolved, dict)
     composed = {str(key): value for key, value in resolved.items()}
-    leaves = [*_leaves(composed, "")]
+    leaves = [(k, v) for k, v in _paths(composed, "") if not isinstance(v, Mapping | list)]
     for variable in (str(value) for key, value in leaves if value and key.endswith("_env")):
         given = os.environ.get(variable, "")
         if remember_key(given) != given:
@@ -81,24 +79,12 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
     return composed
 
 
-def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    for name, part in value.items() if isinstance(value, Mapping) else enumerate(value):
-        path = f"{key}.{name}" if key else str(name)
-        if isinstance(part, Mapping | list):
-            yield from _leaves(part, path)
-        else:
-            yield path, part
-
-
-@contextmanager
-def _keys_alone() -> Iterator[None]:
-    """Allow no interpolations but `${other.key}` and `${conf_dir:}`."""
-    for name in (*_DEFAULT_RESOLVERS, *_HYDRA_RESOLVERS):
-        OmegaConf.clear_resolver(name)
-    try:
-        yield
-    finally:
-        register_default_resolvers()
+def _paths(section: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Every key below a section or list, and its value."""
+    for name, value in section.items() if isinstance(section, Mapping) else enumerate(section):
+        yield f"{prefix}{name}", value
+        if isinstance(value, Mapping | list):
+            yield from _paths(value, f"{prefix}{name}.")
 
 
 def _hydra_compose(overrides: Sequence[str], folders: Sequence[Path]) -> Any:
@@ -110,10 +96,8 @@ def _hydra_compose(overrides: Sequence[str], folders: Sequence[Path]) -> Any:
 
 
 def _quoted(word: str, folders: Sequence[Path]) -> str:
-    """The override in Hydra's grammar: values of _PLAIN keys are quoted.
-
-    Raises UsageError if `word` is not an override or has no value.
-    """
+    """The override in Hydra's grammar. Raises UsageError if `word` is not an override or has no
+    value."""
     key, equals, value = word.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
         raise UsageError(f"{word!r} is not an override; write key=value")
@@ -124,7 +108,7 @@ def _quoted(word: str, folders: Sequence[Path]) -> str:
     if value == "null" and key in _GROUPS:
         raise UsageError(f"{key}=null: no such choice; {key} is one of {_options(key, folders)}")
     if key in _LIKE_RATER:
-        return _chosen(word)
+        return f"rater@{word}"
     if key not in _PLAIN or value == "null":
         return f"++{word}" if _OPEN.match(key) else word
     # OmegaConf unescapes backslashes before ${, then Hydra those before quotes and at the end.
@@ -133,24 +117,23 @@ def _quoted(word: str, folders: Sequence[Path]) -> str:
     return f"{'++' if _OPEN.match(key) else ''}{key}='{inner}'"
 
 
-def _chosen(word: str) -> str:
-    return f"rater@{word}" if word.partition("=")[0] in _LIKE_RATER else word
-
-
 def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path]) -> str:
     text = str(error)
-    if _MISSING in text:
+    if "Missing mandatory value" in text:
         key = getattr(error, "full_key", None) or text.rpartition(" ")[2]
         return f"{key} is not set; add {key}=..."
-    option = re.search(r"Could not find '([^']+)'", text)
-    if option:
+    if option := re.search(r"Could not find '([^']+)'", text):
         group, _, name = option[1].rpartition("/")
-        keys = (group, *_LIKE_RATER) if group == "rater" else (group,)
-        key = next((key for key in keys if f"{key}={name}" in overrides), group)
+        like = _LIKE_RATER if group == "rater" else ()
+        key = next((key for key in like if f"{key}={name}" in overrides), group)
         return f"{key}={name}: no such choice; {key} is one of {_options(key, folders)}"
-    unknown = re.search(r"Could not override '([^']+)'", text)
-    if unknown:
-        return f"{unknown[1]}: no such key; {_nearest(unknown[1], overrides, folders)}"
+    if unknown := re.search(r"Could not override '([^']+)'", text):
+        groups = [word for word in overrides if word.partition("=")[0] in _GROUPS]
+        config = _hydra_compose([_quoted(word, folders) for word in groups], folders)
+        keys = sorted(key for key, _ in _paths(OmegaConf.to_container(config), ""))
+        section = unknown[1].rpartition(".")[0]
+        beside = [key for key in keys if section and key.rpartition(".")[0] == section]
+        return f"{unknown[1]}: no such key; {hint(unknown[1], beside or keys)}"
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
@@ -158,19 +141,3 @@ def _options(key: str, folders: Sequence[Path]) -> str:
     group = "rater" if key in _LIKE_RATER else key
     files = {file.stem for folder in (CONF, *folders) for file in (folder / group).glob("*.yaml")}
     return ", ".join(sorted(files))
-
-
-def _nearest(key: str, overrides: Sequence[str], folders: Sequence[Path]) -> str:
-    chosen = [_chosen(word) for word in overrides if word.partition("=")[0] in _GROUPS]
-    with_groups = _hydra_compose(chosen, folders)
-    known = list(_keys(OmegaConf.to_container(with_groups), ""))
-    section = key.rpartition(".")[0]
-    beside = [other for other in known if section and other.rpartition(".")[0] == section]
-    return hint(key, sorted(beside or known))
-
-
-def _keys(section: Any, prefix: str) -> Iterator[str]:
-    for key, value in section.items():
-        yield f"{prefix}{key}"
-        if isinstance(value, dict):
-            yield from _keys(value, f"{prefix}{key}.")

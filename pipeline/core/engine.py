@@ -20,11 +20,14 @@ from pipeline.core.errors import CommandError, Problem, UsageError, contained
 from pipeline.core.prompts import Constraint, Message, Prompt
 from pipeline.core.registry import Registry
 from pipeline.core.reply_forms import split_reply
-from pipeline.core.settings import Settings, canonical_json
+from pipeline.core.settings import Settings, sha
 
 Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years
 NumWorkers = Annotated[int, Field(gt=0, le=100_000)]
+Money = Annotated[float, Field(ge=0, le=1e12)]
 FinishReason = Literal["stop", "length", "abort"]
+ENGINES: "Registry[type[EngineSettings]]" = Registry("is the engine {!r}", "engines")
+_HALF = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,37 +58,26 @@ class Reply:
 
 class Engine(Protocol):
     """The interface of an engine. Only a dead engine raises `EngineError`, and only a server that
-    stays unreachable `OutageError`; every other failure is a Reply with a problem.
-
-    `context_tokens`: the limit of prompt and answer together, tokens for thinking already
-    subtracted.
-    """
+    stays unreachable `OutageError`; every other failure is a Reply with a problem."""
 
     name: str
-    context_tokens: int
+    context_tokens: int  # of prompt and answer together, tokens for thinking already subtracted
 
     async def generate(self, request: Request) -> Reply: ...
 
-    async def count_tokens(self, messages: Sequence[Message]) -> int:
-        """Count the tokens of the whole prompt, rendered as by `generate`."""
-        ...
+    async def count_tokens(self, messages: Sequence[Message]) -> int: ...  # as `generate` renders
 
 
 @runtime_checkable
 class Closable(Protocol):
     """An engine that must be closed, to release connections, processes or GPU memory."""
 
-    async def close(self) -> None:
-        """Release them; the engine answers nothing afterwards."""
-        ...
-
-
-Money = Annotated[float, Field(ge=0, le=1e12)]
+    async def close(self) -> None: ...
 
 
 class Price(Settings):
-    """Money per million tokens, in any currency; None: not known. `cached_input` is for prompt
-    tokens found in the cache, by default the same as `input`."""
+    """Money per million tokens, in any currency; None: not known. `cached_input`: for prompt tokens
+    found in the cache, by default the same as `input`."""
 
     input: Money | None = None
     output: Money | None = None
@@ -109,9 +101,6 @@ class Price(Settings):
             return None
         per_cached = self.input if self.cached_input is None else self.cached_input
         return ((prompt - cached) * self.input + cached * per_cached + reply * self.output) / 1e6
-
-
-ENGINES: "Registry[type[EngineSettings]]" = Registry("is the engine {!r}", "engines")
 
 
 class EngineSettings(Settings):
@@ -156,8 +145,8 @@ class EngineSettings(Settings):
 
     @property
     def samples(self) -> bool:
-        """True if replies to the same request may differ by their seed. A server's own temperature
-        is not known, so it counts as one above 0."""
+        """True if replies to a request may differ by its seed; a server's own temperature is not
+        known."""
         return not self.is_deterministic and self.temperature != 0
 
     @property
@@ -188,7 +177,7 @@ class EngineSettings(Settings):
         with contained(CommandError) as raised:
             of_all = {"engine": self.name, "context_tokens": self.context_tokens}
             identity = {**of_all, **self.own_identity(), **sampling}
-            canonical_json(identity)
+            sha(identity)
             return identity
         raise UsageError(
             f"engine={self.name}: {type(self).__name__}.own_identity: {raised.line()}; return what "
@@ -197,11 +186,11 @@ class EngineSettings(Settings):
 
     def token_rates(self) -> tuple[float, float] | None:
         """The uncached prompt tokens and the reply tokens that one engine processes in a second,
-        where its settings say so; None: `plan` has to be told, or measures."""
+        where its settings say so; else `plan` has to be told, or measures."""
         return None
 
     def of_run(self, launched_at: datetime) -> Self:
-        """The settings for the workers of a run, which was first launched then: chat templates that
+        """The settings for the workers of a run that was first launched then: chat templates that
         print the date print that one. Changes no identity."""
         return self
 
@@ -214,9 +203,6 @@ class EngineSettings(Settings):
         """Start the engine; return it once it is ready. Raises StartError where it cannot start."""
 
 
-_HALF = re.compile(r"[\ud800-\udfff]")
-
-
 def storable(reply: Reply) -> Reply:
     """The reply with half surrogate pairs, which no file can hold, as U+FFFD."""
     text, thinking = _HALF.sub("\ufffd", reply.text), _HALF.sub("\ufffd", reply.thinking or "")
@@ -224,8 +210,8 @@ def storable(reply: Reply) -> Reply:
 
 
 def without_thinking(reply: Reply) -> Reply:
-    """Move what the reply's text thought to `thinking`, in whatever notation, and take the markup
-    of a chat off the rest. The text is empty where it ends within its thinking."""
+    """Move what the reply's text thought to `thinking`, and take the markup of a chat off the
+    rest."""
     thought, text = split_reply(reply.text)
     thinking = "\n".join(filter(None, [reply.thinking, thought]))
     return replace(reply, text=text, thinking=thinking or reply.thinking)

@@ -1,4 +1,5 @@
-"""The errors that cross module boundaries, and the closed set of problem codes.
+"""The errors that cross module boundaries, problem codes, and the redaction of secrets in all that
+leaves the process.
 
 Errors that end a command carry its exit code. All other failures become rows.
 """
@@ -11,8 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NoReturn
 from urllib.parse import urlsplit
-
-from pipeline.core.redaction import redacted
 
 Problem = Literal[
     "truncated",  # the reply budget ended the reply; its text is kept
@@ -29,14 +28,41 @@ Problem = Literal[
     "bad_input",  # an entry of a file that is no valid document, question or answer
 ]
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# The password or token of an address; a number before a slash is a port.
+_PASSWORD = re.compile(r"(://[^/@\s:]*):(?!\d+/)[^@\s]+@|(https?://)[^/@\s:]+@")
+_keys: set[str] = set()
 _stderr = 2
 with suppress(OSError):  # a process may have none
     _stderr = os.dup(2)  # a copy: 2 is silenced while Ray starts
 
 
+def remember_key(key: str) -> str:
+    """Remember a key, which `redacted` hides from then on; returns it without outer white space."""
+    stripped = key.strip()
+    _keys.update(stripped.splitlines())  # errors escape line breaks, so each line is hidden
+    return stripped
+
+
+def redacted(text: str) -> str:
+    """Replace remembered keys, and passwords and tokens in addresses, by ***."""
+    for key in _keys:
+        text = text.replace(key, "***")
+    return _PASSWORD.sub(lambda match: f"{match[1]}:***@" if match[1] else f"{match[2]}***@", text)
+
+
+def refuse_secret(word: str) -> None:
+    """Raise UsageError if a `key=value` word holds a remembered key, or an address with a password:
+    words are stored with a run, a Ray job's environment is not."""
+    key, _, value = word.partition("=")
+    if redacted(value) != value and not key.startswith("cluster.runtime_env"):
+        raise UsageError(
+            f"{key}: set no secret here, as it is stored with the run; put it into an environment "
+            "variable (HF_TOKEN, AWS_SECRET_ACCESS_KEY, the one that engine.api_key_env names)"
+        )
+
+
 class CommandError(Exception):
-    """An error that ends a command with `exit_code`: one line on standard error, followed by
-    `hints`."""
+    """An error that ends a command with `exit_code`: one line on standard error, then `hints`."""
 
     exit_code: ClassVar[int] = 1
     hints: tuple[str, ...] = ()  # lines that show where the mistake is
@@ -52,12 +78,12 @@ class UsageError(CommandError):
 
     def __init__(self, message: str, hints: tuple[str, ...] = ()) -> None:
         """Escape line breaks and other control characters, as a name in the message may have."""
-        super().__init__(_escaped(message))
-        self.hints = tuple(redacted(_escaped(hint)) for hint in hints)
-
-
-def _escaped(text: str) -> str:
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+        message, *hints_in_one_line = [
+            _CONTROL.sub(lambda control: ascii(control[0])[1:-1], text)
+            for text in (message, *hints)
+        ]
+        super().__init__(message)
+        self.hints = tuple(map(redacted, hints_in_one_line))
 
 
 class AccountingError(CommandError):
@@ -65,8 +91,8 @@ class AccountingError(CommandError):
 
 
 class DamagedError(AccountingError):
-    """A file of the warehouse cannot be used: the message says why, and what to do about it.
-    Commands that only read the warehouse leave the file out."""
+    """A file of the warehouse cannot be used. Commands that only read the warehouse leave it
+    out."""
 
     def __init__(self, file: object, why: str) -> None:
         super().__init__(f"{file}: {why}")
@@ -74,8 +100,7 @@ class DamagedError(AccountingError):
 
 
 class LeftOutWarning(UserWarning):
-    """A damaged file or part of the input was left out; commands print "left out " and the
-    message."""
+    """A damaged file or part of the input was left out; commands print "left out " before it."""
 
 
 class IncompleteError(CommandError):
@@ -89,12 +114,11 @@ class EndedError(IncompleteError):
 
 
 class StorageError(IncompleteError):
-    """Storage refuses an operation for good, or for longer than it is retried: the message names
-    the path and what to do."""
+    """Storage refuses an operation for good, or for longer than it is retried."""
 
 
 class ClusterError(IncompleteError):
-    """Ray did not start on this machine: the message says what to do."""
+    """Ray did not start on this machine."""
 
 
 class OutageError(IncompleteError):
@@ -106,7 +130,7 @@ class EngineError(CommandError):
 
 
 class StartError(EngineError):
-    """The engine cannot start: the message says what to do. Ends the run."""
+    """The engine cannot start, which ends the run."""
 
 
 @dataclass
@@ -128,8 +152,8 @@ class Raised:
 
 @contextmanager
 def contained(*beside: type[Exception]) -> Iterator[Raised]:
-    """Execute a block that calls a plugin's code. An exception of any class ends the block only,
-    and is recorded in the yielded `Raised`; exceptions of the classes `beside` are raised."""
+    """Execute a block that calls a plugin's code. An exception ends the block only and is recorded
+    in the yielded `Raised`; exceptions of the classes `beside` are raised."""
     raised = Raised()
     try:
         yield raised
@@ -140,25 +164,16 @@ def contained(*beside: type[Exception]) -> Iterator[Raised]:
 
 
 def end_process(line: str) -> NoReturn:
-    """End this process at once, where an IncompleteError cannot be raised: `line` on standard
-    error, exit code 4. Nothing is cleaned up, as after a crash."""
+    """End this process at once, without cleaning up, where an IncompleteError cannot be raised."""
     with suppress(OSError):
         os.write(_stderr, f"gistmill: {line}\n".encode())
     os._exit(IncompleteError.exit_code)
 
 
-# Proxies and certificates that the environment names for HTTP requests. Proxy addresses may hold
-# passwords, so they are not shown.
-_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-
-
-def proxies() -> dict[str, str]:
-    """The proxies by the names of their variables, spelled as in the environment."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if value and name.lower().endswith("_proxy") and name.lower() != "no_proxy"
-    }
+def proxies() -> list[str]:
+    """The variables that name proxies of HTTP requests; their values may hold passwords."""
+    names = [name for name, value in os.environ.items() if value]
+    return [n for n in names if n.lower().endswith("_proxy") and n.lower() != "no_proxy"]
 
 
 def through_proxy(url: str) -> str:
@@ -180,20 +195,10 @@ def environment_errors(address: str, invalid_url: type[Exception]) -> Iterator[N
     try:
         yield
     except (ImportError, OSError, ValueError, invalid_url) as error:
-        named = [*proxies(), *(name for name in _CERTIFICATES if os.environ.get(name))]
-        fix = f"correct or unset {' or '.join(named)}" if named else "correct it"
-        # The address of a proxy may hold a password.
+        certificates = [n for n in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(n)]
+        names = " or ".join([*proxies(), *certificates])
+        # Shown without its address, which may hold a password.
         is_of_proxy = proxies() and not isinstance(error, (ImportError, OSError))
         why = "a proxy's address is none" if is_of_proxy else str(error)
+        fix = f"correct or unset {names}" if names else "correct it"
         raise StartError(f"{address}: no client of it can be made ({why}); {fix}") from None
-
-
-def refuse_secret(word: str) -> None:
-    """Raise UsageError if a `key=value` word holds an API key named by `*_env`, or an address with
-    a password: words are stored with a run, a Ray job's environment is not."""
-    key, _, value = word.partition("=")
-    if redacted(value) != value and not key.startswith("cluster.runtime_env"):
-        raise UsageError(
-            f"{key}: set no secret here, as it is stored with the run; put it into an environment "
-            "variable (HF_TOKEN, AWS_SECRET_ACCESS_KEY, the one that engine.api_key_env names)"
-        )

@@ -1,23 +1,24 @@
-"""The base class of prompts: their fields, and how replies are parsed, constrained and estimated.
-
-`await ask(prompt)` renders a prompt by the family's template of the same name and returns an
-`Asked`. Importing a prompt's module registers its class in `PROMPTS` by name.
+"""The base class of prompts. `await ask(prompt)` renders one by the family's template of the same
+name and returns an `Asked`. Importing a prompt's module registers its class in `PROMPTS` by name.
 """
 
 import dataclasses
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
+from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
 
 from pipeline.core.errors import Problem, UsageError
-from pipeline.core.refusals import Refusals
 from pipeline.core.registry import Registry
 
 T = TypeVar("T")
-_NEEDED = ("max_reply_tokens", "extractive", "expected", "samples")  # in every subclass
+_NEAR = 8  # words: the most between a negation and the word it negates, or within a phrase
 PROMPTS: "Registry[type[Prompt[Any]]]" = Registry("is the prompt {!r}", "prompts", True)
 
 
@@ -28,10 +29,8 @@ class Message(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """The legal replies: `choices`, or if there are none, matches of `regex`.
-
-    `regex` uses only what vLLM's structured output supports: groups, classes, `|`, `?`, `{m,n}`.
-    """
+    """The legal replies: `choices`, or if there are none, matches of `regex`, which uses only what
+    vLLM's structured output supports: groups, classes, `|`, `?`, `{m,n}`."""
 
     choices: tuple[str, ...] = ()
     regex: str = ""
@@ -39,6 +38,51 @@ class Constraint:
     def structured_outputs(self) -> dict[str, Any]:
         """The constraint under the name that vLLM's parameters and its server use."""
         return {"choice": list(self.choices)} if self.choices else {"regex": self.regex}
+
+
+class Refusals(BaseModel):
+    """Words of refusals, in small letters and without apostrophes; `*` in a phrase of `enough`
+    stands for a few words.
+
+    A reply refuses in three cases. A sentence has a word of `negations`, soon after it and before a
+    comma one of `needed`, and after the negation none of `unless`. Or a part of a sentence has a
+    phrase of `enough`, and beside the phrase no negation and no word of `open`. Or a part is one of
+    `alone`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    negations: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    enough: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+
+    def are_in(self, text: str) -> bool:
+        """True if a text (of `plain_text`) refuses."""
+        for words in map(_words, re.split(r"[.!?;:\n]", text)):
+            taken_back = max((n for n, word in enumerate(words) if word in self.unless), default=-1)
+            for n, word in enumerate(words):
+                near = takewhile(lambda other: other != ",", words[n : n + _NEAR])
+                if word in self.negations and n > taken_back and {*near} & {*self.needed}:
+                    return True
+        for part in (" ".join(_words(part)) for part in re.split(r"[.!?;:,(\n–]|\s-\s", text)):
+            matches = filter(None, (_pattern(phrase).search(part) for phrase in self.enough))
+            beside = [(part[: m.start()], *m.groups(), part[m.end() :]) for m in matches]
+            denied = {*self.negations, *self.open}
+            if part in self.alone or any(denied.isdisjoint(_words(" ".join(b))) for b in beside):
+                return True
+        return False
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+|,", text.lower())
+
+
+@cache
+def _pattern(phrase: str) -> re.Pattern[str]:
+    words = [re.escape(part.strip()) for part in phrase.split("*")]
+    return re.compile(r"\b" + rf" ((?:\w+ ){{0,{_NEAR}}}?)".join(words) + r"\b")
 
 
 @dataclass(frozen=True)
@@ -67,9 +111,9 @@ class Prompt(Generic[T]):
         name = cls.__dict__.get("name")
         if not isinstance(name, str):
             return
-        for member in _NEEDED:
-            found = getattr(cls, member, None)
-            if found is None or getattr(found, "__isabstractmethod__", False):
+        for member in ("max_reply_tokens", "extractive", "expected", "samples"):
+            value = getattr(cls, member, None)
+            if value is None or getattr(value, "__isabstractmethod__", False):
                 raise UsageError(
                     f"{cls.__module__}: the prompt {cls.__name__} has no {member}; write one"
                 )
@@ -88,8 +132,7 @@ class Prompt(Generic[T]):
         return cast(T, reply.strip()) or None
 
     def refusal(self, text: str, refusals: Refusals) -> T | None:
-        """The value of a refusal, if `text` (of `plain_text`) refuses; None otherwise. Used if
-        `read` finds no value."""
+        """The value of `text` (of `plain_text`), which `read` could not read, if it refuses."""
         return None
 
     def legal(self, form: str) -> Constraint | None:
@@ -124,29 +167,28 @@ class Prompt(Generic[T]):
         return [getattr(self, field.name) for field in dataclasses.fields(self)]
 
 
-def rendered_values(prompt: Prompt[Any]) -> Iterator[str]:
-    return _texts(tuple(prompt.shown()))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, tuple):
-        for inner in value:
-            yield from _texts(inner)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
+def rendered_values(part: Any) -> Iterator[str]:
+    """The texts that a rendered prompt must show. `part`: the prompt, or a value within it."""
+    if isinstance(part, Prompt):
+        part = tuple(part.shown())
+    if isinstance(part, tuple):
+        for inner in part:
+            yield from rendered_values(inner)
+    elif dataclasses.is_dataclass(part) and not isinstance(part, type):
+        for field in dataclasses.fields(part):
             if field.name != "kind":  # it controls how a passage is shown
-                yield from _texts(getattr(value, field.name))
-    elif value is not None and not isinstance(value, bool):  # a bool chooses among wordings
-        yield str(value)
+                yield from rendered_values(getattr(part, field.name))
+    elif part is not None and not isinstance(part, bool):  # a bool chooses among wordings
+        yield str(part)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[T]):
-    """A parsed reply. `value` is None if there is a problem other than truncated.
+    """A parsed reply, and `raw`, its text without thinking. `value` is None if there is a problem
+    other than truncated.
 
-    `raw` is the reply without thinking, kept in any case. Problems: context_overflow (not sent),
-    timeout, refused, engine_failed, unparseable; truncated (if the prompt `is_whole`, or if the
-    truncated reply cannot be parsed).
+    Problems: context_overflow (not sent), timeout, refused, engine_failed, unparseable; truncated
+    (if the prompt `is_whole`, or if the truncated reply cannot be parsed).
     """
 
     value: T | None

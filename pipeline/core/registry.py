@@ -1,20 +1,38 @@
-"""Registries of classes and functions by name (stages, prompts, tables, engines, corpus formats,
-measures, rubrics, extractors), with hints for misspelt names."""
+"""Registries of classes and functions by name, hints for misspelt names, and plugins: a user's own
+stages, prompts, methods, families and corpora.
+
+A plugin is a folder of Python modules, imported as the package `gistmill_plugins.<folder's name>`
+to avoid clashes with other packages. Its modules import one another by `from .module import name`.
+The `.sql` files of its tables lie beside them (sql_files.py); its subfolder `conf` has the layout
+of ours (`conf/method/*.yaml`, `conf/prompts/<family>/`, `conf/corpus/`, `conf/experiment/`).
+`plugins=FOLDER,FOLDER` loads plugins; an installed package registers one in the entry point group
+`gistmill.plugins`, as gistmill does with its own stages.
+"""
 
 import difflib
+import importlib
+import importlib.metadata
+import importlib.util
+import pickle
+import platform
 import re
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import UsageError, contained
+from pipeline.core.settings import CONF
 
 T = TypeVar("T")
 PARENT = "gistmill_plugins"  # the package of all plugins that are loaded from folders
 REGISTRIES: "dict[str, Registry[Any]]" = {}  # by kind, such as metrics, as `ls` lists them
-_LIKE = 0.74  # of difflib's ratio
-_FEW = 30  # names that a message lists
+_FOLDERS: dict[str, Path] = {}  # by package name, of plugins loaded by this process
 
 
 class Registry(dict[str, T]):
@@ -34,13 +52,21 @@ class Registry(dict[str, T]):
     def add(self, name: str, value: T, about: str | None = None) -> None:
         """Add a class or function; `about` is by default its docstring's first sentence.
 
-        Raises UsageError if another one has the name. One of the same file and name replaces the
-        earlier one: dataclasses with slots are created twice, and a notebook may have imported a
-        plugin's module by another name.
+        Raises UsageError if another one has the name, or a plugin's class has no `version`: old
+        rows could not be told from those of changed code. One of the same file and name replaces
+        the earlier one, as dataclasses with slots are created twice.
         """
         maker, other = maker_of(value), maker_of(self.get(name))
-        if self._has_versions:
-            _refuse_no_version(maker)
+        if (
+            self._has_versions
+            and not is_ours(maker)
+            and not any("version" in vars(base) for base in maker.__mro__ if not is_ours(base))
+        ):
+            raise UsageError(
+                f"{maker.__module__}: {maker.__name__} has no `version`; write `version: "
+                "ClassVar[int] = 1`, and raise it when its rows, or the values it reads, change "
+                "meaning"
+            )
         if other is not None and _origin(other) != _origin(maker):
             raise UsageError(
                 f"{maker.__module__}: {maker.__name__} {self._role.format(name)}, which is that of "
@@ -53,6 +79,12 @@ class Registry(dict[str, T]):
 def maker_of(value: Any) -> Any:
     """The registered class or function; for a metric its function."""
     return value if isinstance(value, type) else getattr(value, "function", value)
+
+
+def _origin(maker: Any) -> tuple[str, str]:
+    """The file that defines a class or function (or else its module), and its name."""
+    file = getattr(sys.modules.get(maker.__module__), "__file__", None)
+    return file or maker.__module__, maker.__name__
 
 
 def first_sentence(documented: Any) -> str:
@@ -68,40 +100,171 @@ def is_ours(maker: Any) -> bool:
 
 def file_of(maker: Any) -> str:
     """The path of a class's or function's module, beginning with its package's folder."""
-    parts = maker.__module__.removeprefix(f"{PARENT}.").split(".")
-    return "/".join([*parts[:-1], Path(_source(maker) or parts[-1]).name])
+    *packages, module = maker.__module__.removeprefix(f"{PARENT}.").split(".")
+    file = getattr(sys.modules.get(maker.__module__), "__file__", None)
+    return "/".join([*packages, Path(file or module).name])
 
 
-def _refuse_no_version(cls: type) -> None:
-    """Raise UsageError if a plugin's class has no `version`, its own or inherited within the
-    plugin: old rows could not be told from those of changed code."""
-    bases = [base for base in cls.__mro__ if not is_ours(base)]
-    if not is_ours(cls) and not any("version" in vars(base) for base in bases):
+def hint(name: str, names: Sequence[str]) -> str:
+    """End a message about an unknown name by similar names, all if they are few, or the nearest."""
+    similar = difflib.get_close_matches(name[:200], names, cutoff=0.74)
+    if not similar and len(names) <= 30:
+        return f"there are {', '.join(names)}" if names else "there is none"
+    return f"nearest: {', '.join(similar) or nearest(name, names, 3)}"
+
+
+def nearest(name: str, names: Sequence[str], most: int = 10) -> str:
+    ratio = {other: difflib.SequenceMatcher(None, name[:200], other).ratio() for other in names}
+    first = sorted(names, key=lambda other: -ratio[other])[:most]  # of equal ones the earlier
+    return ", ".join(first) + (" ..." if len(names) > most else "")
+
+
+def plugin_folders(plugins: str | None) -> list[str]:
+    return [folder.strip() for folder in (plugins or "").split(",") if folder.strip()]
+
+
+def loaded_folders() -> list[Path]:
+    return [*_FOLDERS.values()]
+
+
+@cache
+def conf_folders(plugins: str | None) -> tuple[Path, ...]:
+    """The `conf` folders of the plugins that `plugins=A,B` names, then our own; imports their
+    modules once."""
+    return (*load_plugins(plugin_folders(plugins)), CONF)
+
+
+def found_conf_folders(plugins: str | None) -> tuple[Path, ...]:
+    """The folders of `conf_folders` that still exist, for a stored run; imports no named plugin."""
+    folders = [*map(Path, plugin_folders(plugins)), *import_installed("tables")]
+    return (*(folder / "conf" for folder in folders if (folder / "conf").is_dir()), CONF)
+
+
+def load_plugins(folders: Sequence[str]) -> list[Path]:
+    """Import every module of each folder and of installed plugins; returns their `conf` folders.
+    Raises UsageError for a folder that does not exist, cannot be imported or has the name of
+    another plugin."""
+    installed = import_installed()  # first: a name clash must blame the user's plugin
+    named = [_load_folder(Path(folder).resolve(), f"plugins={folder}") for folder in folders]
+    return [folder / "conf" for folder in (*named, *installed) if (folder / "conf").is_dir()]
+
+
+@cache
+def import_installed(part: str = "") -> tuple[Path, ...]:
+    """Import the installed plugins, gistmill included; returns their folders. `part`: the only
+    subfolder of our modules to import: `tables` saves a reading command a fifth of a second."""
+    folders = []
+    for entry in importlib.metadata.entry_points(group="gistmill.plugins"):
+        is_gistmill = entry.value == "stages"
+        in_one_line = _in_one_line(f"the installed plugin {entry.name} ({entry.value})")
+        with nullcontext() if is_gistmill else in_one_line:
+            package: ModuleType = entry.load()
+            of_part = f"{entry.value}.{part}" if part and is_gistmill else None
+            import_all(importlib.import_module(of_part) if of_part else package)
+            folders.append(Path(next(iter(package.__path__))))
+    return tuple(folders)
+
+
+def import_all(package: ModuleType) -> None:
+    for folder in package.__path__:
+        for file in _files(Path(folder), "py"):
+            parts = file.relative_to(folder).with_suffix("").parts
+            importlib.import_module(".".join([package.__name__, *parts]).removesuffix(".__init__"))
+
+
+def _files(folder: Path, *endings: str) -> list[Path]:
+    """The importable files with these endings below a folder, but pytest's (test_*.py,
+    conftest.py)."""
+    return [
+        file
+        for ending in endings
+        for file in sorted(folder.rglob(f"*.{ending}"))
+        if not file.name.startswith(("test_", "conftest."))
+        and all(map(str.isidentifier, file.relative_to(folder).with_suffix("").parts))
+    ]
+
+
+def _load_folder(folder: Path, word: str) -> Path:
+    """Import a plugin's modules once; returns the folder. Raises UsageError naming `word`. After a
+    failure no module stays imported, so that a notebook can try the import again."""
+    name, before = folder.name, {*sys.modules}
+    if not folder.is_dir():
+        raise UsageError(f"{word}: no such folder; name one that holds Python modules")
+    if not name.isidentifier():
+        raise UsageError(f"{word}: {name!r} cannot be imported; name the folder like my_plugin")
+    if _FOLDERS.get(name, folder) != folder:
+        raise UsageError(f"{word}: {_FOLDERS[name]} has the same name; rename one of the folders")
+    if name in _FOLDERS:
+        return folder
+
+    try:
+        with _in_one_line(word):
+            importlib.invalidate_caches()
+            parent = ModuleSpec(PARENT, None, is_package=True)
+            sys.modules.setdefault(PARENT, importlib.util.module_from_spec(parent))
+            spec = PathFinder.find_spec(f"{PARENT}.{name}", [str(folder.parent)])
+            assert spec is not None, "any folder is at least a namespace package"
+            package = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = package
+            if spec.loader is not None:
+                spec.loader.exec_module(package)
+            import_all(package)
+    except UsageError:
+        for module in {*sys.modules} - before:
+            if module.startswith(f"{PARENT}.{name}"):
+                del sys.modules[module]
+        raise
+    _FOLDERS[name] = folder
+    return folder
+
+
+@contextmanager
+def _in_one_line(plugin: str) -> Iterator[None]:
+    """Turn an exception of the plugin's code into a UsageError with its line."""
+    with contained() as raised:
+        yield
+    if isinstance(raised.error, UsageError):
+        raise UsageError(f"{plugin}: {raised.error}") from None
+    if raised.error is not None:
+        raise UsageError(f"{plugin}: cannot be imported: {raised.line()}; fix it") from None
+
+
+def pickle_with_plugins(content: Any) -> bytes:
+    """Pickle an object for workers, with the modules and .sql files of the loaded plugins, which
+    the workers' machines need not have.
+
+    Not by Ray's `py_modules`: they are set once, when a process joins Ray, so a second run in a
+    notebook could not add a plugin. Classes pickled by value would not be registered in the worker.
+    """
+    plugins = {
+        folder.name: {
+            str(file.relative_to(folder)): file.read_bytes() for file in _files(folder, "py", "sql")
+        }
+        for folder in loaded_folders()
+    }
+    return pickle.dumps((plugins, pickle.dumps(content)))
+
+
+def unpickle_with_plugins(pickled: bytes) -> Any:
+    """Import the plugins in a pickle of `pickle_with_plugins`, then unpickle its object. The pickle
+    comes from this run's driver through Ray; nothing that a warehouse, a corpus or a server holds
+    is ever unpickled.
+
+    Raises UsageError, with the machine's name, if a plugin or one of its imports is not installed
+    there.
+    """
+    plugins, content = pickle.loads(pickled)
+    try:
+        with tempfile.TemporaryDirectory(prefix="gistmill-plugin-") as parent:
+            for name in plugins.keys() - _FOLDERS.keys():
+                folder = Path(parent).resolve() / name
+                folder.mkdir()  # a plugin may have no modules, only configuration
+                for path, text in plugins[name].items():
+                    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                    (folder / path).write_bytes(text)
+                _load_folder(folder, f"plugins={name}")
+        return pickle.loads(content)
+    except (UsageError, ImportError) as error:
         raise UsageError(
-            f"{cls.__module__}: {cls.__name__} has no `version`; write `version: ClassVar[int] = 1`"
-            ", and raise it when its rows, or the values it reads, change meaning"
-        )
-
-
-def _source(maker: Any) -> str | None:
-    return getattr(sys.modules.get(maker.__module__), "__file__", None)
-
-
-def _origin(maker: Any) -> tuple[str, str]:
-    """The file that defines a class or function (or else its module), and its name."""
-    return _source(maker) or maker.__module__, maker.__name__
-
-
-def hint(name: str, known: Sequence[str], most: int = 3) -> str:
-    """End a message about an unknown name: list similar names; if there are none, all names if they
-    are few, or else the nearest."""
-    similar = difflib.get_close_matches(name[:200], known, n=most, cutoff=_LIKE)
-    if not similar and len(known) <= _FEW:
-        return f"there are {', '.join(known)}" if known else "there is none"
-    return f"nearest: {', '.join(similar) or nearest(name, known, most)}"
-
-
-def nearest(name: str, known: Sequence[str], most: int = 10) -> str:
-    ratios = {other: difflib.SequenceMatcher(None, name[:200], other).ratio() for other in known}
-    names = sorted(known, key=lambda other: -ratios[other])[:most]  # of equal ones the earlier
-    return ", ".join(names) + (" ..." if len(known) > most else "")
+            f"on the machine {platform.node()}: {error}; install there what plugins need"
+        ) from None

@@ -1,8 +1,6 @@
 """Read a reply: remove thinking and chat markup, then find its value by its family's form or the
-prompt's own parser.
-
-The notations are those of public chat templates, and their remains where a server strips special
-tokens. Notations that documents use themselves (`[3]`, `$5`, tags within a sentence) stay.
+prompt's own parser. The notations are those of public chat templates, and their remains where a
+server strips special tokens. Those that documents use themselves (`[3]`, `$5`) stay.
 """
 
 import html
@@ -12,8 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from pipeline.core.prompts import Prompt
-from pipeline.core.refusals import Refusals
+from pipeline.core.prompts import Prompt, Refusals
 
 T = TypeVar("T")
 _DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»「」『』\\#$")
@@ -22,9 +19,7 @@ _LATEX = re.compile(r"\\[a-zA-Z]{1,20}\s?\{([^{}]*)\}|<\|(?:begin|end)_of_box\|>
 _ROLE = re.compile(
     r"\A\W{0,3}(?:assistant|ai|bot|助手|response|reply|output)\W{0,3}[:：]\s*", re.IGNORECASE
 )
-# Characters of the longest reply that is parsed: 25,000 tokens of English, more than ten times the
-# largest reply budget. Parsers take time by the length, and a longer reply follows no instruction.
-MOST_CHARS = 100_000
+MOST_CHARS = 100_000  # of a reply that is parsed: more than ten times the largest reply budget
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 # A form that ends with its value may also be a mere mention of a page: "Page 3 says so".
 _END_OF_VALUE = r"\s*(?:[.!]?\Z|(?:to|for|as|because|since)\b)"
@@ -45,7 +40,7 @@ def without_latex(text: str) -> str:
 
 
 def without_role(reply: str) -> str:
-    """A reply without a leading "Assistant:", which may also open a chat's text."""
+    """A reply without a leading "Assistant:"."""
     return _ROLE.sub("", reply)
 
 
@@ -60,8 +55,8 @@ def read_reply(
     by `prompt.refusal` if the reply refuses in the family's words.
 
     A statement or a LaTeX box takes precedence, as a justification may mention other values. None
-    if two values differ (unless `prompt.read` merges them, as lists), if the reply is longer
-    than `MOST_CHARS`, and if a reply that was cut begins like thinking.
+    if two values differ (unless `prompt.read` merges them, as lists), if the reply is longer than
+    `MOST_CHARS`, and if a reply that was cut begins like thinking.
     """
     if len(reply) > MOST_CHARS:
         return None
@@ -73,8 +68,14 @@ def read_reply(
     text, fields = with_fields_as_lines(without_role(reply))
 
     def read(texts: Sequence[str]) -> list[T]:
-        values = (_value(prompt, text, is_cut, refusals) for text in texts)
-        return list(dict.fromkeys(value for value in values if value is not None))
+        values: dict[T, None] = {}
+        for text in texts:
+            value = prompt.read(text, is_cut)
+            if value is None and refusals is not None and not is_cut:
+                value = prompt.refusal(plain_text(text), refusals)
+            if value is not None:
+                values[value] = None
+        return [*values]
 
     statements = list(_statements(plain_text(text), form, prompt.others))
     stated = read(statements)
@@ -84,41 +85,26 @@ def read_reply(
     if len(values) > 1 and all(isinstance(value, tuple) for value in values):
         values = read(["\n".join([*statements, *boxed])])
     elif not values:
-        held = [v for k, v in fields if _OF_VALUE.search(k) and not isinstance(v, bool)]
-        values = read([text]) or read([*map(shown, held)])
+        of_fields = [v for k, v in fields if _OF_VALUE.search(k) and not isinstance(v, bool)]
+        values = read([text]) or read([*map(shown, of_fields)])
     return values[0] if len(values) == 1 else None
 
 
-def _value(prompt: Prompt[T], text: str, is_cut: bool, refusals: Refusals | None) -> T | None:
-    value = prompt.read(text, is_cut)
-    if value is None and refusals is not None and not is_cut:
-        return prompt.refusal(plain_text(text), refusals)
-    return value
-
-
 def _statements(text: str, form: str, others: Sequence[str]) -> Iterator[str]:
-    """Sentences that begin with the form, from there on, and sentences that are one of `others`."""
-    pattern = _pattern(form)
+    """Sentences that begin with the form, maybe after "So:", and those that are one of `others`."""
+
+    def spaced(part: str) -> str:
+        return r"\s*".join(re.escape(word) for word in re.findall(r"\w+|[^\w\s]", part))
+
+    before, after = (plain_text(part) for part in form.split("{}"))
+    value = rf"[^\n]*?{spaced(after)}" if after else rf"\s*[\[<(]?\w+[\])>]?{_END_OF_VALUE}"
+    pattern = re.compile(rf"\W*(?:\w+\s*[:,]\s*)?(?P<statement>{spaced(before)}{value})", re.I)
+    has_words = re.search(r"\w", before)
     for sentence in _SENTENCE.split(text):
-        found = pattern.match(sentence) if pattern else None
-        if found:
-            yield sentence[found.start("statement") :]
+        if has_words and (match := pattern.match(sentence)):
+            yield sentence[match.start("statement") :]
         elif any(re.fullmatch(rf"\W*{re.escape(other)}\W*", sentence, re.I) for other in others):
             yield sentence
-
-
-def _pattern(form: str) -> Any:
-    """A regex of a sentence that begins with the form, maybe after "So:"; None if the form has no
-    words."""
-    before, after = (plain_text(part) for part in form.split("{}"))
-    if not re.search(r"\w", before):
-        return None
-    value = rf"[^\n]*?{_spaced(after)}" if after else rf"\s*[\[<(]?\w+[\])>]?{_END_OF_VALUE}"
-    return re.compile(rf"\W*(?:\w+\s*[:,]\s*)?(?P<statement>{_spaced(before)}{value})", re.I)
-
-
-def _spaced(text: str) -> str:
-    return r"\s*".join(re.escape(part) for part in re.findall(r"\w+|[^\w\s]", text))
 
 
 # Values that a reply marks by a notation of its own: JSON, tags, LaTeX's box.
@@ -152,24 +138,23 @@ _DECODER = json.JSONDecoder(strict=False)  # accepts line breaks within strings
 
 def with_fields_as_lines(reply: str) -> tuple[str, list[Field]]:
     """The reply with a line `key: value` for each tag and each field of its JSON objects, and these
-    fields. Fields beside the value (reasons, confidence) are left out."""
+    fields, but those beside the value (reasons, confidence)."""
     fields: list[Field] = []
 
-    def lines(found: list[Field]) -> str:
-        kept = [(key, value) for key, value in found if len(key) > 1 and not _ASIDE.search(key)]
-        fields.extend(kept)
-        return "".join(f"\n{key}: {shown(value)}\n" for key, value in kept)
+    def lines(of_value: list[Field]) -> str:
+        shown_fields = [(k, v) for k, v in of_value if len(k) > 1 and not _ASIDE.search(k)]
+        fields.extend(shown_fields)
+        return "".join(f"\n{key}: {shown(value)}\n" for key, value in shown_fields)
+
+    def untagged(tag: re.Match[str]) -> str:
+        value = tag["value"].strip()
+        return value if _HTML.match(tag["key"]) else lines([(_key(tag["key"]), value)])
 
     parts, position = [], 0
     for start, end, value in _objects(reply):
         parts += [reply[position:start], lines(_fields(value))]
         position = end
     text = "".join([*parts, reply[position:]])
-
-    def untagged(tag: re.Match[str]) -> str:
-        value = tag["value"].strip()
-        return value if _HTML.match(tag["key"]) else lines([(_key(tag["key"]), value)])
-
     return _TAGGED.sub(untagged, text) if "</" in text else text, fields
 
 
@@ -182,19 +167,17 @@ def boxes(reply: str) -> Iterator[tuple[str, bool]]:
 
 def json_object(reply: str) -> dict[str, Any] | None:
     """The JSON object that makes up the whole reply; None if there is none."""
-    found = next(_objects(reply), None)
-    is_whole = found and not (reply[: found[0]] + reply[found[1] :]).strip()
-    return found[2] if found and is_whole and isinstance(found[2], dict) else None
+    for start, end, value in _objects(reply):
+        return (
+            value if isinstance(value, dict) and not (reply[:start] + reply[end:]).strip() else None
+        )
+    return None
 
 
 def shown(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return f"[{', '.join(map(shown, value))}]"
-    return str(value)
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "yes", False: "no"}[value]
+    return f"[{', '.join(map(shown, value))}]" if isinstance(value, list) else str(value)
 
 
 def _objects(reply: str) -> Iterator[tuple[int, int, Any]]:
@@ -214,9 +197,7 @@ def _objects(reply: str) -> Iterator[tuple[int, int, Any]]:
 def _fields(value: Any) -> list[Field]:
     """The fields of an object and its inner objects; for a list of objects, the values by key."""
     if isinstance(value, dict):
-        nested = [
-            field for held in value.values() if isinstance(held, dict) for field in _fields(held)
-        ]
+        nested = [field for v in value.values() if isinstance(v, dict) for field in _fields(v)]
         return [(_key(k), v) for k, v in value.items() if not isinstance(v, dict)] + nested
     objects = [item for item in value if isinstance(item, dict)]
     keys = dict.fromkeys(key for item in objects for key in item)
@@ -316,11 +297,17 @@ def opened_thinking(prompt: str) -> str:
 
 def split_reply(text: str) -> tuple[str, str]:
     """The thinking of a reply, without marks, and the text after it: "" if the reply ends while
-    thinking. A reply without marks is returned unchanged."""
-    thoughts, said = _split_at_marks(text)
+    thinking."""
+    thoughts, said, marks = list[str](), text, list(_MARK.finditer(text))
+    if marks:
+        end = marks[-1].end()
+        if not _CLOSES.fullmatch(marks[-1][0]):  # then all that follows is thinking, but an answer
+            answer = _ANSWER_AT_END.search(text, end)
+            end = answer.start() if answer else len(text)
+        thoughts, said = _MARK.split(text[:end]), text[end:].strip()
     for _ in range(_ROUNDS):
-        before, said = said, _without_markup(said)
-        thought, said = _split_at_beginning(said)
+        before = said
+        thought, said = _split_at_beginning(_without_markup(said))
         thoughts.append(thought)
         if said == before:
             break
@@ -328,29 +315,16 @@ def split_reply(text: str) -> tuple[str, str]:
     return "\n".join(thought for thought in clean if thought), said
 
 
-def _split_at_marks(text: str) -> tuple[list[str], str]:
-    """The thinking up to the last mark, and the text after it. If the last mark opens thinking, all
-    text after it is thinking, except an answer in tags at the end."""
-    marks = list(_MARK.finditer(text))
-    if not marks:
-        return [], text
-    end = marks[-1].end()
-    if not _CLOSES.fullmatch(marks[-1][0]):
-        answer = _ANSWER_AT_END.search(text, end)
-        end = answer.start() if answer else len(text)
-    return _MARK.split(text[:end]), text[end:].strip()
-
-
 def _split_at_beginning(text: str) -> tuple[str, str]:
     """The thinking at the beginning of a text, and the rest; without thinking, "" and the text."""
     start = len(text) - len(text.lstrip())
     for begins, ends in _BEGINNINGS:
-        if found := begins.match(text, start):
-            end = ends.search(text, found.end()) or _ANSWER_AT_END.search(text, found.end())
+        if begin := begins.match(text, start):
+            end = ends.search(text, begin.end()) or _ANSWER_AT_END.search(text, begin.end())
             if end is None:
-                return text[found.end() :], ""
+                return text[begin.end() :], ""
             said = text[end.start() if end.re is _ANSWER_AT_END else end.end() :]
-            return text[found.end() : end.start()], said.strip()
+            return text[begin.end() : end.start()], said.strip()
     closed = _CLOSED_ALONE.search(text)
     if closed and f"<{closed['name'].lower()}>" not in text[: closed.start()].lower():
         return text[: closed.start()], text[closed.end() :].strip()

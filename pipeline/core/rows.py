@@ -1,49 +1,37 @@
-"""Base classes of every table's record, the records of documents and questions, and the rows that a
-stage reads.
+"""Base classes of every table's record, the records of documents and questions, the rows that a
+stage reads, their lines in a trace, and their conversion to and from Arrow tables.
 
 Importing a record class's module registers it in `RECORDS` by its table's name; its SQL is a file
-beside that module (sql_files.py), its Arrow schema is derived by arrow.py. Positions count from 0,
-spans are half-open, words are counted by stages/text/words.py, tokens by the engine. Stamps are the
-columns that identify the step and unit that made a row; they are added when the shard is written.
+beside that module (sql_files.py). Positions count from 0, spans are half-open, words are counted by
+stages/text/words.py, tokens by the engine.
 """
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from types import NoneType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Self,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast, get_args, get_origin
 
 import pyarrow as pa
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict, is_typeddict
 
-from pipeline.core.errors import Problem, UsageError
+from pipeline.core.errors import Problem, UsageError, contained
 from pipeline.core.registry import Registry
 from pipeline.core.sql_files import table_sql, view_names
-from pipeline.core.trace_lines import Line, columns_line, titled
 
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
 RECORDS: "Registry[type[Record]]" = Registry("writes the table {!r}")
-_IDS = ("document_id", "question_id", "page_index")  # that a row has of what it is about
 TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
 VIEWS = (  # that DuckDB has of every warehouse
     "accounting", "answered_by", "call_bytes", "counts", "footers", "inputs", "left_out",
     "measures", "memories", "page_texts", "people", "planned", "rests_on", "results", "runs",
     "shards", "sizes", "steps", "units",
 )  # fmt: skip
-
-
 # Columns that are added when a shard is written, and what they mean in every table.
 STAMPS = {
     "corpus": "the corpus's name",
@@ -54,6 +42,47 @@ STAMPS = {
     "memory": "the pagination that page indexes refer to; `shared` is the run's own",
     "input_sha": "hash of all inputs of the question's rows",
 }
+PLACE = (*STAMPS, "document_id", "question_id")  # columns that a trace's headings show already
+_VECTOR = 16  # numbers; shorter lists are printed in a trace
+
+
+@dataclass(frozen=True, slots=True)
+class RawText:
+    """A line that ends with a possibly long text, which `gistmill trace` cuts without `--full`."""
+
+    lead: str
+    text: str
+
+
+Line = str | RawText
+Row = Mapping[str, Any]  # selected by SQL
+
+
+def is_vector(value: object) -> bool:
+    """True for a list of fractions too long to print."""
+    is_long = isinstance(value, list | tuple) and len(value) >= _VECTOR
+    return is_long and all(isinstance(x, float) for x in value)  # type: ignore[attr-defined]
+
+
+def columns_line(row: Row) -> str:
+    """Names and values of a row's columns on one line, without ids, SQL nulls and vectors."""
+    shown = {name: value for name, value in row.items() if name not in PLACE and value is not None}
+    return ", ".join(f"{name} {value}" for name, value in shown.items() if not is_vector(value))
+
+
+def lines_of(
+    trace: Callable[[Sequence[Row]], Sequence[Line]], rows: Sequence[Row]
+) -> Sequence[Line]:
+    """The lines that `trace` makes of rows; its error and the rows' columns where it raises."""
+    with contained() as raised:
+        return trace(rows)
+    return [raised.line(), *map(columns_line, rows)]
+
+
+def titled(title: str, rows: Iterable[Row], trace: Callable[[Row], Sequence[Line]]) -> list[Line]:
+    lines = [line for row in rows for line in trace(row)]
+    return [title, *(f"  {x}" if isinstance(x, str) else RawText(f"  {x.lead}", x.text)
+                     for x in lines)]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +104,7 @@ class Record:
     has_pages: ClassVar[bool] = False
     # Records that the lines of a trace include, which are not traced again.
     shows: ClassVar[tuple[type["Record"], ...]] = ()
-    # Whether the HTML page (jobs/html) draws the rows by their columns; it has the lines of a trace
-    # for all others.
+    # Whether the HTML page (jobs/html) draws the rows by their columns, not by their trace's lines.
     drawn: ClassVar[bool] = False
     document_id: str  # of the corpus, or made of the text's hash
     problem: Problem | None = None  # why the row is not what was asked for; null: it is
@@ -85,15 +113,15 @@ class Record:
         table = cls.__dict__.get("table")
         if table is None:
             return
-        names = (table, *view_names(cls.sql()))
-        for name in names:
-            if name in VIEWS or (name == table and not TABLE_NAME.fullmatch(name)):
-                raise UsageError(
-                    f"{cls.__module__}: the {'table' if name == table else 'view'} {name!r}: not a "
-                    "name that SQL can use, or that of a view; rename it"
-                )
+        names = {table, *view_names(cls.sql())}
+        if not TABLE_NAME.fullmatch(table) or not names.isdisjoint(VIEWS):
+            name = min(names & {*VIEWS}, default=table)
+            raise UsageError(
+                f"{cls.__module__}: the {'table' if name == table else 'view'} {name!r}: not a "
+                "name that SQL can use, or that of a view; rename it"
+            )
         for other in (record for name, record in RECORDS.items() if name != table):
-            if taken := {*names} & {other.table, *view_names(other.sql())}:
+            if taken := names & {other.table, *view_names(other.sql())}:
                 raise UsageError(
                     f"{cls.__module__}: {cls.__name__} makes the table or view {min(taken)!r}, "
                     f"which is that of {other.__module__}.{other.__name__}; give it another name"
@@ -109,36 +137,34 @@ class Record:
     def about(cls, row: "Record", **values: Any) -> Self:
         """A row about a question, page or document: its ids and `values`. Other columns are None if
         they may be null, or else 0, "" or ()."""
-        shared = [name for name in _IDS if hasattr(row, name) and name in cls.__dataclass_fields__]
-        ids = {name: getattr(row, name) for name in shared}
-        return cls(**{**_nothing(cast(Any, cls)), **ids, **values})
+        ids = ("document_id", "question_id", "page_index")
+        shared = [name for name in ids if hasattr(row, name) and name in cls.__dataclass_fields__]
+        return cls(**_nothing(cast(Any, cls)) | {id_: getattr(row, id_) for id_ in shared} | values)
 
     def why_unusable(self) -> str | None:
-        """A reason why a stage cannot use this row; None if it can.
-
-        A truncated row keeps its text and is used.
-        """
+        """A reason why a stage cannot use this row; None if it can, even if its text is
+        truncated."""
         return None if self.problem in (None, "truncated") else f"{self.table}: {self.problem}"
 
     @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+    def trace(cls, row: Row) -> Sequence[Line]:
         """The lines that `gistmill trace` prints for a row, which was selected by SQL."""
         return [columns_line(row)]
 
     @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+    def trace_all(cls, rows: Sequence[Row]) -> Sequence[Line]:
         """The lines for all rows of one question; `rows` are in the order of their key."""
         return [line for row in rows for line in cls.trace(row)]
 
 
 @cache
-def _nothing(record: Any) -> Mapping[str, Any]:
-    hints = get_type_hints(record)
+def _nothing(record: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(record)
     fields = dataclasses.fields(record)
     required = [field.name for field in fields if field.default is dataclasses.MISSING]
     return {
         name: None
-        if NoneType in get_args(hints[name])
+        if types.NoneType in get_args(hints[name])
         else (get_origin(hints[name]) or hints[name])()
         for name in required
     }
@@ -158,7 +184,7 @@ class IndexRow(Record):
     detail: str | None = None  # more about the problem
 
     @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+    def trace_all(cls, rows: Sequence[Row]) -> Sequence[Line]:
         """The lines for all rows of one document's memory, under a heading."""
         return titled(f"{cls.table.upper()} ({len(rows)} rows)", rows, cls.trace)
 
@@ -244,8 +270,9 @@ class UnitRows:
 
     def made_of(self, question: Question) -> list[QuestionRow]:
         """The rows of all record classes for one question."""
-        found = [row for rows in self.tables.values() for row in rows]
-        return [row for row in found if getattr(row, "question_id", None) == question.question_id]
+        id_ = question.question_id
+        all_rows = (row for rows in self.tables.values() for row in rows)
+        return [row for row in all_rows if getattr(row, "question_id", None) == id_]
 
 
 def is_per_question(record: type[Record]) -> bool:
@@ -254,6 +281,102 @@ def is_per_question(record: type[Record]) -> bool:
 
 
 def utc_now() -> datetime:
-    """The current time in UTC, without a zone: DuckDB would convert a time with one to the reader's
+    """The time in UTC, without a zone: DuckDB would convert one with a zone to the reader's
     zone."""
     return datetime.now(UTC).replace(tzinfo=None)
+
+
+_ARROW_TYPES: dict[Any, Any] = {
+    str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(),
+    datetime: pa.timestamp("us"), Literal: pa.string(),
+}  # fmt: skip
+_LAST = ("skipped", "problem", "detail")  # the last columns of every table that has them
+
+
+def arrow_type(hint: Any) -> Any:
+    """The Arrow type for a column's type hint. Raises KeyError if there is none."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return arrow_type(next(a for a in args if a is not types.NoneType))
+    if origin is Annotated:
+        return args[1]
+    if origin is tuple:
+        return pa.list_(arrow_type(args[0]))
+    if dataclasses.is_dataclass(hint) or is_typeddict(hint):
+        fields = typing.get_type_hints(hint).items()
+        return pa.struct([(name, arrow_type(inner)) for name, inner in fields])
+    return _ARROW_TYPES[origin or hint]
+
+
+def _column_hints(record: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(record, include_extras=True)
+    names = [field.name for field in dataclasses.fields(record)]
+    names.sort(key=lambda name: _LAST.index(name) if name in _LAST else -1)
+    return {name: hints[name] for name in names}
+
+
+def schema(record: type[Record]) -> Any:
+    """The Arrow schema of a record's table: its stamps, then its fields."""
+    return _schema(cast(Any, record))
+
+
+@cache
+def _schema(record: Any) -> Any:
+    stamps = [n for n in STAMPS if n in ("corpus", "step_id", "unit", *record.stamps)]
+    return pa.schema(
+        [(name, pa.int64() if name == "repeat" else pa.string()) for name in stamps]
+        + [(name, arrow_type(hint)) for name, hint in _column_hints(record).items()]
+    )
+
+
+def empty_table(columns: Any) -> Any:
+    """A table without rows. (Arrow's own `empty_table` imports pandas.)"""
+    return pa.Table.from_batches([], columns)
+
+
+def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[Row]) -> Any:
+    """An Arrow table of `rows`; `stamps`: a mapping per row, of which the table's columns count."""
+    dicts = [{**s, **dataclasses.asdict(row)} for row, s in zip(rows, stamps, strict=True)]
+    # In one call: converting column by column takes one and a half times as long.
+    return pa.Table.from_struct_array(pa.array(dicts, pa.struct([*schema(record)])))
+
+
+def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
+    """The records of an Arrow table, without stamps. A missing column, as in files of earlier
+    versions, gets its default."""
+    names = [field.name for field in dataclasses.fields(record) if field.name in rows.column_names]
+    return tuple(_rows_of(cast(Any, record)).validate_python(rows.select(names).to_pylist()))
+
+
+def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
+    """Describe the first value that its column cannot hold; None if there is none."""
+    names = [field.name for field in dataclasses.fields(record)]
+    values = [{name: getattr(row, name) for name in names} for row in rows]
+    try:
+        _columns_of(cast(Any, record)).validate_python(values, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        index, *column = first["loc"]
+        shown = repr(first["input"])[:80]
+        return f"row {index}: {'.'.join(map(str, column))}: {first['msg']}, not {shown}"
+    for index, row in enumerate(values):
+        for name, value in row.items():
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                return f"row {index}: {name}: {value} has more than 64 bits"
+            try:  # a hundred times as fast as searching for surrogates
+                _ = isinstance(value, str) and value.encode()
+            except UnicodeEncodeError:
+                return f"row {index}: {name}: a surrogate, which is no character"
+    return None
+
+
+@cache
+def _rows_of(row: Any) -> TypeAdapter[Any]:
+    rows: Any = types.GenericAlias(list, row)
+    return TypeAdapter(rows)
+
+
+@cache
+def _columns_of(record: Any) -> TypeAdapter[Any]:
+    typed: Any = TypedDict
+    return _rows_of(typed(record.__name__, _column_hints(record)))

@@ -12,18 +12,17 @@ from typing import Annotated, Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
-from pipeline.core.errors import UsageError
-from pipeline.core.redaction import remember_key
+from pipeline.core.errors import UsageError, remember_key
 
 M = TypeVar("M", bound=BaseModel)
 # In the package gistmill, as other packages might also install a folder `conf`. In a checkout, a
 # link to conf/ at the top.
 CONF = (Path(__file__).parents[2] / "gistmill" / "conf").resolve()
+# Made once: a plan of 200,000 questions takes millions of hashes.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C if libyaml is there
 Minutes = Annotated[float, Field(gt=0, le=1_000_000)]  # at most two years
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # except tab and newline
-_MOST_CHARS = 4096  # of a path on Linux; no other setting is longer
-_LEAST, _MOST = -(2**63), 2**63 - 1  # the range of whole numbers in tables and in Ray
 
 
 class Settings(BaseModel):
@@ -41,23 +40,13 @@ class Settings(BaseModel):
 
 
 def sha(content: Any, digits: int = 64) -> str:
-    """Hex of the sha256 of the canonical JSON of `content`."""
-    return sha_of_json(canonical_json(content), digits)
+    """Hex of the sha256 of the JSON of `content`: sorted keys, no spaces, ASCII only."""
+    return sha_of_json(_CANONICAL.encode(content), digits)
 
 
 def sha_of_json(content: str, digits: int = 64) -> str:
-    """`sha` for callers that have most of the canonical JSON already: a plan takes millions of
-    hashes."""
+    """`sha` for callers that have most of the JSON already: a plan takes millions of hashes."""
     return hashlib.sha256(content.encode()).hexdigest()[:digits]
-
-
-def canonical_json(content: Any) -> str:
-    """JSON with sorted keys, no spaces, and ASCII only."""
-    return _CANONICAL.encode(content)
-
-
-# Made once: a plan of 200,000 questions takes millions of hashes.
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def text_of(file: Path) -> str:
@@ -71,40 +60,39 @@ def text_of(file: Path) -> str:
 
 
 def read_yaml(file: Path, kind: type[M], unchecked: frozenset[str] = frozenset()) -> M:
-    """The content of a YAML file. Raises UsageError, naming file and key, for a wrong key or value,
-    or a value refused by `refuse_nonsense` (except in keys `unchecked`)."""
+    """The content of a YAML file. Raises UsageError, naming file and key, for a wrong key or
+    value."""
     text = text_of(file)
     try:
         content = kind.model_validate(yaml.load(text, YAML_LOADER) or {})
+        refuse_nonsense(content.model_dump(exclude={*unchecked}))
     except yaml.YAMLError as error:
         raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
         raise UsageError(f"{file}: {key}: {first['msg'].removeprefix('Value error, ')}") from error
-    try:
-        refuse_nonsense(content.model_dump(exclude={*unchecked}))
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from None
     return content
 
 
 def refuse_nonsense(value: Any, key: str = "") -> None:
-    """Raise UsageError, naming the key, for a value that no setting of any section accepts: a
-    number that is not finite or beyond 64 bits, control characters, over 4,096 characters."""
+    """Raise UsageError, naming the key, for a value that no setting accepts: a number that is not
+    finite or beyond 64 bits, control characters, over 4,096 characters (of a path on Linux)."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             refuse_nonsense(inner, f"{key}.{name}" if key else str(name))
     elif isinstance(value, list | tuple):
         for inner in value:
             refuse_nonsense(inner, key)
-    elif isinstance(value, str) and len(value) > _MOST_CHARS:
-        raise UsageError(f"{key}: {len(value)} characters; write at most {_MOST_CHARS}")
+    elif isinstance(value, str) and len(value) > 4096:
+        raise UsageError(f"{key}: {len(value)} characters; write at most 4096")
     elif isinstance(value, str) and _CONTROL.search(value):
         raise UsageError(f"{key}={value[:80]!r}: holds a control character; remove it")
     elif isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{key}={value}: not a number that is finite")
-    elif isinstance(value, int) and not _LEAST <= value <= _MOST:
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:  # in tables and in Ray
         raise UsageError(f"{key}: beyond 64 bits; write a smaller number")
 
 

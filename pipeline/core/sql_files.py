@@ -44,10 +44,7 @@ PARTS = (
     # the rows that `gistmill trace` reads instead of the table's.
     "traced",
 )
-_NAME = re.compile(r"^-- name: *(.*?) *$\n?", re.MULTILINE)
-_FIELD = re.compile(r"\{(\w+)\}")
 _COMMENT = re.compile(r"^\s*(--.*)?$")
-_VIEW = re.compile(r"create view \{prefix\}(\w+) as\s", re.IGNORECASE)
 
 
 def sql_beside(module_file: str) -> Mapping[str, str]:
@@ -57,35 +54,33 @@ def sql_beside(module_file: str) -> Mapping[str, str]:
 
 @cache
 def sql_sections(file: Path) -> Mapping[str, str]:
-    """The sections of a file, by name. Each file is read once per process.
-
-    Raises UsageError, naming file and section, if it cannot be parsed.
-    """
+    """The sections of a file, by name. Raises UsageError, naming file and section, for a
+    mistake."""
     try:
-        head, *parts = _NAME.split(file.read_text(encoding="utf-8-sig"))
+        text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{file}: byte {error.start} is no UTF-8; save it as UTF-8") from None
+    head, *parts = re.split(r"^-- name: *(.*?) *$\n?", text, flags=re.MULTILINE)
     if not all(map(_COMMENT.match, head.splitlines())):
         raise UsageError(f"{file}: SQL before the first section; begin it with `-- name: NAME`")
-    found: dict[str, str] = {}
-    for name, text in zip(parts[::2], parts[1::2], strict=True):
-        lines = text.splitlines()
+    sections: dict[str, str] = {}
+    for name, section in zip(parts[::2], parts[1::2], strict=True):
+        lines = section.splitlines()
         while lines and _COMMENT.match(lines[-1]):  # they belong to the next section
             lines.pop()
-        sql = "\n".join(lines).strip().removesuffix(";").rstrip()
         if not name:
             raise UsageError(f"{file}: `-- name:` without a name; write it")
-        if all(map(_COMMENT.match, sql.splitlines())):
+        if not lines:
             raise UsageError(f"{file}: section {name!r}: no SQL; write it or remove the section")
-        if name in found:
+        if name in sections:
             raise UsageError(f"{file}: section {name!r}: twice; rename one")
-        found[name] = sql
-    return MappingProxyType(found)
+        sections[name] = "\n".join(lines).strip().removesuffix(";").rstrip()
+    return MappingProxyType(sections)
 
 
 def filled(sql: str, **values: str) -> str:
     """The SQL with each `{name}` of `values` replaced; other braces stay, also in values."""
-    return _FIELD.sub(lambda field: values.get(field[1], field[0]), sql)
+    return re.sub(r"\{(\w+)\}", lambda field: values.get(field[1], field[0]), sql)
 
 
 def text(value: str) -> str:
@@ -102,21 +97,18 @@ def table_file(module: str, table: str) -> Path | None:
 
 @cache  # a worker's copy of a plugin's file exists only during the import of its modules
 def table_sql(module: str, table: str) -> Mapping[str, str]:
-    """The sections of a table's file, by name; empty if it has no file.
-
-    Raises UsageError, naming file and section, for a section that is neither a view nor one of
-    `PARTS`.
-    """
+    """The sections of a table's file, by name; empty if it has no file. Raises UsageError, naming
+    file and section, for a section that is neither a view nor one of `PARTS`."""
     file = table_file(module, table)
-    found = sql_sections(file) if file else {}
-    for name, sql in found.items():
-        view = _VIEW.match(sql)
-        if name not in PARTS and (view is None or view[1] != name):
+    sections = sql_sections(file) if file else {}
+    for name, sql in sections.items():
+        view = re.match(rf"(?i:create view) \{{prefix\}}{re.escape(name)} (?i:as)\s", sql)
+        if name not in PARTS and not view:
             raise UsageError(
                 f"{file}: section {name!r}: neither `create view {{prefix}}{name} as` nor one of "
                 f"{', '.join(PARTS)}"
             )
-    return found
+    return sections
 
 
 def view_names(sections: Mapping[str, str]) -> list[str]:

@@ -17,9 +17,15 @@ from email.utils import mktime_tz, parsedate_tz
 from typing import Any, TypeVar
 
 from pipeline.core.engine import FinishReason, Reply
-from pipeline.core.errors import OutageError, Problem, environment_errors, through_proxy
+from pipeline.core.errors import (
+    OutageError,
+    Problem,
+    environment_errors,
+    redacted,
+    remember_key,
+    through_proxy,
+)
 from pipeline.core.prompts import Message
-from pipeline.core.redaction import redacted, remember_key
 from pipeline.engines.vllm.chat_tokenizer import with_breaks, without_breaks
 
 T = TypeVar("T")

@@ -5,8 +5,7 @@ while one is held, nothing that a removed run had planned is deleted.
 
 A lease is a file that its holder creates (the first commit wins), renews by rewriting it, and
 deletes. An expired one is taken over under the next number, so that only one of two takers gets it.
-A suspended holder may notice that late: work under a lease must be safe, if wasteful, when two
-processes do it.
+A suspended holder may notice that late: work under a lease must be safe when two processes do it.
 """
 
 import json
@@ -21,12 +20,12 @@ from typing import Any
 
 from upath import UPath
 
-from pipeline.files.processes import has_ended
 from pipeline.files.storage import (
     commit,
     delete,
     delete_if_empty,
     exists,
+    has_ended,
     ignore_refusals,
     is_remote,
     list_paths,
@@ -85,46 +84,44 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
     """Hold the lease `name` of a folder in the `with` block; yields None if another process holds
     it.
 
-    `seconds`: without renewal for so long, it expires and may be taken over. The folder is made,
-    and deleted again if nothing else was written there. Raises StorageError if the lease cannot be
-    read or written.
+    `seconds`: without renewal for so long, it expires. The folder is made, and deleted again if
+    nothing else was written there. Raises StorageError.
     """
     files = _files(folder, name)
     new = [] if is_remote(folder) else [f for f in (folder, *folder.parents) if not exists(f)]
     number = _number(files[-1]) + 1 if files else 1
-    held = Lease(folder / f"{name}.{number}.lease", seconds)
-    if (files and _is_valid(read_object(files[-1]))) or not held.take():
+    taken = Lease(folder / f"{name}.{number}.lease", seconds)
+    if _holder(files) is not None or not taken.take():
         yield None
         return
-    threading.Thread(target=held.renew, daemon=True, name=f"lease {name}").start()
+    threading.Thread(target=taken.renew, daemon=True, name=f"lease {name}").start()
     try:
-        yield held
+        yield taken
     finally:
-        held.release()
+        taken.release()
         for above in new:
             delete_if_empty(above)
 
 
 def holder(folder: UPath, name: str) -> str | None:
     """The process that holds the lease, as host-pid; None if none does."""
-    files = _files(folder, name)
-    content = read_object(files[-1]) if files else {}
-    return f"{content['host']}-{content['pid']}" if _is_valid(content) else None
+    return _holder(_files(folder, name))
+
+
+def _holder(files: list[UPath]) -> str | None:
+    """None also if the lease has expired, its holder is known to have ended, or it is no lease."""
+    content: dict[str, Any] = read_object(files[-1]) if files else {}
+    try:
+        process = f"{content['host']}-{int(content['pid'])}"
+        is_fresh = float(content["expires_at"]) >= time.time()
+    except (KeyError, TypeError, ValueError):
+        return None
+    return process if is_fresh and not has_ended(process) else None
 
 
 def is_a_run_at_work(warehouse: UPath) -> bool:
     folders = {file.parent for file in list_paths(warehouse / "runs", f"*/{RUN}.*.lease")}
     return any(holder(folder, RUN) for folder in folders)
-
-
-def _is_valid(content: dict[str, Any]) -> bool:
-    """True if the lease has not expired, and its holder still runs, as far as known. False if the
-    content is no lease."""
-    try:
-        is_fresh = float(content["expires_at"]) >= time.time()
-        return is_fresh and not has_ended(f"{content['host']}-{int(content['pid'])}")
-    except (KeyError, TypeError, ValueError):
-        return False
 
 
 def _files(folder: UPath, name: str) -> list[UPath]:

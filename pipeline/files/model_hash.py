@@ -1,34 +1,37 @@
-"""Hash a model's file or folder by content, and read large files again only after they changed.
+"""Hash a model's file or folder by content, and the user's cache, which holds such hashes.
 
-Every byte is hashed: two fine-tunes, or a model with a single edited tensor, share names, sizes and
-most of their bytes. A model may have hundreds of gigabytes and every command needs its hash several
-times, so the hashes of large files are cached (user_cache.py): one small file per hashed file,
-named after its path, size, inode, modification time and status change time. No program can set the
-status change time, so it reveals even a write that restores the modification time (`rsync
---times`).
+Every byte is hashed: two fine-tunes share names, sizes and most of their bytes. A model may have
+hundreds of gigabytes and every command needs its hash several times, so the hashes of large files
+are cached, by path, size, inode, modification time and status change time. No program can set the
+last, so it reveals even a write that restores the modification time (`rsync --times`).
+
+The cache has small files in $XDG_CACHE_HOME/gistmill or ~/.cache/gistmill, which may be deleted at
+any time. Entries not used for 30 days are deleted. If the folder cannot be read or written, nothing
+is cached.
 """
 
 import hashlib
 import os
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
 from glob import glob
 from pathlib import Path, PurePath
 from threading import Timer
 
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
-from pipeline.files.user_cache import keep, kept
+from pipeline.files.storage import as_path, ignore_refusals, write
 
 _CHUNK_BYTES = 2**24  # hashed by one thread; several at once keep a fast disk busy
 _THREADS = min(16, os.cpu_count() or 1)
 _SILENT_SECONDS = 5.0  # a notice is printed when hashing a model takes longer
 _DOCUMENTATION_SUFFIXES = {".md", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg"}
-_DOCUMENTATION_NAMES = ("LICENSE", "NOTICE")
 # The coarsest time resolution of filesystems: a second change within it may not show.
 _COARSEST_TIME_NS = 2_000_000_000
+_SECONDS_UNUSED = 30 * 24 * 3600.0
 
 # By entry of the cache; the only copy if the cache's folder cannot be written.
 _hashes_of_this_process: dict[str, bytes] = {}
@@ -48,23 +51,19 @@ def content_hash(path: Path) -> str:
         with ThreadPoolExecutor(_THREADS, "content-hash") as threads:
             if path.is_file():
                 return _file_hash(path, threads)[:16]
-            names = sorted(_model_files(path))
-            return sha([[name, _file_hash(path / name, threads)] for name in names], 16)
+            # `glob` leaves hidden files out and, unlike Path.rglob, follows links to folders.
+            names = glob("**", root_dir=path, recursive=True)  # noqa: PTH207  # see above
+            files = sorted(PurePath(n).as_posix() for n in names if _is_of_model(path, PurePath(n)))
+            return sha([[name, _file_hash(path / name, threads)] for name in files], 16)
     finally:
         timer.cancel()
 
 
-def _model_files(folder: Path) -> Iterator[str]:
-    """Relative names, with forward slashes."""
-    # `glob` leaves hidden files out and, unlike Path.rglob, follows links to folders.
-    for name in glob("**", root_dir=folder, recursive=True):  # noqa: PTH207  # see above
-        file = PurePath(name)
-        is_documentation = file.suffix.lower() in _DOCUMENTATION_SUFFIXES or file.name.startswith(
-            _DOCUMENTATION_NAMES
-        )
-        is_compiled = "__pycache__" in file.parts  # changes when code is imported
-        if not is_documentation and not is_compiled and (folder / name).is_file():
-            yield file.as_posix()
+def _is_of_model(folder: Path, file: PurePath) -> bool:
+    is_documentation = file.suffix.lower() in _DOCUMENTATION_SUFFIXES
+    is_licence = file.name.startswith(("LICENSE", "NOTICE"))
+    is_compiled = "__pycache__" in file.parts  # changes when code is imported
+    return not (is_documentation or is_licence or is_compiled) and (folder / file).is_file()
 
 
 def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
@@ -75,7 +74,7 @@ def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
             return _read_and_hash(file, stat.st_size, threads)
         state = (stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
         entry = sha([str(file.absolute()), *state], 32)
-        if cached := _hashes_of_this_process.get(entry) or kept("file_hashes", entry):
+        if cached := _hashes_of_this_process.get(entry) or cached_content("file_hashes", entry):
             return cached.decode()
         computed = _read_and_hash(file, stat.st_size, threads)
     except OSError as error:
@@ -84,7 +83,7 @@ def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
         ) from None
     if began_ns - stat.st_ctime_ns >= _COARSEST_TIME_NS:
         _hashes_of_this_process[entry] = computed.encode()
-        keep("file_hashes", entry, computed.encode())
+        cache_content("file_hashes", entry, computed.encode())
     return computed
 
 
@@ -98,3 +97,38 @@ def _read_and_hash(file: Path, size: int, threads: ThreadPoolExecutor) -> str:
 
     chunks = threads.map(chunk_hash, range(0, size, _CHUNK_BYTES))
     return hashlib.sha256(b"".join(chunks)).hexdigest()
+
+
+def cached_content(kind: str, entry: str) -> bytes | None:
+    """The content of an entry of the cache, which is marked as used; None if there is none."""
+    with suppress(OSError, RuntimeError):
+        file = _cache_folder(kind) / entry
+        content = file.read_bytes()
+        with suppress(OSError):
+            os.utime(file)
+        return content
+    return None
+
+
+def cache_content(kind: str, entry: str, content: bytes) -> None:
+    """Write an entry of the cache, whole or not at all. No other user may read the folder."""
+    with ignore_refusals(), suppress(OSError, RuntimeError, UsageError):
+        folder = _cache_folder(kind)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write(as_path(folder / entry), content)
+        _delete_unused(folder)
+
+
+@cache  # once per process
+def _delete_unused(folder: Path) -> None:
+    for file in folder.iterdir():
+        if file.is_file() and file.stat().st_mtime < time.time() - _SECONDS_UNUSED:
+            file.unlink(missing_ok=True)
+
+
+def _cache_folder(kind: str) -> Path:
+    """Raises RuntimeError if neither the variable nor a home folder is set."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not folder.is_absolute():  # the XDG specification requires ignoring relative paths
+        folder = Path.home() / ".cache"
+    return folder / "gistmill" / kind

@@ -13,8 +13,8 @@ _LARGE = 100_000  # bytes; for smaller files, giving the memory back costs more 
 
 
 def parquet_content(columns: Any, groups: Iterable[Any], **options: Any) -> bytes:
-    """The bytes of a file with these columns (an Arrow schema); each table of `groups` is a row
-    group. `options`: of PyArrow's ParquetWriter."""
+    """The bytes of a file with these columns (an Arrow schema) and a row group for each table of
+    `groups`. `options`: of PyArrow's ParquetWriter."""
     buffer = pa.BufferOutputStream()  # BytesIO would take Python's lock at each write
     how = {"compression": "zstd", "write_page_checksum": True, **options}
     with pq.ParquetWriter(buffer, columns, **how) as file:
@@ -33,11 +33,11 @@ def opened_parquet(source: Any, **options: Any) -> Any:
 
 
 def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
-    """The rows of a Parquet file, of these columns. Raises ArrowInvalid if it lacks one, or a page
-    fails its checksum.
+    """The rows of a Parquet file, of these columns. Raises ArrowInvalid if it lacks one, or is
+    damaged.
 
-    Reads in this thread: a process that ends while a thread of Arrow's still holds a file of
-    Python's aborts. Arrow's `read_table` would import pandas, and always starts threads.
+    Reads in this thread: a process that ends while a thread of Arrow's holds a file of Python's
+    aborts. Arrow's `read_table` would import pandas, and always starts threads.
     """
     try:
         rows = opened_parquet(pa.BufferReader(content)).read(columns, use_threads=False)

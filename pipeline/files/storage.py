@@ -1,4 +1,5 @@
-"""Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...).
+"""Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...), and
+the names of processes for them.
 
 Operations that fail for a transient reason are retried with exponential back-off and jitter for
 `cluster.storage_seconds`; an object store's library also retries within each attempt. Storage that
@@ -11,8 +12,13 @@ import json
 import math
 import os
 import random
+import re
+import shutil
+import socket
 import sys
+import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -27,7 +33,6 @@ from unicodedata import normalize
 from upath import UPath
 
 from pipeline.core.errors import StorageError, UsageError, proxies
-from pipeline.files.processes import is_abandoned, part_name
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -61,14 +66,15 @@ _FIXES = {
 
 _seconds = 60.0  # of this process
 _seconds_here: ContextVar[float] = ContextVar("seconds_here", default=math.inf)
-_never_made: set[UPath] = set()
+# Local folders that are not made again once they have gone: what was moved away would be in two
+# places.
+never_made: set[UPath] = set()
+_HOST = socket.gethostname()
 
 
 def as_path(path: AnyPath) -> UPath:
-    """The path as a UPath; a local one is also a pathlib.Path, and spelled as on the disk.
-
-    Raises UsageError if no filesystem for such an address is installed.
-    """
+    """The path as a UPath; a local one is also a pathlib.Path, and spelled as on the disk. Raises
+    UsageError if no filesystem for such an address is installed."""
     try:
         if not is_remote(local := UPath(path)):
             return _as_spelled(local)
@@ -115,10 +121,6 @@ def path_kind(path: UPath) -> str | None:
     except ABSENT:
         return None
     return "file" if S_ISREG(mode) else "directory" if S_ISDIR(mode) else "other"
-
-
-def is_file(path: UPath) -> bool:
-    return path_kind(path) == "file"
 
 
 def exists(path: UPath) -> bool:
@@ -169,8 +171,7 @@ def _remote_paths(folder: UPath, pattern: str) -> list[UPath]:
     # Not by fsspec's `glob`: it leaves out what a store refuses to list.
     patterns = pattern.split("/")
     try:
-        list_them = folder.fs.find if len(patterns) > 1 else folder.fs.ls
-        names = list_them(folder.path, detail=False)
+        names = (folder.fs.find if "/" in pattern else folder.fs.ls)(folder.path, detail=False)
     except FileNotFoundError:
         return []
     root = folder.fs._strip_protocol(folder.path).rstrip("/") + "/"
@@ -179,20 +180,20 @@ def _remote_paths(folder: UPath, pattern: str) -> list[UPath]:
     return [folder.joinpath(*ps) for ps in of_depth if all(map(fnmatchcase, ps, patterns))]
 
 
-def map_files(function: Callable[[A], B], files: Iterable[A], folder: UPath) -> list[B]:
-    """Call `function` for every file, in threads if the folder is remote: a local file is read
+def map_files(
+    function: Callable[[A], B], files: Iterable[A], folder: UPath | None = None
+) -> list[B]:
+    """Call `function` for every file, in threads unless the folder is local: a local file is read
     sooner than a thread starts."""
-    return map_in_threads(function, files) if is_remote(folder) else [*map(function, files)]
-
-
-def map_in_threads(function: Callable[[A], B], files: Iterable[A]) -> list[B]:
+    if folder is not None and not is_remote(folder):
+        return [*map(function, files)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(function, files))
 
 
 def make_folder(path: UPath) -> None:
-    """Make a local folder, and those above it, unless `never_make` forbids it."""
-    if path in _never_made:
+    """Make a local folder, and those above it, but none of `never_made`."""
+    if path in never_made:
         return
     make = partial(path.mkdir, exist_ok=True)
     try:
@@ -202,22 +203,10 @@ def make_folder(path: UPath) -> None:
         with_retries(make, path)
 
 
-def never_make(folder: UPath) -> None:
-    """Do not make a local folder again once it has gone: if it was moved away, its content would be
-    in two places."""
-    _never_made.add(folder)
-
-
-def make_again(folder: UPath) -> None:
-    _never_made.discard(folder)
-
-
 def commit(path: UPath, content: bytes) -> bool:
-    """Create a file atomically unless it exists. True if it holds `content` now: this call created
-    it, or an earlier attempt whose reply was lost.
-
-    Locally a synced temporary file is linked to the name; remotely one conditional PUT.
-    """
+    """Create a file atomically unless it exists: locally a link to a synced temporary file,
+    remotely one conditional PUT. True if it holds `content` now: this call created it, or an
+    earlier attempt whose reply was lost."""
 
     def create() -> bool:
         try:
@@ -304,6 +293,45 @@ def delete_abandoned(path: UPath) -> None:
                 delete_folder(part)
 
 
+def process_name() -> str:
+    """The host's name and the process id."""
+    return f"{_HOST}-{os.getpid()}"
+
+
+def has_ended(name: str) -> bool:
+    """True if the named process was on this machine and no longer runs."""
+    host, _, pid = name.rpartition("-")
+    if host != _HOST or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass
+    return False
+
+
+def part_name(name: str) -> str:
+    """A name for this process's temporary file, beside the file that it becomes."""
+    return f".{name}.{process_name()}.{uuid.uuid4().hex[:8]}.part"
+
+
+def is_abandoned(part: str) -> bool:
+    """True if a temporary file's writer was on this machine and has ended."""
+    name = re.search(rf"\.({re.escape(_HOST)}-\d+)\.[0-9a-f]{{8}}\.part$", part)
+    return name is not None and has_ended(name[1])
+
+
+def own_folder(kind: str) -> Path:
+    """A new temporary folder of this process; deletes those of processes that have ended."""
+    start = f"gistmill-{kind}-"
+    for folder in Path(tempfile.gettempdir()).glob(f"{start}*"):
+        if has_ended(f"{_HOST}-{folder.name.removeprefix(start).partition('-')[0]}"):
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{start}{os.getpid()}-"))
+
+
 def retry_for(seconds: float) -> None:
     """Set how many seconds this process retries operations: `cluster.storage_seconds`."""
     global _seconds
@@ -324,7 +352,7 @@ def with_retries(
     operation: Callable[[], A], path: UPath, raised: tuple[type[Exception], ...] = ()
 ) -> A:
     """The result of a file operation, which is retried. Raises the errors of `raised` unchanged,
-    and all other errors of filesystems as `refusal_error`."""
+    and others of filesystems as `refusal_error`."""
     # Not by tenacity: calling it takes as long as reading a small file.
     last, pause = time.monotonic() + min(_seconds, _seconds_here.get()), _FIRST_PAUSE
     while True:
@@ -350,7 +378,7 @@ def _is_transient(error: Exception) -> bool:
 
 def filesystem_errors() -> tuple[type[Exception], ...]:
     """OSError, and the errors of object stores' libraries that have been imported."""
-    return (OSError, *_imported(_OF_NETWORKS), *_imported(_OF_SETTINGS))
+    return (OSError, *_imported(_OF_NETWORKS + _OF_SETTINGS))
 
 
 def _imported(errors: Iterable[tuple[str, str]]) -> tuple[type[Exception], ...]:
@@ -366,13 +394,12 @@ def storage_errors() -> tuple[type[Exception], ...]:
 def refusal_error(path: UPath | str, error: Exception) -> StorageError | UsageError:
     """An error in one line with the path and what to do; a UsageError if the name is too long."""
     number = errno.EACCES if isinstance(error, PermissionError) else getattr(error, "errno", 0)
+    reason = refusal_reason(error)
     if number == errno.ENAMETOOLONG:
-        return UsageError(f"{str(path)[:80]}...: {refusal_reason(error)}; take a shorter one")
+        return UsageError(f"{str(path)[:80]}...: {reason}; take a shorter one")
     otherwise = "make sure that it answers" if _is_transient(error) else "put that right"
     fix = _FIXES.get(number, otherwise)
-    return StorageError(
-        f"{path}: {refusal_reason(error)}; {fix}, then run the same command to resume"
-    )
+    return StorageError(f"{path}: {reason}; {fix}, then run the same command to resume")
 
 
 def refusal_reason(error: Exception) -> str:
@@ -380,14 +407,8 @@ def refusal_reason(error: Exception) -> str:
         return refusal_reason(error.__cause__)
     text = str(getattr(error, "strerror", None) or error)
     reason = " ".join(text.split()) or type(error).__name__
-    is_proxys = "proxy" in reason.lower() and proxies()
-    return f"{reason}, which {' or '.join(proxies())} names" if is_proxys else reason
-
-
-def ignore_refusals() -> AbstractContextManager[None]:
-    """Try the file operations in the `with` block once and ignore a refusal: for files whose loss
-    costs little time."""
-    return Advisory().attempt()
+    names = " or ".join(proxies())
+    return f"{reason}, which {names} names" if names and "proxy" in reason.lower() else reason
 
 
 class Advisory:
@@ -418,6 +439,11 @@ class Advisory:
     def state(self) -> dict[str, Any] | None:
         """The last outage as JSON, its seconds and its reason; None if there was none."""
         return self._outage
+
+
+def ignore_refusals() -> AbstractContextManager[None]:
+    """Try the file operations in the `with` block once, and ignore a refusal."""
+    return Advisory().attempt()
 
 
 def unwritable(folder: UPath) -> UPath | None:

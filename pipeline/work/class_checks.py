@@ -8,11 +8,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from pipeline.core.arrow import arrow_type, wrong_value
 from pipeline.core.errors import AccountingError, UsageError, contained
 from pipeline.core.prompts import Prompt
 from pipeline.core.registry import PARENT, Registry, file_of, is_ours
-from pipeline.core.rows import Record, UnitRows
+from pipeline.core.rows import Record, UnitRows, arrow_type, wrong_value
 
 if TYPE_CHECKING:
     from pipeline.work.stage import Stage

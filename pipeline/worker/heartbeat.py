@@ -15,13 +15,13 @@ from itertools import chain, count
 from typing import Any
 
 from pipeline.core.calls import UnitProgress, UsageCounters
-from pipeline.files.processes import process_name
 from pipeline.files.storage import (
     Advisory,
     AnyPath,
     as_path,
     exists,
     ignore_refusals,
+    process_name,
     write,
     write_json,
 )

@@ -29,7 +29,7 @@ from pipeline.core.errors import (
     StorageError,
     UsageError,
 )
-from pipeline.files.storage import AnyPath, as_path, exists, never_make
+from pipeline.files.storage import AnyPath, as_path, exists, never_made
 from pipeline.store import Shards
 from pipeline.work.executions import DocumentWork
 from pipeline.work.steps import Step
@@ -160,7 +160,7 @@ class Worker:
                 f"warehouse={warehouse}: not visible from {socket.gethostname()}; put it where "
                 "all machines of the cluster can reach it, such as s3://BUCKET/FOLDER"
             )
-        never_make(warehouse)
+        never_made.add(warehouse)
         self._has_seen = True
 
     def _text_bytes(self, units: Sequence[Unit]) -> int:

@@ -18,7 +18,7 @@ from signal import SIGKILL
 from threading import Event, Timer
 from typing import Any, Self
 
-from pipeline.core.plugins import load_plugins, loaded_folders
+from pipeline.core.registry import load_plugins, loaded_folders
 from stages.extract import documents, pdf  # noqa: F401  # they register their extractors
 from stages.extract.extracted import EXTRA, EXTRACTORS, Extracted, UnreadableError
 

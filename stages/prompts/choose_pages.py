@@ -8,8 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-from pipeline.core.prompts import Constraint, Prompt
-from pipeline.core.refusals import Refusals
+from pipeline.core.prompts import Constraint, Prompt, Refusals
 from pipeline.core.reply_forms import plain_text
 from stages.prompts.passages import (
     DATE,

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.core.rows import Float32, IndexRow
-from pipeline.core.trace_lines import Line, titled
+from pipeline.core.rows import Float32, IndexRow, Line, titled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

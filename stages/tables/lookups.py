@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.core.rows import QuestionRow
-from pipeline.core.trace_lines import Line
+from pipeline.core.rows import Line, QuestionRow
 
 # The measures in lookups.sql, those of LongMemEval's tables: every report computes them.
 _RANKED = {

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.core.rows import IndexRow, QuestionRow
-from pipeline.core.trace_lines import Line, RawText, titled
+from pipeline.core.rows import IndexRow, Line, QuestionRow, RawText, titled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

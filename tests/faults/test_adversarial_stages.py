@@ -11,8 +11,8 @@ from unicodedata import decimal, normalize
 import pytest
 
 from pipeline.core.engine import storable
-from pipeline.core.plugins import import_installed
 from pipeline.core.prompts import PROMPTS
+from pipeline.core.registry import import_installed
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts
 from pipeline.work.stage import STAGES, Stage

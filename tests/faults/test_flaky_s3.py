@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.core.errors import StorageError
 from pipeline.core.settings import CONF
-from pipeline.files.storage import as_path, commit, exists, is_file, limit_retries, list_paths, read
+from pipeline.files.storage import as_path, commit, exists, limit_retries, list_paths, read
 from tests.support.clusters.s3_server import BUCKET, How, Outage, client, flaky_s3_server, names
 from tests.support.command import gistmill, sql, succeed
 
@@ -42,7 +42,7 @@ def outage(server: tuple[dict[str, str], Outage]) -> Iterator[Outage]:
 def test_a_commit_is_made_once(outage: Outage, how: How) -> None:
     """Whoever's reply was lost finds a file, and it is his own."""
     path = as_path(f"s3://{BUCKET}/{how}/shard")
-    assert not is_file(path)
+    assert not exists(path)
     outage.begin(how, times=8, method="PUT")
     assert commit(path, b"mine")
     assert outage.num_refused >= (1 if how in ("hang", "lost") else 8)
@@ -56,7 +56,7 @@ def test_no_answer_is_not_a_no(outage: Outage) -> None:
     path = as_path(f"s3://{BUCKET}/seen/a/shard")
     assert commit(path, b"rows")
     for look in (
-        lambda: is_file(path),
+        lambda: exists(path),
         lambda: exists(path.parent),
         lambda: list_paths(path.parent),
         lambda: list_paths(path.parent.parent, "*/*"),

@@ -171,7 +171,7 @@ def test_what_a_plugin_imports_is_missing_on_one_machine(
     (plugin / "needy.py").write_text("import only_there\n")
     (modules / "only_there.py").write_text("")
     monkeypatch.syspath_prepend(modules)
-    monkeypatch.setattr("pipeline.core.plugins._FOLDERS", {})
+    monkeypatch.setattr("pipeline.core.registry._FOLDERS", {})
     there = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(modules)])}
     cluster.add_node(num_cpus=1, num_gpus=2, env_vars=there)
     with pytest.raises(UsageError) as raised:

@@ -15,7 +15,7 @@ import pytest
 import ray
 
 from pipeline.core.settings import CONF
-from pipeline.files.storage import as_path, commit, map_in_threads, write
+from pipeline.files.storage import as_path, commit, map_files, write
 from tests.support.clusters.s3_server import BUCKET, client, names, s3_server
 from tests.support.command import ROOT, refused, sql, succeed
 
@@ -61,7 +61,7 @@ def test_the_first_commit_wins(environment: dict[str, str]) -> None:
     write(path, b"another")
     stored = client(environment).get_object(Bucket=BUCKET, Key="race/one")["Body"].read()
     assert stored == b"another"
-    assert map_in_threads(lambda file: file.name, path.parent.glob("*")) == ["one"]
+    assert map_files(lambda file: file.name, path.parent.glob("*")) == ["one"]
 
 
 @pytest.mark.sampled

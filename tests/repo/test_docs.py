@@ -5,7 +5,7 @@ import tomllib
 
 import yaml
 
-from pipeline.core.plugins import load_plugins
+from pipeline.core.registry import load_plugins
 from pipeline.core.settings import CONF
 from pipeline.work.stage import STAGES
 from tests.support.command import ROOT

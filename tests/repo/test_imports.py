@@ -74,7 +74,7 @@ HOMES = {
     "openai": ("pipeline/engines/openai_client.py", "benchmarks/peers/openai_server.py"),
     "duckdb": ("pipeline/store/sql/connection.py",),
     "pyarrow": (
-        *("pipeline/store/", "pipeline/core/rows.py", "pipeline/core/arrow.py"),
+        *("pipeline/store/", "pipeline/core/rows.py"),
         *("pipeline/cluster/", "pipeline/files/parquet.py"),
     ),
     "sentence_transformers": ("pipeline/engines/embedder.py",),
@@ -93,13 +93,13 @@ HOMES = {
 }
 BROAD_HANDLER = "pipeline/core/errors.py"
 CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
-    "pipeline.core.plugins", "pipeline.worker.unit_rows", "stages.score.score",
+    "pipeline.core.registry", "pipeline.worker.unit_rows", "stages.score.score",
     "pipeline.core.engine", "pipeline.asking.reader",
-    "pipeline.work.class_checks", "pipeline.core.trace_lines",
+    "pipeline.work.class_checks", "pipeline.core.rows",
     "stages.corpora.reading.corpus",
     "pipeline.engines.vllm.chat_tokenizer",  # a model's chat template is code, too
 }  # fmt: skip
-OF_VARIABLES = "pipeline/core/plugins.py"  # imports what a user names
+OF_VARIABLES = "pipeline/core/registry.py"  # imports what a user names
 # A prompt is called as the stage that asks it, for they are one thing to a reader.
 
 

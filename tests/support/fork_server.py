@@ -23,7 +23,7 @@ from typing import IO
 
 from jobs.cli import main
 from pipeline.core.compose import compose
-from pipeline.core.plugins import load_plugins
+from pipeline.core.registry import load_plugins
 from tests.support.without_ray import without_ray
 
 _ROOT = Path(__file__).parents[2]

@@ -16,8 +16,8 @@ from pipeline.asking.reader import Reader
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call
 from pipeline.core.engine import Engine, FinishReason, Reply, Request
-from pipeline.core.plugins import import_installed
 from pipeline.core.prompts import Message, Prompt
+from pipeline.core.registry import import_installed
 from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.core.settings import CONF
 from pipeline.engines.scripted import ScriptedEngine

@@ -27,7 +27,7 @@ from pipeline.core.prompts import Message
 from pipeline.core.registry import hint
 from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer, without_breaks
 from pipeline.engines.vllm.vllm_settings import is_cpu_build, use_all_cores, with_cpu_defaults
-from pipeline.files.processes import own_folder
+from pipeline.files.storage import own_folder
 
 if TYPE_CHECKING:
     from vllm import SamplingParams

@@ -34,7 +34,7 @@ from pipeline.files.storage import (
     delete_folder,
     exists,
     list_paths,
-    map_in_threads,
+    map_files,
     modified_at,
     read,
     refusal_error,
@@ -221,7 +221,7 @@ class RunFolder:
 
     def plan(self, steps: Iterable[Step], plan: Path) -> None:
         """Write each step's description, unless it exists, and store the file `plan`."""
-        map_in_threads(self._describe, steps)
+        map_files(self._describe, steps)
         write(self._units, read(as_path(plan)))
 
     def _describe(self, step: Step) -> None:

@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 from upath import UPath
 
-from pipeline.core.arrow import empty_table, schema
 from pipeline.core.errors import DamagedError, LeftOutWarning
-from pipeline.core.rows import RECORDS
+from pipeline.core.rows import RECORDS, empty_table, schema
 from pipeline.files.parquet import read_parquet
 from pipeline.files.storage import ABSENT, is_remote, map_files, read, with_retries
 

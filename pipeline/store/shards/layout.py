@@ -15,13 +15,10 @@ from typing import Any
 from pydantic import BaseModel, StrictInt
 from upath import UPath
 
-from pipeline.core.arrow import schema, to_arrow
-from pipeline.core.errors import UsageError
-from pipeline.core.redaction import redacted
-from pipeline.core.rows import Record, utc_now
+from pipeline.core.errors import UsageError, redacted
+from pipeline.core.rows import Record, schema, to_arrow, utc_now
 from pipeline.files.parquet import parquet_content
-from pipeline.files.processes import process_name
-from pipeline.files.storage import write
+from pipeline.files.storage import process_name, write
 from pipeline.store.shards.damaged_files import ROWS_WRITTEN, read_parsed
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit

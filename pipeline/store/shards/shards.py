@@ -21,16 +21,15 @@ import pyarrow as pa
 from pydantic import ValidationError
 from upath import UPath
 
-from pipeline.core.arrow import from_arrow
 from pipeline.core.calls import UNANSWERED, Call
-from pipeline.core.rows import Record
+from pipeline.core.rows import Record, from_arrow
 from pipeline.files.parquet import read_parquet
 from pipeline.files.storage import (
     AnyPath,
     as_path,
     commit,
     delete,
-    is_file,
+    exists,
     is_remote,
     list_names,
     list_paths,
@@ -224,7 +223,7 @@ class Shards:
                 if compacted.get(unit) != attempt]  # fmt: skip
 
     def _is_committed(self, key: Key) -> bool:
-        if self._compacted.index.find(*key) or is_file(self.path(*key)):
+        if self._compacted.index.find(*key) or exists(self.path(*key)):
             return True
         return self._compacted.refresh().find(*key) is not None
 

@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.core.arrow import empty_table
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
-from pipeline.files.processes import own_folder, part_name
+from pipeline.core.rows import empty_table
 from pipeline.files.storage import (
     delete_abandoned,
     is_remote,
     move_file,
+    own_folder,
+    part_name,
     refuse_unreachable_path,
     write,
 )

@@ -15,10 +15,9 @@ import pyarrow as pa
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 from upath import UPath
 
-from pipeline.core.arrow import schema
 from pipeline.core.calls import Call
-from pipeline.core.plugins import import_installed
-from pipeline.core.rows import RECORDS, TABLE_NAME, VIEWS, Document, Record
+from pipeline.core.registry import import_installed
+from pipeline.core.rows import RECORDS, TABLE_NAME, VIEWS, Document, Record, schema
 from pipeline.core.sql_files import filled, sql_beside, table_file, table_views, text, view_names
 from pipeline.files.storage import file_size, is_remote
 from pipeline.store.shards.damaged_files import (

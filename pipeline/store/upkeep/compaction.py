@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from upath import UPath
 
-from pipeline.core.arrow import empty_table
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
+from pipeline.core.rows import empty_table
 from pipeline.files.lease import UPKEEP, Lease, lease
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
-from pipeline.files.storage import AnyPath, as_path, commit, delete, map_in_threads, read
+from pipeline.files.storage import AnyPath, as_path, commit, delete, map_files, read
 from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.damaged_files import shard_footer
 from pipeline.store.shards.layout import SEARCHED, raise_layout
@@ -163,7 +163,7 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
 
     for start in range(0, len(files), _READ_AT_ONCE):
         some = files[start : start + _READ_AT_ONCE]
-        yield from (piece for piece in map_in_threads(_loose_piece, some) if piece)
+        yield from (piece for piece in map_files(_loose_piece, some) if piece)
     ordered = again.sort_by([("file", "ascending")]).to_pylist()
     for name, entries in groupby(ordered, key=lambda entry: entry["file"]):
         groups = parse_compacted(root / "compacted" / table / name, read_groups)

@@ -24,7 +24,6 @@ from upath import UPath
 from pipeline.asking.known_replies import committed_journals, journal_files
 from pipeline.core.calls import Call
 from pipeline.files.lease import UPKEEP, Lease, is_a_run_at_work, lease
-from pipeline.files.processes import is_abandoned
 from pipeline.files.storage import (
     AnyPath,
     as_path,
@@ -32,6 +31,7 @@ from pipeline.files.storage import (
     delete_folder,
     delete_if_empty,
     file_size,
+    is_abandoned,
     is_remote,
     list_paths,
     modified_at,

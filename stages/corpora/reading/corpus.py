@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar, get_args
 from pydantic import BeforeValidator, Field, PlainSerializer, StrictInt
 from upath import UPath
 
-from pipeline.core.arrow import wrong_value
 from pipeline.core.errors import CommandError, UsageError, contained
 from pipeline.core.registry import Registry, file_of
-from pipeline.core.rows import Document, Question
+from pipeline.core.rows import Document, Question, wrong_value
 from pipeline.core.settings import Settings
 from pipeline.files.storage import AnyPath, as_path, refuse_unreachable_path
 from stages.corpora.reading.corpus_row import BadInputError, GivenId, Row, Value

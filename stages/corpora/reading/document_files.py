@@ -21,8 +21,8 @@ import yaml
 from upath import UPath
 
 from pipeline.core.settings import YAML_LOADER, sha
+from pipeline.files.model_hash import cache_content, cached_content
 from pipeline.files.storage import is_remote
-from pipeline.files.user_cache import keep, kept
 from pipeline.store.shards.layout import FILE as WAREHOUSE
 from pipeline.store.shards.layout import FOLDERS
 from stages import extract
@@ -225,12 +225,12 @@ def extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted
     if not EXTRACTORS[kind].__module__.startswith(f"{extract.__name__}."):
         return extractor.extract(kind, content)
     entry = f"{sha([kind, hashlib.sha256(content).hexdigest(), _code()], 32)}.json.gz"
-    if (packed := kept(_KIND, entry)) is not None:
+    if (packed := cached_content(_KIND, entry)) is not None:
         with suppress(OSError, EOFError, zlib.error, ValueError, TypeError):  # damaged
             return Extracted(*json.loads(gzip.decompress(packed)))
     extracted = extractor.extract(kind, content)
     row = [extracted.text, extracted.missing, {**extracted.metadata}, extracted.note]
-    keep(_KIND, entry, gzip.compress(json.dumps(row).encode(), 1, mtime=0))
+    cache_content(_KIND, entry, gzip.compress(json.dumps(row).encode(), 1, mtime=0))
     return extracted
 
 

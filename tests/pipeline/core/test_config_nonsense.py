@@ -1,16 +1,20 @@
-"""Every key of the configuration with values that make no sense: taken with a meaning, or refused
-in one line that names the key."""
+"""Every key of the configuration and of a family.yaml, and arguments and settings of a method, with
+values that make no sense: taken with a meaning, or refused in one line that names file and key."""
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from jobs.graph.resolved_run import read_run, run_of
+from jobs.graph.resolved_run import ResolvedRun, read_run, run_of
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
+from pipeline.core.settings import CONF
+from tests.support.reading import written_family
 
 pytestmark = pytest.mark.sampled
 
@@ -21,22 +25,13 @@ VALUES: list[Any] = [
 ]
 # Whatever their type, they stand for nothing.
 NEVER: list[Any] = [float("inf"), float("-inf"), float("nan"), HUGE, -HUGE, "\0", "l" * 5000]
-SECTIONS = {
-    "engine=extractive": (),
-    "engine=openai": ("engine.base_url=http://h/v1", "engine.model=m"),
-    "engine=vllm": ("engine.model=m/m",),
-    "cluster=local": (),
-    "cluster=inline": (),
-    "cluster=ray": ("cluster.address=auto",),
-    "cluster=kuberay": ("cluster.image=i",),
-    "cluster=slurm": (),
-    "corpus=demo": (),
-    "corpus=qmsum": ("corpus.path=.",),
-    "corpus=jsonl": ("corpus.path=.",),
-    "corpus=synthetic": (),
-    "memory=fitted": (),
-    "memory=tokens": (),
-}
+SECTIONS = (
+    "engine=extractive", "engine=openai engine.base_url=http://h/v1 engine.model=m",
+    "engine=vllm engine.model=m/m", "cluster=local", "cluster=inline",
+    "cluster=ray cluster.address=auto", "cluster=kuberay cluster.image=i", "cluster=slurm",
+    "corpus=demo", "corpus=qmsum corpus.path=.", "corpus=jsonl corpus.path=.", "corpus=synthetic",
+    "memory=fitted", "memory=tokens",
+)  # fmt: skip
 
 
 def plain(*words: str) -> dict[str, Any]:
@@ -64,48 +59,40 @@ def put(values: dict[str, Any], key: tuple[str, ...], value: Any) -> dict[str, A
     return changed
 
 
-def refusal(values: dict[str, Any]) -> str | None:
-    """What is said of them; null where they are taken, and can be stored."""
+def check(resolved: Callable[[], ResolvedRun], value: Any, *named: str) -> None:
+    """The value is taken, and can be stored, or it is refused in a line that names one of these."""
     try:
-        config = run_of(values)
+        run = resolved()
     except UsageError as error:
-        return str(error)
-    json.dumps(config.config.model_dump(mode="json"), allow_nan=False).encode()
-    return None
-
-
-def check(values: dict[str, Any], key: tuple[str, ...], value: Any) -> None:
-    said = refusal(put(values, key, value))
-    if said is None:
-        assert not any(value is never for never in NEVER), key
+        said = str(error)
+        assert said.isprintable() and len(said) < 1500, (named, value)
+        assert any(name in said for name in (*named, f"{value}"[:40])), said
         return
-    assert said.isprintable() and len(said) < 1000, (key, value)
-    assert key[-1] in said or key[0] in said or f"{value}"[:40] in said, said
+    json.dumps(run.config.model_dump(mode="json"), allow_nan=False).encode()
+    assert not any(value is never for never in NEVER), named
+
+
+def check_key(values: dict[str, Any], key: tuple[str, ...], value: Any) -> None:
+    check(lambda: run_of(put(values, key, value)), value, key[-1], key[0])
 
 
 def test_no_key_takes_what_stands_for_nothing() -> None:
     values = plain()
     for key in keys(values):
         for value in NEVER if key[0] != "raters" else ():
-            check(values, key, value)
+            check_key(values, key, value)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("section", SECTIONS)
-def test_every_key_of_a_section(section: str) -> None:
-    values, name = plain(section, *SECTIONS[section]), section.partition("=")[0]
-    for key in keys(values[name], (name,)):
-        for value in VALUES if len(key) < 3 else NEVER:
-            check(values, key, value)
-
-
-@pytest.mark.slow
-def test_every_key_outside_of_sections() -> None:
-    values = plain()
-    for key in keys(values):
-        if (len(key) == 1 and key[0] != "raters") or key[0] in ("embedder", "reply_tokens"):
-            for value in VALUES:
-                check(values, key, value)
+@pytest.mark.parametrize("words", [*SECTIONS, ""])
+def test_every_key_of_a_section(words: str) -> None:
+    """Or, without one, every key outside of sections."""
+    values, section = plain(*words.split()), words.partition("=")[0]
+    for key in keys({section: values[section]} if section else values):
+        is_outside = len(key) == 1 or key[0] in ("embedder", "reply_tokens")
+        if (section and len(key) > 1) or (not section and is_outside and key != ("raters",)):
+            for value in VALUES if len(key) < 3 else NEVER:
+                check_key(values, key, value)
 
 
 REFUSED = [
@@ -121,6 +108,9 @@ REFUSED = [
     (f"run={'r' * 201}", "String should have at most 200 characters"),
     (f"family={'f' * 300}", "File name too long"),
     ("methods=bm25(top_k=true)", "look_up.top_k: Input should be a valid integer"),
+    (f"methods=bm25(top_k={HUGE})", "bm25: top_k: beyond 64 bits; write a smaller number"),
+    ("methods=bm25(top_k=.inf)", "methods: bm25: top_k=inf: not a number that is finite"),
+    ('methods=bm25(top_k="\\0")', "bm25: top_k='\\x00': holds a control character; remove it"),
     ("methods=bm25(top_k=[])", "bm25: top_k=[] is not a value; write a number or a word"),
     ("methods=bm25(top_k=1..999999999999)", "bm25: top_k=1..999999999999: write at most 10,000"),
     ("corpus.name=a\x1b[2J", "corpus.name='a\\x1b[2J': holds a control character; remove it"),
@@ -129,9 +119,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("word", "says"), REFUSED)
 def test_nonsense_is_refused_in_one_line(word: str, says: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        read_run([word])
-    assert says in str(caught.value) and str(caught.value).isprintable()
+    assert says in refusal(word)
 
 
 def test_the_name_of_a_run_fits_a_file_name() -> None:
@@ -143,5 +131,79 @@ def test_the_name_of_a_run_fits_a_file_name() -> None:
 
 def test_a_message_is_one_line_whatever_it_names() -> None:
     said = str(UsageError("a\nb\x1b[31m\u2028\ud800 é"))
-    assert said == "a\\nb\\x1b[31m\\u2028\\ud800 é"
-    assert str(UsageError(said)) == said
+    assert said == "a\\nb\\x1b[31m\\u2028\\ud800 é" == str(UsageError(said))
+
+
+METHODS = "methods=gist_only,readagent_s(max_pages=2),bm25(top_k=1)"
+SAMPLES: dict[str, Any] = {  # of the keys that generic's file leaves out
+    "base": ["generic"],
+    "forms": {"answer": "Answer: {}"},
+    "reply_tokens": {"gist": 100},
+}
+
+
+def family_file() -> dict[str, Any]:
+    text = (CONF / "prompts" / "generic" / "family.yaml").read_text(encoding="utf-8")
+    shipped: dict[str, Any] = yaml.safe_load(text)
+    return {**shipped, **SAMPLES, "examples": {}}
+
+
+def check_family(folder: Path, key: tuple[str, ...], value: Any) -> None:
+    mine = written_family(folder, yaml.safe_dump(put(family_file(), key, value)))
+
+    def resolved() -> ResolvedRun:
+        try:
+            return read_run([f"family={mine}", METHODS])
+        except UsageError as error:
+            assert f"{mine}/family.yaml" in str(error)
+            raise
+
+    check(resolved, value, key[-1])
+
+
+@pytest.mark.parametrize("key", ["metrics", "max_words", "constant_answer"])
+def test_a_setting_of_a_family(tmp_path: Path, key: str) -> None:
+    values: list[Any] = [None, "x", HUGE, [[]], "l" * 300, "l" * 5000]
+    for value in values:
+        check_family(tmp_path, ("settings", key), value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", list(keys(family_file())), ids=".".join)
+def test_every_key_of_a_family(tmp_path: Path, key: tuple[str, ...]) -> None:
+    for value in VALUES:
+        check_family(tmp_path, key, value)
+
+
+def refusal(*words: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        read_run([*words])
+    assert str(caught.value).isprintable()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("base", "l" * 300, "base.0: String should have at most 63 characters"),
+        ("settings", {"metrics": 1}, "settings.metrics: write a list of names"),
+        ("settings", {"metrics": [[]]}, "settings.metrics: '[]' is none of rouge1_stem"),
+        ("settings", {"words": HUGE}, "settings.words: beyond 64 bits; write a smaller number"),
+        ("reply_tokens", {"gist": HUGE}, "reply_tokens.gist: beyond 64 bits"),
+        ("settings", {"constant_answer": "\0"}, "settings.constant_answer='\\x00': holds a cont"),
+    ],
+)
+def test_what_is_said_of_a_family(tmp_path: Path, key: str, value: Any, says: str) -> None:
+    mine = written_family(tmp_path, **{key: value})
+    assert refusal(f"family={mine}", METHODS).startswith(f"{mine}/family.yaml: {says}")
+
+
+@pytest.mark.parametrize("value", NEVER)
+def test_a_method_of_ones_own(tmp_path: Path, value: Any) -> None:
+    file = tmp_path / "conf" / "method" / "mine.yaml"
+    file.parent.mkdir(parents=True)
+    stages = {"look_up": {"kind": "bm25", "top_k": "$top_k"}, "answer": {"kind": "pages"}}
+    for arguments, own in (({"top_k": value}, stages), ({}, {"look_up": {"kind": value}})):
+        file.write_text(yaml.safe_dump({"arguments": arguments, "stages": own}))
+        said = refusal(f"plugins={tmp_path}", "methods=mine")
+        assert said.startswith(f"{file}: ") and len(said) < 500

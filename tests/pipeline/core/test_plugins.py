@@ -1,17 +1,11 @@
-"""A plugin: a method with a stage, a prompt and a table of its own, from a folder of a user's.
-
-tests/support/quote_plugin is the folder. It runs in processes of its own, as what a plugin brings
-is known to a whole process; no line of the package knows of it.
-"""
+"""A plugin: a method with a stage, a prompt and a table of its own, in tests/support/quote_plugin.
+It runs in processes of its own, as what a plugin brings is known to a whole process."""
 
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +19,16 @@ from tests.support.texts.small_corpus import UNIFORM, document, question, write
 PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
 SCRIPT = {
     "replies": [
-        {"prompt": "gist", "reply": "A short gist.", "seconds": 0.1},
-        # Quotes of page 0 say so, of the last document late; those of other pages cannot be read.
-        {"prompt": "quote", "match": "river3 paragraph one", "reply": "it ends here",
-         "seconds": 10.0},
-        {"prompt": "quote", "match": "paragraph one", "reply": "it ends here", "seconds": 0.1},
-        {"prompt": "quote", "reply": "", "seconds": 0.1},
-        {"prompt": "answer", "match": "it ends here", "reply": "It ends.", "seconds": 0.1},
-        {"prompt": "answer", "reply": "Nothing is known.", "seconds": 0.1},
+        {"prompt": "gist", "reply": "A short gist."},
+        # Quotes of page 0 say so; those of other pages cannot be read.
+        {"prompt": "quote", "match": "paragraph one", "reply": "it ends here"},
+        {"prompt": "quote", "reply": ""},
+        {"prompt": "answer", "match": "it ends here", "reply": "It ends."},
+        {"prompt": "answer", "reply": "Nothing is known."},
         {"prompt": "rate_strict", "reply": "NO"},
         {"prompt": "rate_permissive", "reply": "No"},
     ]
-}  # fmt: skip
+}
 
 
 def words(folder: Path, plugin: Path = PLUGIN) -> list[str]:
@@ -57,32 +49,14 @@ def sql(folder: Path, query: str) -> list[dict[str, Any]]:
     return command.sql(folder / "warehouse", query)
 
 
-def kill_when(committed: Callable[[], bool], *command: str) -> None:
-    """Start the command, and kill it once that holds."""
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "jobs", *command],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not committed() and driver.poll() is None:
-        time.sleep(0.005)
-    os.kill(driver.pid, signal.SIGKILL)
-    driver.wait()
-
-
 @pytest.mark.slow
 def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
-    own = words(tmp_path)
+    own, warehouse = words(tmp_path), f"warehouse={tmp_path / 'warehouse'}"
     plan = json.loads(succeeded(own_process("plan", *own, "--json")))
     # Four documents: a quote and two answers a question, two verdicts an answer; no gists.
     calls = {"quote": 4, "answer": 8, "rate": 16}
     assert {stage["stage"]: stage["expected"]["calls"] for stage in plan["stages"]} == calls
-    quotes = tmp_path / "warehouse" / "tables" / "quotes"
-    kill_when(lambda: any(quotes.glob("*/*.parquet")), "run", *own, "cluster=inline")
-    assert 0 < len(list(quotes.glob("*/*.parquet"))) < 4
-    done = own_process("run", *own, "cluster=local", "--json")
-    out = json.loads(succeeded(done))
+    out = json.loads(succeeded(own_process("run", *own, "cluster=local", "--json")))
     assert out["report"]["inputs"]["not_done"] == 0
 
     # BM25 finds the same words in all pages of a document: ties go to page 0, whose quote is read.
@@ -96,23 +70,16 @@ def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
         ("bm25(top_k=1)", "Nothing is known.", 4),
         ("quotes(top_k=1,max_words=30)", "It ends.", 4),
     ]
-    # Nothing was asked twice.
-    made = sql(tmp_path, "select stage, count(*) as n from calls group by all order by all")
-    assert {row["stage"]: row["n"] for row in made} == calls
+    asked = sql(tmp_path, "select stage, count(*) as n from calls group by all order by all")
+    assert {row["stage"]: row["n"] for row in asked} == calls
 
-    printed = succeed("report", f"warehouse={tmp_path / 'warehouse'}")
+    printed = succeed("report", warehouse)
     assert "| quotes(top_k=1,max_words=30) |" in printed and "| quote " in printed
-    traced = succeed("trace", "q2", f"warehouse={tmp_path / 'warehouse'}")
-    assert "it ends here" in traced
-    refuse_calls_that_are_not_shown(tmp_path / "warehouse")
-
-
-def refuse_calls_that_are_not_shown(warehouse: Path) -> None:
-    """What was sent is stored, so that it is shown without the plugin, too."""
-    found = json.loads(succeed("trace", "q2", "--prompts", "--json", f"warehouse={warehouse}"))
-    calls = [call for method in found["methods"] for call in method["calls"]]
-    assert all(call["messages"] for call in calls)
-    assert len(calls) == 7  # a quote, and of each method an answer and two verdicts
+    assert "it ends here" in succeed("trace", "q2", warehouse)
+    # What was sent is stored, so that it is shown without the plugin, too.
+    traced = json.loads(succeed("trace", "q2", "--prompts", "--json", warehouse))
+    messages = [call["messages"] for method in traced["methods"] for call in method["calls"]]
+    assert len(messages) == 7 and all(messages)  # a quote, and an answer and two verdicts a method
 
 
 def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> Path:
@@ -127,54 +94,42 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
 @pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("verb", "file", "text", "told"),
     [
-        ("broken.py", "import nosuchmodule\n", "cannot be imported: ModuleNotFoundError"),
-        (
-            "quotes.sql",
-            "-- name: measure\nselect 1",
-            "quotes.sql: section 'measure': neither `create view {prefix}measure as` nor one of "
-            "measures, measured, counts, sizes, page_texts, results, memories, traced",
-        ),
-        ("conf/method/bm25.yaml", "arguments: {}\nstages: {}\n", "method bm25 exists already"),
-        ("conf/prompts/generic/family.yaml", "wording: ours\n", "a family generic exists already"),
-        ("conf/prompts/generic/quote.jinja", "{{ nosuch }}", "quote.jinja: 'nosuch' is undefined"),
-    ],
-)
-def test_a_plugin_that_cannot_be_used(tmp_path: Path, file: str, text: str, told: str) -> None:
-    line = one_line(own_process("run", *words(tmp_path, altered(tmp_path / "plugins", file, text))))
-    assert told in line and "quote_plugin" in line
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("section", "told"),
-    [
-        ("quoted\ncreate view {prefix}quoted as\nselect {run}qote from {prefix}quotes",
+        ("run", "broken.py", "import nosuchmodule\n", "cannot be imported: ModuleNotFoundError"),
+        ("run", "quotes.sql", "-- name: measure\nselect 1",
+         "quotes.sql: section 'measure': neither `create view {prefix}measure as` nor one of "
+         "measures, measured, counts, sizes, page_texts, results, memories, traced"),
+        ("run", "conf/method/bm25.yaml", "arguments: {}\nstages: {}\n",
+         "method bm25 exists already"),
+        ("run", "conf/prompts/generic/family.yaml", "wording: ours\n",
+         "a family generic exists already"),
+        ("run", "conf/prompts/generic/quote.jinja", "{{ nosuch }}",
+         "quote.jinja: 'nosuch' is undefined"),
+        ("schema", "quotes.sql", "-- name: quoted\ncreate view {prefix}quoted as\n"
+         "select {run}qote from {prefix}quotes\n",
          "section 'quoted': Binder Error: Referenced column \"qote\" not found"),
-        ("measures\nselect nosuch as value from quotes",
+        ("schema", "quotes.sql", "-- name: measures\nselect nosuch as value from quotes\n",
          "section 'measures': Binder Error: Referenced column \"nosuch\" not found"),
     ],
 )  # fmt: skip
-def test_sql_that_duckdb_refuses(tmp_path: Path, section: str, told: str) -> None:
-    plugin = altered(tmp_path, "quotes.sql", f"-- name: {section}\n")
-    line = one_line(own_process("schema", f"plugins={plugin}"))
-    assert line.startswith(f"{plugin / 'quotes.sql'}: {told}")
+def test_a_plugin_that_cannot_be_used(
+    tmp_path: Path, verb: str, file: str, text: str, told: str
+) -> None:
+    plugin = altered(tmp_path / "plugins", file, text)
+    own = words(tmp_path, plugin) if verb == "run" else [f"plugins={plugin}"]
+    line = one_line(own_process(verb, *own))
+    assert told in line and "quote_plugin" in line
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
+def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path) -> None:
+    shutil.copytree(PLUGIN, tmp_path / "my-plugin")
+    for name, told in (
         ("nosuch", "no such folder"),
-        ("my-plugin", "cannot be imported; name the folder like my_plugin"),
-    ],
-)
-def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path, name: str, told: str) -> None:
-    if name != "nosuch":
-        shutil.copytree(PLUGIN, tmp_path / "plugins" / name)
-    line = one_line(own_process("run", *words(tmp_path, tmp_path / "plugins" / name)))
-    assert told in line and f"plugins={tmp_path}" in line
+        ("my-plugin", "'my-plugin' cannot be imported; name the folder like my_plugin"),
+    ):
+        line = one_line(own_process("run", *words(tmp_path, tmp_path / name)))
+        assert line.startswith(f"plugins={tmp_path / name}: {told}")
 
 
 @pytest.mark.slow
@@ -197,14 +152,11 @@ def test_it_runs_from_the_folder_that_holds_it(tmp_path: Path, start: list[str])
 
 def test_tests_beside_its_modules_are_left_out(tmp_path: Path) -> None:
     """They may import what no worker has."""
-    plugin = shutil.copytree(PLUGIN, tmp_path / "tested_plugin")
+    plugin = altered(tmp_path, "conftest.py", "import no_such_module\n")
+    schema = ("schema", f"plugins={plugin}", "--json")
+    assert "quotes" in str(json.loads(succeeded(own_process(*schema)))["tables"])
     (plugin / "quote.py").rename(plugin / "test_quote.py")
-    (plugin / "conftest.py").write_text("import no_such_module\n")
-    found = json.loads(succeeded(own_process("schema", f"plugins={plugin}", "--json")))
-    assert "quotes" not in str(found["tables"])
-    (plugin / "test_quote.py").rename(plugin / "quote.py")
-    found = json.loads(succeeded(own_process("schema", f"plugins={plugin}", "--json")))
-    assert "quotes" in str(found)
+    assert "quotes" not in str(json.loads(succeeded(own_process(*schema)))["tables"])
 
 
 @pytest.mark.slow

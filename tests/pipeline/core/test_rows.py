@@ -9,27 +9,22 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from typing_extensions import is_typeddict
 
-from pipeline.core.arrow import from_arrow, schema, to_arrow
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import (
     RECORDS,
     Document,
     IndexRow,
-    Question,
-    QuestionRow,
     Record,
-    Span,
-    UnitRows,
-    is_per_question,
+    from_arrow,
+    schema,
+    to_arrow,
 )
 from stages.builtin import load_builtin
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Lookup
-from stages.tables.pages import Gist, Page
+from stages.tables.pages import Gist
 
 load_builtin()
 DOCUMENT = Document(document_id="d")
@@ -98,11 +93,6 @@ def test_embeddings_are_kept_in_single_precision(tmp_path: Any) -> None:
     assert read == dataclasses.replace(row, embedding=(number,))
 
 
-def test_rows_and_stamps_go_together() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        to_arrow(Gist, [Gist.about(DOCUMENT)], [])
-
-
 def test_a_problem_outside_the_closed_set_is_not_read_back() -> None:
     rows = to_arrow(Gist, [Gist.about(DOCUMENT)], [STAMP])
     at = rows.schema.get_field_index("problem")
@@ -111,45 +101,7 @@ def test_a_problem_outside_the_closed_set_is_not_read_back() -> None:
         from_arrow(Gist, other)
 
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-COUNT = st.integers(0, 2**62)
-SPAN = st.builds(Span, COUNT, COUNT)
-
-
-@pytest.mark.slow
-@given(
-    st.lists(
-        st.builds(
-            Question,
-            document_id=TEXT,
-            question_id=TEXT,
-            question=TEXT,
-            options=st.lists(TEXT, max_size=3).map(tuple),
-            answer_index=st.none() | COUNT,
-            evidence=st.lists(SPAN, max_size=3).map(tuple),
-            detail=st.none() | TEXT,
-        ),
-        max_size=4,
-    )
-)
-def test_any_question_comes_back(rows: list[Question]) -> None:
-    assert from_arrow(Question, to_arrow(Question, rows, [STAMP] * len(rows))) == tuple(rows)
-
-
 def test_a_table_has_one_record_class() -> None:
     with pytest.raises(UsageError, match=r"writes the table 'gists', which is that of stages\.tab"):
         type("Other", (IndexRow,), {"table": "gists", "key": (), "__module__": "elsewhere"})
-    assert RECORDS["gists"] is Gist
-
-
-def test_a_class_without_a_table_of_its_own_is_a_base() -> None:
-    assert {IndexRow, QuestionRow}.isdisjoint(RECORDS.values())
-    assert (is_per_question(IndexRow), is_per_question(QuestionRow)) == (False, True)
-
-
-def test_rows_of_a_unit_come_by_class() -> None:
-    gist = Gist.about(DOCUMENT)
-    rows = UnitRows(document=DOCUMENT, tables={Gist: (gist,)})
-    assert rows[Gist] == (gist,)
-    with pytest.raises(KeyError):
-        rows[Page]
+    assert RECORDS["gists"] is Gist and IndexRow not in RECORDS.values()

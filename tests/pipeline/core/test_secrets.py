@@ -12,10 +12,16 @@ import pytest
 from jobs.cli.app import complain, warn
 from jobs.graph.resolved_run import read_run, run_manifest
 from jobs.submit.package import print_to_stderr
-from pipeline.core import redaction
+from pipeline.core import errors
 from pipeline.core.compose import compose
-from pipeline.core.errors import DamagedError, LeftOutWarning, UsageError, contained
-from pipeline.core.redaction import redacted, remember_key
+from pipeline.core.errors import (
+    DamagedError,
+    LeftOutWarning,
+    Raised,
+    UsageError,
+    redacted,
+    remember_key,
+)
 from pipeline.engines.openai_client import FailedError, server_words
 from pipeline.files.storage import refusal_error
 from tests.support.command import gistmill, refused
@@ -79,25 +85,15 @@ def stored(text: str, folder: Path) -> str:
     return str(pq.read_table(str(shard))["detail"].to_pylist())
 
 
-def trace(text: str, folder: Path) -> str:
-    with contained() as raised:
-        raise ValueError(text)
-    return stored(raised.trace(), folder)
-
-
-def hints(text: str, folder: Path) -> str:
-    return str(UsageError("a mistake", (text,)).hints)
-
-
 OUT: dict[str, Callable[[str, Path], object]] = {
     "mistake": lambda text, folder: UsageError(text),
-    "hints": hints,
+    "hints": lambda text, folder: UsageError("a mistake", (text,)).hints,
     "damage": lambda text, folder: DamagedError("f", text),
     "storage": lambda text, folder: refusal_error("f", OSError(text)),
     "request": lambda text, folder: FailedError(text),
     "server": lambda text, folder: server_words({"error": {"message": text}}),
     "row": stored,
-    "trace": trace,
+    "trace": lambda text, folder: stored(Raised(ValueError(text)).trace(), folder),
     "warning": lambda text, folder: warn(text),
     "complaint": lambda text, folder: complain(text),
     "submit": lambda text, folder: print_to_stderr(text),
@@ -144,7 +140,7 @@ def test_the_process_of_a_worker_hides_the_keys_of_its_settings(
     monkeypatch.setenv("NIGHT_KEY", SECRET)
     run = read_run(["experiment=demo", *OPENAI, "engine.api_key_env=NIGHT_KEY"])
     pickled = pickle.dumps(run.config.engine)
-    monkeypatch.setattr(redaction, "_keys", set())
+    monkeypatch.setattr(errors, "_keys", set())
     pickle.loads(pickled)
     assert redacted(SECRET) == "***"
 

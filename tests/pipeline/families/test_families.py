@@ -1,4 +1,5 @@
-"""A user's own prompt family: what it leaves out is generic's; what is wrong is named."""
+"""A user's own prompt family: what it leaves out is generic's; what is wrong is named; the examples
+of replies that its prompts show, and the replies that repeat them."""
 
 import pickle
 import shutil
@@ -9,7 +10,7 @@ import pytest
 
 from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
-from pipeline.core.prompts import PROMPTS
+from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.settings import CONF
 from pipeline.families.family import Family, load_family
 from pipeline.work.check_family import check_family
@@ -27,8 +28,9 @@ def loaded(folder: Path) -> Family:
     return load_family(folder, SHIPPED)
 
 
-def checked(folder: Path) -> list[str]:
-    return check_family(folder, SHIPPED)
+def content(own: Family, prompt: Prompt[Any]) -> str:
+    (message,) = own.render(prompt)
+    return message["content"]
 
 
 def refused(folder: Path) -> str:
@@ -53,7 +55,7 @@ def test_one_line_is_a_family(tmp_path: Path, line: str) -> None:
         assert own.sha(prompt) == generic.sha(prompt)
         for sample in prompt.samples():
             assert own.render(sample) == generic.render(sample)
-    assert checked(folder) == []
+    assert check_family(folder, SHIPPED) == []
 
 
 def test_its_refusals_may_be_in_another_language(tmp_path: Path) -> None:
@@ -77,20 +79,22 @@ def test_what_it_has_goes_before_generics(tmp_path: Path) -> None:
     assert own.form(BreakPoint) == "Break point: <{}>"
     assert (own.settings["min_words"], own.settings["max_words"]) == (300, 600)
     assert own.judging == {"score": {}}
-    (message,) = own.render(ShortenPage("A page."))
-    assert message["content"] == "Cut it down: A page."
+    assert content(own, ShortenPage("A page.")) == "Cut it down: A page."
     assert own.sha(ShortenPage) != family().sha(ShortenPage)
     assert own.sha(ParallelLookUp) == family().sha(ParallelLookUp)
-    assert checked(folder) == []
+    assert check_family(folder, SHIPPED) == []
 
 
-def test_a_template_may_say_the_reply_budget(tmp_path: Path) -> None:
+def test_a_template_may_say_the_reply_budget_and_needs_no_file_once_loaded(tmp_path: Path) -> None:
     folder = written(tmp_path, reply_tokens={"gist": 99})
     (folder / "gist.jinja").write_text("In {{ max_reply_tokens }} tokens: {{ page }}")
-    for own, tokens in ((loaded(folder), 99), (load_family(folder, SHIPPED, {"gist": 5}), 5)):
-        (message,) = own.render(ShortenPage("A page."))
-        assert message["content"] == f"In {tokens} tokens: A page."
-    assert checked(folder) == []
+    assert check_family(folder, SHIPPED) == []
+    sent = [(pickle.dumps(load_family(folder, SHIPPED, more)), tokens)
+            for more, tokens in ((None, 99), ({"gist": 5}, 5))]  # fmt: skip
+    shutil.rmtree(folder)
+    for own, tokens in sent:
+        text = content(pickle.loads(own), ShortenPage("A page."))
+        assert text == f"In {tokens} tokens: A page."
 
 
 def test_generic_beside_a_family_goes_before_the_shipped_one(tmp_path: Path) -> None:
@@ -98,26 +102,7 @@ def test_generic_beside_a_family_goes_before_the_shipped_one(tmp_path: Path) -> 
     shutil.copytree(CONF / "prompts" / "generic", tmp_path / "generic")
     (tmp_path / "generic" / "gist.jinja").write_text("Theirs: {{ page }}")
     folder = written(tmp_path, "wording: ours")
-    (message,) = loaded(folder).render(ShortenPage("A page."))
-    assert message["content"] == "Theirs: A page."
-
-
-def test_a_family_needs_no_files_once_it_is_loaded(tmp_path: Path) -> None:
-    folder = written(tmp_path, reply_tokens={"gist": 99})
-    (folder / "gist.jinja").write_text("Cut: {{ page }}")
-    sent = pickle.dumps(loaded(folder))
-    shutil.rmtree(folder)
-    (message,) = pickle.loads(sent).render(ShortenPage("A page."))
-    assert message["content"] == "Cut: A page."
-
-
-def test_a_key_of_no_family(tmp_path: Path) -> None:
-    folder = written(tmp_path, metrics=["rouge1_stem"])
-    assert refused(folder) == "metrics: Extra inputs are not permitted"
-    done = gistmill("prompts", "check", folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"gistmill: {folder / 'family.yaml'}: {refused(folder)}\n"
-    assert "no family.yaml there" in refused(tmp_path / "nowhere")
+    assert content(loaded(folder), ShortenPage("A page.")) == "Theirs: A page."
 
 
 def based(folder: Path, name: str, text: str, **templates: str) -> Path:
@@ -136,12 +121,11 @@ def test_what_a_family_leaves_out_is_its_bases_then_generics(tmp_path: Path) -> 
     assert own.settings == {**ours.settings, "answer_words": 7, "min_words": 8}
     assert own.max_reply_tokens(ShortenPage) == 50
     assert own.form(BreakPoint) == ours.form(BreakPoint) == "Label: <{}>"
-    (message,) = own.render(ShortenPage("A page."))
-    assert message["content"] == "Cut: A page."
+    assert content(own, ShortenPage("A page.")) == "Cut: A page."
     assert own.sha(BreakPoint) == ours.sha(BreakPoint) != generic.sha(BreakPoint)
     assert own.sha(ParallelLookUp) == generic.sha(ParallelLookUp)
     assert own.settings["metrics"] != generic.settings["metrics"]
-    assert checked(tmp_path / "mine") == []
+    assert check_family(tmp_path / "mine", SHIPPED) == []
 
 
 def test_a_bases_base_and_a_family_named_like_its_base(tmp_path: Path) -> None:
@@ -150,17 +134,6 @@ def test_a_bases_base_and_a_family_named_like_its_base(tmp_path: Path) -> None:
     assert (own.settings["tail_words"], own.settings["max_words"]) == (1, 1000)
     own = loaded(based(tmp_path, "qmsum", "base: qmsum\nsettings: {answer_words: 3}"))
     assert own.settings == {**family("qmsum").settings, "answer_words": 3}
-
-
-def test_a_changed_base_changes_the_family(tmp_path: Path) -> None:
-    base = based(tmp_path, "short", "settings: {answer_words: 7}", gist="Cut: {{ page }}")
-    folder = based(tmp_path, "mine", "base: short")
-    before = loaded(folder).hashed()
-    (base / "family.yaml").write_text("settings: {answer_words: 6}")
-    assert loaded(folder).hashed()["settings"] != before["settings"]
-    (base / "gist.jinja").write_text("Shorter: {{ page }}")
-    after = loaded(folder).hashed()["templates"]
-    assert [name for name in after if after[name] != before["templates"][name]] == ["gist.jinja"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +162,7 @@ THERE = "no such prompt; nearest: "
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("page: 0", "page: Extra inputs"),
+        ("page: 0", "page: Extra inputs are not permitted"),
         ("wording: theirs", "wording: Input should be 'ours' or 'authors'"),
         ("settings: [1]", "settings: Input should be a valid dictionary"),
         ("reply_tokens: {gist: 0}", "reply_tokens.gist: Input should be greater than 0"),
@@ -209,7 +182,8 @@ def test_a_wrong_file_is_named_with_its_key(tmp_path: Path, text: str, complaint
     assert refused(written(tmp_path, text)).startswith(complaint)
 
 
-def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
+def test_a_file_that_is_missing_or_not_utf8(tmp_path: Path) -> None:
+    assert "no family.yaml there" in refused(tmp_path / "nowhere")
     folder = written(tmp_path, "wording: ours")
     (folder / "gist.jinja").write_bytes(b"\xff{{ page }}")
     with pytest.raises(UsageError, match=r"gist\.jinja: not UTF-8 \(invalid start byte\); save it"):
@@ -217,29 +191,23 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "complaint"),
+    ("text", "complaint"),
     [
-        ({"answer_word": 40}, ".answer_word: no stage has such a setting; remove it"),
-        ({"answer_words": "40"}, ".answer_words: Input should be a valid integer"),
-        ({"first_page": 2}, ".first_page: Input should be less than or equal to 1"),
-        ({"min_words": 700}, ": min_words 700 is over max_words 600; lower it"),
-        ({"label_rule": "first"}, ".label_rule: Input should be 'within_limits' or 'notebook'"),
-        ({"answer_page_tags": "no"}, ".answer_page_tags: Input should be a valid boolean"),
-        ({"metrics": ["squad"]}, ".metrics: 'squad' is none of rouge1_stem"),
+        ("settings: {answer_word: 40}", "settings.answer_word: no stage has such a setting"),
+        ("settings: {answer_words: '40'}", "settings.answer_words: Input should be a valid int"),
+        ("settings: {first_page: 2}", "settings.first_page: Input should be less than or equal to"),
+        ("settings: {min_words: 700}", "settings: min_words 700 is over max_words 600; lower it"),
+        ("settings: {label_rule: first}", "settings.label_rule: Input should be 'within_limits'"),
+        ("settings: {metrics: [squad]}", "settings.metrics: 'squad' is none of rouge1_stem"),
+        ("judging: {scores: {}}", "judging: scores: no stage 'scores'; there"),
     ],
 )
-def test_a_wrong_setting_is_named(tmp_path: Path, settings: dict[str, Any], complaint: str) -> None:
-    folder = written(tmp_path, settings=settings)
-    (line,) = checked(folder)
-    assert line.startswith(f"{folder / 'family.yaml'}: settings{complaint}")
+def test_a_wrong_setting_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    folder = written(tmp_path, text)
+    (line,) = check_family(folder, SHIPPED)
+    assert line.startswith(f"{folder / 'family.yaml'}: {complaint}")
     done = gistmill("run", "corpus=demo", f"family={folder}", f"warehouse={tmp_path / 'w'}")
     assert (done.returncode, done.stderr) == (2, f"gistmill: {line}\n")
-
-
-def test_a_judge_that_is_no_stage_is_named(tmp_path: Path) -> None:
-    folder = written(tmp_path, judging={"scores": {}})
-    (line,) = checked(folder)
-    assert line.startswith(f"{folder / 'family.yaml'}: judging: scores: no stage 'scores'; there")
 
 
 ESCAPES = [
@@ -284,3 +252,49 @@ def test_a_plugins_template_is_one_like_any(tmp_path: Path) -> None:
     words = ("family=mine", f"plugins={tmp_path / 'escaping_family'}")
     line = template_refused(written(root, "# mine"), ESCAPES[0], *words)
     assert line.endswith("access to attribute '__class__' of 'str' object is unsafe.")
+
+
+BREAK_POINT = """{{ preceding }}{% for part in paragraphs %}{{ part.text }}<{{ part.label }}>
+{% endfor %}{{ following }}
+Where does the page end? Numbers such as <23> stand where it could, and a page ends at one of them,
+"""
+TEMPLATES = {  # prompt -> its template, and the lines in it that are examples
+    "answer": ("Choose a letter or reply in words.\nAnswer: (C)\n answer:  (d) \n",
+               ("Answer: (C)", "answer:  (d)")),
+    "break_point": (f"{BREAK_POINT}such as:\nBreak point: <57>\n{{{{ paragraphs[0].label }}}}",
+                    ("Break point: <57>",)),
+    "look_up_s": ("Reply Page and a number, or:\nSTOP\nPage 6\n", ("Page 6",)),
+    "look_up_p": ("I want to look up Page [] as it is enough\n[14, 9]", ("[14, 9]",)),
+    "gist": ("Shorten this: {{ page }}\nThe bell rang.", ()),
+    "starts_chapter": ("Does it?\nYes\nNo\nNot sure\n", ()),
+    "time_range": ('Dates?\n{"start": "2021/03/01", "end": "2021/03/31"}\nN/A',
+                   ('{"start": "2021/03/01", "end": "2021/03/31"}',)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("prompt", TEMPLATES)
+def test_lines_that_are_replies_are_examples(tmp_path: Path, prompt: str) -> None:
+    template, expected = TEMPLATES[prompt]
+    folder = written(tmp_path, "wording: ours")
+    (folder / f"{prompt}.jinja").write_text(template)
+    assert loaded(folder).examples(PROMPTS[prompt]) == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_example"),
+    [
+        ("Answer: (C)", True),
+        (' "answer: (c)" \n', True),
+        ("**Answer:   (C)**\nThe text says so.", True),
+        ("Answer: (B)", False),
+        ("Answer: (C) as the text says", False),
+        ("The text says so.\nAnswer: (C)", False),
+        ("", False),
+    ],
+)
+def test_a_reply_or_its_first_line_repeats_an_example(
+    tmp_path: Path, reply: str, is_example: bool
+) -> None:
+    folder = written(tmp_path, "wording: ours")
+    (folder / "answer.jinja").write_text("Answer: (C)")
+    assert loaded(folder).is_example(PROMPTS["answer"], reply) == is_example

@@ -1,21 +1,21 @@
 """A model is named by all of its content, wherever it lies, and read once for every change."""
 
 import errno
-import functools
 import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.core.errors import UsageError
-from pipeline.files import model_hash as content_hash_module
-from pipeline.files.model_hash import content_hash
+from pipeline.files import model_hash
+from pipeline.files.model_hash import cache_content, cached_content, content_hash
 from tests.support.command import ROOT
 
 CHUNK = 2**24  # bytes hashed by one thread; files from this size on are cached
@@ -27,6 +27,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "user-cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder
+
+
+def entries(cache: Path) -> list[Path]:
+    return [file for file in cache.rglob("*") if file.is_file()]
 
 
 def write(file: Path, size: int = BIG, at: int | None = None) -> Path:
@@ -55,38 +59,35 @@ def settled_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return models
 
 
-CHANGES: dict[str, Callable[[Path], object]] = {
-    **{f"byte {at}": functools.partial(write, at=at) for at in (0, CHUNK - 1, CHUNK, BIG - 1)},
-    **{f"size {n}": functools.partial(write, size=n) for n in (0, 2 * CHUNK, BIG - 1, BIG + 1)},
-    "another file": lambda weights: write(weights.with_name("x"), 3),
-    "another folder": lambda weights: write(weights.with_name("1_Pooling") / "x", 3),
-    "another name": lambda weights: weights.rename(weights.with_name("other.safetensors")),
-}
+CHANGES: list[Callable[[Path], object]] = [
+    *(partial(write, at=at) for at in (0, CHUNK - 1, CHUNK, BIG - 1)),
+    *(partial(write, size=size) for size in (0, 2 * CHUNK, BIG - 1, BIG + 1)),
+    lambda weights: write(weights.with_name("x"), 3),  # another file
+    lambda weights: write(weights.with_name("1_Pooling") / "x", 3),  # another folder
+    lambda weights: weights.rename(weights.with_name("other.safetensors")),
+]
 
 
 def test_each_change_makes_another_model(tmp_path: Path) -> None:
-    folders = {name: model(tmp_path / name) for name in ("as it was", *CHANGES)}
-    for name, change in CHANGES.items():
-        change(folders[name] / "model.safetensors")
-    assert len({*map(content_hash, folders.values())}) == 1 + len(CHANGES)
+    hashes = {content_hash(model(tmp_path / "as it was"))}
+    for number, change in enumerate(CHANGES):
+        change(model(tmp_path / str(number)) / "model.safetensors")
+        hashes.add(content_hash(tmp_path / str(number)))
+    assert len(hashes) == 1 + len(CHANGES)
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "LICENSE", "NOTICE.txt", "plot.PNG", ".gitattributes", ".cache/a/b.json",
-             "__pycache__/modeling.pyc", "a link to nothing"],
-)  # fmt: skip
-def test_what_no_loader_reads_does_not_count(tmp_path: Path, name: str) -> None:
+def test_what_no_loader_reads_does_not_count(tmp_path: Path) -> None:
     folder = model(tmp_path / "model")
     before = content_hash(folder)
-    if name == "a link to nothing":
-        (folder / name).symlink_to(folder / "nowhere")
-    else:
+    (folder / "a link to nothing").symlink_to(folder / "nowhere")
+    for name in ("README.md", "LICENSE", "NOTICE.txt", "plot.PNG", ".gitattributes",
+                 ".cache/a/b.json", "__pycache__/modeling.pyc"):  # fmt: skip
         write(folder / name, 10)
-    assert content_hash(folder) == before
+        assert content_hash(folder) == before, name
 
 
 def test_a_copied_and_a_moved_model_are_the_same(tmp_path: Path) -> None:
-    """Behind links, too, as Hugging Face's cache keeps them."""
+    """Behind links, too, as Hugging Face's cache keeps them; a file's name does not count."""
     folder = model(tmp_path / "model")
     write(folder / "1_Pooling" / "config.json", 10)
     before = content_hash(folder)
@@ -100,13 +101,8 @@ def test_a_copied_and_a_moved_model_are_the_same(tmp_path: Path) -> None:
     assert content_hash(copy) == content_hash(moved) == content_hash(links) == before
     write(moved / "1_Pooling" / "config.json", 10, at=5)
     assert content_hash(links) == content_hash(moved) != before
-
-
-def test_a_single_file_is_named_by_its_content_alone(tmp_path: Path) -> None:
-    file = write(tmp_path / "model.gguf", 1000)
-    before = content_hash(file)
-    assert content_hash(file.rename(tmp_path / "renamed.gguf")) == before
-    assert content_hash(write(tmp_path / "other.gguf", 1000, at=5)) != before
+    one, other = write(tmp_path / "one.gguf", 99), write(tmp_path / "other.gguf", 99, at=5)
+    assert content_hash(one) == content_hash(one.rename(tmp_path / "x.gguf")) != content_hash(other)
 
 
 @pytest.mark.slow
@@ -115,72 +111,68 @@ def test_an_unchanged_large_file_is_read_once_by_all_processes(
 ) -> None:
     """Which shows once the cache holds a wrong hash."""
     folder = settled_models["unchanged"]
+
+    def in_another_process() -> str:
+        code = "from pathlib import Path; from pipeline.files.model_hash import content_hash\n"
+        code += f"print(content_hash(Path({str(folder)!r})))"
+        return subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT).strip()
+
     first = content_hash(folder)
-    (kept,) = entries(cache)
-    assert in_another_process(folder) == first
-    kept.write_text("0" * 64)
-    assert in_another_process(folder) not in (first, "")
+    (cached,) = entries(cache)
+    assert in_another_process() == first
+    cached.write_text("0" * 64)
+    assert in_another_process() not in (first, "")
     (folder / "config.json").write_text("{}")
     assert content_hash(folder) != first, "small files are read every time"
-
-
-def entries(cache: Path) -> list[Path]:
-    return [file for file in cache.rglob("*") if file.is_file()]
-
-
-def in_another_process(folder: Path) -> str:
-    code = "from pathlib import Path; from pipeline.files.model_hash import content_hash\n"
-    code += f"print(content_hash(Path({str(folder)!r})))"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    return done.stdout.strip()
 
 
 def test_a_changed_file_is_noticed_even_with_its_old_time_and_size(
     settled_models: dict[str, Path],
 ) -> None:
-    folder = settled_models["changed"]
-    weights = folder / "model.safetensors"
-    before, stat = content_hash(folder), weights.stat()
+    weights = settled_models["changed"] / "model.safetensors"
+    before, stat = content_hash(weights.parent), weights.stat()
     with weights.open("r+b") as opened:  # in place: the same inode
         opened.write(b"x")
     os.utime(weights, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    now = weights.stat()
-    assert (now.st_ino, now.st_size, now.st_mtime_ns) == (
-        stat.st_ino, stat.st_size, stat.st_mtime_ns,
-    )  # fmt: skip
-    assert content_hash(folder) != before
+    for field in ("st_ino", "st_size", "st_mtime_ns"):
+        assert getattr(weights.stat(), field) == getattr(stat, field)
+    assert content_hash(weights.parent) != before
 
 
-def test_a_file_that_has_just_changed_is_not_cached(tmp_path: Path, cache: Path) -> None:
-    content_hash(model(tmp_path / "model"))
-    assert entries(cache) == []
+def test_a_file_that_has_just_changed_is_not_cached_and_a_long_reading_says_so(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = model(tmp_path / "model")
+    content_hash(folder)
+    assert entries(cache) == [] and capsys.readouterr().err == ""
+    monkeypatch.setattr(model_hash, "_SILENT_SECONDS", 0.0)
+    content_hash(folder)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"gistmill: hashing all files of {folder}")
 
 
 @pytest.mark.parametrize("wrong", ["a file in its place", "no home"])
 def test_without_a_usable_cache_folder_this_process_remembers(
     settled_models: dict[str, Path], cache: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
-    folder = settled_models[wrong]
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")  # as pathlib says it
+
     if wrong == "a file in its place":  # no user, root included, can make a folder in a file
         cache.write_text("")
     else:
         monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-        monkeypatch.setattr(Path, "home", _no_home)
-    expected = content_hash(folder)
-    read_and_hash = content_hash_module._read_and_hash
+        monkeypatch.setattr(Path, "home", no_home)
+    expected = content_hash(settled_models[wrong])
+    read_and_hash = model_hash._read_and_hash
 
     def of_small_ones(file: Path, *more: Any) -> str:
         assert file.name == "config.json"
         return read_and_hash(file, *more)
 
-    monkeypatch.setattr(content_hash_module, "_read_and_hash", of_small_ones)
-    assert content_hash(folder) == expected
+    monkeypatch.setattr(model_hash, "_read_and_hash", of_small_ones)
+    assert content_hash(settled_models[wrong]) == expected
     assert not (Path.cwd() / "relative").exists()
-
-
-def _no_home() -> Path:
-    raise RuntimeError("Could not determine home directory.")  # as pathlib says it
 
 
 def test_without_xdg_the_cache_is_in_the_users_home(
@@ -198,19 +190,21 @@ def test_a_file_that_cannot_be_read_is_named(
     def refuse(*of: object) -> str:
         raise OSError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(content_hash_module, "_read_and_hash", refuse)
+    monkeypatch.setattr(model_hash, "_read_and_hash", refuse)
     file = write(tmp_path / "model.gguf", 10)
     with pytest.raises(UsageError, match=f"^{file}: Permission denied; make it readable"):
         content_hash(file)
 
 
-def test_a_command_that_reads_for_long_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = model(tmp_path / "model")
-    content_hash(folder)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(content_hash_module, "_SILENT_SECONDS", 0.0)
-    content_hash(folder)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"gistmill: hashing all files of {folder}")
+def test_what_was_not_used_for_thirty_days_is_deleted(cache: Path) -> None:
+    folder, other = cache / "gistmill" / "texts", cache / "gistmill" / "others" / "old"
+    ages = {"used": 40, "recent": 29, "old": 31}
+    for file in (*(folder / name for name in ages), other):
+        write(file, 4)
+        then = time.time() - ages[file.name] * 24 * 3600.0
+        os.utime(file, (then, then))
+    (folder / "sub").mkdir()
+    assert cached_content("texts", "used") == b"\0" * 4  # used today
+    cache_content("texts", "new", b"text")
+    assert {file.name for file in folder.iterdir()} == {"used", "recent", "new", "sub"}
+    assert other.exists(), "of a kind of which nothing was kept now"

@@ -9,15 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.files.processes import has_ended, is_abandoned, own_folder, part_name, process_name
-from pipeline.files.storage import as_path, delete_abandoned, write
+from pipeline.files.storage import (
+    as_path,
+    delete_abandoned,
+    has_ended,
+    is_abandoned,
+    own_folder,
+    part_name,
+    process_name,
+    write,
+)
 from tests.support.command import ROOT, succeed
 from tests.support.runs.finished_run import FinishedRun
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pipeline.files.processes import own_folder, part_name
+from pipeline.files.storage import own_folder, part_name
 folder = Path(sys.argv[1])
 (folder / part_name("a.b.csv")).write_text("half")
 (folder / part_name("v.parquet")).mkdir()
@@ -30,9 +38,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder, in which a killed process has left two temporary files and an engine's folder."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    assert subprocess.run(command, cwd=ROOT, env=environment).returncode == -9
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, env=environment)
+    assert done.returncode == -9
     assert len([*tmp_path.iterdir()]) == 3
     return tmp_path
 

@@ -1,6 +1,5 @@
 """What storage refuses: for a moment, then it is asked again; for good, then in one line."""
 
-import ast
 import errno
 import os
 import shutil
@@ -23,19 +22,15 @@ from pipeline.files.storage import (
     commit,
     delete,
     exists,
-    ignore_refusals,
-    is_file,
     limit_retries,
     list_paths,
-    make_again,
     modified_at,
-    never_make,
+    never_made,
     read,
     retry_for,
     with_retries,
     write,
 )
-from tests.support.command import ROOT
 
 HTTP: Any = import_module("httpx2" if find_spec("httpx2") else "httpx")  # whichever hf:// takes
 WHERE = as_path("/w/shard")
@@ -79,10 +74,9 @@ def test_a_commit_is_tried_again(
     assert (tmp_path / "a" / "shard").read_bytes() == b"rows"
 
 
-PASS = "make sure that it answers"
-GRANT, OTHER = "grant access to it", "put that right"
-REFUSALS: list[tuple[Exception, str]] = [
-    *((os_error(name), PASS) for name in ("EIO", "ETIMEDOUT", "ESTALE", "EAGAIN", "EINTR")),
+PASS, OTHER = "make sure that it answers", "put that right"
+REFUSALS: list[tuple[Exception | str, str]] = [
+    *((name, PASS) for name in ("EIO", "ETIMEDOUT", "ESTALE", "EAGAIN", "EINTR")),
     (ConnectionResetError(errno.ECONNRESET, "reset"), PASS),
     (TimeoutError(), PASS),
     (OSError("502 Bad Gateway"), PASS),  # gcsfs has no number for it
@@ -93,21 +87,26 @@ REFUSALS: list[tuple[Exception, str]] = [
     (HTTP.ConnectError("refused"), PASS),
     (boto.NoCredentialsError(), OTHER),
     (FileNotFoundError("The specified bucket does not exist"), OTHER),
-    (PermissionError("Access Denied"), GRANT),
-    (os_error("EACCES"), GRANT),
-    (os_error("ENODEV"), OTHER),
-    (os_error("ENOSPC"), "free some space"),
-    (os_error("EROFS"), "make it writable"),
-    (os_error("ENOENT"), "put the folder back"),
-    (os_error("EDQUOT"), "free some space or raise the quota"),
-    (os_error("EFBIG"), "raise the limit on the size of files"),
+    (PermissionError("Access Denied"), "grant access to it"),
+    ("EACCES", "grant access to it"),
+    ("ENODEV", OTHER),
+    ("ENOSPC", "free some space"),
+    ("EROFS", "make it writable"),
+    ("ENOENT", "put the folder back"),
+    ("EDQUOT", "free some space or raise the quota"),
+    ("EFBIG", "raise the limit on the size of files"),
 ]
 
 
 @pytest.mark.parametrize(("error", "fix"), REFUSALS, ids=repr)
 def test_what_may_pass_is_repeated_and_all_ends_in_one_line(
-    error: Exception, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+    error: Exception | str,
+    fix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pauses: list[float],
 ) -> None:
+    error = os_error(error) if isinstance(error, str) else error
     monkeypatch.setattr(os, "fsync", failing(error))
     path = as_path(tmp_path / "shard")
     with pytest.raises(StorageError) as caught:
@@ -157,8 +156,7 @@ def test_what_is_not_there_is_no_refusal(tmp_path: Path, pauses: list[float]) ->
     for function in (read, modified_at):
         with pytest.raises(FileNotFoundError):
             function(gone)
-    assert not is_file(gone) and not exists(gone) and list_paths(gone) == []
-    assert not is_file(folder) and exists(folder)
+    assert not exists(gone) and list_paths(gone) == [] and exists(folder)
     delete(gone)
     write(folder / "file", b"x")
     with pytest.raises(StorageError, match="File exists; put that right"):
@@ -166,13 +164,9 @@ def test_what_is_not_there_is_no_refusal(tmp_path: Path, pauses: list[float]) ->
     assert pauses == []
 
 
-@pytest.mark.parametrize("pattern", ["*/*.json", "**/*.json"])
 def test_a_folder_that_goes_while_it_is_listed_is_left_out(
-    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("kept", "going"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "x.json").touch()
     scandir = os.scandir
 
     def after_it_went(path: Any) -> Any:
@@ -181,32 +175,29 @@ def test_a_folder_that_goes_while_it_is_listed_is_left_out(
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", after_it_went)
-    assert list_paths(as_path(tmp_path), pattern) == [tmp_path / "kept" / "x.json"]
+    for pattern in ("*/*.json", "**/*.json"):
+        for name in ("kept", "going"):
+            write(as_path(tmp_path / name / "x.json"), b"")
+        assert list_paths(as_path(tmp_path), pattern) == [tmp_path / "kept" / "x.json"]
 
 
 @pytest.mark.parametrize("name", ["runs/a/alive/worker.json", "worker.json"])
 def test_nothing_is_written_where_a_warehouse_was(tmp_path: Path, name: str) -> None:
     warehouse = as_path(tmp_path / "warehouse")
     write(warehouse / name, b"1")
-    never_make(warehouse)
-    try:
-        warehouse.rename(tmp_path / "away")
-        with pytest.raises(StorageError, match="put the folder back"):
-            write(warehouse / name, b"2")
-    finally:
-        make_again(warehouse)
+    never_made.add(warehouse)
+    warehouse.rename(tmp_path / "away")
+    with pytest.raises(StorageError, match="put the folder back"):
+        write(warehouse / name, b"2")
+    never_made.discard(warehouse)
     assert not warehouse.exists()
 
 
-def test_a_library_that_another_thread_imports_has_no_errors_yet(
-    monkeypatch: pytest.MonkeyPatch,
+def test_advisory_files_are_tried_once_and_what_failed_is_kept(
+    pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A library that another thread imports has no errors yet.
     monkeypatch.setitem(sys.modules, "aiohttp", ModuleType("aiohttp"))
-    with ignore_refusals():
-        raise os_error("EIO")
-
-
-def test_advisory_files_are_tried_once_and_what_failed_is_kept(pauses: list[float]) -> None:
     advisory = Advisory()
     assert advisory.state() is None
     for _ in range(3):
@@ -220,26 +211,3 @@ def test_advisory_files_are_tried_once_and_what_failed_is_kept(pauses: list[floa
     assert advisory.state() == {"seconds": 30.0, "error": "Input/output error"}, "afterwards, too"
     with pytest.raises(KeyError), advisory.attempt():
         raise KeyError("no error of storage")
-
-
-OF_WAREHOUSES = (
-    *sorted((ROOT / "pipeline" / "store").rglob("*.py")),
-    *sorted((ROOT / "pipeline" / "worker").glob("*.py")),
-    ROOT / "pipeline" / "asking" / "known_replies.py",
-)  # fmt: skip
-OPERATIONS = {"exists", "glob", "is_dir", "is_file", "iterdir", "mkdir", "read_bytes", "read_text",
-              "rename", "rglob", "stat", "unlink", "write_bytes", "write_text"}  # fmt: skip
-
-
-def test_all_go_through_one_boundary() -> None:
-    """A path's own methods are not retried, and where a store does not answer some say no. Use
-    those of pipeline/files/storage.py; a file that is opened, within `with_retries`."""
-    called = [
-        f"{file.name}:{node.lineno}: {node.func.attr}"
-        for file in OF_WAREHOUSES
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in OPERATIONS
-    ]
-    assert called == []

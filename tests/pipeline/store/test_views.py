@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.core.arrow import schema
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import RECORDS, VIEWS, IndexRow, QuestionRow, Record
+from pipeline.core.rows import RECORDS, VIEWS, IndexRow, QuestionRow, Record, schema
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts
 from pipeline.store.sql.connect import run_name

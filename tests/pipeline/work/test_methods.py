@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import import_installed
+from pipeline.core.registry import import_installed
 from pipeline.work.methods import Method, expand_methods, methods_in
 from pipeline.work.stage import Stage
 from stages.index.paginate import PaginateUniform

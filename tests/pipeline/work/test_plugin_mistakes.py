@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import load_plugins
+from pipeline.core.registry import load_plugins
 from pipeline.work.class_checks import refuse_wrong_record
 from pipeline.work.stage import STAGES, Stage
 from tests.support.command import own_process, sql, succeed, succeeded

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.core.plugins import load_plugins, pickle_with_plugins
+from pipeline.core.registry import load_plugins, pickle_with_plugins
 from pipeline.core.rows import Document, Question, UnitRows
 from pipeline.work.stage import STAGES
 from tests.support.command import ROOT
@@ -68,7 +68,7 @@ select {run}shout from {prefix}shouts;
 ELSEWHERE = """
 import asyncio, json, sys
 from pathlib import Path
-from pipeline.core.plugins import unpickle_with_plugins
+from pipeline.core.registry import unpickle_with_plugins
 made = Path(sys.argv[1]).read_bytes()
 stage, rows = unpickle_with_plugins(made)
 (made,) = asyncio.run(stage.run(rows, None))
@@ -110,7 +110,7 @@ def test_a_process_that_cannot_import_the_folder_executes_its_stage(tmp_path: Pa
 def test_an_installed_plugin_that_is_missing_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.core.plugins._FOLDERS", {})
+    monkeypatch.setattr("pipeline.core.registry._FOLDERS", {})
     (tmp_path / "installed_here.py").write_text("class Stage:\n    pass\n")
     monkeypatch.syspath_prepend(tmp_path)
     import installed_here  # type: ignore[import-not-found]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.refusals import Refusals
+from pipeline.core.prompts import Refusals
 from pipeline.core.reply_forms import plain_text
 from pipeline.core.settings import CONF
 from pipeline.families.family import load_family

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import load_plugins
+from pipeline.core.registry import load_plugins
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
 from pipeline.work.class_checks import register_measure
