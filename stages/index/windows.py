@@ -18,7 +18,7 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from pipeline.asking.ask import Ask
 from pipeline.work.stage import CAME_LATER, Stage
-from stages.prompts.pages_and_gists import BreakPoint, Labelled, NextBreakPoint, PageEnd
+from stages.prompts.readagent_memory import BreakPoint, Labelled, NextBreakPoint, PageEnd
 from stages.text.pauses import ends_at_pauses
 from stages.text.words import (
     PAGE_BREAK,

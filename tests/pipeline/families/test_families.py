@@ -13,9 +13,9 @@ from pipeline.core.prompts import PROMPTS
 from pipeline.core.settings import CONF
 from pipeline.families.family import Family, load_family
 from pipeline.work.check_family import check_family
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp
-from stages.prompts.pages_and_gists import BreakPoint, ShortenPage
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.readagent_look_up import ParallelLookUp
+from stages.prompts.readagent_memory import BreakPoint, PageGist
 from tests.support.command import gistmill
 from tests.support.reading import family
 from tests.support.reading import written_family as written
@@ -71,15 +71,15 @@ def test_what_it_has_goes_before_generics(tmp_path: Path) -> None:
     )  # fmt: skip
     (folder / "gist.jinja").write_text("Cut it down: {{ page }}")
     own = loaded(folder)
-    assert own.max_reply_tokens(ShortenPage) == 99
+    assert own.max_reply_tokens(PageGist) == 99
     assert own.max_reply_tokens(AnswerQuestion) == 512
     assert own.form(PROMPTS["look_up_s"]) == "I want page {}"
     assert own.form(BreakPoint) == "Break point: <{}>"
     assert (own.settings["min_words"], own.settings["max_words"]) == (300, 600)
     assert own.judging == {"score": {}}
-    (message,) = own.render(ShortenPage("A page."))
+    (message,) = own.render(PageGist("A page."))
     assert message["content"] == "Cut it down: A page."
-    assert own.sha(ShortenPage) != family().sha(ShortenPage)
+    assert own.sha(PageGist) != family().sha(PageGist)
     assert own.sha(ParallelLookUp) == family().sha(ParallelLookUp)
     assert checked(folder) == []
 
@@ -88,7 +88,7 @@ def test_a_template_may_say_the_reply_budget(tmp_path: Path) -> None:
     folder = written(tmp_path, reply_tokens={"gist": 99})
     (folder / "gist.jinja").write_text("In {{ max_reply_tokens }} tokens: {{ page }}")
     for own, tokens in ((loaded(folder), 99), (load_family(folder, SHIPPED, {"gist": 5}), 5)):
-        (message,) = own.render(ShortenPage("A page."))
+        (message,) = own.render(PageGist("A page."))
         assert message["content"] == f"In {tokens} tokens: A page."
     assert checked(folder) == []
 
@@ -98,7 +98,7 @@ def test_generic_beside_a_family_goes_before_the_shipped_one(tmp_path: Path) -> 
     shutil.copytree(CONF / "prompts" / "generic", tmp_path / "generic")
     (tmp_path / "generic" / "gist.jinja").write_text("Theirs: {{ page }}")
     folder = written(tmp_path, "wording: ours")
-    (message,) = loaded(folder).render(ShortenPage("A page."))
+    (message,) = loaded(folder).render(PageGist("A page."))
     assert message["content"] == "Theirs: A page."
 
 
@@ -107,7 +107,7 @@ def test_a_family_needs_no_files_once_it_is_loaded(tmp_path: Path) -> None:
     (folder / "gist.jinja").write_text("Cut: {{ page }}")
     sent = pickle.dumps(loaded(folder))
     shutil.rmtree(folder)
-    (message,) = pickle.loads(sent).render(ShortenPage("A page."))
+    (message,) = pickle.loads(sent).render(PageGist("A page."))
     assert message["content"] == "Cut: A page."
 
 
@@ -134,9 +134,9 @@ def test_what_a_family_leaves_out_is_its_bases_then_generics(tmp_path: Path) -> 
     own = loaded(based(tmp_path, "mine", "base: [short, qmsum]\nsettings: {min_words: 8}"))
     ours, generic = family("qmsum"), family("generic")
     assert own.settings == {**ours.settings, "answer_words": 7, "min_words": 8}
-    assert own.max_reply_tokens(ShortenPage) == 50
+    assert own.max_reply_tokens(PageGist) == 50
     assert own.form(BreakPoint) == ours.form(BreakPoint) == "Label: <{}>"
-    (message,) = own.render(ShortenPage("A page."))
+    (message,) = own.render(PageGist("A page."))
     assert message["content"] == "Cut: A page."
     assert own.sha(BreakPoint) == ours.sha(BreakPoint) != generic.sha(BreakPoint)
     assert own.sha(ParallelLookUp) == generic.sha(ParallelLookUp)

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.prompts import Prompt
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
+from stages.prompts.answer import AnswerQuestion, Passage
 from stages.prompts.memwalker import REVERT, ReadLeaf, Triage, parse_action
-from stages.prompts.pages_and_gists import BreakPoint, Labelled
-from stages.prompts.passages import Passage
+from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
+from stages.prompts.readagent_memory import BreakPoint, Labelled
 from tests.support.reading import family
 
 FOUR = ("the sexton", "nobody", "a child", "the wind")

@@ -5,16 +5,18 @@ from typing import Any
 import pytest
 
 from pipeline.core.prompts import Prompt
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.chat_keys import ExtractEvents, ExtractFacts, ExtractKeyphrases, ExtractSummary
-from stages.prompts.chat_reading import (
+from stages.prompts.answer import AnswerQuestion, Passage
+from stages.prompts.longmemeval import (
     NO_RANGE,
     AnswerFromChats,
     AnswerWithNotes,
+    ExtractEvents,
+    ExtractFacts,
+    ExtractKeyphrases,
+    ExtractSummary,
     NoteOnChat,
     TimeRange,
 )
-from stages.prompts.passages import Passage
 from tests.support.reading import FAMILIES, family
 
 SAID_AT = "2023/05/01 (Mon) 21:48"

@@ -3,7 +3,9 @@
 import pytest
 
 from pipeline.engines.extractive import num_tokens
+from stages.prompts.answer import Passage
 from stages.prompts.memorag import (
+    ChunkGist,
     ClueQuestions,
     ClueSpans,
     DraftAnswer,
@@ -11,11 +13,9 @@ from stages.prompts.memorag import (
     KeyPoints,
     LinesFromMemory,
     RefineQuery,
-    ShortenChunk,
     SubQuestions,
 )
-from stages.prompts.passages import Passage
-from stages.prompts.replies import parse_lines
+from stages.prompts.parsing import parse_lines
 from tests.support.reading import FAMILIES, NASTY, family
 
 STORY = (
@@ -140,16 +140,16 @@ def test_what_is_cut_off_can_still_be_searched_for() -> None:
     for prompt in (DraftAnswer(shown(STORY), "Who?", ()), Hypothetical("Who?", ())):
         assert prompt.read(" The sexton ra", True) == "The sexton ra"
         assert not prompt.is_whole
-    assert ShortenChunk.is_whole
+    assert ChunkGist.is_whole
 
 
 def test_a_chunks_gist() -> None:
     sentence = "In year {0} the sexton {0} rang the bell of tower {0} for the whole village. "
     chunk = "".join(sentence.format(number) for number in range(200))
-    made = ShortenChunk(chunk).extractive()
+    made = ChunkGist(chunk).extractive()
     assert 0.08 * len(chunk.split()) <= len(made.split()) <= 0.12 * len(chunk.split())
-    assert num_tokens(made) <= ShortenChunk.max_reply_tokens
-    assert ShortenChunk("A short one. It has two sentences.").extractive() == (
+    assert num_tokens(made) <= ChunkGist.max_reply_tokens
+    assert ChunkGist("A short one. It has two sentences.").extractive() == (
         "A short one. It has two sentences."
     )
 

@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.reply_forms import MOST_CHARS, read_reply, split_reply
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
 from tests.support.engines.hostile_replies import replies
 from tests.support.reading import family
 

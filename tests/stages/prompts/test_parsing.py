@@ -10,15 +10,15 @@ from pipeline.core.refusals import Refusals
 from pipeline.core.reply_forms import plain_text
 from pipeline.core.settings import CONF
 from pipeline.families.family import load_family
-from stages.prompts.answer_question import parse_option
-from stages.prompts.choose_pages import (
+from stages.prompts.answer import parse_option
+from stages.prompts.judging import parse_strict, parse_verdict
+from stages.prompts.readagent_look_up import (
     ParallelLookUp,
     parse_page_list,
     parse_page_or_stop,
     parse_pages,
 )
-from stages.prompts.judging import parse_strict, parse_verdict
-from stages.prompts.pages_and_gists import parse_break_point
+from stages.prompts.readagent_memory import parse_break_point
 
 pytestmark = pytest.mark.sampled
 

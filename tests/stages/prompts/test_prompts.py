@@ -14,9 +14,8 @@ from pipeline.core.prompts import PROMPTS, Constraint, Prompt
 from pipeline.core.settings import CONF
 from pipeline.families.family import family_layers, read_family_file
 from pipeline.work.check_family import check_family
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
-from stages.prompts.passages import Passage
+from stages.prompts.answer import AnswerQuestion, Passage
+from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
 from tests.support.reading import FAMILIES, family
 
 OURS = [PROMPTS[name] for name in sorted(PROMPTS) if PROMPTS[name].__module__.startswith("stages.")]

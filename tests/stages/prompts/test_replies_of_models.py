@@ -14,11 +14,10 @@ import pytest
 
 from pipeline.core.engine import Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Prompt
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp
+from stages.prompts.answer import AnswerQuestion, Passage
 from stages.prompts.memwalker import ReadLeaf
-from stages.prompts.pages_and_gists import BreakPoint, Labelled
-from stages.prompts.passages import Passage
+from stages.prompts.readagent_look_up import ParallelLookUp
+from stages.prompts.readagent_memory import BreakPoint, Labelled
 from tests.support.command import DATA
 from tests.support.reading import family
 

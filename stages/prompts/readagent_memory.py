@@ -1,17 +1,19 @@
-"""Prompts for the end of a page and for its gist (ReadAgent section 3.1), each by itself or in the
-conversation that has shown the page."""
+"""ReadAgent's prompts for its memory (section 3.1): where to end a page, and its gist, each by
+itself or in the conversation that has shown the page; whether a chapter begins (appendix H)."""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pipeline.core.prompts import Constraint, Prompt
 from pipeline.core.reply_forms import plain_text
-from stages.prompts.replies import (
+from stages.prompts.parsing import (
     NUMBERS,
+    Filled,
+    OneOf,
     is_hedged,
     one_of,
     settled,
@@ -22,6 +24,7 @@ from stages.text.excerpts import best_sentences, gist
 from stages.text.ranking import terms
 from stages.text.words import num_words
 
+TEXT, _SHOWN = "The bell {{ rings }}.\n\n{% twice %} <3>", "The bell {{ rings }}. {% twice %}"
 _BLOCK_TERMS = 100  # how much text before and after a label is compared
 _TAG = re.compile(r"<\s*(\d{1,9})\s*>(?!\s*\?)")
 
@@ -59,14 +62,17 @@ class Labelled:
     label: int | None
 
 
-class PageEnd(Prompt[int]):
+_RINGS, _NOON = Labelled("The bell rings.", None), Labelled("Noon.", 7101)  # samples
+
+
+class PageEnd(Filled[int]):
     """Base class of prompts for the end of the page that starts with the first of `paragraphs`. The
     value is one of the labels shown."""
 
-    max_reply_tokens: ClassVar[int] = 128
-    version: ClassVar[int] = 1
-    form: ClassVar[str | None] = "Break point: <{}>"
-    assumed: ClassVar[str] = "the label in the middle"
+    max_reply_tokens = 128
+    version = 1
+    form = "Break point: <{}>"
+    assumed = "the label in the middle"
     paragraphs: tuple[Labelled, ...]  # a field of every subclass
 
     def labels(self) -> list[int]:
@@ -85,28 +91,28 @@ class PageEnd(Prompt[int]):
     def extractive(self) -> str:
         """The label whose text before and text after have least in common."""
         split = [terms(paragraph.text) for paragraph in self.paragraphs]
-        cohesion: dict[int, float] = {}
-        for place, paragraph in enumerate(self.paragraphs, start=1):
-            after = [term for found in split[place:] for term in found][:_BLOCK_TERMS]
-            before = [term for found in split[:place] for term in found][-_BLOCK_TERMS:]
-            if paragraph.label is not None:
-                # Without text after it there is nothing to compare: the window's end comes last.
-                cohesion[paragraph.label] = _cosine(before, after) if after else math.inf
+        cohesion: dict[int, float] = {}  # the cosine of the counts of terms
+        for end, paragraph in enumerate(self.paragraphs, start=1):
+            if paragraph.label is None:
+                continue
+            before = Counter([term for part in split[:end] for term in part][-_BLOCK_TERMS:])
+            after = Counter([term for part in split[end:] for term in part][:_BLOCK_TERMS])
+            product = sum(before[term] * after[term] for term in before)
+            squares = sum(n * n for n in before.values()) * sum(n * n for n in after.values())
+            # Without text after it there is nothing to compare: the window's end comes last.
+            cohesion[paragraph.label] = product / math.sqrt(squares) if squares else 0.0
+            if not after:
+                cohesion[paragraph.label] = math.inf
         if not cohesion:
             return "There is no label to break at."
-        label = min(cohesion, key=lambda found: cohesion[found])
-        return (
-            f"Break point: <{label}>\n"
-            "The words change most from the text before it to that after it."
-        )
+        label = min(cohesion, key=lambda label: cohesion[label])
+        reason = "The words change most from the text before it to that after it."
+        return f"Break point: <{label}>\n{reason}"
 
     def expected(self) -> str:
-        """The label in the middle, and a reason."""
         labels = self.labels()
-        return (
-            f"Break point: <{labels[len(labels) // 2]}>\n"
-            "Because the scene ends here and another one begins."
-        )
+        reason = "Because the scene ends here and another one begins."
+        return f"Break point: <{labels[len(labels) // 2]}>\n{reason}"
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
@@ -117,21 +123,15 @@ class PageEnd(Prompt[int]):
 class BreakPoint(PageEnd):
     """Where to end the page that starts with the first paragraph? The value is a label shown."""
 
-    name: ClassVar[str] = "break_point"
+    name = "break_point"
+    fills = (
+        ("It was <4> a quiet day.", (_RINGS, _NOON, Labelled("Dust.", 7102))),
+        ("", (Labelled("The bell {{ rings }}.", None), Labelled("Noon.\n", 7101))),
+        ("", (_RINGS, _NOON), "Then {{ dusk }} <9> falls.\n..."),
+    )
     preceding: str  # the text just before the window, for orientation; may be empty
     paragraphs: tuple[Labelled, ...]
     following: str = ""  # what is shown of the text after the window; may be empty
-
-    @classmethod
-    def samples(cls) -> tuple["BreakPoint", ...]:
-        quiet = Labelled("The bell rings.", None)
-        return (
-            cls(
-                "It was <4> a quiet day.", (quiet, Labelled("Noon.", 7101), Labelled("Dust.", 7102))
-            ),
-            cls("", (Labelled("The bell {{ rings }}.", None), Labelled("Noon.\n", 7101))),
-            cls("", (quiet, Labelled("Noon.", 7101)), "Then {{ dusk }} <9> falls.\n..."),
-        )
 
 
 def parse_break_point(reply: str, is_cut: bool = False) -> int | None:
@@ -143,32 +143,25 @@ def parse_break_point(reply: str, is_cut: bool = False) -> int | None:
     others.
     """
     text = without_rejected(plain_text(reply), _REJECTABLE)
-    found = [list(pattern.finditer(text)) for pattern in _BREAK_POINTS]
+    matches = [list(pattern.finditer(text)) for pattern in _BREAK_POINTS]
     if is_cut:  # also within a number
-        found = [[f for f in some if f.end() < len(text)] for some in found]
-    stated = [[_named(f) for f in some if not is_hedged(text, f)] for some in found]
+        matches = [[m for m in some if m.end() < len(text)] for some in matches]
+    stated = [[_label(m) for m in some if not is_hedged(text, m)] for some in matches]
     if is_cut:
         return settled(*stated[:-1])
-    named = [_named(f) for some in found for f in some]
+    named = [_label(m) for some in matches for m in some]
     return settled(*stated, [*named, *(int(tag) for tag in _TAG.findall(text))])
 
 
-def _named(found: re.Match[str]) -> int:
-    return int(found["label"] or found["then"])
-
-
-def _cosine(before: Sequence[str], after: Sequence[str]) -> float:
-    left, right = Counter(before), Counter(after)
-    product = sum(left[term] * right[term] for term in left)
-    squares = sum(n * n for n in left.values()) * sum(n * n for n in right.values())
-    return product / math.sqrt(squares) if squares else 0.0
+def _label(match: re.Match[str]) -> int:
+    return int(match["label"] or match["then"])
 
 
 @dataclass(frozen=True)
 class NextBreakPoint(PageEnd):
     """Where to end the page that starts where the last one ended? The value is a label shown."""
 
-    name: ClassVar[str] = "break_point_follow_up"
+    name = "break_point_follow_up"
     follows: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
     after: PageEnd  # that found the end of the last page
     ended: int  # the label it ended at
@@ -180,13 +173,10 @@ class NextBreakPoint(PageEnd):
         return self.after, str(self.ended)
 
     @classmethod
-    def samples(cls) -> tuple["NextBreakPoint", ...]:
-        rings, noon, dust = (
-            Labelled("It rings.", 7100),
-            Labelled("Noon.", 7101),
-            Labelled("Dust.", 7102),
-        )
-        first = BreakPoint("", (Labelled("Dawn.", 7099), rings, noon))
+    def samples(cls) -> tuple[Self, ...]:
+        texts = {7099: "Dawn.", 7100: "It rings.", 7101: "Noon.", 7102: "Dust."}
+        dawn, rings, noon, dust = (Labelled(text, label) for label, text in texts.items())
+        first = BreakPoint("", (dawn, rings, noon))
         second = cls(first, 7099, (rings, noon, dust), num_shown=2)
         return (
             second,
@@ -199,7 +189,6 @@ NextBreakPoint.follows = (BreakPoint, NextBreakPoint)
 
 
 StartsNew = Literal["yes", "no", "not sure"]
-_REPLIES: Mapping[str, StartsNew] = {"yes": "yes", "no": "no", "not sure": "not sure"}
 _VERDICT = re.compile(
     r"\A\W*(?:answer\s*:\W*)?(?P<unsure>not\s+(?:entirely\s+|quite\s+|completely\s+)?sure|unsure"
     r"|uncertain|im\s+not\s+sure|i\s+am\s+not\s+sure)?(?P<plain>yes|no)?\b",
@@ -239,34 +228,36 @@ _HEADING = re.compile(
 
 
 @dataclass(frozen=True)
-class StartsChapter(Prompt[StartsNew]):
+class StartsChapter(OneOf[StartsNew]):
     """Does `next_page` start a chapter, section or book that is not that of `page`? (Appendix H,
     page merging.)"""
 
-    name: ClassVar[str] = "starts_chapter"
-    max_reply_tokens: ClassVar[int] = 16
-    version: ClassVar[int] = 1
-    form: ClassVar[str | None] = "{}"
-    assumed: ClassVar[str] = "no: pages are merged as long as two fit together"
+    name = "starts_chapter"
+    max_reply_tokens = 16
+    assumed = "no: pages are merged as long as two fit together"
+    replies: ClassVar[Mapping[str, StartsNew]] = {"yes": "yes", "no": "no", "not sure": "not sure"}
+    fills = ((TEXT, "CHAPTER {# II #}\n\nNobody."),)
     page: str
     next_page: str
 
     def read(self, reply: str, is_cut: bool) -> StartsNew | None:
-        """The first word decides, else a line or sentence; "yes and no" is neither."""
+        """The first word decides, else a line, or a sentence that says that the page starts a
+        chapter or continues one; "yes and no" is neither."""
         text = plain_text(reply)
-        found = _VERDICT.match(text)
+        verdict = _VERDICT.match(text)
         if _BOTH.match(text):
             return None
-        if found and found["unsure"]:
+        if verdict and verdict["unsure"]:
             return "not sure"
-        if found and found["plain"]:
-            return _REPLIES[found["plain"].lower()]
-        stated = [_REPLIES[said] for said in verdicts_stated(text) if said in _REPLIES]
-        in_words = [said for part in _SENTENCE.split(text) if (said := _in_words(part))]
-        return settled([*stated, *in_words])
-
-    def legal(self, form: str) -> Constraint:
-        return one_of(form, _REPLIES)
+        if verdict and verdict["plain"]:
+            return self.replies[verdict["plain"].lower()]
+        stated = [self.replies[said] for said in verdicts_stated(text) if said in self.replies]
+        for sentence in _SENTENCE.split(text):
+            if starts := _STARTS.match(sentence) or _NEW.match(sentence):
+                stated.append("no" if starts["not"] else "yes")
+            elif _GOES_ON.match(sentence):
+                stated.append("no")
+        return settled(stated)
 
     def extractive(self) -> str:
         """Yes where the next page's first line is a heading."""
@@ -275,57 +266,40 @@ class StartsChapter(Prompt[StartsNew]):
     def expected(self) -> str:
         return "no"
 
-    @classmethod
-    def samples(cls) -> tuple["StartsChapter", ...]:
-        return (cls("The bell {{ rings }}.\n\n{% twice %} <3>", "CHAPTER {# II #}\n\nNobody."),)
 
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return _REPLIES
-
-
-def _in_words(sentence: str) -> StartsNew | None:
-    """The verdict of a sentence that says that the page starts a chapter, or continues one."""
-    if starts := _STARTS.match(sentence) or _NEW.match(sentence):
-        return "no" if starts["not"] else "yes"
-    return "no" if _GOES_ON.match(sentence) else None
-
-
-_SHARE = 0.15  # of a page's words, as gists of the paper's and our own runs have
+GIST_SHARE = 0.15  # of a page's words, as gists of the paper's and our own runs have
 
 
 @dataclass(frozen=True)
-class ShortenPage(Prompt[str]):
+class PageGist(Filled[str]):
     """Shorten one page to its gist (ReadAgent section 3.1: "shorten", never "summarize"). The value
     is the gist, stripped."""
 
-    name: ClassVar[str] = "gist"
-    max_reply_tokens: ClassVar[int] = 512
-    is_whole: ClassVar[bool] = True
-    assumed: ClassVar[str] = f"{100 * _SHARE:.0f}% of the page"
+    name = "gist"
+    max_reply_tokens = 512
+    is_whole = True
+    assumed = f"{100 * GIST_SHARE:.0f}% of the page"
+    fills = ((TEXT,),)
     page: str
 
     def extractive(self) -> str:
         return gist(self.page)
 
     def expected(self) -> str:
-        return self.page[: max(1, round(_SHARE * len(self.page)))]
-
-    @classmethod
-    def samples(cls) -> tuple["ShortenPage", ...]:
-        return (cls("The bell {{ rings }}.\n\n{% twice %} <3>"),)
+        return self.page[: max(1, round(GIST_SHARE * len(self.page)))]
 
 
 @dataclass(frozen=True)
-class ShortenShownPage(Prompt[str]):
+class ShownPageGist(Filled[str]):
     """Shorten the page whose end the reply before has named, which that conversation has shown. The
     value is the gist, stripped."""
 
-    name: ClassVar[str] = "gist_follow_up"
+    name = "gist_follow_up"
     follows: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint, NextBreakPoint)
-    max_reply_tokens: ClassVar[int] = 512
-    is_whole: ClassVar[bool] = True
-    assumed: ClassVar[str] = f"{100 * _SHARE:.0f}% of the page"
+    max_reply_tokens = 512
+    is_whole = True
+    assumed = PageGist.assumed
+    fills = ((BreakPoint("", (Labelled(_SHOWN, 7101), Labelled("Noon.", 7102))), 7101, _SHOWN),)
     after: PageEnd
     ended: int  # the label that the page ends at
     page: str  # as the conversation has shown it; for engines without a model
@@ -337,14 +311,7 @@ class ShortenShownPage(Prompt[str]):
         return gist(self.page)
 
     def expected(self) -> str:
-        return self.page[: max(1, round(_SHARE * len(self.page)))]
-
-    @classmethod
-    def samples(cls) -> tuple["ShortenShownPage", ...]:
-        window = BreakPoint(
-            "", (Labelled("The bell {{ rings }}. {% twice %}", 7101), Labelled("Noon.", 7102))
-        )
-        return (cls(window, 7101, "The bell {{ rings }}. {% twice %}"),)
+        return PageGist(self.page).expected()
 
     def shown(self) -> Sequence[Any]:
         """All fields except the page, which the templates show in parts."""
@@ -352,30 +319,28 @@ class ShortenShownPage(Prompt[str]):
 
 
 @dataclass(frozen=True)
-class ShortenPageForTask(ShortenPage):
+class PageGistForTask(PageGist):
     """Shorten one page to what serves `task`, known beforehand (appendix E.1, conditional). The
     value is the gist, stripped."""
 
-    name: ClassVar[str] = "gist_for_task"
+    name = "gist_for_task"
+    fills = ((TEXT, "Find {# who #} rang it."),)
     task: str = ""
 
     def extractive(self) -> str:
-        words = max(1, round(_SHARE * num_words(self.page)))
+        words = max(1, round(GIST_SHARE * num_words(self.page)))
         return best_sentences([self.page], self.task, words) or super().extractive()
-
-    @classmethod
-    def samples(cls) -> tuple["ShortenPageForTask", ...]:
-        return (cls("The bell {{ rings }}.\n\n{% twice %} <3>", "Find {# who #} rang it."),)
 
 
 @dataclass(frozen=True)
-class ShortenGist(Prompt[str]):
+class ShorterGist(Filled[str]):
     """Shorten a gist to at most `max_words` words (appendix E.2, iterative gisting). The value is
     the shorter gist, stripped."""
 
-    name: ClassVar[str] = "regist"
-    max_reply_tokens: ClassVar[int] = 512
-    assumed: ClassVar[str] = "as many words as are asked for"
+    name = "regist"
+    max_reply_tokens = 512
+    assumed = "as many words as are asked for"
+    fills = (("The bell {{ rings }}. {% twice %} <3>", 2748),)
     gist: str
     max_words: int
 
@@ -385,7 +350,3 @@ class ShortenGist(Prompt[str]):
 
     def expected(self) -> str:
         return " ".join(self.gist.split()[: self.max_words])
-
-    @classmethod
-    def samples(cls) -> tuple["ShortenGist", ...]:
-        return (cls("The bell {{ rings }}. {% twice %} <3>", 2748),)
