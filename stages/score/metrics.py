@@ -25,8 +25,7 @@ from pipeline.core.registry import Registry, file_of, first_sentence, is_ours
 from pipeline.core.rows import Question
 from pipeline.work.class_checks import register_measure
 from stages.score import longbench_metrics
-from stages.text.languages import is_chinese, unicode_words, writing_of
-from stages.text.words import sentence_spans, words_in_common
+from stages.text.words import is_chinese, sentence_spans, unicode_words, words_in_common, writing_of
 
 _MOST = 100 + 1e-6  # with the error of floating point
 METRICS: "Registry[Metric]" = Registry("is the metric {!r}", "metrics")

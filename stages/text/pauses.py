@@ -34,14 +34,12 @@ def is_heading(paragraph: str) -> bool:
     line = " ".join(paragraph.split())
     if not line or len(line) > _MOST_CHARS or line[-1] in '!?,"”’' or line[0] in '|"“‘':
         return False
-    return bool(_NAMED.match(line) or _NUMERAL.match(line)) or line.isupper() or _is_title(line)
-
-
-def _is_title(line: str) -> bool:
-    """True if all but small words begin with a capital, and no full stop, colon or semicolon
-    ends them."""
-    first, *others = line.split()
-    big = [first, *(word for word in others if len(word) > _SMALL)]
+    if _NAMED.match(line) or _NUMERAL.match(line) or line.isupper():
+        return True
+    # A title: all but small words begin with a capital, and no full stop, colon or semicolon ends
+    # them.
+    first, *later = line.split()
+    big = [first, *(word for word in later if len(word) > _SMALL)]
     is_open = line[-1] not in ".;:" and not (_ITEM.match(line) or _TURN.match(line))
     return is_open and all(word[0].isupper() for word in big)
 

@@ -1,5 +1,5 @@
-"""Count and locate the words of a text; split it into paragraphs and sentences, as half-open spans
-that tile it; arithmetic on spans.
+"""Count and locate the words of a text, also without their punctuation and in any script; split it
+into paragraphs and sentences, as half-open spans that tile it; arithmetic on spans.
 
 Words are separated by white space. In scripts without spaces, a word is one Chinese or Japanese
 character, four characters of Thai, Lao, Burmese or Khmer, or one syllable of Tibetan. In a run of
@@ -11,8 +11,11 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
+
+import regex
 
 from pipeline.core.rows import Span
 
@@ -38,18 +41,14 @@ def num_words(text: str) -> int:
     if PAGE_BREAK in text:
         text = _HEADER.sub(" ", text)
     is_spaced = text.isascii() or not _UNSPACED.search(text)
-    if is_spaced and not is_without_spaces(text):
-        return _spaced(text)
-    return sum(1 for _ in _word_spans(text))
-
-
-def _spaced(text: str) -> int:
-    """len(text.split()) without the list of all words: a document may have 100 MB."""
+    if not is_spaced or is_without_spaces(text):
+        return sum(1 for _ in _word_spans(text))
+    # len(text.split()) without the list of all words: a document may have 100 MB.
     total = 0
     for start in range(0, len(text), _CHUNK):
         total += len(text[start : start + _CHUNK].split())
-        cut = start > 0 and not text[start].isspace() and not text[start - 1].isspace()
-        total -= cut  # a word across the chunks' boundary was counted in both
+        # A word across the chunks' boundary was counted in both.
+        total -= start > 0 and not text[start].isspace() and not text[start - 1].isspace()
     return total
 
 
@@ -81,9 +80,43 @@ def _word_spans(text: str) -> Iterator[tuple[int, int]]:
         start, end = match.span()
         if end - start <= LONGEST_WORD:
             yield start, end
-            continue
-        for first in range(start, end, _PART_OF_LONGER):
-            yield first, min(first + _PART_OF_LONGER, end)
+        else:
+            for first in range(start, end, _PART_OF_LONGER):
+                yield first, min(first + _PART_OF_LONGER, end)
+
+
+Writing = Literal["latin", "spaced", "unspaced"]
+_ALONE = rf"[[{CHARACTERS}{SYLLABLES}]&&[\p{{L}}\p{{N}}]]"
+_BARE_WORD = regex.compile(rf"(?V1){_ALONE}\p{{M}}*|(?:(?!{_ALONE})[\p{{L}}\p{{M}}\p{{N}}])+")
+_LONE_SIGN = regex.compile(rf"(?V1){_ALONE}")
+_LATIN, _LETTER = regex.compile(r"\p{Latin}"), regex.compile(r"\p{L}")
+_HAN, _KANA = regex.compile(r"\p{Han}"), regex.compile(r"[\p{Hiragana}\p{Katakana}]")
+
+
+def unicode_words(text: str) -> list[str]:
+    """Lower-case words without punctuation after Unicode's NFKC: runs of letters, marks and digits;
+    in scripts without spaces every character with its marks."""
+    return list(_BARE_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
+
+
+@lru_cache(maxsize=4096)  # the same references are read for every method
+def writing_of(text: str) -> Writing:
+    """The writing of most words of `text`: Latin letters (also for texts without letters),
+    others with spaces between words (Cyrillic, Arabic, Korean ...), or without (Chinese, Thai
+    ...)."""
+    if text.isascii():
+        return "latin"
+    words = [word for word in unicode_words(text) if _LETTER.search(word)]
+    num_latin = sum(1 for word in words if _LATIN.search(word))
+    if 2 * num_latin >= len(words):
+        return "latin"
+    num_unspaced = sum(1 for word in words if _LONE_SIGN.search(word))
+    return "unspaced" if 2 * num_unspaced > len(words) - num_latin else "spaced"
+
+
+def is_chinese(text: str) -> bool:
+    """True for Chinese characters without kana, which Japanese has."""
+    return bool(_HAN.search(text)) and not _KANA.search(text)
 
 
 def words_in_common(text: Sequence[str], other: Sequence[str]) -> int:
@@ -92,25 +125,25 @@ def words_in_common(text: Sequence[str], other: Sequence[str]) -> int:
     Each row of the table is one integer (Hyyrö 2004, "Bit-parallel LCS-length computation
     revisited"): bit j is 0 where the row's value grows at word j of `other`.
     """
-    places: dict[str, int] = defaultdict(int)
-    for place, word in enumerate(other):
-        places[word] |= 1 << place
+    bits: dict[str, int] = defaultdict(int)
+    for index, word in enumerate(other):
+        bits[word] |= 1 << index
     row = ones = (1 << len(other)) - 1
     for word in text:
-        both = row & places.get(word, 0)
+        both = row & bits.get(word, 0)
         row = ((row + both) | (row - both)) & ones
     return len(other) - row.bit_count()
 
 
 def header_of(text: str) -> str | None:
     """The session header that `text` begins with, as `[...]`; None without one."""
-    found = _HEADER.match(text)
-    return found[1] if found else None
+    header = _HEADER.match(text)
+    return header[1] if header else None
 
 
 def without_header(text: str) -> str:
-    found = _HEADER.match(text)
-    return text[found.end() :] if found else text
+    header = _HEADER.match(text)
+    return text[header.end() :] if header else text
 
 
 Paragraphs = Literal["lines", "blank_lines", "auto"]
@@ -160,28 +193,25 @@ def sentence_spans(text: str) -> Spans:
 
     A heuristic by punctuation, blank lines and speakers, good enough to cut at and to rank.
     """
-    ends = [m.end() for m in _SENTENCE_END.finditer(text)]
-    cuts = sorted({0, *ends, len(text)})
-    return list(pairwise(cuts))
+    return list(pairwise(sorted({0, *(m.end() for m in _SENTENCE_END.finditer(text)), len(text)})))
 
 
 def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
     """The number of characters of `gold` that are in `read`; half-open spans that may overlap."""
-    mine, theirs = merged(gold), merged(read)
+    gold, read = merged(gold), merged(read)
+    pairs = ((a, b) for a in gold for b in read)
     return sum(
-        max(0, min(a.end_char, b.end_char) - max(a.start_char, b.start_char))
-        for a in mine
-        for b in theirs
+        max(0, min(a.end_char, b.end_char) - max(a.start_char, b.start_char)) for a, b in pairs
     )
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The spans in order, without empty ones; spans that overlap or touch are joined."""
-    found: list[Span] = []
+    joined: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start_char, s.end_char)):
-        if found and span.start_char <= found[-1].end_char:
-            end_char = max(found[-1].end_char, span.end_char)
-            found[-1] = Span(found[-1].start_char, end_char)
+        if joined and span.start_char <= joined[-1].end_char:
+            end_char = max(joined[-1].end_char, span.end_char)
+            joined[-1] = Span(joined[-1].start_char, end_char)
         elif span.end_char > span.start_char:
-            found.append(span)
-    return tuple(found)
+            joined.append(span)
+    return tuple(joined)
