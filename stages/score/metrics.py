@@ -12,8 +12,7 @@ own.
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from numbers import Real
@@ -32,10 +31,6 @@ METRICS: "Registry[Metric]" = Registry("is the metric {!r}", "metrics")
 Function = TypeVar("Function", bound=Callable[..., float])
 
 
-def _always(question: Question) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A registered `function`. `about`, `version` and `groups` are as in `metric`."""
@@ -51,7 +46,7 @@ class Metric:
 def metric(
     name: str,
     *,
-    applies: Callable[[Question], bool] = _always,
+    applies: Callable[[Question], bool] = lambda question: True,
     of_question: bool = False,
     about: str = "",
     version: int | None = None,
@@ -78,41 +73,32 @@ def metric(
 
     def add(function: Function) -> Function:
         register_measure(name, function)
+        place = f"{file_of(function)}: the metric {name}"
         stated = about or first_sentence(function)
-        _refuse_unusable(name, function, stated, version)
-        own = partial(_checked, name, function)
-        score = own if of_question else partial(_best, own)
+        if version is None and not is_ours(function):
+            raise UsageError(f"{place} has no version; write `@metric({name!r}, version=1)`")
+        if not stated:
+            raise UsageError(f"{place} has no docstring; say in one what it measures")
+        num_parameters = len(inspect.signature(function).parameters)
+        if inspect.iscoroutinefunction(function) or num_parameters != 2:
+            raise UsageError(f"{place}: write `def {function.__name__}(answer, reference)`")
+
+        def checked(answer: str, right: Any) -> float:
+            value = function(answer, right)
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            if not is_number or not 0 <= float(value) <= _MOST:
+                raise TypeError(f"{place} returned {repr(value)[:40]}; return 0 to 100")
+            return float(value)
+
+        def score(answer: str, question: Question) -> float:
+            if of_question:
+                return checked(answer, question)
+            return max(checked(answer, reference) for reference in question.references)
+
         METRICS.add(name, Metric(function, score, applies, stated, version, groups), stated)
         return function
 
     return add
-
-
-def _refuse_unusable(
-    name: str, function: Callable[..., float], stated: str, version: int | None
-) -> None:
-    place = f"{file_of(function)}: the metric {name}"
-    if version is None and not is_ours(function):
-        raise UsageError(f"{place} has no version; write `@metric({name!r}, version=1)`")
-    if not stated:
-        raise UsageError(f"{place} has no docstring; say in one what it measures")
-    if inspect.iscoroutinefunction(function) or len(inspect.signature(function).parameters) != 2:
-        raise UsageError(f"{place}: write `def {function.__name__}(answer, reference)`")
-
-
-def _checked(name: str, function: Callable[..., float], answer: str, right: Any) -> float:
-    """Raises TypeError for a value that is no number from 0 to 100."""
-    value = function(answer, right)
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= _MOST:
-        raise TypeError(
-            f"{file_of(function)}: the metric {name} returned {repr(value)[:40]}; return 0 to 100"
-        )
-    return float(value)
-
-
-def _best(score: Callable[[str, str], float], answer: str, question: Question) -> float:
-    """Raises ValueError without references."""
-    return max(score(answer, reference) for reference in question.references)
 
 
 KINDS = ("rouge1", "rouge2", "rougeL")
@@ -160,9 +146,18 @@ def is_latin(*texts: str) -> bool:
 @cache
 def load_rouge() -> None:
     """Import the modules that ROUGE needs. Call it in the event loop's thread before other threads
-    score: during this import other threads cannot import scipy."""
-    with _hidden("scipy", "sklearn"):  # local imports: only scoring needs them, and they are slow
-        import rouge_score.rouge_scorer  # noqa: F401
+    score: during this import other threads cannot import scipy.
+
+    nltk imports scipy and sklearn where they are installed, for parts that scoring never uses; that
+    would take most of the CPU time of a scoring worker's start.
+    """
+    hidden = dict.fromkeys(name for name in ("scipy", "sklearn") if name not in sys.modules)
+    sys.modules.update(hidden)  # type: ignore[arg-type]  # None: a module not to be found
+    try:
+        import rouge_score.rouge_scorer  # noqa: F401  # here: only scoring needs it, and it is slow
+    finally:
+        for name in hidden:
+            sys.modules.pop(name, None)
 
 
 @cache
@@ -187,22 +182,6 @@ def _tokens(stem: bool, latin: bool) -> Tokenize:
     stemmer = PorterStemmer()  # the package's own; it takes half of the time unless it remembers
     stemmer.stem = lru_cache(maxsize=_WORDS)(stemmer.stem)
     return lru_cache(maxsize=64)(partial(tokenize, stemmer=stemmer))
-
-
-@contextmanager
-def _hidden(*packages: str) -> Iterator[None]:
-    """Make imports of the packages fail within the context, unless they are loaded already.
-
-    nltk imports them where they are installed, for parts that scoring never uses; that would take
-    most of the CPU time of a scoring worker's start.
-    """
-    absent = dict.fromkeys(package for package in packages if package not in sys.modules)
-    sys.modules.update(absent)  # type: ignore[arg-type]  # None: a module not to be found
-    try:
-        yield
-    finally:
-        for package in absent:
-            sys.modules.pop(package, None)
 
 
 def longbench_f1(answer: str, reference: str) -> float:
