@@ -5,12 +5,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pipeline.core.prompts import Constraint
 from pipeline.core.reply_forms import boxes, json_object, plain_text, without_latex, without_role
 from pipeline.core.reply_forms import shown as field_text
-from stages.prompts.parsing import Filled, is_hedged, one_of, settled, without_rejected
+from stages.prompts.parsing import Filled, Fills, is_hedged, one_of, settled, without_rejected
 from stages.text.excerpts import best_sentences, sentences
 from stages.text.ranking import relevance, terms
 from stages.text.words import num_words, word_spans
@@ -55,10 +55,10 @@ class AnswerQuestion(Filled[int | str]):
     name = "answer"
     max_reply_tokens = 512
     version = 1
-    form = "Answer: ({})"  # of a question with options
+    form: ClassVar[str | None] = "Answer: ({})"  # of a question with options
     is_whole = True
     assumed = "as many words as are asked for"
-    fills = (
+    fills: ClassVar[Fills] = (
         (MEMORY, QUESTION, OPTIONS, 8104),
         (MEMORY, QUESTION, (), 8104),
         (TEXT_RUNS, QUESTION, (), 8104),

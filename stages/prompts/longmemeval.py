@@ -8,11 +8,11 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pipeline.core.prompts import Constraint
 from stages.prompts.answer import DATE, OPTIONS, QUESTION, AnswerQuestion, Passage
-from stages.prompts.parsing import Filled, json_objects, list_items, parse_lines
+from stages.prompts.parsing import Filled, Fills, json_objects, list_items, parse_lines
 from stages.text.chat_text import MONTH, day_of, days_in
 from stages.text.excerpts import best_clauses, best_sentences, gist, sentences, spread_pieces
 from stages.text.ranking import rank, terms, weights
@@ -40,7 +40,7 @@ class OfChat(Filled[T], Generic[T]):
     They are not whole: a key made of a cut reply still finds its chat.
     """
 
-    fills = ((CHAT, DATE), (CHAT, ""), ("I rang the bell today.", ""))
+    fills: ClassVar[Fills] = ((CHAT, DATE), (CHAT, ""), ("I rang the bell today.", ""))
     chat: str
     said_at: str  # the session's date; "" without one
 
@@ -361,7 +361,7 @@ class AnswerFromChats(AnswerQuestion):
     name = "answer_chats"
     max_reply_tokens = 500
 
-    fills = (
+    fills: ClassVar[Fills] = (
         (CHATS, QUESTION, OPTIONS, 8104, DATE),
         (CHATS, QUESTION, (), 8104, DATE),
         (CHATS, QUESTION, (), None),

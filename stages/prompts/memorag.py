@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import Generic, Literal, TypeVar, get_args
+from typing import ClassVar, Generic, Literal, TypeVar, get_args
 
 from stages.prompts.answer import DATE, MEMORY, OPTIONS, QUESTION, TEXT_RUNS, Passage
-from stages.prompts.parsing import Filled, parse_lines
+from stages.prompts.parsing import Filled, Fills, parse_lines
 from stages.text.excerpts import (
     best_sentences,
     central_sentences,
@@ -52,7 +52,7 @@ class ChunkGist(Filled[str]):
 class FromMemory(Filled[T], Generic[T]):
     """Base class of prompts that show a memory, a text or its gists, and the question about it."""
 
-    fills = (
+    fills: ClassVar[Fills] = (
         (MEMORY, QUESTION, ()),
         (MEMORY, QUESTION, OPTIONS, DATE),
         (TEXT_RUNS, QUESTION, OPTIONS),

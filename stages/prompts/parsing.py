@@ -15,6 +15,7 @@ from pipeline.core.prompts import Constraint, Prompt
 
 T = TypeVar("T", bound=Hashable)
 V = TypeVar("V")
+Fills = tuple[tuple[Any, ...], ...]
 
 # Negations in words, within a sentence or a part of one. Apostrophes are gone by then.
 _SENTENCE_END = re.compile(r"[.!?;:\n]")
@@ -318,7 +319,7 @@ def matching(form: str, value: str) -> str:
 class Filled(Prompt[V]):
     """Base class of prompts whose samples are made of these tuples of fields."""
 
-    fills: ClassVar[tuple[tuple[Any, ...], ...]]
+    fills: ClassVar[Fills]
 
     @classmethod
     def samples(cls) -> tuple[Self, ...]:

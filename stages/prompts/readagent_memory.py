@@ -13,6 +13,7 @@ from pipeline.core.reply_forms import plain_text
 from stages.prompts.parsing import (
     NUMBERS,
     Filled,
+    Fills,
     OneOf,
     is_hedged,
     one_of,
@@ -279,7 +280,7 @@ class PageGist(Filled[str]):
     max_reply_tokens = 512
     is_whole = True
     assumed = f"{100 * GIST_SHARE:.0f}% of the page"
-    fills = ((TEXT,),)
+    fills: ClassVar[Fills] = ((TEXT,),)
     page: str
 
     def extractive(self) -> str:

@@ -93,8 +93,8 @@ class ScoreAnswers(Stage):
         ]  # fmt: skip
         rankings = [name for name in self.metrics if name in RANKING_MEASURES]
         of_rankings = (Column(name, name, 75, about=RANKING_MEASURES[name]) for name in rankings)
-        columns = {"free": tuple(metrics), "any": (*self.report_columns["any"], *of_rankings)}
-        return {**self.report_columns, **columns}
+        evidence = self.report_columns["any"]
+        return {**self.report_columns, "free": tuple(metrics), "any": (*evidence, *of_rankings)}
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Score]:
         """Questions + Answers -> Scores, in question order, then by metric.
