@@ -250,6 +250,6 @@ class _Section:
         if after is None:
             return None
         shown = shown_text(self.text, page.start_char, page.end_char)
-        prompt = ShownPageGist(after, end, shown)
+        prompt = ShownPageGist(shown, after, end)
         has_room = await ask.fits(prompt, ask.max_reply_tokens(ShownPageGist))
         return prompt if has_room else None

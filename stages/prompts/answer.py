@@ -212,18 +212,15 @@ def _letter(option: re.Match[str]) -> str:
 
 # Labels, keys and tags by which a free-form reply marks its answer.
 _ANSWER_KEY = re.compile(r"(?:answer|response|result|output)\Z", re.IGNORECASE)
-_ANSWER_TAG = re.compile(
-    r"^[ \t]*<(?P<tag>(?:final_?)?answer)>(?P<answer>.*?)</(?P=tag)>", re.I | re.M | re.S
-)
+_ANSWER_TAG = re.compile(r"(?ims)^[ \t]*<(?P<tag>(?:final_?)?answer)>(?P<answer>.*?)</(?P=tag)>")
 _WORDS_OF_LABEL = (
     rf"(?i:(?:(?:so|the|my|short|final)\W{{1,3}}){{0,3}}){_ANSWER}[*_ ]{{0,4}}(?i:is\s?)?[:：]"
 )
 _ANSWER_LABEL = re.compile(
-    rf"\A[\s*_#>]{{0,9}}{_WORDS_OF_LABEL}[*_]{{0,3}}"
+    rf"(?m)\A[\s*_#>]{{0,9}}{_WORDS_OF_LABEL}[*_]{{0,3}}"
     r"|^[\s*_#>]{0,9}(?i:final\s+answer)(?:[*_ ]{0,4}[:：][*_]{0,3}|[*_]{0,3}[ \t]{0,9}$)"
     rf"|^(?:#{{1,6}}[ \t]{{1,3}}|[*_]{{1,3}}){_WORDS_OF_LABEL}[*_]{{0,3}}"
-    r"|\A[#*_ ]{1,9}(?i:answer)[*_ ]{0,3}\n",
-    re.MULTILINE,
+    r"|\A[#*_ ]{1,9}(?i:answer)[*_ ]{0,3}\n"
 )
 
 

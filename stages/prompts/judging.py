@@ -18,23 +18,20 @@ Verdict = Literal["yes", "partially", "no"]
 Strict = Literal["yes", "no"]
 AGREES, AGREES_IN_PART = 0.5, 0.2  # F1 of terms, from which the extractive engine says so
 _VERDICT = re.compile(
-    r"\A\W*(?:(?:final\s+)?(?:answer|verdict|rating|judge?ment)\s*(?:is\b|:)\W*)?"
+    r"(?i)\A\W*(?:(?:final\s+)?(?:answer|verdict|rating|judge?ment)\s*(?:is\b|:)\W*)?"
     r"(?P<first>yes|no|partial(?:ly)?|partly)\b"
-    r"(?:[^\w.!;:]*\b(?:and|or|but|nor)?[^\w.!;:]*\b(?P<second>yes|no)\b)?",
-    re.IGNORECASE,
+    r"(?:[^\w.!;:]*\b(?:and|or|but|nor)?[^\w.!;:]*\b(?P<second>yes|no)\b)?"
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _STATED = re.compile(
-    r"\W*(?:(?:(?:my|the|so)\s+)?(?:final\s+)?(?:verdict|rating|judge?ment)\s*(?:is\b|:)|(?:final\s+)?"
-    r"answer\s*:|(?:yes|no|partial(?:ly)?|partly|yes,?\s+partially)\W*\Z)",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:(?:my|the|so)\s+)?(?:final\s+)?(?:verdict|rating|judge?ment)\s*(?:is\b|:)|(?:final\s+)?"
+    r"answer\s*:|(?:yes|no|partial(?:ly)?|partly|yes,?\s+partially)\W*\Z)"
 )
 _ASSESSED = re.compile(
-    r"\W{0,9}(?:(?:so|thus|therefore|hence|overall)\W{1,3})?(?:it|this|that|(?:the|this)\s+(?:(?:models?|given"
+    r"(?i)\W{0,9}(?:(?:so|thus|therefore|hence|overall)\W{1,3})?(?:it|this|that|(?:the|this)\s+(?:(?:models?|given"
     r"|candidates?|students?|assistants?|systems?|provided|generated)\s+){0,2}(?:answer|response|reply))"
     r"\s+is\s+(?P<not>not\s+)?(?P<part>part(?:ial)?ly\s+)?(?:(?P<right>correct|right)|incorrect|wrong)\b"
-    r"(?=\W*\Z|,?\s+(?:because|since|as)\b(?!.*\b(?:but|if|only|except|though|although|unless)\b))",
-    re.IGNORECASE,
+    r"(?=\W*\Z|,?\s+(?:because|since|as)\b(?!.*\b(?:but|if|only|except|though|although|unless)\b))"
 )
 _INCOMPLETE = re.compile(r"\b(?:missing|misses|lacks|incomplete|however)\b", re.IGNORECASE)
 _PARTIAL = re.compile(r"\b(?:partial(?:ly)?|partly|in\s+part)\b", re.IGNORECASE)
@@ -209,9 +206,7 @@ class JudgePreference(YesOrNo):
         return agreement(self.answer, self.reference) >= AGREES_IN_PART
 
 
-_NEGATION = re.compile(
-    r"\b(?:not|no|never|cannot|unable|unknown|insufficient)\b|n['’]t\b", re.IGNORECASE
-)
+_NEGATION = re.compile(r"(?i)\b(?:not|no|never|cannot|unable|unknown|insufficient)\b|n['’]t\b")
 
 
 @dataclass(frozen=True)

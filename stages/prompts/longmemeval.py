@@ -60,8 +60,7 @@ _SUMMARY_WORDS = 80
 
 @dataclass(frozen=True)
 class ExtractSummary(OfChat[str]):
-    """Summarize the chat, above all what the user tells and asks. The value is the text, stripped;
-    a cut one counts."""
+    """Summarize the chat, above all what the user tells and asks. A cut summary counts."""
 
     name = "extract_summary"
     max_reply_tokens = 500
@@ -76,8 +75,7 @@ class ExtractSummary(OfChat[str]):
 
 _SEPARATOR = re.compile("[;；]")
 _LABEL = re.compile(
-    r"\A[^\n;:：]{0,80}\bkey[ -]?(?:phrase|word|term)s?\b[^\n;:：]{0,80}[:：][*_]{0,2}\s*",
-    re.IGNORECASE,
+    r"(?i)\A[^\n;:：]{0,80}\bkey[ -]?(?:phrase|word|term)s?\b[^\n;:：]{0,80}[:：][*_]{0,2}\s*"
 )
 _NUM_PHRASES, _PHRASE_WORDS, _PHRASE_CHARS = 8, 3, 40
 
@@ -176,8 +174,7 @@ _MOST_FACTS = 40  # so many sentences of thirty words fit the budget
 
 @dataclass(frozen=True)
 class ExtractFacts(ListFromChat[str]):
-    """Ask what users state about themselves. The value: a fact each; () for none, which is
-    legal."""
+    """Ask what users state about themselves. The value: a fact each."""
 
     name = "extract_facts"
 
@@ -195,9 +192,8 @@ class ExtractFacts(ListFromChat[str]):
 Event = tuple[str, str]
 """The day as YYYY/MM/DD, "" where it is not known; what happened."""
 _DATED = re.compile(
-    rf"\b(?:{MONTH}\.?\s\d|\d(?:st|nd|rd|th)?\s(?:of\s)?{MONTH}\b"
-    rf"|(?:in|on|since|until|last|this|next|early|late|mid)[\s-]{MONTH}\b)",
-    re.IGNORECASE,
+    rf"(?i)\b(?:{MONTH}\.?\s\d|\d(?:st|nd|rd|th)?\s(?:of\s)?{MONTH}\b"
+    rf"|(?:in|on|since|until|last|this|next|early|late|mid)[\s-]{MONTH}\b)"
 )
 _FROM_TODAY = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
 _RELATIVE = re.compile(rf"\b(?:{'|'.join(_FROM_TODAY)})\b", re.IGNORECASE)
@@ -206,8 +202,7 @@ _MOST_EVENTS = 30  # so many sentences of thirty words fit the budget with their
 
 @dataclass(frozen=True)
 class ExtractEvents(ListFromChat[Event]):
-    """Ask for what happened to the user, or will, on days that chat and date tell. The value:
-    (day as YYYY/MM/DD or "", event) each; () for none, which is legal."""
+    """Ask for what happened to the user, or will, on days that chat and date tell."""
 
     name = "extract_events"
 
@@ -370,9 +365,8 @@ class AnswerFromChats(AnswerQuestion):
 
 
 _ANSWER = re.compile(
-    r"^[^\w\n]{0,9}(?:(?:so|the|my)\W{1,3}){0,2}(?:final\s)?answer[*_ ]{0,4}[:：]"
-    r"|^(?:#{1,6}[ \t]{1,3}|[*_]{1,3})(?:final\s)?answer[*_]{0,3}[ \t]{0,9}$",  # a heading
-    re.I | re.M,
+    r"(?im)^[^\w\n]{0,9}(?:(?:so|the|my)\W{1,3}){0,2}(?:final\s)?answer[*_ ]{0,4}[:：]"
+    r"|^(?:#{1,6}[ \t]{1,3}|[*_]{1,3})(?:final\s)?answer[*_]{0,3}[ \t]{0,9}$"  # a heading
 )
 _BOLD = re.compile(r"\A[*_]{1,3}(?=\s)")  # the end of **Answer:**
 _PLACEHOLDER = re.compile(r"<[^<>]*\s[^<>]*>")  # of the prompt's form

@@ -30,7 +30,7 @@ _SHARE = 0.1  # of a chunk's words: the budget is an eighth of its tokens
 @dataclass(frozen=True)
 class ChunkGist(Filled[str]):
     """Shorten one chunk to its gist (MemoRAG-Lite, whose memory is the gists of chunks of 4,096
-    tokens). The value is the gist, stripped."""
+    tokens)."""
 
     name = "gist_chunk"
     max_reply_tokens = 512
@@ -84,8 +84,7 @@ class Lines(Filled[tuple[str, ...]]):
 
 
 def _numbered(lines: Iterable[str]) -> str:
-    """A numbered list of the lines that have a letter or digit; NONE, a legal reply, without
-    any."""
+    """A numbered list of the lines that have a letter or digit; NONE, which is legal, without."""
     said = [line for line in lines if any(map(str.isalnum, line))]
     return "\n".join(f"{number}. {line}" for number, line in enumerate(said, 1)) or "NONE"
 

@@ -53,8 +53,8 @@ class SummarizeSegment(Filled[str]):
 
 @dataclass(frozen=True)
 class CompressSummaries(Filled[str]):
-    """Compress each of the consecutive summaries that are too long for their node (appendix A.1.1).
-    The value is one text of all of them, stripped."""
+    """Compress each of the consecutive summaries that are too long for their node (appendix A.1.1),
+    to one text of all."""
 
     name = "compress"
     max_reply_tokens = 512
@@ -266,8 +266,7 @@ def answer_text(reply: str) -> str:
 @dataclass(frozen=True)
 class UpdateSummary(Filled[str]):
     """Rewrite the summary of the text before `segment` ("" for none) to include what the segment
-    says about the question, or for a question "" about anything. The value is the new summary,
-    stripped."""
+    says about the question, or for a question "" about anything."""
 
     name = "update_summary"
     max_reply_tokens = 500
@@ -287,8 +286,7 @@ class UpdateSummary(Filled[str]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def extractive(self) -> str:
-        """The best sentences of both for the question; without a match the old summary, or a
-        gist."""
+        """The best sentences of both for the question, else the old summary, else a gist."""
         if not self.question:
             return gist(f"{self.summary} {self.segment}") or self.summary
         query = " ".join([self.question, *self.options])

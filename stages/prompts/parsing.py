@@ -27,9 +27,8 @@ _HEDGE = (
 )
 _READ = r"(?:look|re-?read|see|check|consult|view|revisit|open|request)\b"
 _DECLINED = re.compile(
-    rf"(?:{_NOT}|\bno)\s+{_HEDGE}(?:need|want|have\s+to|look\s+up|read)\b(?!\s+to\s+stop)"
-    rf"(?!.*{_EXCEPT.pattern})|\b(?:neither|nor|not)\s*\Z",
-    re.IGNORECASE,
+    rf"(?i)(?:{_NOT}|\bno)\s+{_HEDGE}(?:need|want|have\s+to|look\s+up|read)\b(?!\s+to\s+stop)"
+    rf"(?!.*{_EXCEPT.pattern})|\b(?:neither|nor|not)\s*\Z"
 )
 _NOT_NEEDED = (
     rf"(?:{_NOT}\s+{_HEDGE}(?:needed|necessary|required|help|helpful|relevant|useful)"
@@ -40,15 +39,13 @@ _DECLINED_AFTER = re.compile(
 )
 _CLAUSE_END = re.compile(r"[.!?;:,\n]")
 _HEDGED = re.compile(
-    r"\b(?:although|though|while|whereas|if|might|may|could|first|thought|next|second|another|other"
+    r"(?i)\b(?:although|though|while|whereas|if|might|may|could|first|thought|next|second|another|other"
     r"|alternative(?:ly)?|instead|rather|than|not|dont|doesnt|cannot|cant|wouldnt|nobody|none"
-    r"|seems?|tempting|previous(?:ly)?|earlier)\b",
-    re.IGNORECASE,
+    r"|seems?|tempting|previous(?:ly)?|earlier)\b"
 )
 _REQUESTED = re.compile(
-    rf"\b(?:look(?:ing)?\s+(?:up|at)|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
-    rf"(?:\s+to\s+(?:(?:read|look\s+at)\b|{_READ}))?)\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z",
-    re.IGNORECASE,
+    rf"(?i)\b(?:look(?:ing)?\s+(?:up|at)|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
+    rf"(?:\s+to\s+(?:(?:read|look\s+at)\b|{_READ}))?)\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z"
 )
 # Words around a value that reject it or leave it open, after apostrophes are removed: "I dont think
 # the answer is (B)", "none of (A)", "if (B)"; "(B) is too broad", "B: wrong", "(B)?".
@@ -70,17 +67,15 @@ _IS_NOT = (
 _SAID = r"(?P<said>yes,?\s+partially|yes|no|partial(?:ly)?|partly|not\s+sure)"
 # "No", "Final verdict: no" and "Answer is correct: no"; "Reference: no" is no verdict.
 _VERDICT_LINE = re.compile(
-    r"\W{0,9}(?:(?!(?:the\s+)?(?:correct|right)\s+answer)(?:(?:the|this|my|our|final|overall|so|is|are|it"
+    r"(?i)\W{0,9}(?:(?!(?:the\s+)?(?:correct|right)\s+answer)(?:(?:the|this|my|our|final|overall|so|is|are|it"
     r"|answers?|verdict|rating|judge?ment|decision|conclusion|evaluation|assessment|result|label|output"
     r"|response|correct(?:ness)?|agree\w{0,5}|match\w{0,3}|same|equivalent|starts?|begins|new|next|chapter"
-    rf"|section)\b[ ,]{{0,2}}){{1,6}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}",
-    re.IGNORECASE,
+    rf"|section)\b[ ,]{{0,2}}){{1,6}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}"
 )
 _VERDICT_SENTENCE = re.compile(
-    r"(?:\A|[.!?]\s|\n)\W{0,9}(?:(?:so|thus|therefore|hence)\W{1,3})?(?:the|my)\s+(?:final\s+)?"
+    r"(?i)(?:\A|[.!?]\s|\n)\W{0,9}(?:(?:so|thus|therefore|hence)\W{1,3})?(?:the|my)\s+(?:final\s+)?"
     rf"(?:answer|verdict|rating|judge?ment)\s+is\W{{1,5}}{_SAID}"
-    r"(?=\W{0,3}(?:[.!;\n]|\Z)|,?\s(?:because|since|as)\b)",
-    re.IGNORECASE,
+    r"(?=\W{0,3}(?:[.!;\n]|\Z)|,?\s(?:because|since|as)\b)"
 )
 _CHINESE_PAGE = re.compile(
     r"第\s?(?P<page>\d{1,9}(?:\s?,\s?\d{1,9}){0,20})\s?[页頁]|[页頁][码碼]?\s?:"
@@ -168,10 +163,9 @@ _MARKER = (
     r"|[一二三四五六七八九十]{1,3}[、．]|[(（][一二三四五六七八九十]{1,3}[)）]"
 )
 _MARK = re.compile(
-    r"(?P<bold>\*{1,3}|_{1,3}|)"
+    r"(?i)(?P<bold>\*{1,3}|_{1,3}|)"
     rf"(?:(?:{_MARKER})(?P=bold)|{_LABEL}(?:[:：](?P=bold)|(?P=bold)[ \t]?[:：])"
-    rf"|(?:{_NOUN}){_NUMBER}(?:[.)]|[ \t][-–—])(?P=bold)(?=[ \t]))[ \t]*",
-    re.IGNORECASE,
+    rf"|(?:{_NOUN}){_NUMBER}(?:[.)]|[ \t][-–—])(?P=bold)(?=[ \t]))[ \t]*"
 )
 _LABEL_ALONE = re.compile(_LABEL, re.IGNORECASE)
 _ROUNDS = 5  # marks around one another: `- **Clue 1:** "..."` takes two

@@ -74,8 +74,7 @@ _ITEMS = tuple(
 )
 _NAMED = re.compile(r"\d+[\])>]?")
 _REFUSED = re.compile(
-    r"\W{1,3}(?:(?:which|it|this|that)\s)?(?:is\s|s\s)?(?:not?|irrelevant|unnecessary|unneeded)\b",
-    re.IGNORECASE,
+    r"(?i)\W{1,3}(?:(?:which|it|this|that)\s)?(?:is\s|s\s)?(?:not?|irrelevant|unnecessary|unneeded)\b"
 )
 _ITEM_END = re.compile(r"\n|(?<=[.!])\s+(?=I\s)|,?\s+and\s+(?=Page\s?\[)")
 
@@ -249,16 +248,13 @@ _SAID_STOP = re.compile(
 _STOP = re.compile(r"\bSTOP\b|^[ \t]*(?i:stop)\b(?!\W{1,3}no\b)", re.MULTILINE)
 # Words around a STOP that make it conditional, or negate it.
 _CONDITION = re.compile(
-    r"\A\W{0,9}(?:if|once|when|as\s+soon\s+as|unless)\b|\bor\s+(?:(?:else|to|just|i)\s+)?\W{0,5}\Z"
-    r"|\b(?:not|dont|cannot|cant|never|wont)\s+(?:yet\s+)?(?:(?:want|need|have|wish|ready)\s+to\s+)?\Z",
-    re.IGNORECASE,
+    r"(?i)\A\W{0,9}(?:if|once|when|as\s+soon\s+as|unless)\b|\bor\s+(?:(?:else|to|just|i)\s+)?\W{0,5}\Z"
+    r"|\b(?:not|dont|cannot|cant|never|wont)\s+(?:yet\s+)?(?:(?:want|need|have|wish|ready)\s+to\s+)?\Z"
 )
 _CONDITION_AFTER = re.compile(
     r"[\s\])>]{0,9}(?:if|once|when|as\s+soon\s+as|unless|after|until)\b", re.IGNORECASE
 )
-_PAGE_CONDITION = re.compile(
-    r"\A\W{0,9}(?:if|once|when|after|unless|before)\b[^,]*\Z", re.IGNORECASE
-)
+_PAGE_CONDITION = re.compile(r"(?i)\A\W{0,9}(?:if|once|when|after|unless|before)\b[^,]*\Z")
 _ANOTHER = re.compile(r"[\])>}]?\s{0,3}(?:,|&|/|and\b|or\b)\s{0,3}\d")
 _OR_STOP = re.compile(rf"{_PAGE.pattern}[\])>}}]?\W{{0,3}}or\s+\W?STOP\b", re.IGNORECASE)
 _ONE_NUMBER = re.compile(

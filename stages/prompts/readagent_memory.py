@@ -191,40 +191,33 @@ NextBreakPoint.follows = (BreakPoint, NextBreakPoint)
 
 StartsNew = Literal["yes", "no", "not sure"]
 _VERDICT = re.compile(
-    r"\A\W*(?:answer\s*:\W*)?(?P<unsure>not\s+(?:entirely\s+|quite\s+|completely\s+)?sure|unsure"
-    r"|uncertain|im\s+not\s+sure|i\s+am\s+not\s+sure)?(?P<plain>yes|no)?\b",
-    re.IGNORECASE,
+    r"(?i)\A\W*(?:answer\s*:\W*)?(?P<unsure>not\s+(?:entirely\s+|quite\s+|completely\s+)?sure|unsure"
+    r"|uncertain|im\s+not\s+sure|i\s+am\s+not\s+sure)?(?P<plain>yes|no)?\b"
 )
-_BOTH = re.compile(
-    r"\A\W*(?:yes\W+(?:(?:and|or)\W*)?no|no\W+(?:(?:and|or)\W*)?yes)\b", re.IGNORECASE
-)
+_BOTH = re.compile(r"(?i)\A\W*(?:yes\W+(?:(?:and|or)\W*)?no|no\W+(?:(?:and|or)\W*)?yes)\b")
 _PAGE = (
     r"\W{0,9}(?:it|this|(?:the|this)\s+(?:(?:next|second|new|following)\s+)?"
     r"(?:page|passage|text))\s+"
 )
 _DIVISION = r"(?:chapter|section|book|part)\b"
 _STARTS = re.compile(
-    rf"{_PAGE}(?:\w{{1,12}}ly\s+)?(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?(?:does\s+)?"
+    rf"(?i){_PAGE}(?:\w{{1,12}}ly\s+)?(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?(?:does\s+)?"
     r"(?:\w{1,12}ly\s+)?(?:(?:seems?|appears?)\s+to\s+)?"
     rf"(?:(?:starts?|begins?|opens?)|(?:starting|beginning))\s+(?:(?:with\s+)?(?:a|the|another)\s+"
     rf"(?:new|next|different)\s+{_DIVISION}|an?(?:other)?\s+{_DIVISION}|the\s+chapter\b)"
-    r"(?!\s+of\s+the\s+same\b|.*\b(?:but|if|though|although)\b)",
-    re.IGNORECASE,
+    r"(?!\s+of\s+the\s+same\b|.*\b(?:but|if|though|although)\b)"
 )
 _GOES_ON = re.compile(
-    rf"{_PAGE}(?:(?:just|simply|still|only)\s+)?(?:continues|goes\s+on\s+with|is\s+(?:still\s+)?"
-    rf"(?:part\s+of|in|within))\s+(?:in\s+|with\s+)?the\s+(?:same|current|previous)\s+{_DIVISION}",
-    re.IGNORECASE,
+    rf"(?i){_PAGE}(?:(?:just|simply|still|only)\s+)?(?:continues|goes\s+on\s+with|is\s+(?:still\s+)?"
+    rf"(?:part\s+of|in|within))\s+(?:in\s+|with\s+)?the\s+(?:same|current|previous)\s+{_DIVISION}"
 )
 _NEW = re.compile(
-    rf"\W{{0,9}}(?:a\s+new\s+{_DIVISION}\s+(?:starts|begins)|(?P<not>there\s+is\s+no\s+new\s+{_DIVISION}))",
-    re.IGNORECASE,
+    rf"(?i)\W{{0,9}}(?:a\s+new\s+{_DIVISION}\s+(?:starts|begins)|(?P<not>there\s+is\s+no\s+new\s+{_DIVISION}))"
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _HEADING = re.compile(
-    r"\A\s*(?:chapter|book|part|volume|section|act|scene|canto|letter|epilogue|prologue"
-    r"|[ivxlc]+\.?\s*$|\d+\.?\s*$)",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?im)\A\s*(?:chapter|book|part|volume|section|act|scene|canto|letter|epilogue|prologue"
+    r"|[ivxlc]+\.?\s*$|\d+\.?\s*$)"
 )
 
 
@@ -273,8 +266,7 @@ GIST_SHARE = 0.15  # of a page's words, as gists of the paper's and our own runs
 
 @dataclass(frozen=True)
 class PageGist(Filled[str]):
-    """Shorten one page to its gist (ReadAgent section 3.1: "shorten", never "summarize"). The value
-    is the gist, stripped."""
+    """Shorten one page to its gist (ReadAgent section 3.1: "shorten", never "summarize")."""
 
     name = "gist"
     max_reply_tokens = 512
@@ -291,28 +283,17 @@ class PageGist(Filled[str]):
 
 
 @dataclass(frozen=True)
-class ShownPageGist(Filled[str]):
-    """Shorten the page whose end the reply before has named, which that conversation has shown. The
-    value is the gist, stripped."""
+class ShownPageGist(PageGist):
+    """Shorten the page whose end the reply before has named, which that conversation has shown."""
 
     name = "gist_follow_up"
     follows: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint, NextBreakPoint)
-    max_reply_tokens = 512
-    is_whole = True
-    assumed = PageGist.assumed
-    fills = ((BreakPoint("", (Labelled(_SHOWN, 7101), Labelled("Noon.", 7102))), 7101, _SHOWN),)
+    fills = ((_SHOWN, BreakPoint("", (Labelled(_SHOWN, 7101), Labelled("Noon.", 7102))), 7101),)
     after: PageEnd
     ended: int  # the label that the page ends at
-    page: str  # as the conversation has shown it; for engines without a model
 
     def earlier(self) -> tuple[Prompt[Any], str]:
         return self.after, str(self.ended)
-
-    def extractive(self) -> str:
-        return gist(self.page)
-
-    def expected(self) -> str:
-        return PageGist(self.page).expected()
 
     def shown(self) -> Sequence[Any]:
         """All fields except the page, which the templates show in parts."""
@@ -321,8 +302,7 @@ class ShownPageGist(Filled[str]):
 
 @dataclass(frozen=True)
 class PageGistForTask(PageGist):
-    """Shorten one page to what serves `task`, known beforehand (appendix E.1, conditional). The
-    value is the gist, stripped."""
+    """Shorten one page to what serves `task`, known beforehand (appendix E.1, conditional)."""
 
     name = "gist_for_task"
     fills = ((TEXT, "Find {# who #} rang it."),)
@@ -335,8 +315,7 @@ class PageGistForTask(PageGist):
 
 @dataclass(frozen=True)
 class ShorterGist(Filled[str]):
-    """Shorten a gist to at most `max_words` words (appendix E.2, iterative gisting). The value is
-    the shorter gist, stripped."""
+    """Shorten a gist to at most `max_words` words (appendix E.2, iterative gisting)."""
 
     name = "regist"
     max_reply_tokens = 512

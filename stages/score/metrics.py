@@ -12,19 +12,22 @@ own.
 
 import inspect
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from numbers import Real
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
+
+import regex
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry, file_of, first_sentence, is_ours
 from pipeline.core.rows import Question
 from pipeline.work.class_checks import register_measure
 from stages.score import longbench_metrics
-from stages.text.words import is_chinese, sentence_spans, unicode_words, words_in_common, writing_of
+from stages.text.words import CHARACTERS, SYLLABLES, sentence_spans, words_in_common
 
 _MOST = 100 + 1e-6  # with the error of floating point
 METRICS: "Registry[Metric]" = Registry("is the metric {!r}", "metrics")
@@ -136,6 +139,42 @@ def rouge_l_sum(answer: str, reference: str) -> float:
         for text in (reference, answer)
     )
     return float(100 * scorer.score(*texts)["rougeLsum"].fmeasure)
+
+
+# Words of any language, without word lists. Page sizes and compression count `words.num_words`
+# instead: those words keep their punctuation.
+Writing = Literal["latin", "spaced", "unspaced"]
+_ALONE = rf"[[{CHARACTERS}{SYLLABLES}]&&[\p{{L}}\p{{N}}]]"
+_BARE_WORD = regex.compile(rf"(?V1){_ALONE}\p{{M}}*|(?:(?!{_ALONE})[\p{{L}}\p{{M}}\p{{N}}])+")
+_LONE_SIGN = regex.compile(rf"(?V1){_ALONE}")
+_LATIN, _LETTER = regex.compile(r"\p{Latin}"), regex.compile(r"\p{L}")
+_HAN, _KANA = regex.compile(r"\p{Han}"), regex.compile(r"[\p{Hiragana}\p{Katakana}]")
+
+
+def unicode_words(text: str) -> list[str]:
+    """Lower-case words without punctuation after Unicode's NFKC: runs of letters, marks and digits;
+    in scripts without spaces every character with its marks."""
+    return list(_BARE_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
+
+
+@lru_cache(maxsize=4096)  # the same references are read for every method
+def writing_of(text: str) -> Writing:
+    """The writing of most words of `text`: Latin letters (also for texts without letters),
+    others with spaces between words (Cyrillic, Arabic, Korean ...), or without (Chinese, Thai
+    ...)."""
+    if text.isascii():
+        return "latin"
+    words = [word for word in unicode_words(text) if _LETTER.search(word)]
+    num_latin = sum(1 for word in words if _LATIN.search(word))
+    if 2 * num_latin >= len(words):
+        return "latin"
+    num_unspaced = sum(1 for word in words if _LONE_SIGN.search(word))
+    return "unspaced" if 2 * num_unspaced > len(words) - num_latin else "spaced"
+
+
+def is_chinese(text: str) -> bool:
+    """True for Chinese characters without kana, which Japanese has."""
+    return bool(_HAN.search(text)) and not _KANA.search(text)
 
 
 def is_latin(*texts: str) -> bool:

@@ -59,13 +59,12 @@ MONTH = (  # a regex, for any case
 )
 _NUMBER = r"\d{1,2}(?:st|nd|rd|th)?"
 _DAY = re.compile(
-    r"(?<![\d/.-])(?:"
+    r"(?ai)(?<![\d/.-])(?:"
     r"(?P<year>\d{4})(?P<sign>[-/.])(?P<month>\d{1,2})(?P=sign)(?P<day>\d{1,2})(?=T\d)?"
     r"|(?P<first>\d{1,2})(?P<between>[-/.])(?P<second>\d{1,2})(?P=between)(?P<last>\d{4})"
     rf"|\b(?P<name>{MONTH})\b\.?\s{{1,3}}(?P<named>{_NUMBER}),?\s{{1,3}}(?P<of>\d{{4}})"
     rf"|(?P<before>{_NUMBER})\s{{1,3}}(?:of\s)?(?P<after>{MONTH})\b\.?,?\s{{1,3}}(?P<then>\d{{4}})"
-    r")(?!\d|[-/.]\d)",
-    re.IGNORECASE | re.ASCII,
+    r")(?!\d|[-/.]\d)"
 )
 _WEEKDAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?"
 _BESIDE = re.compile(  # a day with its weekday and time, one space between the words

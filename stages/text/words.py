@@ -1,5 +1,5 @@
-"""Count and locate the words of a text, also without their punctuation and in any script; split it
-into paragraphs and sentences, as half-open spans that tile it; arithmetic on spans.
+"""Count and locate the words of a text; split it into paragraphs and sentences, as half-open spans
+that tile it; find the paragraphs after which it pauses; arithmetic on spans.
 
 Words are separated by white space. In scripts without spaces, a word is one Chinese or Japanese
 character, four characters of Thai, Lao, Burmese or Khmer, or one syllable of Tibetan. In a run of
@@ -9,13 +9,11 @@ session's header, the line `[...]` after a form feed, counts no words: it is a d
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal
-
-import regex
 
 from pipeline.core.rows import Span
 
@@ -83,40 +81,6 @@ def _word_spans(text: str) -> Iterator[tuple[int, int]]:
         else:
             for first in range(start, end, _PART_OF_LONGER):
                 yield first, min(first + _PART_OF_LONGER, end)
-
-
-Writing = Literal["latin", "spaced", "unspaced"]
-_ALONE = rf"[[{CHARACTERS}{SYLLABLES}]&&[\p{{L}}\p{{N}}]]"
-_BARE_WORD = regex.compile(rf"(?V1){_ALONE}\p{{M}}*|(?:(?!{_ALONE})[\p{{L}}\p{{M}}\p{{N}}])+")
-_LONE_SIGN = regex.compile(rf"(?V1){_ALONE}")
-_LATIN, _LETTER = regex.compile(r"\p{Latin}"), regex.compile(r"\p{L}")
-_HAN, _KANA = regex.compile(r"\p{Han}"), regex.compile(r"[\p{Hiragana}\p{Katakana}]")
-
-
-def unicode_words(text: str) -> list[str]:
-    """Lower-case words without punctuation after Unicode's NFKC: runs of letters, marks and digits;
-    in scripts without spaces every character with its marks."""
-    return list(_BARE_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
-
-
-@lru_cache(maxsize=4096)  # the same references are read for every method
-def writing_of(text: str) -> Writing:
-    """The writing of most words of `text`: Latin letters (also for texts without letters),
-    others with spaces between words (Cyrillic, Arabic, Korean ...), or without (Chinese, Thai
-    ...)."""
-    if text.isascii():
-        return "latin"
-    words = [word for word in unicode_words(text) if _LETTER.search(word)]
-    num_latin = sum(1 for word in words if _LATIN.search(word))
-    if 2 * num_latin >= len(words):
-        return "latin"
-    num_unspaced = sum(1 for word in words if _LONE_SIGN.search(word))
-    return "unspaced" if 2 * num_unspaced > len(words) - num_latin else "spaced"
-
-
-def is_chinese(text: str) -> bool:
-    """True for Chinese characters without kana, which Japanese has."""
-    return bool(_HAN.search(text)) and not _KANA.search(text)
 
 
 def words_in_common(text: Sequence[str], other: Sequence[str]) -> int:
@@ -194,6 +158,84 @@ def sentence_spans(text: str) -> Spans:
     A heuristic by punctuation, blank lines and speakers, good enough to cut at and to rank.
     """
     return list(pairwise(sorted({0, *(m.end() for m in _SENTENCE_END.finditer(text)), len(text)})))
+
+
+# Pauses are found by punctuation and capitals; in scripts without capitals, only by commas and
+# colons.
+_HEADING_CHARS = 90  # of a heading
+_NAMED = re.compile(
+    r"(?i)(?:chapter|book|part|volume|canto|act|scene|section|letter|appendix)\s+"
+    r"(?:[ivxlc]+|\d+|the|one|two|three|four|five|six|seven|eight|nine|ten)\b"
+)
+_NUMERAL = re.compile(r"(?:[IVXLC]{1,7}|\d{1,3})\.?\Z")
+_MARKDOWN = re.compile(r"#{1,6}\s")
+_SMALL_LETTERS = 3  # letters of words that titles may leave uncapitalized
+# A speaker's turn, a table's row, an item of a list: each begins by itself.
+_TURN = re.compile(r"[^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}:\s")
+_ITEM = re.compile(r"\||[-*+•]\s|\(?\w{1,3}[.)]\s|#{1,6}\s")
+_CLOSING, _OPENING = "\"'”’)]»*_", "\"'“‘([«*_`"
+_GOES_ON, _DASHES = ",;:、，；：", "-–—"
+_LINE_NUMBER = re.compile(r"(?<=[^\w\s])\s+\d+\Z")  # of a poem
+
+
+def is_heading(paragraph: str) -> bool:
+    """True for a heading of the next text: `## Tides`, `CHAPTER IX.`, `XII`, `The Tower`."""
+    if paragraph.lstrip().startswith("#"):
+        return all(_MARKDOWN.match(line.strip()) for line in paragraph.strip().split("\n"))
+    line = " ".join(paragraph.split())
+    if not line or len(line) > _HEADING_CHARS or line[-1] in '!?,"”’' or line[0] in '|"“‘':
+        return False
+    if _NAMED.match(line) or _NUMERAL.match(line) or line.isupper():
+        return True
+    # A title: all but small words begin with a capital, and no full stop, colon or semicolon ends
+    # them.
+    first, *later = line.split()
+    big = [first, *(word for word in later if len(word) > _SMALL_LETTERS)]
+    is_open = line[-1] not in ".;:" and not (_ITEM.match(line) or _TURN.match(line))
+    return is_open and all(word[0].isupper() for word in big)
+
+
+def goes_on(above: str, below: str) -> bool:
+    """True if a sentence of the paragraph `above` goes on in `below`, or `above` announces it:
+    it ends in a comma, a colon, or without any mark."""
+    end, begin = _LINE_NUMBER.sub("", above.strip()), below.strip()
+    unquoted = end.rstrip(_CLOSING)
+    if not unquoted or not begin or _TURN.match(begin):
+        return False
+    last = unquoted[-1]
+    if last in _GOES_ON:
+        return True
+    if _ITEM.match(begin):
+        return False
+    if last in _DASHES:
+        return unquoted == end  # in a quotation, the speaker is interrupted
+    is_letter = last.lower() != last.upper()
+    return is_letter or (last.isdigit() and begin.lstrip(_OPENING)[:1].islower())
+
+
+def ends_at_pauses(paragraphs: Sequence[str], near: int) -> list[int]:
+    """Indexes of the paragraphs after which a page may end, including the last one.
+
+    A heading before its text is never included. A heading before another one, or a paragraph whose
+    last sentence goes on, is included only where no pause is within `near` words before or after
+    it.
+    """
+    num = len(paragraphs)
+    heads = [is_heading(paragraph) for paragraph in paragraphs]
+    orphans = {i for i in range(num - 1) if heads[i] and not heads[i + 1]}
+    bad = {i for i in range(num - 1) if heads[i] or goes_on(paragraphs[i], paragraphs[i + 1])}
+    pauses = [i for i in range(num) if i not in bad]
+    stops = sorted({*pauses, *orphans})
+    totals = [0, *accumulate(map(num_words, paragraphs))]
+
+    def is_far(index: int) -> bool:
+        before = bisect_left(pauses, index)
+        start = pauses[before - 1] + 1 if before else 0
+        stop = stops[bisect_right(stops, index)]
+        here = totals[index + 1]
+        return min(here - totals[start], totals[stop + 1] - here) > near
+
+    return [i for i in range(num) if i not in bad or (i not in orphans and is_far(i))]
 
 
 def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:

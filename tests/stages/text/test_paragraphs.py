@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.text.pauses import ends_at_pauses, goes_on, is_heading
-from stages.text.words import Paragraphs, Spans, paragraph_spans, sentence_spans
+from stages.text.words import (
+    Paragraphs,
+    Spans,
+    ends_at_pauses,
+    goes_on,
+    is_heading,
+    paragraph_spans,
+    sentence_spans,
+)
 
 TEXTS = st.text(
     st.sampled_from("ab Z.!?…\"')]”:\n\t 。！？』é中1") | st.characters(codec="utf-8"), max_size=80
