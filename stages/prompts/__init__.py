@@ -6,11 +6,14 @@ all families share the parsers. Page numbers in prompts and replies are the fami
 0 or 1), not page indexes.
 
 parsing.py            shared by parsers: negations, lines, JSON; forms of constrained replies
-answer.py             passages of a text, and the answer; used by most methods
-readagent_memory.py   ReadAgent: where to end a page, whether a chapter begins; gists
-readagent_look_up.py  ReadAgent: which pages to read again, all at once or one at a time
-memwalker.py          MemWalker: summaries of a tree, navigation, running summaries
-memorag.py            MemoRAG: clues from a memory; HyDE: a passage; RQ-RAG: sub-questions
-longmemeval.py        LongMemEval: keys of a chat, a question's time range, notes and answers
-judging.py            ReadAgent: agreement with references; LongMemEval: rubrics by question type
+answer.py             passages of a text, and the answer; asked by `answer`
+readagent_memory.py   ReadAgent: ends of pages, gists; asked by `paginate`, `gist`
+readagent_look_up.py  ReadAgent: pages to read again, at once or in turn; asked by `look_up`
+memwalker.py          MemWalker: summaries, navigation; asked by `paginate`, `tree`, `navigate`,
+                      `update_summary`
+memorag.py            MemoRAG: clues from a memory; HyDE, RQ-RAG: queries; asked by `memorize`,
+                      `queries`, `refine`
+longmemeval.py        LongMemEval: keys, time ranges, notes, answers; asked by `expand`, `queries`,
+                      `notes`, `answer`
+judging.py            ReadAgent: agreement with references; LongMemEval: rubrics; asked by `rate`
 """

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import groupby
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pipeline.core.prompts import Constraint
@@ -24,7 +25,6 @@ _ROLE = re.compile(r"(?:user|assistant|system):\s*")
 _LEAST_WORDS, _MOST_WORDS = 3, 30  # of a sentence that is taken over; of a longer one its clauses
 # Our assumption: a typical reply has an item of twelve words for each hundred words of chat.
 _WORDS_AN_ITEM, _ITEM_WORDS = 100, 12
-_TYPICAL_ITEMS = f"an item of {_ITEM_WORDS} words per {_WORDS_AN_ITEM} words of chat"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 CHAT = (  # a sample
     "user: I moved to {{ Bern }} on 2023/05/02. <3> Any tips?\n\n"
@@ -106,16 +106,11 @@ class ExtractKeyphrases(OfChat[tuple[str, ...]]):
 
 
 def _phrases(text: str) -> Iterator[str]:
-    run: list[str] = []
-    for word in re.findall(r"\w+|[^\w\s]", text):
-        is_content = bool(terms(word)) and len(word) <= _PHRASE_CHARS
-        if run and (not is_content or len(run) == _PHRASE_WORDS):
-            yield " ".join(run)
-            run = []
-        if is_content:
-            run.append(word)
-    if run:
-        yield " ".join(run)
+    words = re.findall(r"\w+|[^\w\s]", text)
+    for is_content, run in groupby(words, lambda w: bool(terms(w)) and len(w) <= _PHRASE_CHARS):
+        content = list(run) if is_content else []
+        for start in range(0, len(content), _PHRASE_WORDS):
+            yield " ".join(content[start : start + _PHRASE_WORDS])
 
 
 def _phrase_list(phrases: list[str]) -> str:
@@ -153,11 +148,6 @@ class ListFromChat(OfChat[tuple[T, ...]], Generic[T]):
         return [" ".join(words[start : start + _ITEM_WORDS]) for start in starts]
 
 
-def _shortened(text: str) -> str:
-    """At most thirty words of a sentence, in whole clauses where it has them."""
-    return best_clauses(text, "", _MOST_WORDS)
-
-
 def _stored(text: str) -> str:
     """The text on one line, without lone surrogates: JSON can escape them, UTF-8 not store them."""
     return " ".join(_SURROGATE.sub("\ufffd", text).split())
@@ -183,7 +173,7 @@ class ExtractFacts(ListFromChat[str]):
 
     def extractive(self) -> str:
         facts = [text for text in user_sentences(self.chat) if _OF_THE_USER.search(text)]
-        return _as_json(map(_shortened, facts[:_MOST_FACTS]))
+        return _as_json(best_clauses(text, "", _MOST_WORDS) for text in facts[:_MOST_FACTS])
 
     def expected(self) -> str:
         return _as_json(self.typical_items())
@@ -218,7 +208,10 @@ class ExtractEvents(ListFromChat[Event]):
         """The user's sentences with a date, the name of a month, or a word like "today"."""
         events = [(self._day(text), text) for text in user_sentences(self.chat)]
         dated = [(day, text) for day, text in events if day or _DATED.search(text)]
-        return _event_list((day, _shortened(text)) for day, text in dated[:_MOST_EVENTS])
+        return _as_json(
+            {"date": day, "event": best_clauses(text, "", _MOST_WORDS)}
+            for day, text in dated[:_MOST_EVENTS]
+        )
 
     def _day(self, text: str) -> str:
         """The first day that a sentence states, or gives relative to the session's date."""
@@ -234,11 +227,7 @@ class ExtractEvents(ListFromChat[Event]):
         return then.isoformat().replace("-", "/")
 
     def expected(self) -> str:
-        return _event_list(("2023/05/30", text) for text in self.typical_items())
-
-
-def _event_list(events: Iterable[Event]) -> str:
-    return _as_json({"date": day, "event": text} for day, text in events)
+        return _as_json({"date": "2023/05/30", "event": text} for text in self.typical_items())
 
 
 TimeLimits = tuple[str, str]

@@ -128,7 +128,7 @@ class ClueQuestions(LinesFromMemory):
         to it, in sentence order; the question alone where none adds a word. A Chinese word ends at
         the next sign."""
         words = word_spans(self.question)[:_ASKED_WORDS]
-        asked = " ".join(self.question[: words[-1][1] if words else 0].split()).rstrip("?？")
+        question = " ".join(self.question[: words[-1][1] if words else 0].split()).rstrip("?？")
         seen = set(terms(self.query()))
         lines = []
         for best in relevant_sentences(self.texts(), self.query(), _NUM_SPANS, _SPAN_WORDS):
@@ -136,9 +136,9 @@ class ClueQuestions(LinesFromMemory):
             new = [word for word in in_order if not seen.issuperset(terms(word))]
             longest = sorted(new, key=lambda word: -len(word))[:_ADDED_WORDS]
             if longest:
-                lines.append(f"{asked}: {', '.join(word for word in new if word in longest)}?")
+                lines.append(f"{question}: {', '.join(word for word in new if word in longest)}?")
                 seen.update(terms(best))
-        return _numbered(lines or ([f"{asked}?"] if asked else []))
+        return _numbered(lines or ([f"{question}?"] if question else []))
 
 
 _NUM_POINTS, _POINT_WORDS = 8, (12, 40)  # eight of 40 words fit the budget

@@ -105,7 +105,6 @@ def metric(
 
 
 KINDS = ("rouge1", "rouge2", "rougeL")
-_OF_NGRAMS = ("rouge1", "rouge2")
 _WORDS = 65_536  # whose stems are remembered
 Tokenize = Callable[[str], list[str]]
 
@@ -115,10 +114,9 @@ Tokenize = Callable[[str], list[str]]
 def rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
     """ROUGE-1, -2 and -L, by the names in KINDS."""
     tokens = _tokens(stem, is_latin(answer, reference))
-    scores = _scorer(tokens, *_OF_NGRAMS).score(reference, answer)
-    values = {kind: scores[kind].fmeasure for kind in _OF_NGRAMS}
-    values["rougeL"] = rouge_l(tokens(reference), tokens(answer))
-    return {kind: 100 * values[kind] for kind in KINDS}
+    scores = _scorer(tokens, "rouge1", "rouge2").score(reference, answer)
+    values = {kind: 100 * score.fmeasure for kind, score in scores.items()}
+    return {**values, "rougeL": 100 * rouge_l(tokens(reference), tokens(answer))}
 
 
 def rouge_l(reference: Sequence[str], answer: Sequence[str]) -> float:
@@ -256,32 +254,25 @@ def _has_spaces(question: Question) -> bool:
 # Metrics that are the geometric mean of these metrics' means over the questions, as in SCROLLS (for
 # ROUGE-1, -2 and -L without stems); the mean of each answer's geometric mean would be lower.
 PARTS = {"scrolls_rouge": tuple(f"scrolls_{kind}" for kind in KINDS)}
-
 ABOUT_PARTS = {
     "scrolls_rouge": "geometric mean of the means of ROUGE-1, -2, -L F without stems (SCROLLS)"
 }
 
 _ROUGE = "{} F-measure of the package rouge-score, {}; the best of the references"
 _SQUAD = "after SQuAD's normalization; the best of the references"
+_CHINESE = "of jieba's words, of Chinese alone"
 for _kind in KINDS:
     metric(f"{_kind}_stem", about=_ROUGE.format(_kind, "Porter stems"))(_rouge(_kind, True))
     metric(f"scrolls_{_kind}", about=_ROUGE.format(_kind, "no stems"))(_rouge(_kind, False))
 metric("rougeLsum", about=_ROUGE.format("ROUGE-L", "summary level"))(rouge_l_sum)
 metric("squad_em", about=f"exact match {_SQUAD}")(squad_em)
 metric("longbench_f1", about=f"F1 of words {_SQUAD}")(longbench_f1)
-metric(
-    "longbench_f1_zh",
-    applies=_has_chinese,
-    about="LongBench's F1 of jieba's words, of Chinese alone",
-)(longbench_metrics.f1_zh)
-metric("longbench_rouge", applies=_has_spaces, about="LongBench's ROUGE-L F of the package rouge")(
-    longbench_metrics.rouge
-)
-metric(
-    "longbench_rouge_zh",
-    applies=_has_chinese,
-    about="LongBench's ROUGE-L F of jieba's words, of Chinese alone",
-)(longbench_metrics.rouge_zh)
+for _name, _function, _applies, _about in (
+    ("longbench_f1_zh", longbench_metrics.f1_zh, _has_chinese, f"F1 {_CHINESE}"),
+    ("longbench_rouge", longbench_metrics.rouge, _has_spaces, "ROUGE-L F of the package rouge"),
+    ("longbench_rouge_zh", longbench_metrics.rouge_zh, _has_chinese, f"ROUGE-L F {_CHINESE}"),
+):
+    metric(_name, applies=_applies, about=f"LongBench's {_about}")(_function)
 metric(
     "longbench",
     applies=longbench_metrics.has_task,

@@ -166,10 +166,8 @@ def unmarked_utf_16(head: bytes) -> str | None:
     """
     if len(_CONTROL.findall(head)) * 100 < max(1, len(head)):
         return None
-    evens, odds = (
-        sum(half.count(n) for n in range(0x20)) / max(1, len(half))
-        for half in (head[::2], head[1::2])
-    )
+    halves = head[::2], head[1::2]
+    evens, odds = (sum(map(half.count, range(0x20))) / max(1, len(half)) for half in halves)
     if len(head) > 3 and min(evens, odds) < _MOST_CONTROLS < max(evens, odds):
         return _WIDE[evens > odds]
     if not _read(head, "utf-8").is_mostly_lost(1.0):

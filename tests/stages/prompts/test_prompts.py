@@ -47,16 +47,6 @@ def test_turns_take_turns_and_nothing_is_none(name: str) -> None:
 
 
 @each_family
-def test_the_budget_is_the_familys_or_the_modules(name: str) -> None:
-    films = ("narrativeqa_movie", "readagent_narrativeqa_movie")
-    own = {(family, "gist"): 128 for family in films}
-    own |= {("govreport", "answer"): 1024, ("memorag", "answer"): 256}
-    assert {prompt.name: family(name).max_reply_tokens(prompt) for prompt in OURS} == {
-        prompt.name: own.get((name, prompt.name), prompt.max_reply_tokens) for prompt in OURS
-    }
-
-
-@each_family
 def test_what_is_legal_is_read_and_told_apart(name: str) -> None:
     formed = [(sample, family(name).form(type(sample))) for sample in SAMPLES]
     enumerated = [(s, form, family(name).constraint(s)) for s, form in formed if form]
@@ -129,15 +119,6 @@ def shared_prefix(*texts: str) -> str:
 @each_folder
 def test_family_passes_its_check(folder: Path) -> None:
     assert check_family(folder, [PROMPTS_FOLDER]) == []
-
-
-@each_folder
-def test_family_holds_only_what_differs(folder: Path) -> None:
-    for template in folder.glob("*.jinja"):
-        generic = GENERIC / template.name
-        assert folder == GENERIC or template.read_bytes() != generic.read_bytes()
-        words_all = folder == GENERIC or folder.name == "papers"
-        assert words_all or not template.name.startswith("_")
 
 
 @each_folder
