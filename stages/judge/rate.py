@@ -4,15 +4,10 @@ ReadAgent section 4.1: both prompts are asked for every answer and reference. Th
 the verdicts into exact, partial, none or unscored, and into the report's LR-1 and LR-2: shares of
 the answers that the rater scored, as a rater's failure says nothing about the method.
 
-LongMemEval A.4, figure 10: each answer is rated once, by the rubric of its question's type.
-`accuracy` is the share of right answers, overall and as the mean over question types. Abstention
-questions count in their own types and are also listed separately, all as published. Three things
-differ from the authors' script:
-- A missing answer is wrong; theirs leaves it out.
-- An answer with a problem is wrong, as in all means: a truncated one and, unless raters see the
-  whole reply (`judged`), notes without an answer; theirs judges both.
-- A reply without a readable verdict leaves the answer unscored; theirs takes every reply that has
-  "yes" in it for yes ("No, yesterday it was ..."), every other for no.
+LongMemEval A.4, figure 10: each answer is rated once, by the rubric of its question's type. Missing
+answers and answers with a problem are wrong, and a reply without a readable verdict leaves the
+answer unscored; the authors' script leaves out, judges, and reads as yes or no
+(docs/deviations.md).
 """
 
 import asyncio
