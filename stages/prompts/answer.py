@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pipeline.core.prompts import Constraint
 from pipeline.core.reply_forms import boxes, json_object, plain_text, without_latex, without_role
@@ -41,11 +41,30 @@ MEMORY = (
 TEXT_RUNS = (Passage("text", None, "The bell rings."), Passage("text", None, "Nobody admits it."))
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class OfPassages(Filled[T], Generic[T]):
+    """Base class of prompts that show passages and the question about them."""
+
+    passages: tuple[Passage, ...]
+    question: str
+    options: tuple[str, ...]
+
+    def texts(self) -> list[str]:
+        return [passage.text for passage in self.passages]
+
+    def query(self) -> str:
+        """The question and its options."""
+        return "\n".join([self.question, *self.options])
+
+
 _BRIEF = 40  # words of a brief answer, where the prompt names no number
 
 
 @dataclass(frozen=True)
-class AnswerQuestion(Filled[int | str]):
+class AnswerQuestion(OfPassages[int | str]):
     """Answer the question from the passages (none for a closed-book answer).
 
     The value: of a free-form question the answer's text; of one with options the index of the
@@ -67,9 +86,6 @@ class AnswerQuestion(Filled[int | str]):
         ((), QUESTION, (), 8104),
         ((), QUESTION, OPTIONS, 8104),
     )
-    passages: tuple[Passage, ...]
-    question: str
-    options: tuple[str, ...]
     answer_words: int | None  # about how long a free-form answer should be; null: brief
     asked_at: str = ""  # the date of the question, where it has one
 
@@ -87,9 +103,8 @@ class AnswerQuestion(Filled[int | str]):
     def extractive(self) -> str:
         """The option that, with the question, best matches one sentence, else the longest; without
         options the best sentences, or the question, cut to fit, as what nothing was read of."""
-        texts = [passage.text for passage in self.passages]
         if self.options:
-            said = [sentence.text for text in texts for sentence in sentences(text)]
+            said = [sentence.text for text in self.texts() for sentence in sentences(text)]
             match = relevance(said, self.question)
             merit = []
             for option in self.options[: len(ascii_uppercase)]:
@@ -99,7 +114,7 @@ class AnswerQuestion(Filled[int | str]):
                 merit.append((best, len(option)))
             return f"Answer: ({ascii_uppercase[merit.index(max(merit))]})"
         most = self.answer_words or _BRIEF
-        if answer := best_sentences(texts, self.question, most):
+        if answer := best_sentences(self.texts(), self.question, most):
             return answer
         lead = "Nothing read says:"
         words = word_spans(self.question)[: max(1, most - num_words(lead))]

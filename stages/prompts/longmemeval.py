@@ -393,8 +393,7 @@ class AnswerWithNotes(AnswerFromChats):
 
     def extractive(self) -> str:
         """One sentence from each of the ten chats that match the question best, then the answer."""
-        texts = [passage.text for passage in self.passages]
-        query = "\n".join([self.question, *self.options])
+        texts, query = self.texts(), self.query()
         wanted = set(terms(query))
         best = sorted(i for i in rank(texts, query)[:_MOST_NOTES] if wanted & set(terms(texts[i])))
         notes = [f"- {best_sentences([texts[i]], query, _WORDS_A_CHAT)}" for i in best]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import ClassVar, Generic, Literal, TypeVar, get_args
 
-from stages.prompts.answer import DATE, MEMORY, OPTIONS, QUESTION, TEXT_RUNS, Passage
+from stages.prompts.answer import DATE, MEMORY, OPTIONS, QUESTION, TEXT_RUNS, OfPassages
 from stages.prompts.parsing import Filled, Fills, parse_lines
 from stages.text.excerpts import (
     best_sentences,
@@ -49,25 +49,15 @@ class ChunkGist(Filled[str]):
 
 
 @dataclass(frozen=True)
-class FromMemory(Filled[T], Generic[T]):
-    """Base class of prompts that show a memory, a text or its gists, and the question about it."""
+class FromMemory(OfPassages[T], Generic[T]):
+    """Base class of prompts that show a memory: a text or its gists."""
 
     fills: ClassVar[Fills] = (
         (MEMORY, QUESTION, ()),
         (MEMORY, QUESTION, OPTIONS, DATE),
         (TEXT_RUNS, QUESTION, OPTIONS),
     )
-    passages: tuple[Passage, ...]
-    question: str
-    options: tuple[str, ...]
     asked_at: str = ""  # the date of the question, where it has one
-
-    def texts(self) -> list[str]:
-        return [passage.text for passage in self.passages]
-
-    def query(self) -> str:
-        """The question and its options."""
-        return "\n".join([self.question, *self.options])
 
 
 # Our assumption: three lines, about as many as the paper's longer examples have (tables 1 to 4).
@@ -237,9 +227,9 @@ _ENOUGH = re.compile(r"\W*(ENOUGH\b|(?i:enough)\W*\Z)")
 
 
 @dataclass(frozen=True)
-class RefineQuery(Filled[str]):
+class RefineQuery(OfPassages[str]):
     """Ask for the next query of the loop of retrieving and refining (RQ-RAG, section 2.3). The
-    value: the query; "" where what was found is enough.
+    value: the query; "" where the passages, which were found so far, are enough.
 
     `action`: what is to be done with the question before anything was found; None: after that,
     where any may be.
@@ -253,9 +243,6 @@ class RefineQuery(Filled[str]):
         (MEMORY, QUESTION, OPTIONS, ("bell {{ rope }}",), None, DATE),
         (TEXT_RUNS, QUESTION, (), ("Who {% rang %}?", "Where?"), None),
     )
-    passages: tuple[Passage, ...]  # found so far
-    question: str
-    options: tuple[str, ...]
     queries: tuple[str, ...]  # searched for so far
     action: Action | None
     asked_at: str = ""  # the date of the question, where it has one
@@ -272,7 +259,7 @@ class RefineQuery(Filled[str]):
         """First the question; then its terms that are in no passage, if any."""
         if not self.queries:
             return self.question
-        read = {term for passage in self.passages for term in terms(passage.text)}
+        read = {term for text in self.texts() for term in terms(text)}
         query = " ".join(word for word in self.question.split() if set(terms(word)) - read)
         return "ENOUGH" if not query or query in self.queries else query
 

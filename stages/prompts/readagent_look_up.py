@@ -11,10 +11,9 @@ from typing import Any, Literal
 from pipeline.core.prompts import Constraint
 from pipeline.core.refusals import Refusals
 from pipeline.core.reply_forms import plain_text
-from stages.prompts.answer import DATE, MEMORY, OPTIONS, QUESTION, Passage
+from stages.prompts.answer import DATE, MEMORY, OPTIONS, QUESTION, OfPassages, Passage
 from stages.prompts.parsing import (
     NUMBERS,
-    Filled,
     in_english_pages,
     is_declined,
     is_requested,
@@ -80,7 +79,7 @@ _ITEM_END = re.compile(r"\n|(?<=[.!])\s+(?=I\s)|,?\s+and\s+(?=Page\s?\[)")
 
 
 @dataclass(frozen=True)
-class ParallelLookUp(Filled[tuple[int, ...]]):
+class ParallelLookUp(OfPassages[tuple[int, ...]]):
     """Which pages, at most `max_pages`, to read again? The value: page numbers, as asked for."""
 
     name = "look_up_p"
@@ -94,9 +93,6 @@ class ParallelLookUp(Filled[tuple[int, ...]]):
         (MEMORY, QUESTION, OPTIONS, 8101),
         (MEMORY, QUESTION, (), 8101, DATE),
     )
-    passages: tuple[Passage, ...]
-    question: str
-    options: tuple[str, ...]
     max_pages: int
     asked_at: str = ""  # the date of the question, where it has one
 
@@ -116,8 +112,7 @@ class ParallelLookUp(Filled[tuple[int, ...]]):
         return list_of(form, _numbers_of(self.passages), self.max_pages)
 
     def extractive(self) -> str:
-        query = "\n".join([self.question, *self.options])
-        best = _ranked_pages(self.passages, query)[: self.max_pages]
+        best = _ranked_pages(self.passages, self.query())[: self.max_pages]
         return f"I want to look up Page {best} to answer the question."
 
     def expected(self) -> str:
@@ -263,7 +258,7 @@ _ONE_NUMBER = re.compile(
 
 
 @dataclass(frozen=True)
-class SequentialLookUp(Filled[int | Literal["stop"]]):
+class SequentialLookUp(OfPassages[int | Literal["stop"]]):
     """Which single page to read again, or STOP? The value is a page number or "stop"."""
 
     name = "look_up_s"
@@ -280,9 +275,6 @@ class SequentialLookUp(Filled[int | Literal["stop"]]):
         (MEMORY, QUESTION, (), (6101,), (8102,), "", DATE),
         (MEMORY, QUESTION, (), (), (), "", "", True),
     )
-    passages: tuple[Passage, ...]
-    question: str
-    options: tuple[str, ...]
     pages_read: tuple[int, ...]  # page numbers, in the order they were asked for
     refused: tuple[int, ...]  # page numbers just asked for in vain: read already or not there
     previous_answer: str = ""  # what was answered from the pages read so far, where families ask
@@ -303,10 +295,9 @@ class SequentialLookUp(Filled[int | Literal["stop"]]):
 
     def extractive(self) -> str:
         """The best page not yet asked for; STOP where none left shares a term."""
-        query = "\n".join([self.question, *self.options])
-        wanted = set(terms(query))
+        wanted = set(terms(self.query()))
         matching = {p.page_number for p in self.passages if wanted & set(terms(p.text))}
-        left = self._left(_ranked_pages(self.passages, query))
+        left = self._left(_ranked_pages(self.passages, self.query()))
         best = next((page for page in left if page in matching), None)
         return STOP if best is None else f"Page {best}"
 
