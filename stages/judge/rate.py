@@ -150,13 +150,13 @@ async def _rated(row: Rating, prompt: Prompt[Any], ask: Ask) -> Rating:
     if row.skipped:
         return row
     subject = Subject(question_id=row.question_id, reference_index=row.reference_index)
-    asked = await ask(prompt, subject)
-    if asked.value not in (None, *VALUES):
+    reply = await ask(prompt, subject)
+    if reply.value not in (None, *VALUES):
         of = type(prompt)
-        why = f"{of.__name__}.read returned {asked.value!r}; return {', '.join(VALUES)} or None"
+        why = f"{of.__name__}.read returned {reply.value!r}; return {', '.join(VALUES)} or None"
         raise ValueError(f"{file_of(of)}: {why}")
-    value = None if asked.value is None else VALUES[asked.value]
-    return replace(row, label=asked.value, value=value, problem=asked.problem)
+    value = None if reply.value is None else VALUES[reply.value]
+    return replace(row, label=reply.value, value=value, problem=reply.problem)
 
 
 _EXACT = (

@@ -11,6 +11,7 @@ from asyncio import to_thread
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar
 
 from pydantic import field_validator
@@ -61,10 +62,10 @@ class ScoreAnswers(Stage):
     def _known(cls, metrics: object) -> tuple[str, ...]:
         if not isinstance(metrics, list | tuple):
             raise ValueError("write a list of names")
-        known = [*METRICS, *PARTS, *RANKING_MEASURES]
+        names = [*METRICS, *PARTS, *RANKING_MEASURES]
         for name in metrics:
-            if name not in known:
-                raise ValueError(f"{str(name)[:80]!r} is none of {', '.join(known)}")
+            if name not in names:
+                raise ValueError(f"{str(name)[:80]!r} is none of {', '.join(names)}")
         return tuple(metrics)
 
     def hashed(self) -> dict[str, Any]:
@@ -121,8 +122,8 @@ class ScoreAnswers(Stage):
                 yield row(metric="accuracy", value=100.0 * is_right, problem=problem)
         elif question.references and not question.only_judged:
             text = answer.answer if problem is None else None
-            asked = (PARTS.get(m, (m,)) for m in self.metrics if m not in RANKING_MEASURES)
-            for name in dict.fromkeys(part for parts in asked for part in parts):
+            parts = (PARTS.get(m, (m,)) for m in self.metrics if m not in RANKING_MEASURES)
+            for name in dict.fromkeys(chain.from_iterable(parts)):
                 value, trace = _scored(name, text, question)
                 failure: Problem | None = "unit_failed" if trace else problem
                 yield row(metric=name, value=value, problem=failure, detail=trace)
