@@ -139,6 +139,16 @@ def test_family_brings_examples_for_every_parser(folder: Path) -> None:
         assert any(set('*`"_\n') & set(example.reply) for example in replies), prompt
 
 
+def test_published_settings() -> None:
+    """ReadAgent table 10; families that are not in it have generic's."""
+    published = {"narrativeqa_gutenberg": (500, 3000), "narrativeqa_movie": (600, 1000)}
+    published |= {f"readagent_{name}": words for name, words in published.items()}
+    for name in FAMILIES:
+        settings = family(name).settings
+        words = settings["min_words"], settings["max_words"]
+        assert words == published.get(name, (280, 600)), name
+
+
 @pytest.mark.parametrize("folder", TEXT_FIRST, ids=lambda folder: folder.name)
 def test_look_up_and_answer_share_memory_and_question(folder: Path) -> None:
     for options in ((), OPTIONS):
