@@ -100,10 +100,9 @@ class PageEnd(Filled[int]):
             after = Counter([term for part in split[end:] for term in part][:_BLOCK_TERMS])
             product = sum(before[term] * after[term] for term in before)
             squares = sum(n * n for n in before.values()) * sum(n * n for n in after.values())
+            similarity = product / math.sqrt(squares) if squares else 0.0
             # Without text after it there is nothing to compare: the window's end comes last.
-            cohesion[paragraph.label] = product / math.sqrt(squares) if squares else 0.0
-            if not after:
-                cohesion[paragraph.label] = math.inf
+            cohesion[paragraph.label] = similarity if after else math.inf
         if not cohesion:
             return "There is no label to break at."
         label = min(cohesion, key=lambda label: cohesion[label])
